@@ -1,0 +1,63 @@
+"""Classification on the device: Naive Bayes in pure Python, the same numbers as the aggregator's ``NaiveBayes``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from protocols.model import DiscreteLikelihood, Likelihood, Model
+from protocols.schema import number_of
+
+
+class Classifier:
+    """Classifies records with a downloaded model. A feature without a usable value does not take part."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes, in the order of :meth:`predict_proba`."""
+        return self.model.classes
+
+    def predict(self, record: Mapping[str, object]) -> str:
+        """The most probable class; of equals the first declared."""
+        scores = self.joint_log_likelihood(record)
+        return self.classes[scores.index(max(scores))]
+
+    def predict_proba(self, record: Mapping[str, object]) -> dict[str, float]:
+        """P(class | record). Where every class is impossible under the model, its prior."""
+        scores = self.joint_log_likelihood(record)
+        largest = max(scores)
+        if largest == -math.inf:
+            return dict(zip(self.classes, self.model.prior, strict=True))
+        weights = [math.exp(score - largest) for score in scores]
+        total = math.fsum(weights)
+        return {name: weight / total for name, weight in zip(self.classes, weights, strict=True)}
+
+    def joint_log_likelihood(self, record: Mapping[str, object]) -> list[float]:
+        """Ln P(class) + sum of ln P(value | class) over the features, per class."""
+        scores = [_log(prior) for prior in self.model.prior]
+        for likelihood in self.model.likelihoods:
+            terms = _log_likelihood(likelihood, record.get(likelihood.feature.name))
+            if terms is not None:
+                scores = [score + term for score, term in zip(scores, terms, strict=True)]
+        return scores
+
+
+def _log_likelihood(likelihood: Likelihood, value: object) -> list[float] | None:
+    if isinstance(likelihood, DiscreteLikelihood):
+        index = likelihood.feature.index_of(value)
+        return None if index is None else [_log(share) for share in likelihood.table[index]]
+    number = number_of(value)
+    if number is None:
+        return None
+    x = min(max(number, likelihood.feature.low), likelihood.feature.high)
+    return [
+        -0.5 * math.log(2 * math.pi * variance) - (x - mean) ** 2 / (2 * variance)
+        for mean, variance in zip(likelihood.mean, likelihood.variance, strict=True)
+    ]
+
+
+def _log(probability: float) -> float:
+    return math.log(probability) if probability > 0 else -math.inf

@@ -1,0 +1,37 @@
+"""What both sides must agree on: campaign document, questions, mechanisms, exact randomness, report wire format."""
+
+from protocols.campaign import Campaign
+from protocols.coins import SYSTEM_COINS, Coins, ScriptedCoins, SystemCoins
+from protocols.errors import (
+    DocumentError,
+    DraftError,
+    ModelError,
+    PayloadError,
+    ProtocolError,
+    RecordError,
+    UploadError,
+)
+from protocols.mechanisms import Mechanism
+from protocols.questions import Question
+from protocols.reports import Report
+from protocols.upload import decode_upload, encode_upload
+
+__all__ = [
+    "SYSTEM_COINS",
+    "Campaign",
+    "Coins",
+    "DocumentError",
+    "DraftError",
+    "Mechanism",
+    "ModelError",
+    "PayloadError",
+    "ProtocolError",
+    "Question",
+    "RecordError",
+    "Report",
+    "ScriptedCoins",
+    "SystemCoins",
+    "UploadError",
+    "decode_upload",
+    "encode_upload",
+]

@@ -1,0 +1,194 @@
+"""The campaign document: compiled from a draft on the server, verified and interpreted on the device.
+
+The bytes are the document: it is served as stored, hashed as received, and never changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from protocols.errors import DocumentError, DraftError, ProtocolError
+from protocols.exact import exact_epsilon, float_up
+from protocols.fields import Fields, Refusal, parse_json
+from protocols.questions import Question, compile_questions, read_question
+from protocols.schema import (
+    MOST_FEATURES,
+    Feature,
+    Label,
+    Privacy,
+    read_features,
+    read_label,
+    read_privacy,
+)
+
+if TYPE_CHECKING:
+    from typing import Self
+
+VERSION: Final = 1
+LARGEST_DOCUMENT: Final = 4 << 20
+"""Bytes; a device refuses longer documents before parsing them."""
+
+_PARSED_AT_ONCE: Final = 16
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A published campaign. ``document`` are the exact bytes, ``id`` their SHA-256 in base64url without padding."""
+
+    document: bytes
+    title: str
+    purpose: str
+    label: Label
+    features: tuple[Feature, ...]
+    privacy: Privacy
+    study: str | None
+    opens: datetime | None
+    closes: datetime | None
+    questions: tuple[Question, ...]
+
+    @classmethod
+    def compile(cls, draft: Mapping[str, Any] | str | bytes) -> Self:
+        """Compile a draft (a mapping, or JSON text) into a campaign. The same draft gives the same bytes and id.
+
+        Raises DraftError, which names the field and says what would be right.
+        """
+        if isinstance(draft, (str, bytes)):
+            draft = parse_json(draft, DraftError)
+        fields = Fields(draft, "", DraftError)
+        authored = _read_authored(fields, DraftError)
+        fields.finish()
+        questions = compile_questions(authored["label"], authored["features"], authored["privacy"])
+        try:
+            return cls.parse(_write(authored, questions))
+        except DocumentError as error:
+            raise DraftError("draft", f"compiles to a document no device accepts: {error}") from None
+
+    @classmethod
+    def parse(cls, document: bytes, campaign_id: str | None = None) -> Self:
+        """Verify and read document bytes; ``campaign_id``, where known, must be their hash.
+
+        Recomputes the loss of every question and of the whole campaign. Raises DocumentError with a ``code``.
+        """
+        if campaign_id is not None and document_id(document) != campaign_id:
+            raise DocumentError(
+                "wrong-hash",
+                f"the document's SHA-256 is {document_id(document)}, not the campaign id {campaign_id}",
+            )
+        return cls(**_parse(bytes(document)))
+
+    @cached_property
+    def id(self) -> str:
+        return document_id(self.document)
+
+    @cached_property
+    def groups(self) -> tuple[tuple[Question, ...], ...]:
+        """The questions by group: a device answers at most one of each."""
+        numbers = dict.fromkeys(question.group for question in self.questions)
+        return tuple(tuple(q for q in self.questions if q.group == number) for number in numbers)
+
+    def feature_of(self, question: Question) -> Feature | None:
+        """The feature a question is about, None for the label question."""
+        return self.features[question.group - 1] if question.group else None
+
+    @cached_property
+    def loss(self) -> Fraction:
+        """An upper bound of what one device loses in this campaign, recomputed from the questions' integers."""
+        return _loss(self.groups, self.privacy)
+
+    @property
+    def realised_epsilon(self) -> float:
+        """:attr:`loss`, rounded up to a double; never above ``privacy.epsilon``."""
+        return float_up(self.loss)
+
+
+def document_id(document: bytes) -> str:
+    """SHA-256 of the bytes, base64url without padding: 43 characters."""
+    return urlsafe_b64encode(hashlib.sha256(document).digest()).rstrip(b"=").decode("ascii")
+
+
+def _read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
+    fields.integer("version", least=VERSION, most=VERSION)
+    title = fields.text("title")
+    purpose = fields.text("purpose", default="", longest=2000)
+    label = read_label(fields.raw("label"), refuse)
+    features = read_features(fields.sequence("features", least=1, most=MOST_FEATURES), label, refuse)
+    privacy = read_privacy(fields.raw("privacy"), refuse)
+    study = fields.optional_text("study")
+    opens, closes = fields.instant("opens"), fields.instant("closes")
+    if opens and closes and opens >= closes:
+        raise fields.error("closes", "must be later than opens")
+    if fields.raw("projection") is not None:
+        raise fields.error("projection", "must be null; projections are not supported by this version")
+    return {
+        "title": title,
+        "purpose": purpose,
+        "label": label,
+        "features": features,
+        "privacy": privacy,
+        "study": study,
+        "opens": opens,
+        "closes": closes,
+    }
+
+
+def _write(authored: Mapping[str, Any], questions: tuple[Question, ...]) -> bytes:
+    """The one serialisation that compile produces: fixed key order, no white space, UTF-8."""
+    document = {
+        "version": VERSION,
+        "title": authored["title"],
+        "purpose": authored["purpose"],
+        "label": authored["label"].to_json(),
+        "features": [feature.to_json() for feature in authored["features"]],
+        "privacy": authored["privacy"].to_json(),
+        "projection": None,
+        "study": authored["study"],
+        "opens": _instant(authored["opens"]),
+        "closes": _instant(authored["closes"]),
+        "questions": [question.to_json() for question in questions],
+    }
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+@lru_cache(maxsize=_PARSED_AT_ONCE)
+def _parse(document: bytes) -> dict[str, Any]:
+    """Everything but the hash check. Cached by the bytes: a backend contributes for many people in one campaign."""
+
+    def refuse(field: str, problem: str) -> ProtocolError:
+        return DocumentError("invalid-document", f"{field}: {problem}")
+
+    if len(document) > LARGEST_DOCUMENT:
+        raise DocumentError("invalid-document", f"a document has at most {LARGEST_DOCUMENT} bytes")
+    fields = Fields(parse_json(document, refuse), "", refuse)
+    authored = _read_authored(fields, refuse)
+    values = fields.sequence("questions", least=1, most=2 * MOST_FEATURES + 1)
+    fields.finish()
+    questions = tuple(
+        read_question(value, index, authored["label"], authored["features"], refuse)
+        for index, value in enumerate(values)
+    )
+    campaign = Campaign(document=document, questions=questions, **authored)
+    if campaign.loss > exact_epsilon(campaign.privacy.epsilon):
+        raise DocumentError(
+            "loss-above-epsilon",
+            f"a device would lose up to {campaign.realised_epsilon:.6g}, "
+            f"above the declared total epsilon of {campaign.privacy.epsilon}",
+        )
+    return {"document": document, "questions": questions, **authored}
+
+
+def _loss(groups: tuple[tuple[Question, ...], ...], privacy: Privacy) -> Fraction:
+    """The worst question of the campaign, or with ``answers: "all"`` the sum of each group's worst."""
+    worst = [max(question.loss() for question in group) for group in groups]
+    return sum(worst, Fraction(0)) if privacy.answers == "all" else max(worst)
+
+
+def _instant(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,157 @@
+"""Strict reading of JSON objects: every key is known, every value has its type, every refusal names the field."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+from protocols.errors import ProtocolError
+
+Refusal = Callable[[str, str], ProtocolError]
+"""Builds the error for (field, problem)."""
+
+
+def parse_json(text: bytes | str, refuse: Refusal) -> Any:
+    """JSON as RFC 8259 has it: UTF-8, no NaN or infinities, no key twice in one object."""
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        members = dict(items)
+        if len(members) != len(items):
+            names = [name for name, _ in items]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise refuse(twice, "this key stands twice in one object")
+        return members
+
+    def constant(name: str) -> Any:
+        raise refuse("document", f"{name} is not JSON; write a finite number")
+
+    try:
+        decoded = text.decode("utf-8") if isinstance(text, bytes) else text
+        return json.loads(decoded, object_pairs_hook=pairs, parse_constant=constant)
+    except ProtocolError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise refuse("document", f"not JSON in UTF-8 ({error})") from None
+
+
+def describe(value: Any) -> str:
+    """A value for an error message, shortened."""
+    text = json.dumps(value, ensure_ascii=False, default=repr)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+class Fields:
+    """One JSON object, read key by key; :meth:`finish` refuses the keys that nobody asked for."""
+
+    def __init__(self, value: Any, path: str, refuse: Refusal) -> None:
+        if not isinstance(value, Mapping):
+            raise refuse(path or "document", f"must be an object, not {describe(value)}")
+        self._members = dict(value)
+        self._asked: list[str] = []
+        self._path = path
+        self._refuse = refuse
+
+    def place(self, name: str) -> str:
+        """The full name of a field, for messages."""
+        return f"{self._path}.{name}" if self._path else name
+
+    def error(self, name: str, problem: str) -> ProtocolError:
+        return self._refuse(self.place(name), problem)
+
+    def has(self, name: str) -> bool:
+        """Whether the key is present and not null."""
+        return self._members.get(name) is not None
+
+    def raw(self, name: str) -> Any:
+        """The value as it stands, None where absent."""
+        self._asked.append(name)
+        return self._members.get(name)
+
+    def text(self, name: str, *, default: str | None = None, longest: int = 200) -> str:
+        value = self.raw(name)
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, str) or (not value.strip() and default is None):
+            raise self.error(name, f"must be a non-empty text, not {describe(value)}")
+        if len(value) > longest:
+            raise self.error(name, f"must have at most {longest} characters, not {len(value)}")
+        return value
+
+    def optional_text(self, name: str) -> str | None:
+        return self.text(name) if self.has(name) else self.raw(name)
+
+    def choice(self, name: str, choices: Iterable[str], *, default: str | None = None) -> str:
+        value = self.raw(name)
+        value = default if value is None else value
+        known = list(choices)
+        if value not in known:
+            raise self.error(name, f"must be one of {', '.join(known)}, not {describe(value)}")
+        return str(value)
+
+    def number(self, name: str) -> float:
+        """A finite number; integral values are kept as int so that equal drafts give equal documents."""
+        value = self.raw(name)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise self.error(name, f"must be a number, not {describe(value)}")
+        return finite(value, self.place(name), self._refuse)
+
+    def integer(self, name: str, *, least: int, most: int, default: int | None = None) -> int:
+        value = self.raw(name)
+        value = default if value is None else value
+        if type(value) is not int or not least <= value <= most:
+            raise self.error(name, f"must be an integer from {least} to {most}, not {describe(value)}")
+        return value
+
+    def texts(self, name: str, *, least: int, most: int) -> tuple[str, ...]:
+        """A list of distinct non-empty texts."""
+        value = self.sequence(name, least=least, most=most)
+        for position, member in enumerate(value):
+            if not isinstance(member, str) or not member:
+                raise self.error(f"{name}[{position}]", f"must be a non-empty text, not {describe(member)}")
+        if len(set(value)) != len(value):
+            twice = next(member for member in value if value.count(member) > 1)
+            raise self.error(name, f"{describe(twice)} stands in the list twice; every entry must be different")
+        return tuple(value)
+
+    def sequence(self, name: str, *, least: int, most: int) -> list[Any]:
+        value = self.raw(name)
+        if not isinstance(value, (list, tuple)) or not least <= len(value) <= most:
+            got = f"{len(value)} entries" if isinstance(value, (list, tuple)) else describe(value)
+            raise self.error(name, f"must be a list of {least} to {most} entries, not {got}")
+        return list(value)
+
+    def instant(self, name: str) -> datetime | None:
+        """An RFC 3339 time in UTC (``2027-01-01T00:00:00Z``), or None."""
+        value = self.raw(name)
+        if value is None:
+            return None
+        try:
+            if not isinstance(value, str) or not value.endswith("Z"):
+                raise ValueError
+            moment = datetime.fromisoformat(value[:-1] + "+00:00")
+        except ValueError:
+            raise self.error(
+                name, f"must be a time in UTC such as 2027-01-01T00:00:00Z, not {describe(value)}"
+            ) from None
+        return moment.astimezone(timezone.utc)
+
+    def finish(self) -> None:
+        """Refuse unknown keys."""
+        unknown = [name for name in self._members if name not in self._asked]
+        if unknown:
+            known = ", ".join(dict.fromkeys(self._asked))
+            raise self.error(str(unknown[0]), f"unknown key; the keys here are {known}")
+
+
+def finite(value: float, place: str, refuse: Refusal) -> float:
+    """A finite number, as int where it is integral and exact."""
+    try:
+        as_float = float(value)
+    except OverflowError:
+        as_float = math.inf
+    if not math.isfinite(as_float):
+        raise refuse(place, f"must be finite, not {value}")
+    return int(as_float) if as_float.is_integer() and abs(as_float) < 2**53 else as_float

@@ -1,0 +1,64 @@
+"""A vector of integers plus independent discrete Laplace noise in every cell: what SHE and the Laplace vector share.
+
+Two items differ by at most 2 units in L1 (a unit is one count for SHE, the half-width of the value range for the
+Laplace vector), so noise of scale 2 / epsilon units gives epsilon-local DP.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from protocols import discrete_laplace
+from protocols.coins import Coins
+from protocols.mechanisms.base import Item, Mechanism
+
+SCALE_BITS: Final = 40
+"""A noise scale is an integer S and means S / 2**40 grid steps."""
+
+_SENSITIVITY: Final = 2
+_INT32_MAX: Final = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyVector(Mechanism[Item]):
+    """``grid`` halves the unit that often: a grid step is 2**-grid units. ``scaled`` / 2**40 is the scale in steps."""
+
+    domain_size: int
+    grid: int
+    scaled: int
+
+    @property
+    def scale(self) -> Fraction:
+        """The scale t of the discrete Laplace noise, in grid steps."""
+        return Fraction(self.scaled, 1 << SCALE_BITS)
+
+    def loss(self) -> Fraction:
+        """Sensitivity over scale, exactly; clamping to 32 bits afterwards cannot raise it."""
+        return (_SENSITIVITY << self.grid) / self.scale
+
+    @property
+    def width(self) -> int:
+        return 4 * self.domain_size
+
+    def check(self, payload: bytes) -> None:
+        """Every vector of 32-bit integers is possible."""
+
+    def noise_variance(self, frequency: float) -> float:
+        """Variance of one cell's noise, in units squared; the same at every frequency."""
+        return discrete_laplace.variance(self.scale) / float(4**self.grid)
+
+    def _add_noise(self, cells: Sequence[int], coins: Coins) -> bytes:
+        """Little-endian int32, clamped: at scale t a draw beyond has probability exp(-2**31 / t)."""
+        scale = self.scale
+        noisy = [cell + discrete_laplace.sample(scale, coins) for cell in cells]
+        return struct.pack(f"<{len(noisy)}i", *(max(-_INT32_MAX, min(_INT32_MAX, cell)) for cell in noisy))
+
+
+def least_scale(epsilon: Fraction, grid: int) -> int:
+    """The least ``scaled`` whose loss is at most ``epsilon``."""
+    return math.ceil((_SENSITIVITY << (grid + SCALE_BITS)) / epsilon)

@@ -1,0 +1,84 @@
+"""One bit of one cell: the device draws one of the k cells and reports a bit whose bias tells the value there.
+
+Nguyen et al. 2016; Yilmaz et al. 2019, section 4.2 (Approach 2). P(1) = (v (e - 1) + e + 1) / (2 e + 2) for a value v
+in [-1, 1]; v is 0 in every cell but the class. ``k (e + 1) / (e - 1) (2 bit - 1)`` is unbiased for the drawn cell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
+
+from protocols.coins import ONE, Coins
+from protocols.errors import DocumentError, PayloadError
+from protocols.exact import exp_bounds, log_upper, probability_down
+from protocols.mechanisms.base import (
+    VALUE_BITS,
+    Mechanism,
+    Moment,
+    Parameters,
+    read_names,
+    read_probability,
+)
+from protocols.mechanisms.de import index_width
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class OneBit(Mechanism[Moment]):
+    """``highest`` / 2**64 is the probability p of a 1 at value 1, e / (e + 1); it is 1 - p at value -1."""
+
+    name: ClassVar[str] = "onebit"
+    domain_size: int
+    highest: int
+
+    @classmethod
+    def make(cls, domain_size: int, epsilon: Fraction, theta: Fraction | None = None) -> Self:
+        e, _ = exp_bounds(epsilon)
+        return cls(domain_size, probability_down(e / (e + 1)))
+
+    @classmethod
+    def from_parameters(cls, domain_size: int, parameters: Parameters) -> Self:
+        read_names(parameters, "p")
+        highest = read_probability(parameters, "p")
+        if highest <= ONE // 2:
+            raise DocumentError("invalid-parameters", "p must be above 1/2, or reports carry no signal")
+        return cls(domain_size, highest)
+
+    def parameters(self) -> dict[str, int | str]:
+        return {"p": str(self.highest)}
+
+    @property
+    def p(self) -> Fraction:
+        """The probability of a 1 at value 1."""
+        return Fraction(self.highest, ONE)
+
+    def loss(self) -> Fraction:
+        """ln(p / (1 - p)): the cell is drawn whatever the item is, and a bit's probability stays in [1 - p, p]."""
+        return log_upper(self.p / (1 - self.p))
+
+    @property
+    def width(self) -> int:
+        return index_width(self.domain_size) + 1
+
+    def perturb(self, item: Moment, coins: Coins) -> bytes:
+        """Draws the cell, then one word for the bit."""
+        cell = coins.below(self.domain_size)
+        value = item.value if cell == item.cell else 0
+        lowest = ONE - self.highest
+        rise = (self.highest - lowest) * (value + (1 << VALUE_BITS)) >> (VALUE_BITS + 1)
+        bit = coins.bernoulli(lowest + rise)
+        return cell.to_bytes(self.width - 1, "little") + bytes((bit,))
+
+    def check(self, payload: bytes) -> None:
+        if int.from_bytes(payload[:-1], "little") >= self.domain_size:
+            raise PayloadError("index-out-of-range")
+        if payload[-1] > 1:
+            raise PayloadError("bit-out-of-range")
+
+    def noise_variance(self, frequency: float) -> float:
+        """K / (2 p - 1)^2: the second moment of the estimate of one cell's sum (its squared mean is neglected)."""
+        return self.domain_size / (2 * float(self.p) - 1) ** 2

@@ -1,0 +1,72 @@
+"""Unary encoding: one bit per index, each perturbed on its own. SUE, OUE and THE differ only in their p and q.
+
+The true index's bit is set with probability p, every other bit with probability q (Wang et al. 2017, section 4.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from protocols import bitmap
+from protocols.coins import ONE, Coins
+from protocols.errors import DocumentError
+from protocols.exact import log_upper
+from protocols.mechanisms.base import Parameters, PureMechanism, read_names, read_probability
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class UnaryEncoding(PureMechanism):
+    """``true_bit`` / 2**64 is p and ``other_bit`` / 2**64 is q."""
+
+    domain_size: int
+    true_bit: int
+    other_bit: int
+
+    @classmethod
+    def from_parameters(cls, domain_size: int, parameters: Parameters) -> Self:
+        read_names(parameters, "p", "q")
+        p, q = read_probability(parameters, "p"), read_probability(parameters, "q")
+        if p <= q:
+            raise DocumentError("invalid-parameters", "p must be above q, or reports carry no signal")
+        return cls(domain_size, p, q)
+
+    def parameters(self) -> dict[str, int | str]:
+        return {"p": str(self.true_bit), "q": str(self.other_bit)}
+
+    def loss(self) -> Fraction:
+        """ln(p (1 - q) / (q (1 - p))): two inputs differ in two bits, and those bits are independent."""
+        p, q = self.p, self.q
+        return log_upper(p * (1 - q) / (q * (1 - p)))
+
+    @property
+    def p(self) -> Fraction:
+        return Fraction(self.true_bit, ONE)
+
+    @property
+    def q(self) -> Fraction:
+        return Fraction(self.other_bit, ONE)
+
+    @property
+    def joint_support(self) -> tuple[Fraction, Fraction]:
+        return self.p * self.q, self.q**2
+
+    @property
+    def width(self) -> int:
+        return bitmap.width(self.domain_size)
+
+    def perturb(self, item: int, coins: Coins) -> bytes:
+        """One word per bit, in index order."""
+        words = coins.words(self.domain_size)
+        q = self.other_bit
+        flags = [word < q for word in words]
+        flags[item] = words[item] < self.true_bit
+        return bitmap.pack_flags(flags, self.domain_size)
+
+    def support(self, payload: bytes) -> Collection[int]:
+        return tuple(bitmap.unpack_indices(payload, self.domain_size))

@@ -1,0 +1,177 @@
+"""The model document: what the aggregator publishes and a device classifies with.
+
+A Naive Bayes model as plain probabilities (zeros are allowed: a model trained without noise and smoothing has them)::
+
+    {"version": 1, "kind": "naive-bayes", "label": "missed_payment", "classes": ["yes", "no"], "prior": [0.4, 0.6],
+     "features": [
+       {"name": "age", "kind": "categorical", "values": ["young", "old"], "likelihood": [[0.5, 0.2], [0.5, 0.8]]},
+       {"name": "income", "kind": "continuous", "low": 0, "high": 9, "bins": 2, "likelihood": [[0.3, 0.9], [0.7, 0.1]]},
+       {"name": "hours", "kind": "gaussian", "low": 0, "high": 100, "mean": [40.0, 38.5], "variance": [90.0, 81.0]}],
+     "projection": null, "training": {...}}
+
+``likelihood[value][class]`` is P(value | class). Mean and variance are in the feature's own units. ``training`` says
+how the model came about (campaign ids, number of reports, epsilon, post-processing); a device ignores it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from protocols.errors import ModelError, ProtocolError
+from protocols.fields import Fields, parse_json
+from protocols.schema import (
+    MOST_CLASSES,
+    MOST_FEATURES,
+    MOST_VALUES,
+    CategoricalFeature,
+    ContinuousFeature,
+)
+
+if TYPE_CHECKING:
+    from typing import Self
+
+MODEL_VERSION: Final = 1
+_SUM_TOLERANCE: Final = 1e-6
+
+Table = tuple[tuple[float, ...], ...]
+"""``table[value][class]`` is P(value | class)."""
+
+
+@dataclass(frozen=True)
+class DiscreteLikelihood:
+    """P(value | class) of a categorical or discretised feature."""
+
+    feature: CategoricalFeature | ContinuousFeature
+    table: Table
+
+
+@dataclass(frozen=True)
+class GaussianLikelihood:
+    """Mean and variance of a continuous feature in every class; values are clipped to [low, high] first."""
+
+    feature: ContinuousFeature
+    mean: tuple[float, ...]
+    variance: tuple[float, ...]
+
+
+Likelihood = DiscreteLikelihood | GaussianLikelihood
+
+
+@dataclass(frozen=True)
+class Model:
+    """A Naive Bayes model, ready to classify with."""
+
+    label: str
+    classes: tuple[str, ...]
+    prior: tuple[float, ...]
+    likelihoods: tuple[Likelihood, ...]
+    training: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, text: bytes | str) -> Self:
+        """Read a model document. Raises ModelError, which names the field."""
+        fields = Fields(parse_json(text, _refuse), "", _refuse)
+        fields.integer("version", least=MODEL_VERSION, most=MODEL_VERSION)
+        fields.choice("kind", ("naive-bayes",))
+        label = fields.text("label")
+        classes = fields.texts("classes", least=2, most=MOST_CLASSES)
+        prior = _numbers(fields, "prior", len(classes))
+        _check_distribution(fields, "prior", prior)
+        features = fields.sequence("features", least=1, most=MOST_FEATURES)
+        likelihoods = tuple(
+            _read_likelihood(value, f"features[{position}]", len(classes)) for position, value in enumerate(features)
+        )
+        training = fields.raw("training") or {}
+        if fields.raw("projection") is not None:
+            raise fields.error("projection", "must be null; projections are not supported by this version")
+        fields.finish()
+        return cls(label, classes, prior, likelihoods, training)
+
+    def to_json(self) -> str:
+        """The model document."""
+        document = {
+            "version": MODEL_VERSION,
+            "kind": "naive-bayes",
+            "label": self.label,
+            "classes": list(self.classes),
+            "prior": list(self.prior),
+            "features": [_likelihood_to_json(likelihood) for likelihood in self.likelihoods],
+            "projection": None,
+            "training": dict(self.training),
+        }
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _refuse(name: str, problem: str) -> ProtocolError:
+    return ModelError(f"{name}: {problem}")
+
+
+def _likelihood_to_json(likelihood: Likelihood) -> dict[str, Any]:
+    described = likelihood.feature.to_json()
+    del described["weight"]
+    if isinstance(likelihood, DiscreteLikelihood):
+        return {**described, "likelihood": [list(row) for row in likelihood.table]}
+    del described["bins"]
+    return {
+        **described,
+        "kind": "gaussian",
+        "mean": list(likelihood.mean),
+        "variance": list(likelihood.variance),
+    }
+
+
+def _read_likelihood(value: Any, path: str, classes: int) -> Likelihood:
+    fields = Fields(value, path, _refuse)
+    name = fields.text("name")
+    kind = fields.choice("kind", ("categorical", "continuous", "gaussian"))
+    likelihood: Likelihood
+    if kind == "categorical":
+        categorical = CategoricalFeature(name, fields.texts("values", least=1, most=MOST_VALUES))
+        likelihood = DiscreteLikelihood(categorical, _read_table(fields, categorical.size, classes))
+    else:
+        low, high = fields.number("low"), fields.number("high")
+        if low >= high:
+            raise fields.error("low", f"must be below high; got low {low} and high {high}")
+        if kind == "continuous":
+            binned = ContinuousFeature(name, low, high, fields.integer("bins", least=2, most=MOST_VALUES))
+            likelihood = DiscreteLikelihood(binned, _read_table(fields, binned.size, classes))
+        else:
+            mean, variance = (
+                _numbers(fields, "mean", classes),
+                _numbers(fields, "variance", classes),
+            )
+            if min(variance) <= 0:
+                raise fields.error("variance", "every variance must be above 0")
+            likelihood = GaussianLikelihood(ContinuousFeature(name, low, high), mean, variance)
+    fields.finish()
+    return likelihood
+
+
+def _read_table(fields: Fields, size: int, classes: int) -> Table:
+    rows = fields.sequence("likelihood", least=size, most=size)
+    table = tuple(_row(fields, "likelihood", row, classes) for row in rows)
+    for column in zip(*table, strict=True):
+        _check_distribution(fields, "likelihood", column)
+    return table
+
+
+def _numbers(fields: Fields, name: str, count: int) -> tuple[float, ...]:
+    return _row(fields, name, fields.raw(name), count)
+
+
+def _row(fields: Fields, name: str, value: Any, count: int) -> tuple[float, ...]:
+    right = isinstance(value, list) and len(value) == count
+    if not right or any(isinstance(v, bool) or not isinstance(v, (int, float)) for v in value):
+        raise fields.error(name, f"must be a list of {count} numbers, one per class")
+    if not all(math.isfinite(v) for v in value):
+        raise fields.error(name, "every number must be finite")
+    return tuple(float(v) for v in value)
+
+
+def _check_distribution(fields: Fields, name: str, values: tuple[float, ...]) -> None:
+    if min(values) < 0 or abs(math.fsum(values) - 1) > _SUM_TOLERANCE:
+        raise fields.error(name, "the probabilities of one class must be at least 0 and add up to 1")

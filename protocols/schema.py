@@ -1,0 +1,240 @@
+"""What is asked about: the label, the features, the privacy settings. The authored part of a campaign, validated.
+
+All of it is public knowledge. A value list or a bound is never read off the data.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from protocols.fields import Fields, Refusal
+
+MISSING: Final = "missing"
+"""A categorical feature that lists this value answers with it where the record has no declared value."""
+
+MOST_FEATURES: Final = 1000
+MOST_VALUES: Final = 1 << 14
+MOST_CLASSES: Final = 1 << 10
+MOST_CELLS: Final = 1 << 16
+MOST_WEIGHT: Final = 1 << 16
+
+ANSWERS: Final = ("one", "all")
+DISCRETE_CHOICES: Final = ("auto", "de", "sue", "oue", "she", "the", "ss")
+CONTINUOUS_CHOICES: Final = ("auto", "laplace", "onebit", "sign")
+
+
+@dataclass(frozen=True)
+class Label:
+    """The class to learn. ``weight`` 0 never asks for it alone (every pair question counts classes too)."""
+
+    name: str
+    classes: tuple[str, ...]
+    weight: int = 1
+
+    def index_of(self, value: object) -> int | None:
+        """The class index, or None for a value that was not declared."""
+        return _index_of(value, self._positions)
+
+    @cached_property
+    def _positions(self) -> Mapping[str, int]:
+        return {name: position for position, name in enumerate(self.classes)}
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "classes": list(self.classes), "weight": self.weight}
+
+
+@dataclass(frozen=True)
+class CategoricalFeature:
+    """One of ``values``."""
+
+    name: str
+    values: tuple[str, ...]
+    weight: int = 1
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return len(self.values)
+
+    def index_of(self, value: object) -> int | None:
+        """The value's index; for a missing or undeclared one that of ``missing`` where it is declared, else None."""
+        position = _index_of(value, self._positions)
+        return self._positions.get(MISSING) if position is None else position
+
+    @cached_property
+    def _positions(self) -> Mapping[str, int]:
+        return {name: position for position, name in enumerate(self.values)}
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "kind": "categorical",
+            "values": list(self.values),
+            "weight": self.weight,
+        }
+
+
+@dataclass(frozen=True)
+class ContinuousFeature:
+    """A number, clipped to [low, high]; with ``bins`` it is discretised, without it is modelled as Gaussian."""
+
+    name: str
+    low: float
+    high: float
+    bins: int | None = None
+    weight: int = 1
+
+    @property
+    def size(self) -> int:
+        """Number of bins."""
+        if self.bins is None:
+            raise TypeError(f"feature {self.name} is not discretised")
+        return self.bins
+
+    def index_of(self, value: object) -> int | None:
+        """The bin of a number (equal width, half-open, the last one closed; clipped), or None for anything else."""
+        number = number_of(value)
+        return None if number is None else bisect_right(self.inner_edges, number)
+
+    def scaled(self, number: float) -> float:
+        """T = 2 (x - low) / (high - low) - 1 in [-1, 1], x clipped first."""
+        low, high = float(self.low), float(self.high)
+        clipped = min(max(number, low), high)
+        return min(max(2 * ((clipped - low) / (high - low)) - 1, -1.0), 1.0)
+
+    @cached_property
+    def inner_edges(self) -> tuple[float, ...]:
+        """The bins - 1 edges between bins: low + (high - low) i / bins, in double arithmetic."""
+        low, span = float(self.low), float(self.high) - float(self.low)
+        return tuple(low + span * i / self.size for i in range(1, self.size))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "kind": "continuous",
+            "low": self.low,
+            "high": self.high,
+            "bins": self.bins,
+            "weight": self.weight,
+        }
+
+
+Feature = CategoricalFeature | ContinuousFeature
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """``epsilon`` is the total loss of one device, whatever it answers."""
+
+    epsilon: float
+    answers: str = "one"
+    discrete: str = "auto"
+    continuous: str = "auto"
+    theta: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "epsilon": self.epsilon,
+            "answers": self.answers,
+            "discrete": self.discrete,
+            "continuous": self.continuous,
+            "theta": self.theta,
+        }
+
+
+def number_of(value: object) -> float | None:
+    """A record's number, or None where it holds none (absent, text, truth value, NaN). Infinities are clipped later."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf if value > 0 else -math.inf
+    return None if math.isnan(number) else number
+
+
+def read_label(value: Any, refuse: Refusal) -> Label:
+    fields = Fields(value, "label", refuse)
+    label = Label(
+        name=fields.text("name"),
+        classes=fields.texts("classes", least=2, most=MOST_CLASSES),
+        weight=fields.integer("weight", least=0, most=MOST_WEIGHT, default=1),
+    )
+    fields.finish()
+    return label
+
+
+def read_features(values: list[Any], label: Label, refuse: Refusal) -> tuple[Feature, ...]:
+    features = tuple(
+        _read_feature(value, f"features[{position}]", len(label.classes), refuse)
+        for position, value in enumerate(values)
+    )
+    seen = {label.name: "label.name"}
+    for position, feature in enumerate(features):
+        place = f"features[{position}].name"
+        if feature.name in seen:
+            raise refuse(
+                place,
+                f"{feature.name!r} is already used by {seen[feature.name]}; names must be different",
+            )
+        seen[feature.name] = place
+    return features
+
+
+def read_privacy(value: Any, refuse: Refusal) -> Privacy:
+    fields = Fields(value, "privacy", refuse)
+    epsilon = fields.number("epsilon")
+    if epsilon <= 0:
+        raise fields.error("epsilon", f"must be above 0 (1 is a common choice), not {epsilon}")
+    theta = fields.number("theta") if fields.has("theta") else fields.raw("theta")
+    if theta is not None and not 0 < theta <= 1:
+        raise fields.error("theta", f"must be above 0 and at most 1 (null takes the best), not {theta}")
+    privacy = Privacy(
+        epsilon=epsilon,
+        answers=fields.choice("answers", ANSWERS, default="one"),
+        discrete=fields.choice("discrete", DISCRETE_CHOICES, default="auto"),
+        continuous=fields.choice("continuous", CONTINUOUS_CHOICES, default="auto"),
+        theta=theta,
+    )
+    fields.finish()
+    return privacy
+
+
+def _read_feature(value: Any, path: str, classes: int, refuse: Refusal) -> Feature:
+    fields = Fields(value, path, refuse)
+    name = fields.text("name")
+    kind = fields.choice("kind", ("categorical", "continuous"))
+    weight = fields.integer("weight", least=1, most=MOST_WEIGHT, default=1)
+    feature: Feature
+    if kind == "categorical":
+        feature = CategoricalFeature(name, fields.texts("values", least=2, most=MOST_VALUES), weight)
+        cells, place = feature.size * classes, "values"
+    else:
+        low, high = fields.number("low"), fields.number("high")
+        if low >= high:
+            raise fields.error("low", f"must be below high; got low {low} and high {high}")
+        if not math.isfinite(float(high) - float(low)):
+            raise fields.error("high", "high - low must be finite; choose narrower bounds")
+        bins = fields.integer("bins", least=2, most=MOST_VALUES) if fields.has("bins") else fields.raw("bins")
+        feature = ContinuousFeature(name, low, high, bins, weight)
+        cells, place = (bins or 2) * classes, "bins"
+        if bins is not None and len(set(feature.inner_edges)) < bins - 1:
+            raise fields.error("bins", f"{bins} bins between {low} and {high} are narrower than a double resolves")
+    fields.finish()
+    if cells > MOST_CELLS:
+        raise fields.error(place, f"values times classes must be at most {MOST_CELLS}, not {cells}")
+    return feature
+
+
+def _index_of(value: object, positions: Mapping[str, int]) -> int | None:
+    """Texts match themselves; whole numbers match their decimal digits (a class written 0 or 1)."""
+    if isinstance(value, str):
+        return positions.get(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return positions.get(str(value))
+    return None
