@@ -64,6 +64,7 @@ PAYLOAD_CODES: Final = {
     "index-out-of-range": "the index is not below the question's domain size",
     "padding-bits-set": "bits beyond the question's domain size must be zero",
     "wrong-subset-size": "a subset report sets exactly w bits",
+    "value-out-of-range": "a cell is beyond what the question's noise can reach",
     "bit-out-of-range": "the last byte of a one-bit report is 0 or 1",
 }
 """Why a single well-framed report is refused; the rest of its upload is still counted."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from protocols.coins import WORD_BITS, Coins
 from protocols.errors import DocumentError
 from protocols.mechanisms.base import VALUE_BITS, Moment, Parameters, read_integer, read_names
-from protocols.mechanisms.noisy_vector import NoisyVector, least_scale
+from protocols.mechanisms.noisy_vector import NoisyVector, least_scale, read_scale
 
 if TYPE_CHECKING:
     from typing import Self
@@ -23,7 +23,7 @@ _FINEST_GRID: Final = 12
 """2**-12 of the half-width: rounding to it adds at most 1.5e-8 to a report's variance."""
 
 _WIDEST_NOISE: Final = 1 << 25
-"""Grid steps; the grid is coarser at tiny epsilons so that a draw beyond int32 has probability below exp(-64)."""
+"""Grid steps; the grid is coarser at tiny epsilons so that 48 scales of noise fit the wire's int32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class LaplaceVector(NoisyVector[Moment]):
     @classmethod
     def from_parameters(cls, domain_size: int, parameters: Parameters) -> Self:
         read_names(parameters, "grid", "scale")
-        grid, scaled = read_integer(parameters, "grid"), read_integer(parameters, "scale")
+        grid = read_integer(parameters, "grid")
         if grid > _FINEST_GRID:
             raise DocumentError("invalid-parameters", f"grid must be at most {_FINEST_GRID}, not {grid}")
-        return cls(domain_size, grid, scaled)
+        return cls(domain_size, grid, read_scale(parameters, grid))
 
     def parameters(self) -> dict[str, int | str]:
         return {"grid": self.grid, "scale": str(self.scaled)}

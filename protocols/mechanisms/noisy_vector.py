@@ -15,12 +15,16 @@ from typing import Final
 
 from protocols import discrete_laplace
 from protocols.coins import Coins
-from protocols.mechanisms.base import Item, Mechanism
+from protocols.errors import DocumentError, PayloadError
+from protocols.mechanisms.base import Item, Mechanism, Parameters, read_integer
 
 SCALE_BITS: Final = 40
 """A noise scale is an integer S and means S / 2**40 grid steps."""
 
 _SENSITIVITY: Final = 2
+_REACH: Final = 48
+"""Scales of noise a cell may carry: an honest draw lies beyond with probability below exp(-48), 1.5e-21."""
+
 _INT32_MAX: Final = (1 << 31) - 1
 
 
@@ -37,8 +41,13 @@ class NoisyVector(Mechanism[Item]):
         """The scale t of the discrete Laplace noise, in grid steps."""
         return Fraction(self.scaled, 1 << SCALE_BITS)
 
+    @property
+    def bound(self) -> int:
+        """The largest magnitude of a cell; devices clamp to it, so that one lying device moves a sum no further."""
+        return (1 << self.grid) + math.ceil(_REACH * self.scale)
+
     def loss(self) -> Fraction:
-        """Sensitivity over scale, exactly; clamping to 32 bits afterwards cannot raise it."""
+        """Sensitivity over scale, exactly; clamping to :attr:`bound` afterwards cannot raise it."""
         return (_SENSITIVITY << self.grid) / self.scale
 
     @property
@@ -46,17 +55,27 @@ class NoisyVector(Mechanism[Item]):
         return 4 * self.domain_size
 
     def check(self, payload: bytes) -> None:
-        """Every vector of 32-bit integers is possible."""
+        bound = self.bound
+        if any(abs(cell) > bound for cell in struct.unpack(f"<{self.domain_size}i", payload)):
+            raise PayloadError("value-out-of-range")
 
     def noise_variance(self, frequency: float) -> float:
         """Variance of one cell's noise, in units squared; the same at every frequency."""
         return discrete_laplace.variance(self.scale) / float(4**self.grid)
 
     def _add_noise(self, cells: Sequence[int], coins: Coins) -> bytes:
-        """Little-endian int32, clamped: at scale t a draw beyond has probability exp(-2**31 / t)."""
-        scale = self.scale
-        noisy = [cell + discrete_laplace.sample(scale, coins) for cell in cells]
-        return struct.pack(f"<{len(noisy)}i", *(max(-_INT32_MAX, min(_INT32_MAX, cell)) for cell in noisy))
+        """The payload: little-endian int32 cells with noise, clamped to :attr:`bound`."""
+        scale, bound = self.scale, self.bound
+        noisy = (cell + discrete_laplace.sample(scale, coins) for cell in cells)
+        return struct.pack(f"<{len(cells)}i", *(max(-bound, min(bound, cell)) for cell in noisy))
+
+
+def read_scale(parameters: Parameters, grid: int) -> int:
+    """``scaled`` from a document; refused where the noise would not fit the wire's 32-bit cells."""
+    scaled = read_integer(parameters, "scale")
+    if (1 << grid) + math.ceil(_REACH * Fraction(scaled, 1 << SCALE_BITS)) > _INT32_MAX:
+        raise DocumentError("invalid-parameters", f"scale {scaled} puts the noise beyond 32-bit integers")
+    return scaled
 
 
 def least_scale(epsilon: Fraction, grid: int) -> int:

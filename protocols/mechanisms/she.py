@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 from protocols.coins import Coins
-from protocols.mechanisms.base import Parameters, read_integer, read_names
-from protocols.mechanisms.noisy_vector import NoisyVector, least_scale
+from protocols.mechanisms.base import Parameters, read_names
+from protocols.mechanisms.noisy_vector import NoisyVector, least_scale, read_scale
 
 if TYPE_CHECKING:
     from typing import Self
@@ -32,7 +32,7 @@ class SummingHistogramEncoding(NoisyVector[int]):
     @classmethod
     def from_parameters(cls, domain_size: int, parameters: Parameters) -> Self:
         read_names(parameters, "scale")
-        return cls(domain_size, 0, read_integer(parameters, "scale"))
+        return cls(domain_size, 0, read_scale(parameters, 0))
 
     def parameters(self) -> dict[str, int | str]:
         return {"scale": str(self.scaled)}
