@@ -61,7 +61,7 @@ def refusals(question: Question, rows: Rows) -> dict[int, str]:
         sizes = np.bitwise_count(rows).sum(axis=1, dtype=np.int64)
         found = _coded("wrong-subset-size", sizes != mechanism.subset_size)
     if mechanism.domain_size % 8:
-        found |= _coded("padding-bits-set", np.asarray(rows[:, -1] >> (mechanism.domain_size % 8) != 0))
+        found |= _coded("padding-bits-set", np.greater(rows[:, -1] >> (mechanism.domain_size % 8), 0))
     return found
 
 

@@ -122,11 +122,25 @@ class PureMechanism(Mechanism[int]):
         return q * (1 - q) / (p - q) ** 2 + frequency * (1 - p - q) / (p - q)
 
     def contrast_variance(self, first: float, second: float) -> float:
-        """N times the noise variance of (estimate of one cell - estimate of another), at their true frequencies."""
-        p, q = float(self.p), float(self.q)
-        one_true, none_true = map(float, self.joint_support)
-        covariance = (first + second) * (one_true - p * q) + (1 - first - second) * (none_true - q * q)
-        return self.noise_variance(first) + self.noise_variance(second) - 2 * covariance / (p - q) ** 2
+        """n times the noise variance of (estimate of one cell - estimate of another), at their true frequencies."""
+        one_true, none_true = self._covariances
+        covariance = (first + second) * one_true + (1 - first - second) * none_true
+        return self.noise_variance(first) + self.noise_variance(second) - 2 * covariance
+
+    def sum_variance(self, cells: int, frequency: float) -> float:
+        """n times the noise variance of the sum of the estimates of ``cells`` cells that hold ``frequency`` in all."""
+        one_true, none_true = self._covariances
+        pairs, pairs_with_true = cells * (cells - 1), 2 * (cells - 1) * frequency
+        alone = (cells - 1) * self.noise_variance(0.0) + self.noise_variance(frequency)
+        return alone + pairs_with_true * one_true + (pairs - pairs_with_true) * none_true
+
+    @property
+    def _covariances(self) -> tuple[float, float]:
+        """Covariance of two cells' contributions to their estimates: where one of them is true, and where neither."""
+        p, q = self.p, self.q
+        one_true, none_true = self.joint_support
+        scale = (p - q) ** 2
+        return float((one_true - p * q) / scale), float((none_true - q * q) / scale)
 
 
 def read_probability(parameters: Parameters, name: str) -> int:
