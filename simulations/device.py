@@ -1,0 +1,25 @@
+"""Fidelity ``device``: the client's own ``perturb``, one device at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from ldp_aggregator.tally import Tally
+from ldp_client.perturb import perturb
+from protocols import Campaign
+from protocols.upload import encode_upload
+from simulations.coins import SeededCoins
+from simulations.frames import python_values, records
+
+
+def simulate_device(
+    campaign: Campaign, frame: pd.DataFrame, labels: Iterable[object], rng: np.random.Generator
+) -> Tally:
+    """The tally of every device's real upload, decoded and counted as the server does."""
+    coins = SeededCoins(int(rng.integers(0, 2**63)))
+    people = zip(records(frame), python_values(pd.Series(labels)), strict=True)
+    uploads = (encode_upload(perturb(campaign, record, label, coins=coins)) for record, label in people)
+    return Tally.of_uploads(campaign, uploads)
