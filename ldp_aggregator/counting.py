@@ -61,7 +61,8 @@ def refusals(question: Question, rows: Rows) -> dict[int, str]:
         sizes = np.bitwise_count(rows).sum(axis=1, dtype=np.int64)
         found = _coded("wrong-subset-size", sizes != mechanism.subset_size)
     if mechanism.domain_size % 8:
-        found |= _coded("padding-bits-set", np.greater(rows[:, -1] >> (mechanism.domain_size % 8), 0))
+        padding: Rows = rows[:, -1] >> np.uint8(mechanism.domain_size % 8)
+        found |= _coded("padding-bits-set", padding.astype(np.bool_))
     return found
 
 

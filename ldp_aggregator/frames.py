@@ -44,7 +44,7 @@ def clipped(feature: ContinuousFeature, column: pd.Series[Any]) -> NDArray[np.fl
 
 
 def scaled(feature: ContinuousFeature, column: pd.Series[Any]) -> NDArray[np.float64]:
-    """t = 2 (x - low) / (high - low) - 1, the very double arithmetic of ``ContinuousFeature.scaled``."""
+    """T = 2 (x - low) / (high - low) - 1, the very double arithmetic of ``ContinuousFeature.scaled``."""
     low, high = float(feature.low), float(feature.high)
     return np.clip(2 * ((clipped(feature, column) - low) / (high - low)) - 1, -1.0, 1.0)
 

@@ -5,7 +5,7 @@ Compiled on the server, interpreted on the device: a device needs the rules of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
@@ -16,6 +16,8 @@ from protocols.exact import divide_down, exact_epsilon
 from protocols.fields import Fields, Refusal
 from protocols.mechanisms import (
     DISCRETE,
+    MOMENTS,
+    PURE,
     VALUE_BITS,
     AnyMechanism,
     Moment,
@@ -44,6 +46,9 @@ MOMENT: Final = "moment"
 
 LEAST_EPSILON: Final = 1e-6
 """The least epsilon of one question that a draft may ask for."""
+
+_ENCODED_FOR: Final[Mapping[str, Mapping[str, object]]] = {INDEX: DISCRETE, SIGN: PURE, MOMENT: MOMENTS}
+"""The mechanisms that take items of an encoding."""
 
 _ONE: Final = 1 << VALUE_BITS
 
@@ -155,7 +160,7 @@ def read_question(value: Any, index: int, label: Label, features: Sequence[Featu
             f"must be {wanted} for this kind, encoding and feature, not {domain_size}",
         )
     mechanism = from_parameters(mechanism_name, domain_size, parameters)
-    if (mechanism_name in DISCRETE) != (encoding != MOMENT):
+    if mechanism_name not in _ENCODED_FOR[encoding]:
         raise fields.error("mechanism", f"{mechanism_name} does not answer questions encoded as {encoding}")
     question = Question(index, kind, name, group, encoding, mechanism, epsilon, weight)
     if epsilon <= 0 or question.loss() > exact_epsilon(epsilon):

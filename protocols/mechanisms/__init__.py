@@ -8,7 +8,8 @@ from protocols.mechanisms.onebit import OneBit
 from protocols.mechanisms.oue import OptimalUnaryEncoding
 from protocols.mechanisms.registry import (
     DISCRETE,
-    MOMENT,
+    MOMENTS,
+    PURE,
     AnyMechanism,
     from_parameters,
     make_continuous,
@@ -23,7 +24,8 @@ from protocols.mechanisms.unary import UnaryEncoding
 
 __all__ = [
     "DISCRETE",
-    "MOMENT",
+    "MOMENTS",
+    "PURE",
     "VALUE_BITS",
     "AnyMechanism",
     "DirectEncoding",

@@ -122,13 +122,13 @@ class PureMechanism(Mechanism[int]):
         return q * (1 - q) / (p - q) ** 2 + frequency * (1 - p - q) / (p - q)
 
     def contrast_variance(self, first: float, second: float) -> float:
-        """n times the noise variance of (estimate of one cell - estimate of another), at their true frequencies."""
+        """N times the noise variance of (estimate of one cell - estimate of another), at their true frequencies."""
         one_true, none_true = self._covariances
         covariance = (first + second) * one_true + (1 - first - second) * none_true
         return self.noise_variance(first) + self.noise_variance(second) - 2 * covariance
 
     def sum_variance(self, cells: int, frequency: float) -> float:
-        """n times the noise variance of the sum of the estimates of ``cells`` cells that hold ``frequency`` in all."""
+        """N times the noise variance of the sum of the estimates of ``cells`` cells that hold ``frequency`` in all."""
         one_true, none_true = self._covariances
         pairs, pairs_with_true = cells * (cells - 1), 2 * (cells - 1) * frequency
         alone = (cells - 1) * self.noise_variance(0.0) + self.noise_variance(frequency)

@@ -32,7 +32,12 @@ DISCRETE: Final[Mapping[str, type[Mechanism[int]]]] = {
 }
 """Mechanisms for an index, in the order in which ``auto`` prefers equals: shorter payloads first."""
 
-MOMENT: Final[Mapping[str, type[Mechanism[Moment]]]] = {
+PURE: Final[Mapping[str, type[PureMechanism]]] = {
+    name: mechanism for name, mechanism in DISCRETE.items() if issubclass(mechanism, PureMechanism)
+}
+"""Those of :data:`DISCRETE` that support sets of indices; ``sign`` is asked with one of them."""
+
+MOMENTS: Final[Mapping[str, type[Mechanism[Moment]]]] = {
     mechanism.name: mechanism for mechanism in (OneBit, LaplaceVector)
 }
 """Mechanisms for a value that belongs to a class."""
@@ -53,8 +58,7 @@ def make_discrete(name: str, domain_size: int, epsilon: Fraction, theta: Fractio
 def make_sign(classes: int, epsilon: Fraction) -> PureMechanism:
     """The pure mechanism whose bit contrasts have the least variance on the 2 k cells of (class, bit)."""
     cells = 2 * classes
-    pure = [m.make(cells, epsilon) for m in DISCRETE.values() if issubclass(m, PureMechanism)]
-    return min(pure, key=_sign_variance)
+    return min((mechanism.make(cells, epsilon) for mechanism in PURE.values()), key=_sign_variance)
 
 
 def make_continuous(name: str, classes: int, epsilon: Fraction) -> AnyMechanism:
@@ -66,10 +70,10 @@ def make_continuous(name: str, classes: int, epsilon: Fraction) -> AnyMechanism:
     if name == SIGN:
         return make_sign(classes, epsilon)
     if name != "auto":
-        return MOMENT[name].make(classes, epsilon)
+        return MOMENTS[name].make(classes, epsilon)
     sign = make_sign(classes, epsilon)
     candidates: list[tuple[float, AnyMechanism]] = [(_sign_variance(sign) + 2 / (3 * classes), sign)]
-    for mechanism in MOMENT.values():
+    for mechanism in MOMENTS.values():
         made = mechanism.make(classes, epsilon)
         candidates.append((made.noise_variance(1 / classes), made))
     return min(candidates, key=lambda candidate: candidate[0])[1]
@@ -77,7 +81,7 @@ def make_continuous(name: str, classes: int, epsilon: Fraction) -> AnyMechanism:
 
 def from_parameters(name: str, domain_size: int, parameters: Parameters) -> AnyMechanism:
     """The mechanism a document names. Raises DocumentError for unknown names and impossible numbers."""
-    known: dict[str, type[Any]] = {**DISCRETE, **MOMENT}
+    known: dict[str, type[Any]] = {**DISCRETE, **MOMENTS}
     if name not in known:
         raise DocumentError("unknown-mechanism", f"mechanism {name!r} is not one of {', '.join(sorted(known))}")
     made: AnyMechanism = known[name].from_parameters(domain_size, parameters)

@@ -1,0 +1,147 @@
+"""From a tally to unbiased estimates with variances and intervals, question by question.
+
+Two estimates are kept for every discrete question: the unbiased one, and one post-processed for use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ldp_aggregator.estimators import Cells, QuestionEstimate, estimate_question
+from ldp_aggregator.moments import Moments, add_record_spread, rebuild_moments
+from ldp_aggregator.pooling import pool_classes
+from ldp_aggregator.simplex import NORM_SUB
+from ldp_aggregator.tally import Tally
+from protocols import Campaign, Question
+from protocols.questions import PAIR, SQUARE, VALUE
+from protocols.schema import CategoricalFeature, ContinuousFeature
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """The estimates of all questions of a campaign.
+
+    ``class_prior`` is P(class), unbiased, pooled over every question that carries the class.
+    """
+
+    campaign: Campaign
+    questions: tuple[QuestionEstimate, ...]
+    class_prior: Cells
+    post: str
+
+    def __getitem__(self, question: int) -> QuestionEstimate:
+        return self.questions[question]
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per cell: question, kind, feature, mechanism, value, class, n, estimate, variance, low, high,
+        processed.
+        """
+        return pd.DataFrame.from_records(list(self._rows()))
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-ready document; an infinite variance (no reports) is null."""
+        return {
+            "campaign": self.campaign.id,
+            "epsilon": self.campaign.privacy.epsilon,
+            "post": self.post,
+            "classes": list(self.campaign.label.classes),
+            "class_prior": _cells_to_json(self.class_prior),
+            "moments": {name: moments.to_json() for name, moments in self.moments.items()},
+            "questions": [
+                {
+                    "question": estimate.question.index,
+                    "kind": estimate.question.kind,
+                    "feature": estimate.question.feature,
+                    "mechanism": estimate.question.mechanism.name,
+                    "epsilon": estimate.question.epsilon,
+                    "n": estimate.n,
+                    "cells": [_finite_only(row) for row in self._cell_rows(estimate)],
+                }
+                for estimate in self.questions
+            ],
+        }
+
+    @cached_property
+    def moments(self) -> Mapping[str, Moments]:
+        """Mean and variance per class of every Gaussian feature, in its own units."""
+        by_kind = {(e.question.feature, e.question.kind): e.cells for e in self.questions}
+        return {
+            feature.name: rebuild_moments(
+                feature, by_kind[feature.name, VALUE], by_kind[feature.name, SQUARE], self.class_prior
+            )
+            for feature in self.campaign.features
+            if isinstance(feature, ContinuousFeature) and feature.bins is None
+        }
+
+    def _rows(self) -> Iterable[dict[str, Any]]:
+        for estimate in self.questions:
+            question = estimate.question
+            for row in self._cell_rows(estimate):
+                yield {
+                    "question": question.index,
+                    "kind": question.kind,
+                    "feature": question.feature,
+                    "mechanism": question.mechanism.name,
+                    "n": estimate.n,
+                    **row,
+                }
+
+    def _cell_rows(self, estimate: QuestionEstimate) -> Iterable[dict[str, Any]]:
+        classes = self.campaign.label.classes
+        names = _value_names(self.campaign, estimate.question)
+        for cell, value in enumerate(estimate.cells.value):
+            yield {
+                "value": names[cell // len(classes)] if names else None,
+                "class": classes[cell % len(classes)],
+                "estimate": float(value),
+                "variance": float(estimate.cells.variance[cell]),
+                "low": float(estimate.cells.low[cell]),
+                "high": float(estimate.cells.high[cell]),
+                "processed": None if estimate.processed is None else float(estimate.processed[cell]),
+            }
+
+
+def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estimates:
+    """Estimate every question of ``campaign`` from ``tally``; ``post`` is ``norm_sub``, ``floor`` or ``none``."""
+    if tally.campaign.id != campaign.id:
+        raise ValueError(f"the tally is of campaign {tally.campaign.id}, not of {campaign.id}")
+    classes = len(campaign.label.classes)
+    found = [
+        estimate_question(question, n, counts, classes, post)
+        for question, n, counts in zip(campaign.questions, tally.n.tolist(), tally.counts, strict=True)
+    ]
+    prior = pool_classes(found, classes, shared_records=campaign.privacy.answers == "all")
+    return Estimates(campaign, add_record_spread(found, prior), prior, post)
+
+
+def _value_names(campaign: Campaign, question: Question) -> list[str] | None:
+    """Names of the values of a pair question's cells; bins as intervals."""
+    feature = campaign.feature_of(question)
+    if question.kind != PAIR:
+        return None
+    if isinstance(feature, CategoricalFeature):
+        return list(feature.values)
+    if isinstance(feature, ContinuousFeature):
+        edges = [feature.low, *feature.inner_edges, feature.high]
+        closing = [")"] * (feature.size - 1) + ["]"]
+        return [f"[{low:g}, {high:g}{close}" for low, high, close in zip(edges, edges[1:], closing, strict=False)]
+    raise TypeError("a pair question is about a feature")
+
+
+def _cells_to_json(cells: Cells) -> list[dict[str, Any]]:
+    return [
+        _finite_only({"estimate": v, "variance": s, "low": low, "high": high})
+        for v, s, low, high in zip(
+            *(a.tolist() for a in (cells.value, cells.variance, cells.low, cells.high)), strict=True
+        )
+    ]
+
+
+def _finite_only(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: None if isinstance(value, float) and not np.isfinite(value) else value for key, value in row.items()}

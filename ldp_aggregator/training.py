@@ -1,0 +1,169 @@
+"""From tallies to a Naive Bayes model: pooled class prior, post-processed tables, rebuilt Gaussians."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldp_aggregator.estimates import Estimates, estimate
+from ldp_aggregator.estimators import Cells, QuestionEstimate
+from ldp_aggregator.guarantee import LOCAL_RELATION, Guarantee
+from ldp_aggregator.moments import DEFAULT_VARIANCE_FLOOR, rebuild_moments
+from ldp_aggregator.naive_bayes import NaiveBayes, discrete_likelihood
+from ldp_aggregator.pooling import pool, pool_classes
+from ldp_aggregator.simplex import FLOOR, NORM_SUB, floor, norm_sub
+from ldp_aggregator.tally import Tally
+from protocols import Campaign
+from protocols.model import GaussianLikelihood, Likelihood, Model
+from protocols.questions import LABEL, PAIR, SQUARE, VALUE
+from protocols.schema import ContinuousFeature, Feature
+
+Array = NDArray[np.float64]
+
+POOLED: Final = "pooled"
+LABEL_ONLY: Final = "label"
+
+_PUBLIC: Final = ("the campaign document", "which question a device answered")
+
+
+def train(
+    campaign: Campaign | Sequence[tuple[Campaign, Tally]],
+    tally: Tally | None = None,
+    *,
+    post: str = NORM_SUB,
+    prior: str = POOLED,
+    smoothing: float = 1.0,
+    variance_floor: float = DEFAULT_VARIANCE_FLOOR,
+) -> NaiveBayes:
+    """Train Naive Bayes from one campaign's tally, or from several ``(campaign, tally)`` pairs over the same schema.
+
+    Training is post-processing: it costs no privacy beyond what the reports already spent.
+
+    Parameters
+    ----------
+    campaign, tally
+        The campaign and its tally; or a sequence of such pairs and nothing else.
+    post
+        ``norm_sub`` (nearest probabilities) or ``floor`` (negative counts become 1, as Yilmaz et al. 2019).
+    prior
+        ``pooled`` takes the classes from every question that carries them, by inverse variance; ``label`` from the
+        label question alone.
+    smoothing
+        Pseudo-count per cell under ``norm_sub``, so that no value is impossible; ``floor`` needs none.
+    variance_floor
+        Least variance of a Gaussian feature, relative to (high - low)^2; stated in the model because accuracy depends
+        on it.
+
+    Raises
+    ------
+    ValueError
+        For campaigns that do not share label and features, and for unknown modes.
+    """
+    pairs = [(campaign, _given(tally))] if isinstance(campaign, Campaign) else list(campaign)
+    if not pairs:
+        raise ValueError("train needs at least one (campaign, tally)")
+    if post not in (FLOOR, NORM_SUB):
+        raise ValueError(f"post must be {NORM_SUB} or {FLOOR} for training, not {post!r}")
+    if prior not in (POOLED, LABEL_ONLY):
+        raise ValueError(f"prior must be {POOLED} or {LABEL_ONLY}, not {prior!r}")
+    first = pairs[0][0]
+    for other, _ in pairs[1:]:
+        _check_same_schema(first, other)
+    estimates = [estimate(one, its_tally, post=post) for one, its_tally in pairs]
+    shares = _class_prior(estimates, prior)
+    likelihoods: list[Likelihood] = []
+    insufficient: dict[str, list[str]] = {}
+    for feature in first.features:
+        if isinstance(feature, ContinuousFeature) and feature.bins is None:
+            value, square = (pool(_of(estimates, feature, kind)) for kind in (VALUE, SQUARE))
+            moments = rebuild_moments(feature, value, square, shares, variance_floor=variance_floor)
+            likelihoods.append(
+                GaussianLikelihood(feature, tuple(moments.mean.tolist()), tuple(moments.variance.tolist()))
+            )
+            names = [name for name, flag in zip(first.label.classes, moments.insufficient, strict=True) if flag]
+            if names:
+                insufficient[feature.name] = names
+        else:
+            table = _table(_of(estimates, feature, PAIR), len(first.label.classes), post, smoothing)
+            likelihoods.append(discrete_likelihood(feature, table))
+    reports = int(sum(its_tally.n.sum() for _, its_tally in pairs))
+    guarantee = Guarantee(_total_epsilon([one for one, _ in pairs]), 0.0, LOCAL_RELATION, _PUBLIC)
+    training: dict[str, Any] = {
+        "campaigns": [one.id for one, _ in pairs],
+        "reports": reports,
+        "post": post,
+        "prior": prior,
+        "smoothing": smoothing,
+        "variance_floor": variance_floor,
+        "insufficient": insufficient,
+        "guarantee": guarantee.to_json(),
+    }
+    model = Model(
+        label=first.label.name,
+        classes=first.label.classes,
+        prior=_usable_prior(shares, reports),
+        likelihoods=tuple(likelihoods),
+        training=training,
+    )
+    return NaiveBayes.from_model(model, guarantee)
+
+
+def _given(tally: Tally | None) -> Tally:
+    if tally is None:
+        raise TypeError("train(campaign, tally) needs the tally")
+    return tally
+
+
+def _total_epsilon(campaigns: Sequence[Campaign]) -> float:
+    """The most one device can have lost: a device answers one campaign of a study, and any campaign without one."""
+    worst: dict[str, float] = {}
+    for campaign in campaigns:
+        key = f"study {campaign.study}" if campaign.study else campaign.id
+        worst[key] = max(worst.get(key, 0.0), campaign.privacy.epsilon)
+    return sum(worst.values())
+
+
+def _check_same_schema(first: Campaign, other: Campaign) -> None:
+    same_label = first.label.to_json() | {"weight": 1} == other.label.to_json() | {"weight": 1}
+    mine, theirs = ([f.to_json() | {"weight": 1} for f in c.features] for c in (first, other))
+    if not same_label or mine != theirs:
+        raise ValueError(f"campaigns {first.id} and {other.id} do not have the same label and features")
+
+
+def _class_prior(estimates: Sequence[Estimates], prior: str) -> Cells:
+    """P(class), unbiased, over all campaigns."""
+    classes = len(estimates[0].campaign.label.classes)
+    shared = any(one.campaign.privacy.answers == "all" for one in estimates)
+    questions = [question for one in estimates for question in one.questions]
+    if prior == LABEL_ONLY:
+        questions = [question for question in questions if question.question.kind == LABEL]
+        if not questions:
+            raise ValueError("prior 'label' needs a label question; these campaigns ask none (label weight 0)")
+    return pool_classes(questions, classes, shared_records=shared)
+
+
+def _of(estimates: Sequence[Estimates], feature: Feature, kind: str) -> list[QuestionEstimate]:
+    """The estimates of one feature's question of a kind in every campaign."""
+    return [
+        question
+        for one in estimates
+        for question in one.questions
+        if question.question.kind == kind and question.question.feature == feature.name
+    ]
+
+
+def _table(estimates: Sequence[QuestionEstimate], classes: int, post: str, smoothing: float) -> Array:
+    """Non-negative weights of shape (values, k) from the joint table of a discrete feature."""
+    reports = sum(estimate.n for estimate in estimates)
+    values = pool(estimates).value
+    joint = floor(values, reports) if post == FLOOR else norm_sub(values) * reports + smoothing
+    return joint.reshape(-1, classes)
+
+
+def _usable_prior(shares: Cells, reports: int) -> tuple[float, ...]:
+    """The nearest probabilities, with one pseudo-report a class so that no class is impossible."""
+    counts = norm_sub(shares.value) * reports + 1
+    return tuple((counts / counts.sum()).tolist())
