@@ -54,7 +54,7 @@ def _log_likelihood(likelihood: Likelihood, value: object) -> list[float] | None
         return None
     x = min(max(number, likelihood.feature.low), likelihood.feature.high)
     return [
-        -0.5 * math.log(2 * math.pi * variance) - (x - mean) ** 2 / (2 * variance)
+        -0.5 * math.log(2 * math.pi * variance) - (x - mean) * (x - mean) / (2 * variance)
         for mean, variance in zip(likelihood.mean, likelihood.variance, strict=True)
     ]
 

@@ -174,6 +174,8 @@ def _parse(document: bytes) -> dict[str, Any]:
         read_question(value, index, authored["label"], authored["features"], refuse)
         for index, value in enumerate(values)
     )
+    if len({(question.kind, question.group) for question in questions}) != len(questions):
+        raise refuse("questions", "every kind of question stands at most once for a feature or the label")
     campaign = Campaign(document=document, questions=questions, **authored)
     if campaign.loss > exact_epsilon(campaign.privacy.epsilon):
         raise DocumentError(

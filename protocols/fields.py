@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, Final
 
 from protocols.errors import ProtocolError
 
 Refusal = Callable[[str, str], ProtocolError]
 """Builds the error for (field, problem)."""
+
+LONGEST_TEXT: Final = 200
+"""Characters of a name, a title, a class or a value."""
+
+_NOT_TEXT: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+"""Control characters, and halves of a surrogate pair, which have no UTF-8."""
+
+_INSTANT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 
 
 def parse_json(text: bytes | str, refuse: Refusal) -> Any:
@@ -20,17 +29,21 @@ def parse_json(text: bytes | str, refuse: Refusal) -> Any:
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(items)
         if len(members) != len(items):
-            names = [name for name, _ in items]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise refuse(twice, "this key stands twice in one object")
+            raise refuse(shorten(_first_repeated(name for name, _ in items)), "this key stands twice in one object")
         return members
+
+    def number(digits: str) -> float:
+        value = float(digits)
+        if math.isinf(value):
+            raise refuse("document", f"{shorten(digits)} is beyond a double; write a finite number")
+        return value
 
     def constant(name: str) -> Any:
         raise refuse("document", f"{name} is not JSON; write a finite number")
 
     try:
         decoded = text.decode("utf-8") if isinstance(text, bytes) else text
-        return json.loads(decoded, object_pairs_hook=pairs, parse_constant=constant)
+        return json.loads(decoded, object_pairs_hook=pairs, parse_float=number, parse_constant=constant)
     except ProtocolError:
         raise
     except (ValueError, RecursionError) as error:
@@ -39,8 +52,16 @@ def parse_json(text: bytes | str, refuse: Refusal) -> Any:
 
 def describe(value: Any) -> str:
     """A value for an error message, shortened."""
-    text = json.dumps(value, ensure_ascii=False, default=repr)
-    return text if len(text) <= 60 else text[:57] + "..."
+    try:
+        return shorten(json.dumps(value, ensure_ascii=False, default=repr))
+    except (TypeError, ValueError, RecursionError):  # keys that are no text, enormous integers, cycles, deep nesting
+        return f"this {type(value).__name__}"
+
+
+def shorten(text: str) -> str:
+    """The beginning of a text, at most 60 characters, fit for UTF-8."""
+    beginning = text if len(text) <= 60 else text[:57] + "..."
+    return beginning.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 class Fields:
@@ -70,14 +91,13 @@ class Fields:
         self._asked.append(name)
         return self._members.get(name)
 
-    def text(self, name: str, *, default: str | None = None, longest: int = 200) -> str:
+    def text(self, name: str, *, default: str | None = None, longest: int = LONGEST_TEXT) -> str:
         value = self.raw(name)
         if value is None and default is not None:
             return default
         if not isinstance(value, str) or (not value.strip() and default is None):
             raise self.error(name, f"must be a non-empty text, not {describe(value)}")
-        if len(value) > longest:
-            raise self.error(name, f"must have at most {longest} characters, not {len(value)}")
+        self._check_text(name, value, longest)
         return value
 
     def optional_text(self, name: str) -> str | None:
@@ -109,10 +129,12 @@ class Fields:
         """A list of distinct non-empty texts."""
         value = self.sequence(name, least=least, most=most)
         for position, member in enumerate(value):
+            place = f"{name}[{position}]"
             if not isinstance(member, str) or not member:
-                raise self.error(f"{name}[{position}]", f"must be a non-empty text, not {describe(member)}")
+                raise self.error(place, f"must be a non-empty text, not {describe(member)}")
+            self._check_text(place, member, LONGEST_TEXT)
         if len(set(value)) != len(value):
-            twice = next(member for member in value if value.count(member) > 1)
+            twice = _first_repeated(value)
             raise self.error(name, f"{describe(twice)} stands in the list twice; every entry must be different")
         return tuple(value)
 
@@ -129,7 +151,7 @@ class Fields:
         if value is None:
             return None
         try:
-            if not isinstance(value, str) or not value.endswith("Z"):
+            if not isinstance(value, str) or not _INSTANT.fullmatch(value):
                 raise ValueError
             moment = datetime.fromisoformat(value[:-1] + "+00:00")
         except ValueError:
@@ -138,12 +160,20 @@ class Fields:
             ) from None
         return moment.astimezone(timezone.utc)
 
+    def _check_text(self, name: str, text: str, longest: int) -> None:
+        if len(text) > longest:
+            raise self.error(name, f"must have at most {longest} characters, not {len(text)}")
+        if _NOT_TEXT.search(text):
+            raise self.error(
+                name, f"must have no control characters or unpaired surrogates; got {shorten(ascii(text))}"
+            )
+
     def finish(self) -> None:
         """Refuse unknown keys."""
         unknown = [name for name in self._members if name not in self._asked]
         if unknown:
             known = ", ".join(dict.fromkeys(self._asked))
-            raise self.error(str(unknown[0]), f"unknown key; the keys here are {known}")
+            raise self.error(shorten(str(unknown[0])), f"unknown key; the keys here are {known}")
 
 
 def finite(value: float, place: str, refuse: Refusal) -> float:
@@ -153,5 +183,15 @@ def finite(value: float, place: str, refuse: Refusal) -> float:
     except OverflowError:
         as_float = math.inf
     if not math.isfinite(as_float):
-        raise refuse(place, f"must be finite, not {value}")
+        raise refuse(place, f"must be finite, not {describe(value)}")
     return int(as_float) if as_float.is_integer() and abs(as_float) < 2**53 else as_float
+
+
+def _first_repeated(names: Iterable[str]) -> str:
+    """The first name that stood before; one pass, because a hostile document may hold very many."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    raise AssertionError("called only where a name repeats")

@@ -22,13 +22,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from protocols.errors import ModelError, ProtocolError
-from protocols.fields import Fields, parse_json
+from protocols.fields import Fields, describe, finite, parse_json
 from protocols.schema import (
     MOST_CLASSES,
     MOST_FEATURES,
     MOST_VALUES,
     CategoricalFeature,
     ContinuousFeature,
+    read_bounds,
 )
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 MODEL_VERSION: Final = 1
 _SUM_TOLERANCE: Final = 1e-6
+_LARGEST_VARIANCE: Final = 1e300
 
 Table = tuple[tuple[float, ...], ...]
 """``table[value][class]`` is P(value | class)."""
@@ -85,7 +87,12 @@ class Model:
         likelihoods = tuple(
             _read_likelihood(value, f"features[{position}]", len(classes)) for position, value in enumerate(features)
         )
+        names = [label, *(likelihood.feature.name for likelihood in likelihoods)]
+        if len(set(names)) != len(names):
+            raise fields.error("features", "the names of the label and of all features must be different")
         training = fields.raw("training") or {}
+        if not isinstance(training, Mapping):
+            raise fields.error("training", f"must be an object, not {describe(training)}")
         if fields.raw("projection") is not None:
             raise fields.error("projection", "must be null; projections are not supported by this version")
         fields.finish()
@@ -133,9 +140,7 @@ def _read_likelihood(value: Any, path: str, classes: int) -> Likelihood:
         categorical = CategoricalFeature(name, fields.texts("values", least=1, most=MOST_VALUES))
         likelihood = DiscreteLikelihood(categorical, _read_table(fields, categorical.size, classes))
     else:
-        low, high = fields.number("low"), fields.number("high")
-        if low >= high:
-            raise fields.error("low", f"must be below high; got low {low} and high {high}")
+        low, high = read_bounds(fields)
         if kind == "continuous":
             binned = ContinuousFeature(name, low, high, fields.integer("bins", least=2, most=MOST_VALUES))
             likelihood = DiscreteLikelihood(binned, _read_table(fields, binned.size, classes))
@@ -144,8 +149,8 @@ def _read_likelihood(value: Any, path: str, classes: int) -> Likelihood:
                 _numbers(fields, "mean", classes),
                 _numbers(fields, "variance", classes),
             )
-            if min(variance) <= 0:
-                raise fields.error("variance", "every variance must be above 0")
+            if not 0 < min(variance) <= max(variance) <= _LARGEST_VARIANCE:
+                raise fields.error("variance", f"every variance must be above 0 and at most {_LARGEST_VARIANCE}")
             likelihood = GaussianLikelihood(ContinuousFeature(name, low, high), mean, variance)
     fields.finish()
     return likelihood
@@ -167,9 +172,7 @@ def _row(fields: Fields, name: str, value: Any, count: int) -> tuple[float, ...]
     right = isinstance(value, list) and len(value) == count
     if not right or any(isinstance(v, bool) or not isinstance(v, (int, float)) for v in value):
         raise fields.error(name, f"must be a list of {count} numbers, one per class")
-    if not all(math.isfinite(v) for v in value):
-        raise fields.error(name, "every number must be finite")
-    return tuple(float(v) for v in value)
+    return tuple(float(finite(v, fields.place(name), _refuse)) for v in value)
 
 
 def _check_distribution(fields: Fields, name: str, values: tuple[float, ...]) -> None:

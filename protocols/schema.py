@@ -6,13 +6,14 @@ All of it is public knowledge. A value list or a bound is never read off the dat
 from __future__ import annotations
 
 import math
+import numbers
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from protocols.fields import Fields, Refusal
+from protocols.fields import LONGEST_TEXT, Fields, Refusal
 
 MISSING: Final = "missing"
 """A categorical feature that lists this value answers with it where the record has no declared value."""
@@ -21,7 +22,16 @@ MOST_FEATURES: Final = 1000
 MOST_VALUES: Final = 1 << 14
 MOST_CLASSES: Final = 1 << 10
 MOST_CELLS: Final = 1 << 16
+"""Cells of one question."""
+
+MOST_CAMPAIGN_CELLS: Final = 1 << 18
+"""Cells of all questions together: it bounds what a document can make a device compute and send (1 MiB)."""
+
 MOST_WEIGHT: Final = 1 << 16
+
+_LEAST_SPAN: Final = 1e-150
+_LARGEST_SPAN: Final = 1e150
+"""Widths of a value range whose squares, which variances are made of, are still doubles."""
 
 ANSWERS: Final = ("one", "all")
 DISCRETE_CHOICES: Final = ("auto", "de", "sue", "oue", "she", "the", "ss")
@@ -148,13 +158,16 @@ class Privacy:
 
 
 def number_of(value: object) -> float | None:
-    """A record's number, or None where it holds none (absent, text, truth value, NaN). Infinities are clipped later."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    """A record's number, or None where it holds none (absent, text, truth value, NaN). Infinities are clipped later.
+
+    ``numbers.Real`` is what numpy's scalars register as, which rows of tables are full of.
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return None
     try:
         number = float(value)
     except OverflowError:
-        number = math.inf if value > 0 else -math.inf
+        number = -math.inf if value < 0 else math.inf
     return None if math.isnan(number) else number
 
 
@@ -170,20 +183,25 @@ def read_label(value: Any, refuse: Refusal) -> Label:
 
 
 def read_features(values: list[Any], label: Label, refuse: Refusal) -> tuple[Feature, ...]:
-    features = tuple(
-        _read_feature(value, f"features[{position}]", len(label.classes), refuse)
-        for position, value in enumerate(values)
-    )
-    seen = {label.name: "label.name"}
-    for position, feature in enumerate(features):
-        place = f"features[{position}].name"
+    features: list[Feature] = []
+    cells, seen = len(label.classes), {label.name: "label.name"}
+    for position, value in enumerate(values):
+        place = f"features[{position}]"
+        feature = _read_feature(value, place, len(label.classes), refuse)
         if feature.name in seen:
             raise refuse(
-                place,
+                f"{place}.name",
                 f"{feature.name!r} is already used by {seen[feature.name]}; names must be different",
             )
-        seen[feature.name] = place
-    return features
+        seen[feature.name] = f"{place}.name"
+        cells += _cells_at_most(feature, len(label.classes))
+        if cells > MOST_CAMPAIGN_CELLS:
+            raise refuse(
+                place,
+                f"the questions up to here have {cells} cells; a campaign has at most {MOST_CAMPAIGN_CELLS}",
+            )
+        features.append(feature)
+    return tuple(features)
 
 
 def read_privacy(value: Any, refuse: Refusal) -> Privacy:
@@ -205,6 +223,16 @@ def read_privacy(value: Any, refuse: Refusal) -> Privacy:
     return privacy
 
 
+def read_bounds(fields: Fields) -> tuple[float, float]:
+    """``low`` and ``high`` of a continuous feature."""
+    low, high = fields.number("low"), fields.number("high")
+    if low >= high:
+        raise fields.error("low", f"must be below high; got low {low} and high {high}")
+    if not _LEAST_SPAN <= float(high) - float(low) <= _LARGEST_SPAN:
+        raise fields.error("high", f"high - low must be from {_LEAST_SPAN} to {_LARGEST_SPAN}; choose other units")
+    return low, high
+
+
 def _read_feature(value: Any, path: str, classes: int, refuse: Refusal) -> Feature:
     fields = Fields(value, path, refuse)
     name = fields.text("name")
@@ -215,11 +243,7 @@ def _read_feature(value: Any, path: str, classes: int, refuse: Refusal) -> Featu
         feature = CategoricalFeature(name, fields.texts("values", least=2, most=MOST_VALUES), weight)
         cells, place = feature.size * classes, "values"
     else:
-        low, high = fields.number("low"), fields.number("high")
-        if low >= high:
-            raise fields.error("low", f"must be below high; got low {low} and high {high}")
-        if not math.isfinite(float(high) - float(low)):
-            raise fields.error("high", "high - low must be finite; choose narrower bounds")
+        low, high = read_bounds(fields)
         bins = fields.integer("bins", least=2, most=MOST_VALUES) if fields.has("bins") else fields.raw("bins")
         feature = ContinuousFeature(name, low, high, bins, weight)
         cells, place = (bins or 2) * classes, "bins"
@@ -231,10 +255,18 @@ def _read_feature(value: Any, path: str, classes: int, refuse: Refusal) -> Featu
     return feature
 
 
+def _cells_at_most(feature: Feature, classes: int) -> int:
+    """Cells of a feature's questions: pairs, or a value and a square that may each be asked as (bit, class)."""
+    gaussian = isinstance(feature, ContinuousFeature) and feature.bins is None
+    return classes * (4 if gaussian else feature.size)
+
+
 def _index_of(value: object, positions: Mapping[str, int]) -> int | None:
     """Texts match themselves; whole numbers match their decimal digits (a class written 0 or 1)."""
     if isinstance(value, str):
         return positions.get(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return positions.get(str(value))
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        number = int(value)
+        # No declared text is longer, and Python refuses to write out enormous integers.
+        return positions.get(str(number)) if abs(number) < 10**LONGEST_TEXT else None
     return None

@@ -21,6 +21,8 @@ from protocols.reports import ID_BYTES, Report
 MEDIA_TYPE: Final = "application/vnd.ldp-bayes.reports+msgpack"
 WIRE_VERSION: Final = 1
 
+_BLOCK_MEMBERS: Final = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -63,8 +65,18 @@ def decode_upload(data: bytes, campaign: Campaign) -> tuple[Block, ...]:
 
     Raises UploadError for everything else, including a second encoding of the same blocks.
     """
+    # Lying lengths are refused before anything of that size is allocated.
+    longest = max(_BLOCK_MEMBERS, len(campaign.questions))
     try:
-        value = msgpack.unpackb(data, raw=False, strict_map_key=True, max_ext_len=0, max_map_len=0, max_str_len=0)
+        value = msgpack.unpackb(
+            data,
+            raw=False,
+            strict_map_key=True,
+            max_array_len=longest,
+            max_ext_len=0,
+            max_map_len=0,
+            max_str_len=0,
+        )
     except Exception as error:  # msgpack raises many types; each means the same here.
         raise UploadError(f"not one msgpack value of this format ({type(error).__name__})") from None
     if not (type(value) is list and len(value) == 2 and value[0] == WIRE_VERSION and type(value[1]) is list):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Generic, NamedTuple, TypeVar
 from protocols.coins import ONE, Coins
 from protocols.errors import DocumentError
 from protocols.exact import float_up
+from protocols.fields import describe
 
 if TYPE_CHECKING:
     from typing import Self
@@ -161,12 +162,12 @@ def read_integer(parameters: Parameters, name: str) -> int:
         number = value if type(value) is int else 0
         canonical = True
     if number < 1 or not canonical:
-        raise DocumentError("invalid-parameters", f"parameter {name} must be a positive integer, not {value!r}")
+        raise DocumentError("invalid-parameters", f"parameter {name} must be a positive integer, not {describe(value)}")
     return number
 
 
 def read_names(parameters: Parameters, *names: str) -> None:
     """Refuse parameters other than ``names``."""
     if set(parameters) != set(names):
-        wanted, got = ", ".join(sorted(names)), ", ".join(sorted(map(str, parameters)))
-        raise DocumentError("invalid-parameters", f"parameters must be exactly {wanted}; got {got or 'none'}")
+        wanted = ", ".join(sorted(names))
+        raise DocumentError("invalid-parameters", f"parameters must be exactly {wanted}; got {describe(parameters)}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from protocols.exact import exp_bounds, probability_down, probability_up
@@ -38,6 +39,7 @@ class ThresholdingHistogramEncoding(UnaryEncoding):
         return cls(domain_size, probability_down(1 - true_tail / 2), probability_up(other_tail / 2))
 
 
+@lru_cache(maxsize=64)
 def best_theta(epsilon: Fraction) -> Fraction:
     """The threshold of least variance at small frequencies, q (1 - q) / (p - q)^2, to three decimals."""
     rate = float(min(epsilon, Fraction(64))) / 2
