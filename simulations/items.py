@@ -1,28 +1,28 @@
 """From a column of a table to the items that its devices perturb: ``protocols.questions.encode`` on arrays.
 
-The agreement with the device is exact: the same edges, the same double arithmetic, the same fixed-point integers. A
-missing or undeclared value is -1 in an index column and NaN in a number column until it is replaced at random.
+The agreement with the device is exact, down to the fixed-point integers. A missing or undeclared value is -1 in an
+index column and NaN in a number column until it is replaced at random.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ldp_aggregator.frames import MISSING_INDEX, feature_indices, label_indices, scaled
 from protocols import Campaign, Question, RecordError
 from protocols.mechanisms import VALUE_BITS
 from protocols.questions import MOMENT, PAIR, VALUE
-from protocols.schema import CategoricalFeature, ContinuousFeature, Feature, Label, number_of
+from protocols.schema import ContinuousFeature, Feature, Label
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-MISSING_INDEX: Final = -1
 _UNIT: Final = 1 << VALUE_BITS
 
 
@@ -54,7 +54,7 @@ class Columns:
     @classmethod
     def of(cls, campaign: Campaign, frame: pd.DataFrame, labels: Iterable[object]) -> Columns:
         """Read ``frame`` and ``labels``. Raises RecordError for an undeclared label, as a device does."""
-        classes = class_indices(campaign.label, labels)
+        classes = class_indices(campaign.label, pd.Series(labels))
         if len(classes) != len(frame):
             raise ValueError(f"{len(frame)} rows have {len(classes)} labels; every row needs one")
         absent = pd.Series([None] * len(frame), dtype=object)
@@ -82,39 +82,15 @@ class Columns:
         return 2 * classes + bits
 
 
-def class_indices(label: Label, labels: Iterable[object]) -> Integers:
+def class_indices(label: Label, labels: pd.Series[Any]) -> Integers:
     """The class index of every row. Raises RecordError, naming the row, for a label that is not declared."""
-    series = pd.Series(labels)
-    indices = _indices(label, series)
+    indices = label_indices(label, labels)
     unknown = np.flatnonzero(indices == MISSING_INDEX)
     if unknown.size:
         row = int(unknown[0])
         known = ", ".join(label.classes)
-        raise RecordError(f"row {row + 1}: {label.name} is {series.iloc[row]!r}; it must be one of {known}")
+        raise RecordError(f"row {row + 1}: {label.name} is {labels.iloc[row]!r}; it must be one of {known}")
     return indices
-
-
-def value_indices(feature: Feature, values: pd.Series) -> Integers:
-    """``feature.index_of`` of every value of a discrete feature, -1 where that is None."""
-    if isinstance(feature, CategoricalFeature):
-        return _indices(feature, values)
-    found = numbers(values)
-    bins = np.searchsorted(np.asarray(feature.inner_edges), found, side="right")
-    return np.where(np.isnan(found), MISSING_INDEX, bins)
-
-
-def numbers(values: pd.Series) -> Floats:
-    """``number_of`` every value, NaN where that is None."""
-    if values.dtype.kind in "iuf":
-        return values.to_numpy(dtype=np.float64)
-    found = (number_of(value) for value in values.tolist())
-    return np.array([np.nan if number is None else number for number in found], dtype=np.float64)
-
-
-def scaled(feature: ContinuousFeature, found: Floats) -> Floats:
-    """``feature.scaled`` of every number; NaN stays."""
-    low, high = float(feature.low), float(feature.high)
-    return np.clip(2 * ((np.clip(found, low, high) - low) / (high - low)) - 1, -1.0, 1.0)
 
 
 def fixed_points(t: Floats, kind: str) -> Integers:
@@ -122,22 +98,10 @@ def fixed_points(t: Floats, kind: str) -> Integers:
     return ((t if kind == VALUE else 2 * (t * t) - 1) * _UNIT).astype(np.int64)
 
 
-def _column(feature: Feature, values: pd.Series) -> Integers | Floats:
+def _column(feature: Feature, values: pd.Series[Any]) -> Integers | Floats:
     if isinstance(feature, ContinuousFeature) and feature.bins is None:
-        return scaled(feature, numbers(values))
-    return value_indices(feature, values)
-
-
-def _indices(declared: Label | CategoricalFeature, values: pd.Series) -> Integers:
-    """``declared.index_of`` of every value; asked once for each different one where equal values are the same."""
-    if values.dtype == object:  # 1, 1.0 and True are equal and hash alike, but only the first is a whole number.
-        codes, different = np.arange(len(values)), values.tolist()
-    else:
-        codes, unique = pd.factorize(values)
-        different = unique.tolist()
-    table = [declared.index_of(value) for value in [*different, None]]
-    lookup = np.array([MISSING_INDEX if index is None else index for index in table], dtype=np.int64)
-    return lookup[codes]
+        return scaled(feature, values)
+    return feature_indices(feature, values)
 
 
 def _fill_indices(indices: Integers, size: int, rng: np.random.Generator) -> Integers:
