@@ -1,0 +1,38 @@
+"""The benchmark tables that tests read: copies of public UCI datasets, kept outside the repository."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DATA_VARIABLE = "LDP_BAYES_DATA"
+
+
+@pytest.fixture(scope="session")
+def uci_folder() -> Path:
+    """The folder with ``datasets.json`` and the tables; skips where there is none."""
+    configured = os.environ.get(DATA_VARIABLE)
+    folder = Path(configured) if configured else Path(__file__).resolve().parents[2] / "shared" / "data"
+    if not (folder / "datasets.json").is_file():
+        pytest.skip(f"no datasets.json in {folder}; set {DATA_VARIABLE} to the folder of the UCI tables")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def uci_table(uci_folder: Path) -> Callable[[str], pd.DataFrame]:
+    """A function from a table's name (``mushroom``, ``adult_train``) to its DataFrame; the class is the last column."""
+    # Here, not above: the tests of the device's packages run where pandas is not installed.
+    pandas = pytest.importorskip("pandas")
+
+    def read(name: str) -> pd.DataFrame:
+        # Texts that look like missing values ("?", "None") are declared values of categorical columns.
+        return pandas.read_csv(uci_folder / f"{name}.csv.gz", keep_default_na=False, na_values=[""])
+
+    return read
