@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from protocols.model import DiscreteLikelihood, Likelihood, Model
-from protocols.schema import number_of
+from protocols.schema import Feature, number_of
 
 
 class Classifier:
@@ -39,10 +39,20 @@ class Classifier:
         """Ln P(class) + sum of ln P(value | class) over the features, per class."""
         scores = [_log(prior) for prior in self.model.prior]
         for likelihood in self.model.likelihoods:
-            terms = _log_likelihood(likelihood, record.get(likelihood.feature.name))
+            terms = _log_likelihood(likelihood, self._value(likelihood.feature, record))
             if terms is not None:
                 scores = [score + term for score, term in zip(scores, terms, strict=True)]
         return scores
+
+    def _value(self, feature: Feature, record: Mapping[str, object]) -> object:
+        """The record's value; an output of the model's projection is computed, a missing input standing at its mean."""
+        projection = self.model.projection
+        if projection is None or feature.name not in projection.output_positions:
+            return record.get(feature.name)
+        if all(number_of(record.get(one.name)) is None for one in projection.inputs):
+            return None
+        values = projection.values(record, lambda position: projection.mean[position])
+        return projection.output(projection.output_positions[feature.name], values)
 
 
 def _log_likelihood(likelihood: Likelihood, value: object) -> list[float] | None:

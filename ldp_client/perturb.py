@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from protocols import SYSTEM_COINS, Campaign, Coins, Question, RecordError, Report
-from protocols.questions import encode
+from protocols.encoding import encode
 from protocols.reports import SECRET_BYTES, report_id
 
 
@@ -50,9 +50,7 @@ def perturb(
         secret = os.urandom(SECRET_BYTES)
     reports = []
     for question in draw_questions(campaign, coins):
-        feature = campaign.feature_of(question)
-        value = None if feature is None else record.get(feature.name)
-        item = encode(question, feature, value, class_index, len(classes), coins)
+        item = encode(campaign, question, record, class_index, coins)
         payload = question.perturb(item, coins)
         reports.append(Report(question.index, report_id(secret, campaign, question), payload))
     return tuple(reports)

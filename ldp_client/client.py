@@ -1,0 +1,453 @@
+"""The client an app embeds: consent, one contribution per campaign, delivery, and classification on the device."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from ldp_client.classifier import Classifier
+from ldp_client.errors import (
+    ClientError,
+    ConsentError,
+    ModelUnavailableError,
+    ServerError,
+    StorageError,
+    TransportError,
+)
+from ldp_client.ledger import Caps, Device, Ledger, Receipt, read_device, write_device
+from ldp_client.locks import ForkSafeLock
+from ldp_client.outbox import Outbox
+from ldp_client.perturb import perturb
+from ldp_client.policy import DEFAULT_POLICY, RETRYABLE_STATUSES, Policy
+from ldp_client.records import pack, unpack
+from ldp_client.sender import SYSTEM_CLOCK, Clock, Event, Sender
+from ldp_client.storage import Storage, Transaction, open_storage
+from ldp_client.transport import Request, Response, Transport, check_url
+from ldp_client.uploads import REPORT_OVERHEAD, Send, Task
+from protocols import SYSTEM_COINS, Campaign, Coins, ModelError, Report
+from protocols.campaign import LARGEST_DOCUMENT
+from protocols.coins import ONE
+from protocols.model import Model
+
+if TYPE_CHECKING:
+    from ldp_client.background import BackgroundDriver
+
+_ID_CHARACTERS: Final = 43
+_BASE64URL: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+
+
+@dataclass(frozen=True)
+class Status:
+    """What happened so far, for the app and its user; holds nothing of a record.
+
+    ``consent`` is None until somebody decided. ``dropped`` and ``quarantined`` count reports by reason. ``next_try`` is
+    in seconds from now. ``problem`` is the code of the last failure.
+    """
+
+    campaign_id: str
+    consent: bool | None = None
+    contributed: bool = False
+    queued: int = 0
+    queued_bytes: int = 0
+    sent: int = 0
+    retries: int = 0
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    quarantined: Mapping[str, int] = field(default_factory=dict)
+    next_try: float | None = None
+    epsilon: float = 0.0
+    total_epsilon: float = 0.0
+    running: bool = False
+    problem: str | None = None
+
+
+class Client:
+    """One device (or one user of a backend) in one campaign.
+
+    Making one touches neither network nor disk and starts no thread. Nothing is contributed before :meth:`grant`.
+    Thread-safe, fork-safe, and safe with several processes on one storage file.
+
+    Parameters
+    ----------
+    url
+        The aggregator's base URL: https, or plain http on loopback.
+    campaign_id
+        Which campaign; the document is verified to have this very hash.
+    storage
+        A file path, ``":memory:"``, or an object with the methods of :class:`ldp_client.storage.Storage`. Campaigns
+        that share a storage share its ledger, and their total is held to ``max_total_epsilon``.
+    max_epsilon, max_total_epsilon
+        Hard caps on the privacy loss: of this campaign, and over the life of the install.
+    transport
+        How requests are made; None takes one of the standard library's, shared by the clients of this process.
+    clock
+        Anything like the module ``time``.
+    coins
+        The randomness of answers; anything but None is for tests and simulations.
+    policy
+        All limits, see :class:`ldp_client.policy.Policy`.
+    on_event
+        Called with an :class:`ldp_client.sender.Event` from whichever thread delivers.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        campaign_id: str,
+        *,
+        storage: str | os.PathLike[str] | Storage,
+        max_epsilon: float,
+        max_total_epsilon: float,
+        transport: Transport | None = None,
+        clock: Clock | None = None,
+        coins: Coins | None = None,
+        policy: Policy = DEFAULT_POLICY,
+        on_event: Callable[[Event], None] | None = None,
+    ) -> None:
+        self.policy = policy
+        self.campaign_id = check_campaign_id(campaign_id)
+        self._url = check_url(url, allow_plain_http=policy.allow_plain_http) + f"/v1/campaigns/{campaign_id}"
+        self._caps = Caps(max_epsilon, max_total_epsilon)
+        self._storage = open_storage(storage)
+        self._own_transport = transport
+        self._clock = SYSTEM_CLOCK if clock is None else clock
+        self._coins = SYSTEM_COINS if coins is None else coins
+        self._outbox = Outbox(campaign_id)
+        self._sender = Sender(
+            self._url + "/reports",
+            self._outbox,
+            self._storage,
+            may_send=self._may_send,
+            transport=self._transport,
+            clock=self._clock,
+            policy=policy,
+            on_event=on_event,
+        )
+        self._campaign: Campaign | None = None
+        self._classifier: Classifier | None = None
+        self._withdrawn = False
+        self._unsaved: tuple[Report, ...] | None = None
+        self._driver: BackgroundDriver | None = None
+        self._contributing = ForkSafeLock()
+
+    # Consent
+
+    def grant(self) -> None:
+        """The person has agreed to this campaign. Raises StorageError where that cannot be kept."""
+        with self._storage.transaction(write=True) as transaction:
+            device = read_device(transaction) or Device.make()
+            write_device(transaction, device.with_consent(self.campaign_id, given=True))
+        self._withdrawn = False
+
+    def withdraw(self) -> None:
+        """The person no longer agrees: unsent reports are deleted, and nothing further is sent, now or after a restart.
+
+        What was spent stays in the ledger. Takes effect in this process even where StorageError is raised because the
+        decision could not be kept.
+        """
+        self._withdrawn = True
+        self._unsaved = None
+        with self._storage.transaction(write=True) as transaction:
+            device = read_device(transaction) or Device.make()
+            write_device(transaction, device.with_consent(self.campaign_id, given=False))
+            self._outbox.clear(transaction)
+
+    @property
+    def consented(self) -> bool:
+        """Whether the person agrees as things stand; False by default, and where the storage cannot tell."""
+        return bool(self.status().consent)
+
+    # Contributing
+
+    def campaign(self) -> Campaign:
+        """The verified campaign: from memory, from the storage, or fetched.
+
+        Raises DocumentError for a document that is not what its id and its own epsilon promise, ServerError or
+        TransportError where it cannot be had.
+        """
+        if self._campaign is None:
+            stored = self._stored(f"campaign/{self.campaign_id}")
+            if stored is not None:
+                self._campaign = _parse(stored, self.campaign_id)
+            else:
+                self.load_campaign(self._get("", LARGEST_DOCUMENT).body)
+        if self._campaign is None:
+            raise AssertionError("load_campaign sets the campaign or raises")
+        return self._campaign
+
+    def load_campaign(self, document: bytes) -> Campaign:
+        """Take a campaign's document from the app itself instead of fetching it; verified the same way."""
+        self._campaign = campaign = _parse(document, self.campaign_id)
+        self._keep(f"campaign/{self.campaign_id}", campaign.document)
+        return campaign
+
+    def contribute(self, record: Mapping[str, object], label: object) -> Receipt:
+        """Answer the campaign, once. The report is on disk before this returns, and before it is first sent.
+
+        A second call returns the first receipt and spends nothing, whatever the record now says. Raises ConsentError,
+        RefusedError, RecordError or QuotaError, in each case before anything is drawn; StorageError; and what
+        :meth:`campaign` raises.
+        """
+        device = self._device()
+        self._check_consent(device)
+        known = None if device is None else device.receipt(self.campaign_id)
+        if known is not None:
+            return known
+        campaign = self.campaign()
+        with self._contributing, self._storage.transaction(write=True) as transaction:
+            receipt = self._contribute(transaction, campaign, record, label)
+        self._unsaved = None
+        if self._driver is not None:
+            self._driver.wake()
+        return receipt
+
+    def _contribute(
+        self, transaction: Transaction, campaign: Campaign, record: Mapping[str, object], label: object
+    ) -> Receipt:
+        device = read_device(transaction)
+        self._check_consent(device)
+        if device is None:
+            raise AssertionError("a device that consented is stored")
+        known = device.receipt(campaign.id)
+        if known is not None:
+            return known
+        device.check(campaign, self._caps)
+        # A commit may fail after the coins have fallen. What they gave is kept and stored at the next call, so that a
+        # full disk does not get a second answer out of the same record.
+        if self._unsaved is None:
+            count, size = _room_for(campaign)
+            self._outbox.check_room(transaction, count, size, self.policy)
+            self._unsaved = perturb(campaign, record, label, secret=device.secret, coins=self._coins)
+        reports = self._unsaved
+        receipt = Receipt(
+            campaign_id=campaign.id,
+            title=campaign.title,
+            study=campaign.study,
+            epsilon=campaign.realised_epsilon,
+            questions=tuple(report.question for report in reports),
+            at=self._clock.time(),
+        )
+        write_device(transaction, device.with_receipt(receipt))
+        self._outbox.put(transaction, reports)
+        return receipt
+
+    def receipt(self) -> Receipt | None:
+        """What this device has contributed to the campaign."""
+        return self.ledger().receipt(self.campaign_id)
+
+    def ledger(self) -> Ledger:
+        """What this install has spent in all campaigns of its storage; ``str()`` of it is for the user."""
+        device = self._device()
+        return Ledger(() if device is None else device.receipts, self._caps)
+
+    # Delivery
+
+    def next_task(self) -> Task:
+        """For an app that does its own network I/O: Send, Wait or Idle."""
+        return self._sender.next_task()
+
+    def request(self, task: Send) -> Request:
+        """The HTTP request that carries out a task."""
+        return self._sender.request(task)
+
+    def on_result(self, task: Send, answer: Response | TransportError) -> None:
+        """What came back for a task: the answer, or that there was none."""
+        self._sender.on_result(task, answer)
+
+    def run_once(self, deadline: float, *, first_delay: float = 0.0) -> bool:
+        """Deliver within ``deadline`` seconds, in the calling thread; True when nothing is left to send. Never raises.
+
+        ``first_delay`` spreads the first send at random; a host that chooses the moment itself leaves it 0.
+        """
+        return self._sender.run_once(deadline, first_delay=first_delay)
+
+    def start(self, *, first_delay: float | None = None) -> None:
+        """Deliver from a background thread from now on; ``first_delay`` None takes the policy's."""
+        if self._driver is None:
+            from ldp_client.background import BackgroundDriver
+
+            self._driver = BackgroundDriver(self._sender)
+        self._driver.start(self.policy.first_delay if first_delay is None else first_delay)
+
+    def close(self, timeout: float | None = None) -> None:
+        """Stop the background thread, waiting at most ``timeout`` seconds for a send under way. Unsent reports stay
+        queued for the next start.
+        """
+        if self._driver is not None:
+            self._driver.close(self.policy.close_timeout if timeout is None else timeout)
+
+    def status(self) -> Status:
+        """What happened so far. Never raises; a storage that fails is the ``problem``."""
+        running = self._driver is not None and self._driver.running
+        try:
+            with self._storage.transaction(write=False) as transaction:
+                device = read_device(transaction)
+                delivery = self._outbox.delivery(transaction)
+        except StorageError as error:
+            return Status(self.campaign_id, running=running, problem=error.code)
+        ledger = Ledger(() if device is None else device.receipts, self._caps)
+        receipt = ledger.receipt(self.campaign_id)
+        consent = None if device is None else device.consents.get(self.campaign_id)
+        scheduled = delivery.not_before
+        return Status(
+            campaign_id=self.campaign_id,
+            consent=False if self._withdrawn else consent,
+            contributed=receipt is not None,
+            queued=delivery.queued,
+            queued_bytes=delivery.queued_bytes,
+            sent=delivery.sent,
+            retries=delivery.retries,
+            dropped=delivery.dropped,
+            quarantined=delivery.quarantined,
+            next_try=None if scheduled is None else max(0.0, scheduled - self._clock.time()),
+            epsilon=0.0 if receipt is None else receipt.epsilon,
+            total_epsilon=ledger.total_epsilon,
+            running=running,
+            problem=self._sender.problem,
+        )
+
+    # Classifying
+
+    def refresh_model(self) -> bool:
+        """Ask for the model, unless it is still the one at hand; True where there is a new one.
+
+        Raises ModelUnavailableError, ModelError, ServerError or TransportError; a model at hand is then kept.
+        """
+        etag, _ = self._stored_model()
+        answer = self._get("/model", self.policy.largest_model, etag)
+        if answer.status == 304:
+            return False
+        self._classifier = self._read_model(answer.body)
+        self._keep(f"model/{self.campaign_id}", pack([answer.headers.get("etag"), answer.body]))
+        return True
+
+    def classifier(self) -> Classifier:
+        """The model at hand, from memory or storage; fetched where there is none."""
+        if self._classifier is None:
+            _, document = self._stored_model()
+            if document is not None:
+                self._classifier = self._read_model(document)
+            else:
+                self.refresh_model()
+        if self._classifier is None:
+            raise ModelUnavailableError
+        return self._classifier
+
+    def predict(self, record: Mapping[str, object]) -> str:
+        """The most probable class of a record, on this device."""
+        return self.classifier().predict(record)
+
+    def predict_proba(self, record: Mapping[str, object]) -> dict[str, float]:
+        """The probability of every class, on this device."""
+        return self.classifier().predict_proba(record)
+
+    # Inside
+
+    def _may_send(self, transaction: Transaction) -> bool:
+        device = None if self._withdrawn else read_device(transaction)
+        return device is not None and device.consented(self.campaign_id)
+
+    def _check_consent(self, device: Device | None) -> None:
+        if self._withdrawn or device is None or not device.consented(self.campaign_id):
+            raise ConsentError
+
+    def _device(self) -> Device | None:
+        with self._storage.transaction(write=False) as transaction:
+            return read_device(transaction)
+
+    def _read_model(self, document: bytes) -> Classifier:
+        model = Model.from_json(document)
+        label = None if self._campaign is None else self._campaign.label
+        if label is not None and (model.label, model.classes) != (label.name, label.classes):
+            raise ModelError("classes: the model is about another label than the campaign")
+        return Classifier(model)
+
+    def _stored_model(self) -> tuple[str | None, bytes | None]:
+        stored = self._stored(f"model/{self.campaign_id}")
+        try:
+            etag, document = (None, None) if stored is None else unpack(stored)
+        except (StorageError, TypeError, ValueError):
+            return None, None
+        return etag, document
+
+    def _stored(self, key: str) -> bytes | None:
+        """Something that can be fetched again: a storage that fails is no reason to do without it."""
+        try:
+            with self._storage.transaction(write=False) as transaction:
+                return transaction.get(key)
+        except StorageError as error:
+            self._sender.problem = error.code
+            return None
+
+    def _keep(self, key: str, value: bytes) -> None:
+        try:
+            with self._storage.transaction(write=True) as transaction:
+                # The device comes first: nothing may be stored without it, see read_device.
+                write_device(transaction, read_device(transaction) or Device.make())
+                transaction.put(key, value)
+        except StorageError as error:
+            self._sender.problem = error.code
+
+    def _transport(self) -> Transport:
+        if self._own_transport is None:
+            self._own_transport = _shared_transport()
+        return self._own_transport
+
+    def _get(self, path: str, largest: int, etag: str | None = None) -> Response:
+        headers = {"Accept": "application/json, application/problem+json"}
+        if etag is not None:
+            headers["If-None-Match"] = etag
+        failure: ClientError = TransportError("unreachable")
+        for attempt in range(1, self.policy.fetch_tries + 1):
+            request = Request("GET", self._url + path, headers, None, attempt, largest)
+            wait = self.policy.fetch_backoff_base * 2**attempt * SYSTEM_COINS.words(1)[0] / ONE
+            try:
+                answer = self._transport().send(request, self.policy.request_timeout)
+            except TransportError as error:
+                failure = error
+            else:
+                if answer.status == 200 or (answer.status == 304 and etag is not None):
+                    return answer
+                failure = self._refusal(answer, path)
+                if answer.status not in RETRYABLE_STATUSES:
+                    raise failure
+                wait = max(wait, min(answer.retry_after(self._clock.time()), self.policy.request_timeout))
+            if attempt < self.policy.fetch_tries:
+                self._clock.sleep(wait)
+        raise failure
+
+    def _refusal(self, answer: Response, path: str) -> ClientError:
+        code = answer.problem_code() or f"http-{answer.status}"
+        if path and answer.status == 404 and code != "unknown-campaign":
+            return ModelUnavailableError()
+        return ServerError(answer.status, code, f"the server refused with status {answer.status} ({code})")
+
+
+def check_campaign_id(campaign_id: str) -> str:
+    """The id, where it is one. Raises ValueError otherwise."""
+    if len(campaign_id) != _ID_CHARACTERS or not _BASE64URL.issuperset(campaign_id):
+        raise ValueError(f"campaign_id must be {_ID_CHARACTERS} characters of base64url")
+    return campaign_id
+
+
+@lru_cache(maxsize=16)
+def _parse(document: bytes, campaign_id: str) -> Campaign:
+    """A backend makes a client per user; the loss of a campaign is recomputed once in a process."""
+    return Campaign.parse(document, campaign_id)
+
+
+def _room_for(campaign: Campaign) -> tuple[int, int]:
+    """Reports that one contribution queues, and their bytes at most."""
+    widest = [max(question.mechanism.width for question in group) for group in campaign.groups]
+    widths = widest if campaign.privacy.answers == "all" else [max(widest)]
+    return len(widths), sum(width + REPORT_OVERHEAD for width in widths)
+
+
+@lru_cache(maxsize=1)
+def _shared_transport() -> Transport:
+    # Imported here: an app that brings its own transport does not pay for http.client and ssl.
+    from ldp_client.http_transport import HttpTransport
+
+    return HttpTransport()

@@ -1,0 +1,78 @@
+"""What an app has to expect from the client: few types, each with a stable ``code``.
+
+No message holds a value of anybody's record. Wrong documents, labels and models raise the errors of ``protocols``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+
+class ClientError(Exception):
+    """Base of everything this package raises on its own account."""
+
+    def __init__(self, code: str, problem: str) -> None:
+        super().__init__(problem)
+        self.code = code
+
+
+class ConsentError(ClientError):
+    """The person has not agreed to this campaign, or has withdrawn."""
+
+    def __init__(self) -> None:
+        super().__init__("consent-missing", "nobody has consented to this campaign; call grant() once they have")
+
+
+class RefusedError(ClientError):
+    """A campaign that this device will not answer: it asks for more privacy loss than the caps leave, or again."""
+
+
+class QuotaError(ClientError):
+    """The queue of unsent reports is full; nothing was drawn and nothing was spent."""
+
+
+class StorageError(ClientError):
+    """The device's storage cannot be used; ``code`` is one of :data:`STORAGE_PROBLEMS`. Nothing was changed."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code, STORAGE_PROBLEMS[code])
+
+
+class TransportError(ClientError):
+    """No usable answer came back; ``code`` is one of :data:`TRANSPORT_PROBLEMS`."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code, TRANSPORT_PROBLEMS[code])
+
+
+class ServerError(ClientError):
+    """The server answered, and refused. ``status`` is the HTTP status, ``code`` the server's own where it gave one."""
+
+    def __init__(self, status: int, code: str, problem: str) -> None:
+        super().__init__(code, problem)
+        self.status = status
+
+
+class ModelUnavailableError(ClientError):
+    """There is no model to classify with."""
+
+    def __init__(self) -> None:
+        super().__init__("no-model", "the campaign has no published model yet")
+
+
+STORAGE_PROBLEMS: Final = {
+    "storage-full": "the disk or the database is full; make room, nothing was lost",
+    "storage-read-only": "the storage is read-only; it must be writable",
+    "storage-corrupt": "the storage is damaged; it is left as it is, because its ledger must not be forgotten",
+    "storage-busy": "another process holds the storage; try again later",
+    "storage-newer": "the storage was written by a later version of this software",
+    "storage-unavailable": "the storage cannot be opened, read or written",
+}
+
+TRANSPORT_PROBLEMS: Final = {
+    "unreachable": "the server cannot be reached",
+    "timeout": "the server did not answer in time",
+    "tls-untrusted": "the server's TLS certificate is not trusted",
+    "answer-too-long": "the server's answer is longer than any valid one",
+    "connection-lost": "the connection broke before the answer was complete",
+}

@@ -1,0 +1,67 @@
+"""Every limit of the client in one place, and what each HTTP status means for a report.
+
+A report that has left once may arrive once only, so a doubtful answer always means: the same bytes again, later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+RETRYABLE_STATUSES: Final = frozenset({401, 403, 407, 408, 425, 429, 500, 502, 503, 504, 507})
+"""The report is fine and the way or the server is not. A refused token is here: somebody has to repair the
+configuration, and the report can wait for that."""
+
+SPLIT_STATUSES: Final = frozenset({413})
+"""Too much at once: send half of it; a single report that is too large is quarantined."""
+
+POISON_STATUSES: Final = frozenset({400, 415, 422})
+"""Something in the upload can never be accepted: halve it until one report is left, and quarantine that one."""
+
+TERMINAL_STATUSES: Final = frozenset({404, 409, 410, 451})
+"""The campaign takes no reports any more (or never did); they are dropped."""
+
+RETRYABLE_CODES: Final = frozenset({"campaign-not-open", "not-open", "not-yet-open"})
+"""Problem codes that mean "later" whatever their status."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The limits; times are in seconds. The defaults suit an app on somebody's phone.
+
+    A status outside the named sets, and a terminal or poison one that is not a problem document (a hotel's login page,
+    a proxy's error page), is retried.
+    """
+
+    first_delay: float = 600.0
+    """A background driver waits a uniformly random time up to this before the first send, so that the time of arrival
+    says little about the time of the event."""
+    backoff_base: float = 1.0
+    backoff_longest: float = 3600.0
+    """Full jitter: the n-th retry waits a uniformly random time below min(longest, base * 2^n)."""
+    retry_after_longest: float = 6 * 3600.0
+    """A server's Retry-After is the least wait, up to this."""
+    request_timeout: float = 30.0
+    fetch_tries: int = 3
+    """Campaign and model are asked for this often while the app waits."""
+    fetch_backoff_base: float = 0.2
+    most_reports_per_upload: int = 4096
+    most_bytes_per_upload: int = 1 << 19
+    most_queued_reports: int = 100_000
+    most_queued_bytes: int = 64 << 20
+    largest_answer: int = 1 << 20
+    largest_model: int = 64 << 20
+    idle_check: float = 900.0
+    """A background driver looks at the clock at least this often, so that a clock set back cannot strand it."""
+    close_timeout: float = 2.0
+    """close() and the interpreter's exit wait at most this long for a send under way."""
+    allow_plain_http: bool = False
+    """Plain http is for loopback only, unless this is set."""
+
+    @property
+    def longest_wait(self) -> float:
+        """No scheduled try lies further ahead than this, whatever a clock said when it was scheduled."""
+        return max(self.first_delay, self.backoff_longest, self.retry_after_longest)
+
+
+DEFAULT_POLICY: Final = Policy()

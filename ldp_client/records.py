@@ -1,0 +1,33 @@
+"""How a value is kept in the storage: msgpack behind a checksum.
+
+A database does not notice a flipped bit inside a value; a ledger must.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Final
+
+import msgpack
+
+from ldp_client.errors import StorageError
+
+_CHECK_BYTES: Final = 8
+
+
+def pack(value: Any) -> bytes:
+    """The stored form of ``value`` (numbers, texts, bytes, lists and maps of them)."""
+    body: bytes = msgpack.packb(value, use_bin_type=True)
+    return _check(body) + body
+
+
+def unpack(stored: bytes) -> Any:
+    """The inverse of :func:`pack`. Raises StorageError for anything else."""
+    body = stored[_CHECK_BYTES:]
+    if stored[:_CHECK_BYTES] != _check(body):
+        raise StorageError("storage-corrupt")
+    return msgpack.unpackb(body, raw=False, strict_map_key=True)
+
+
+def _check(body: bytes) -> bytes:
+    return hashlib.sha256(body).digest()[:_CHECK_BYTES]

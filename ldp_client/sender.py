@@ -1,0 +1,212 @@
+"""Delivers one queue: joins the storage, the upload state machine and a transport. Client and relay both use it.
+
+Whoever does the network I/O, the order is the same: :meth:`Sender.next_task`, send, :meth:`Sender.on_result`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from ldp_client.errors import ClientError, TransportError
+from ldp_client.locks import ForkSafeLock
+from ldp_client.outbox import Outbox
+from ldp_client.policy import Policy
+from ldp_client.storage import Storage, Transaction
+from ldp_client.transport import Request, Response, Transport
+from ldp_client.uploads import Delivery, Idle, Send, Task, Wait, batch_limit, judge, next_task, schedule
+from protocols.coins import ONE, SYSTEM_COINS
+from protocols.upload import MEDIA_TYPE
+
+
+class Clock(Protocol):
+    """The module ``time`` is one."""
+
+    def time(self) -> float:
+        """Seconds since 1970, as far as this machine knows."""
+
+    def monotonic(self) -> float:
+        """Seconds that never jump."""
+
+    def sleep(self, seconds: float, /) -> None:
+        """Wait."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something an app may want to count. ``kind`` is ``sent``, ``retry``, ``dropped``, ``quarantined`` or ``problem``;
+    ``code`` is the reason, ``count`` the number of reports.
+    """
+
+    kind: str
+    code: str | None
+    count: int
+
+
+SYSTEM_CLOCK: Clock = time
+
+
+class Sender:
+    """The delivery of one campaign's reports to ``url``."""
+
+    def __init__(
+        self,
+        url: str,
+        outbox: Outbox,
+        storage: Storage,
+        *,
+        may_send: Callable[[Transaction], bool],
+        transport: Callable[[], Transport],
+        clock: Clock,
+        policy: Policy,
+        on_event: Callable[[Event], None] | None = None,
+        token: str | None = None,
+    ) -> None:
+        self.clock = clock
+        self.policy = policy
+        self.problem: str | None = None
+        """The code of the last failure, None once something has gone well again."""
+        self._url = url
+        self._outbox = outbox
+        self._storage = storage
+        self._may_send = may_send
+        self._transport = transport
+        self._on_event = on_event
+        self._headers = {"Content-Type": MEDIA_TYPE, "Accept": "application/json, application/problem+json"}
+        if token is not None:
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._storage_failures = 0
+        self._storage_pause = 0.0
+        self._running = ForkSafeLock()
+
+    def next_task(self, first_delay: float = 0.0) -> Task:
+        """What to do now: Send, Wait or Idle. ``first_delay`` spreads the first try of a queue at random.
+
+        Never raises: a storage that fails is a reason to wait.
+        """
+        pause = self._storage_pause - self.clock.monotonic()
+        if pause > 0:
+            return Wait(pause)
+        try:
+            return self._next_task(first_delay)
+        except ClientError as error:
+            return self._pause(error.code)
+
+    def request(self, task: Send) -> Request:
+        """The HTTP request that carries out a task."""
+        return Request("POST", self._url, self._headers, task.body, task.attempt, self.policy.largest_answer)
+
+    def on_result(self, task: Send, answer: Response | TransportError) -> None:
+        """Take note of what came back for ``task``. Never raises."""
+        now, jitter = self.clock.time(), _jitter()
+        try:
+            with self._storage.transaction(write=True) as transaction:
+                before = self._outbox.delivery(transaction)
+                verdict = judge(before, task, answer, now, jitter, self.policy)
+                # A queue emptied meanwhile, by a withdrawal or by another process, stays as it is.
+                after = self._outbox.apply(transaction, verdict) if before.queued else before
+        except ClientError as error:
+            # The reports stay queued and are sent again: the server knows their ids.
+            self._pause(error.code)
+            return
+        self._storage_failures = 0
+        self.problem = verdict.problem
+        self._tell(before, after, verdict.problem)
+
+    def step(self, timeout: float, first_delay: float = 0.0) -> Task:
+        """Look, and send at once what is due within ``timeout`` seconds; returns the task that was due. Never raises.
+
+        Threads of one process take turns.
+        """
+        if not self._running.acquire(timeout=max(0.0, timeout)):
+            return Wait(self.policy.backoff_base)
+        try:
+            task = self.next_task(first_delay)
+            if isinstance(task, Send) and timeout > 0:
+                self.on_result(task, self.exchange(task, min(timeout, self.policy.request_timeout)))
+            return task
+        except Exception:
+            # Whatever it is (a clock or a storage of the app's own), the app must not hear of it from here.
+            return self._pause("internal-error")
+        finally:
+            self._running.release()
+
+    def run_once(self, deadline: float, *, first_delay: float = 0.0) -> bool:
+        """Send what is due within ``deadline`` seconds, waiting between tries; True when nothing is left to send.
+        Never raises.
+        """
+        until = self.clock.monotonic() + deadline
+        while True:
+            task = self.step(until - self.clock.monotonic(), first_delay)
+            remaining = until - self.clock.monotonic()
+            if isinstance(task, Idle):
+                return True
+            if remaining <= 0 or (isinstance(task, Wait) and task.seconds >= remaining):
+                return False
+            if isinstance(task, Wait):
+                self.clock.sleep(task.seconds)
+
+    def exchange(self, task: Send, timeout: float) -> Response | TransportError:
+        """Carry out a task with the client's own transport; every failure comes back as a value."""
+        try:
+            return self._transport().send(self.request(task), timeout)
+        except TransportError as error:
+            return error
+        except Exception:
+            # A transport of the app's own may raise anything; the report only has to be tried again.
+            return TransportError("unreachable")
+
+    def _next_task(self, first_delay: float) -> Task:
+        now = self.clock.time()
+        with self._storage.transaction(write=False) as transaction:
+            if not self._may_send(transaction):
+                return Idle()
+            delivery = self._outbox.delivery(transaction)
+            if not delivery.queued:
+                return Idle()
+            waiting = self._outbox.front(transaction, batch_limit(delivery, self.policy))
+        planned = schedule(delivery, now, first_delay, _jitter(), self.policy)
+        if planned != delivery and (planned.not_before or 0.0) > now:
+            with self._storage.transaction(write=True) as transaction:
+                current = self._outbox.delivery(transaction)
+                planned = schedule(current, now, first_delay, _jitter(), self.policy)
+                self._outbox.set_delivery(transaction, planned)
+        return next_task(planned, waiting, now, self.policy)
+
+    def _pause(self, code: str) -> Wait:
+        """Leave a failing storage alone for a while; kept in memory, where else."""
+        self.problem = code
+        window = min(self.policy.backoff_longest, self.policy.backoff_base * 2.0 ** min(self._storage_failures, 60))
+        self._storage_failures += 1
+        delay = max(_jitter() * window, self.policy.backoff_base)
+        self._storage_pause = self.clock.monotonic() + delay
+        self._emit(Event("problem", code, 0))
+        return Wait(delay)
+
+    def _tell(self, before: Delivery, after: Delivery, problem: str | None) -> None:
+        if after.sent > before.sent:
+            self._emit(Event("sent", None, after.sent - before.sent))
+        for kind, old, new in (
+            ("dropped", before.dropped, after.dropped),
+            ("quarantined", before.quarantined, after.quarantined),
+        ):
+            for code, count in new.items():
+                if count > old.get(code, 0):
+                    self._emit(Event(kind, code, count - old.get(code, 0)))
+        if after.retries > before.retries:
+            self._emit(Event("retry", problem, after.queued))
+
+    def _emit(self, event: Event) -> None:
+        if self._on_event is None:
+            return
+        try:
+            self._on_event(event)
+        except Exception:
+            self.problem = "callback-failed"
+
+
+def _jitter() -> float:
+    """Uniform on [0, 1). Never from the client's own coins: those are for answers, and may be scripted."""
+    return SYSTEM_COINS.words(1)[0] / ONE
