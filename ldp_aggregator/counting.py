@@ -50,18 +50,18 @@ def refusals(question: Question, rows: Rows) -> dict[int, str]:
         return _coded("index-out-of-range", _indices(rows) >= mechanism.domain_size)
     if isinstance(mechanism, OneBit):
         return {
-            **_coded("bit-out-of-range", rows[:, -1] > 1),
+            **_coded("bit-out-of-range", np.asarray(rows[:, -1] > 1)),
             **_coded("index-out-of-range", _indices(rows[:, :-1]) >= mechanism.domain_size),
         }
     if isinstance(mechanism, NoisyVector):
         beyond = np.abs(_vectors(rows).astype(np.int64)) > mechanism.bound
-        return _coded("value-out-of-range", beyond.any(axis=1))
+        return _coded("value-out-of-range", np.asarray(beyond.any(axis=1)))
     found: dict[int, str] = {}
     if isinstance(mechanism, SubsetSelection):
         sizes = np.bitwise_count(rows).sum(axis=1, dtype=np.int64)
         found = _coded("wrong-subset-size", sizes != mechanism.subset_size)
     if mechanism.domain_size % 8:
-        padding: Rows = rows[:, -1] >> np.uint8(mechanism.domain_size % 8)
+        padding: NDArray[Any] = np.right_shift(rows[:, -1], mechanism.domain_size % 8)
         found |= _coded("padding-bits-set", padding.astype(np.bool_))
     return found
 

@@ -19,7 +19,7 @@ from ldp_aggregator.pooling import pool_classes
 from ldp_aggregator.simplex import NORM_SUB
 from ldp_aggregator.tally import Tally
 from protocols import Campaign, Question
-from protocols.questions import PAIR, SQUARE, VALUE
+from protocols.questions import PAIR, PRODUCT, SQUARE, VALUE
 from protocols.schema import CategoricalFeature, ContinuousFeature
 
 
@@ -58,6 +58,7 @@ class Estimates:
                     "question": estimate.question.index,
                     "kind": estimate.question.kind,
                     "feature": estimate.question.feature,
+                    **({"other": estimate.question.other} if estimate.question.other else {}),
                     "mechanism": estimate.question.mechanism.name,
                     "epsilon": estimate.question.epsilon,
                     "n": estimate.n,
@@ -75,8 +76,8 @@ class Estimates:
             feature.name: rebuild_moments(
                 feature, by_kind[feature.name, VALUE], by_kind[feature.name, SQUARE], self.class_prior
             )
-            for feature in self.campaign.features
-            if isinstance(feature, ContinuousFeature) and feature.bins is None
+            for feature in self.campaign.asked
+            if isinstance(feature, ContinuousFeature) and (feature.name, SQUARE) in by_kind
         }
 
     def _rows(self) -> Iterable[dict[str, Any]]:
@@ -98,7 +99,7 @@ class Estimates:
         for cell, value in enumerate(estimate.cells.value):
             yield {
                 "value": names[cell // len(classes)] if names else None,
-                "class": classes[cell % len(classes)],
+                "class": None if estimate.question.kind == PRODUCT else classes[cell % len(classes)],
                 "estimate": float(value),
                 "variance": float(estimate.cells.variance[cell]),
                 "low": float(estimate.cells.low[cell]),

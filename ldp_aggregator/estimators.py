@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ldp_aggregator.simplex import post_process
 from protocols import Question
 from protocols.mechanisms import NoisyVector, OneBit, PureMechanism
-from protocols.questions import INDEX, SIGN
+from protocols.questions import INDEX, PRODUCT, SIGN
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -49,7 +49,8 @@ class QuestionEstimate:
     ----------
     cells
         Label: P(class), shape (k,). Pair: P(value, class), shape (values * k,), index ``value * k + class``. Value and
-        square of a Gaussian feature: P(class) E[v | class], shape (k,), v the asked quantity in [-1, 1].
+        square of a Gaussian feature: P(class) E[v | class], shape (k,), v the asked quantity in [-1, 1]. Product: E[v],
+        shape (1,).
     processed
         The cells of a label or pair question after post-processing; None for the others.
     classes
@@ -67,6 +68,8 @@ class QuestionEstimate:
 
 def estimate_question(question: Question, n: int, counts: Counts, classes: int, post: str) -> QuestionEstimate:
     """Everything ``n`` reports with these counts tell; ``post`` as in ``ldp_aggregator.simplex``."""
+    if question.kind == PRODUCT:
+        return QuestionEstimate(question, n, _estimate_cells(question, n, counts, 1), None, None)
     cells = _estimate_cells(question, n, counts, classes)
     processed = post_process(cells.value, n, post) if question.encoding == INDEX else None
     return QuestionEstimate(question, n, cells, processed, _estimate_classes(question, n, counts, classes))

@@ -7,7 +7,7 @@ it from a tally. ``to_json`` is what devices download.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ldp_aggregator.frames import clipped, feature_indices, label_indices
+from ldp_aggregator.frames import clipped, column_of, feature_indices, label_indices, with_outputs
 from ldp_aggregator.guarantee import NO_PRIVACY_RELATION, Guarantee
+from protocols.campaign import asked_features
 from protocols.errors import DraftError
 from protocols.fields import Fields
 from protocols.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
+from protocols.projection import Projection, read_projection
 from protocols.schema import (
     MOST_FEATURES,
     CategoricalFeature,
@@ -33,6 +35,12 @@ from protocols.schema import (
 Array = NDArray[np.float64]
 
 NON_PRIVATE: Final = Guarantee(None, 0.0, NO_PRIVACY_RELATION, ())
+
+
+class _Schema(NamedTuple):
+    label: Label
+    features: tuple[Feature, ...]
+    projection: Projection | None
 
 
 class NaiveBayes(ClassifierMixin, BaseEstimator):
@@ -74,7 +82,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         """Learn from a table without privacy. Rows whose class is not declared are refused with a ValueError."""
         frame = _as_frame(X)
         column = pd.Series(np.asarray(y))
-        label, features = _schema_of(self.schema, frame, column)
+        label, features, projection = _schema_of(self.schema, frame, column)
         classes = label_indices(label, column)
         if len(classes) != len(frame):
             raise ValueError(f"X has {len(frame)} rows and y has {len(classes)}; they must be equal")
@@ -83,14 +91,16 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         if (classes < 0).any():
             unknown = column[int(np.argmax(classes < 0))]
             raise ValueError(f"y holds {unknown!r}; the declared classes are {', '.join(label.classes)}")
+        table = with_outputs(projection, frame)
         counts = np.bincount(classes, minlength=len(label.classes))
         likelihoods = [
-            self._fit_feature(feature, _column(frame, feature), classes, len(counts)) for feature in features
+            self._fit_feature(feature, column_of(table, feature), classes, len(counts)) for feature in features
         ]
         prior = counts / counts.sum()
-        model = Model(label.name, label.classes, tuple(prior.tolist()), tuple(likelihoods), {"rows": len(frame)})
+        model = Model(
+            label.name, label.classes, tuple(prior.tolist()), tuple(likelihoods), projection, {"rows": len(frame)}
+        )
         self._adopt(model, NON_PRIVATE)
-        self.n_features_in_ = frame.shape[1]
         return self
 
     @classmethod
@@ -132,19 +142,22 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
     def predict_joint_log_proba(self, X: pd.DataFrame) -> Array:
         """Ln P(class) + sum of ln P(value | class), shape (rows, k); a feature without a usable value takes no part."""
         check_is_fitted(self, "model_")
-        frame = _as_frame(X)
+        table = with_outputs(self.model_.projection, _as_frame(X))
         with np.errstate(divide="ignore"):
-            scores = np.tile(np.log(self.class_prior_), (len(frame), 1))
+            scores = np.tile(np.log(self.class_prior_), (len(table), 1))
             for likelihood in self.model_.likelihoods:
-                scores += _log_likelihood(likelihood, _column(frame, likelihood.feature))
+                scores += _log_likelihood(likelihood, column_of(table, likelihood.feature))
         return scores
 
     def _adopt(self, model: Model, guarantee: Guarantee) -> None:
         self.model_ = model
         self.classes_ = np.array(model.classes, dtype=object)
         self.class_prior_ = np.array(model.prior)
-        self.feature_names_in_ = np.array([likelihood.feature.name for likelihood in model.likelihoods], dtype=object)
-        self.n_features_in_ = len(model.likelihoods)
+        outputs = model.projection.output_positions if model.projection else {}
+        names = [one.feature.name for one in model.likelihoods if one.feature.name not in outputs]
+        names += [feature.name for feature in model.projection.inputs] if model.projection else []
+        self.feature_names_in_ = np.array(names, dtype=object)
+        self.n_features_in_ = len(names)
         self.guarantee_ = guarantee
 
     def _fit_feature(self, feature: Feature, column: pd.Series[Any], classes: NDArray[np.int64], k: int) -> Likelihood:
@@ -201,24 +214,17 @@ def _as_frame(X: object) -> pd.DataFrame:
     return X
 
 
-def _column(frame: pd.DataFrame, feature: Feature) -> pd.Series[Any]:
-    if feature.name not in frame.columns:
-        raise ValueError(f"the table has no column {feature.name!r}; it has {', '.join(map(str, frame.columns))}")
-    column: pd.Series[Any] = frame[feature.name]
-    return column
-
-
-def _schema_of(
-    schema: Mapping[str, Any] | None, frame: pd.DataFrame, labels: pd.Series[Any]
-) -> tuple[Label, tuple[Feature, ...]]:
+def _schema_of(schema: Mapping[str, Any] | None, frame: pd.DataFrame, labels: pd.Series[Any]) -> _Schema:
     if schema is None:
         return _schema_from_table(frame, labels)
     fields = Fields(schema, "", DraftError)
     label = read_label(fields.raw("label"), DraftError)
-    return label, read_features(fields.sequence("features", least=1, most=MOST_FEATURES), label, DraftError)
+    features = read_features(fields.sequence("features", least=1, most=MOST_FEATURES), label, DraftError)
+    projection = read_projection(fields.raw("projection"), features, label, DraftError)
+    return _Schema(label, asked_features(features, projection), projection)
 
 
-def _schema_from_table(frame: pd.DataFrame, labels: pd.Series[Any]) -> tuple[Label, tuple[Feature, ...]]:
+def _schema_from_table(frame: pd.DataFrame, labels: pd.Series[Any]) -> _Schema:
     label = Label("class", tuple(sorted(map(str, labels.unique()))))
     features: list[Feature] = []
     for name in frame.columns:
@@ -228,4 +234,4 @@ def _schema_from_table(frame: pd.DataFrame, labels: pd.Series[Any]) -> tuple[Lab
             features.append(ContinuousFeature(str(name), low, high if high > low else low + 1.0))
         else:
             features.append(CategoricalFeature(str(name), tuple(sorted(map(str, column.dropna().unique())))))
-    return label, tuple(features)
+    return _Schema(label, tuple(features), None)

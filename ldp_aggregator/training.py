@@ -17,8 +17,9 @@ from ldp_aggregator.pooling import pool, pool_classes
 from ldp_aggregator.simplex import FLOOR, NORM_SUB, floor, norm_sub
 from ldp_aggregator.tally import Tally
 from protocols import Campaign
+from protocols.campaign import MODEL
 from protocols.model import GaussianLikelihood, Likelihood, Model
-from protocols.questions import LABEL, PAIR, SQUARE, VALUE
+from protocols.questions import LABEL, PAIR, SQUARE, VALUE, is_gaussian
 from protocols.schema import ContinuousFeature, Feature
 
 Array = NDArray[np.float64]
@@ -70,14 +71,16 @@ def train(
     if prior not in (POOLED, LABEL_ONLY):
         raise ValueError(f"prior must be {POOLED} or {LABEL_ONLY}, not {prior!r}")
     first = pairs[0][0]
+    if any(one.asks != MODEL for one, _ in pairs):
+        raise ValueError("a moments round asks for a projection, not for a model; fit the projection from it")
     for other, _ in pairs[1:]:
         _check_same_schema(first, other)
     estimates = [estimate(one, its_tally, post=post) for one, its_tally in pairs]
     shares = _class_prior(estimates, prior)
     likelihoods: list[Likelihood] = []
     insufficient: dict[str, list[str]] = {}
-    for feature in first.features:
-        if isinstance(feature, ContinuousFeature) and feature.bins is None:
+    for feature in first.asked:
+        if isinstance(feature, ContinuousFeature) and is_gaussian(feature):
             value, square = (pool(_of(estimates, feature, kind)) for kind in (VALUE, SQUARE))
             moments = rebuild_moments(feature, value, square, shares, variance_floor=variance_floor)
             likelihoods.append(
@@ -106,6 +109,7 @@ def train(
         classes=first.label.classes,
         prior=_usable_prior(shares, reports),
         likelihoods=tuple(likelihoods),
+        projection=first.projection,
         training=training,
     )
     return NaiveBayes.from_model(model, guarantee)
@@ -128,8 +132,8 @@ def _total_epsilon(campaigns: Sequence[Campaign]) -> float:
 
 def _check_same_schema(first: Campaign, other: Campaign) -> None:
     same_label = first.label.to_json() | {"weight": 1} == other.label.to_json() | {"weight": 1}
-    mine, theirs = ([f.to_json() | {"weight": 1} for f in c.features] for c in (first, other))
-    if not same_label or mine != theirs:
+    mine, theirs = ([f.to_json() | {"weight": 1} for f in c.asked] for c in (first, other))
+    if not same_label or mine != theirs or first.projection != other.projection:
         raise ValueError(f"campaigns {first.id} and {other.id} do not have the same label and features")
 
 

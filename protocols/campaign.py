@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any, Final
 from protocols.errors import DocumentError, DraftError, ProtocolError
 from protocols.exact import exact_epsilon, float_up
 from protocols.fields import Fields, Refusal, parse_json
-from protocols.questions import Question, compile_questions, read_question
+from protocols.projection import Projection, read_projection
+from protocols.questions import MOST_PRODUCTS, Question, compile_questions, read_question
 from protocols.schema import (
     MOST_FEATURES,
+    ContinuousFeature,
     Feature,
     Label,
     Privacy,
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
     from typing import Self
 
 VERSION: Final = 1
+MODEL: Final = "model"
+MOMENTS: Final = "moments"
+ASKS: Final = (MODEL, MOMENTS)
 LARGEST_DOCUMENT: Final = 4 << 20
 """Bytes; a device refuses longer documents before parsing them."""
 
@@ -41,7 +46,10 @@ _PARSED_AT_ONCE: Final = 16
 
 @dataclass(frozen=True)
 class Campaign:
-    """A published campaign. ``document`` are the exact bytes, ``id`` their SHA-256 in base64url without padding."""
+    """A published campaign. ``document`` are the exact bytes, ``id`` their SHA-256 in base64url without padding.
+
+    ``asks`` is ``model`` (what a Naive Bayes model needs) or ``moments`` (what fitting a projection needs).
+    """
 
     document: bytes
     title: str
@@ -49,6 +57,8 @@ class Campaign:
     label: Label
     features: tuple[Feature, ...]
     privacy: Privacy
+    projection: Projection | None
+    asks: str
     study: str | None
     opens: datetime | None
     closes: datetime | None
@@ -65,7 +75,12 @@ class Campaign:
         fields = Fields(draft, "", DraftError)
         authored = _read_authored(fields, DraftError)
         fields.finish()
-        questions = compile_questions(authored["label"], authored["features"], authored["privacy"])
+        questions = compile_questions(
+            authored["label"],
+            asked_features(authored["features"], authored["projection"]),
+            authored["privacy"],
+            moments=authored["asks"] == MOMENTS,
+        )
         try:
             return cls.parse(_write(authored, questions))
         except DocumentError as error:
@@ -95,8 +110,21 @@ class Campaign:
         return tuple(tuple(q for q in self.questions if q.group == number) for number in numbers)
 
     def feature_of(self, question: Question) -> Feature | None:
-        """The feature a question is about, None for the label question."""
-        return self.features[question.group - 1] if question.group else None
+        """The asked feature a question is about (the first of a product's two), None for the label question."""
+        return None if question.feature is None else self.feature(question.feature)
+
+    def feature(self, name: str | None) -> Feature:
+        """The asked feature of this name; KeyError for any other."""
+        return self._asked_by_name[name]
+
+    @cached_property
+    def asked(self) -> tuple[Feature, ...]:
+        """The features that questions are about: the declared ones, a projection's inputs replaced by its outputs."""
+        return asked_features(self.features, self.projection)
+
+    @cached_property
+    def _asked_by_name(self) -> Mapping[str | None, Feature]:
+        return {feature.name: feature for feature in self.asked}
 
     @cached_property
     def loss(self) -> Fraction:
@@ -125,18 +153,45 @@ def _read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
     opens, closes = fields.instant("opens"), fields.instant("closes")
     if opens and closes and opens >= closes:
         raise fields.error("closes", "must be later than opens")
-    if fields.raw("projection") is not None:
-        raise fields.error("projection", "must be null; projections are not supported by this version")
+    projection = read_projection(fields.raw("projection"), features, label, refuse)
+    asks = fields.choice("asks", ASKS, default=MODEL)
+    if asks == MOMENTS:
+        _check_moments_round(features, privacy, projection, study, fields)
     return {
         "title": title,
         "purpose": purpose,
         "label": label,
         "features": features,
         "privacy": privacy,
+        "projection": projection,
+        "asks": asks,
         "study": study,
         "opens": opens,
         "closes": closes,
     }
+
+
+def asked_features(features: Sequence[Feature], projection: Projection | None) -> tuple[Feature, ...]:
+    """The features that questions are about, in the order of their groups."""
+    if projection is None:
+        return tuple(features)
+    inputs = {feature.name for feature in projection.inputs}
+    return (*(feature for feature in features if feature.name not in inputs), *projection.outputs)
+
+
+def _check_moments_round(
+    features: Sequence[Feature], privacy: Privacy, projection: Projection | None, study: str | None, fields: Fields
+) -> None:
+    """What a round that asks second moments must look like; :func:`protocols.questions.compile_questions` asks them."""
+    for position, feature in enumerate(features):
+        if not isinstance(feature, ContinuousFeature):
+            raise fields.error(f"features[{position}].kind", "a moments round asks about continuous features only")
+    if privacy.answers != "one":
+        raise fields.error("privacy.answers", "must be one in a moments round: it has a question for every pair")
+    if projection is not None:
+        raise fields.error("projection", "must be null in a moments round, which is there to fit one")
+    if study is None:
+        raise fields.error("study", "a moments round names a study, so that no device answers it and the next round")
 
 
 def _write(authored: Mapping[str, Any], questions: tuple[Question, ...]) -> bytes:
@@ -148,7 +203,8 @@ def _write(authored: Mapping[str, Any], questions: tuple[Question, ...]) -> byte
         "label": authored["label"].to_json(),
         "features": [feature.to_json() for feature in authored["features"]],
         "privacy": authored["privacy"].to_json(),
-        "projection": None,
+        "projection": authored["projection"].to_json() if authored["projection"] else None,
+        "asks": authored["asks"],
         "study": authored["study"],
         "opens": _instant(authored["opens"]),
         "closes": _instant(authored["closes"]),
@@ -168,10 +224,11 @@ def _parse(document: bytes) -> dict[str, Any]:
         raise DocumentError("invalid-document", f"a document has at most {LARGEST_DOCUMENT} bytes")
     fields = Fields(parse_json(document, refuse), "", refuse)
     authored = _read_authored(fields, refuse)
-    values = fields.sequence("questions", least=1, most=2 * MOST_FEATURES + 1)
+    values = fields.sequence("questions", least=1, most=2 * MOST_FEATURES + 1 + MOST_PRODUCTS)
     fields.finish()
+    asked = asked_features(authored["features"], authored["projection"])
     questions = tuple(
-        read_question(value, index, authored["label"], authored["features"], refuse)
+        read_question(value, index, authored["label"], asked, refuse, moments=authored["asks"] == MOMENTS)
         for index, value in enumerate(values)
     )
     if len({(question.kind, question.group) for question in questions}) != len(questions):

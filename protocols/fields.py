@@ -138,6 +138,17 @@ class Fields:
             raise self.error(name, f"{describe(twice)} stands in the list twice; every entry must be different")
         return tuple(value)
 
+    def numbers(self, name: str, count: int) -> tuple[float, ...]:
+        """A list of exactly ``count`` finite numbers."""
+        return self.row(name, self.raw(name), count)
+
+    def row(self, name: str, value: Any, count: int) -> tuple[float, ...]:
+        """``value`` as exactly ``count`` finite numbers; ``name`` is its place in messages."""
+        right = isinstance(value, (list, tuple)) and len(value) == count
+        if not right or any(isinstance(v, bool) or not isinstance(v, (int, float)) for v in value):
+            raise self.error(name, f"must be a list of {count} numbers, not {describe(value)}")
+        return tuple(float(finite(v, self.place(f"{name}[{i}]"), self._refuse)) for i, v in enumerate(value))
+
     def sequence(self, name: str, *, least: int, most: int) -> list[Any]:
         value = self.raw(name)
         if not isinstance(value, (list, tuple)) or not least <= len(value) <= most:

@@ -7,8 +7,10 @@ A Naive Bayes model as plain probabilities (zeros are allowed: a model trained w
        {"name": "age", "kind": "categorical", "values": ["young", "old"], "likelihood": [[0.5, 0.2], [0.5, 0.8]]},
        {"name": "income", "kind": "continuous", "low": 0, "high": 9, "bins": 2, "likelihood": [[0.3, 0.9], [0.7, 0.1]]},
        {"name": "hours", "kind": "gaussian", "low": 0, "high": 100, "mean": [40.0, 38.5], "variance": [90.0, 81.0]}],
-     "projection": null, "training": {...}}
+     "projection": {"features": [{"name": "x", "kind": "continuous", "low": 0, "high": 1}], ...} or null,
+     "training": {...}}
 
+``projection`` is the campaign's, with its input features beside it; the likelihoods are then of its outputs.
 ``likelihood[value][class]`` is P(value | class). Mean and variance are in the feature's own units. ``training`` says
 how the model came about (campaign ids, number of reports, epsilon, post-processing); a device ignores it.
 """
@@ -22,14 +24,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from protocols.errors import ModelError, ProtocolError
-from protocols.fields import Fields, describe, finite, parse_json
+from protocols.fields import Fields, describe, parse_json
+from protocols.projection import Projection, read_projection
 from protocols.schema import (
     MOST_CLASSES,
     MOST_FEATURES,
     MOST_VALUES,
     CategoricalFeature,
     ContinuousFeature,
+    Label,
     read_bounds,
+    read_features,
 )
 
 if TYPE_CHECKING:
@@ -71,6 +76,7 @@ class Model:
     classes: tuple[str, ...]
     prior: tuple[float, ...]
     likelihoods: tuple[Likelihood, ...]
+    projection: Projection | None = None
     training: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -81,7 +87,7 @@ class Model:
         fields.choice("kind", ("naive-bayes",))
         label = fields.text("label")
         classes = fields.texts("classes", least=2, most=MOST_CLASSES)
-        prior = _numbers(fields, "prior", len(classes))
+        prior = fields.numbers("prior", len(classes))
         _check_distribution(fields, "prior", prior)
         features = fields.sequence("features", least=1, most=MOST_FEATURES)
         likelihoods = tuple(
@@ -93,10 +99,9 @@ class Model:
         training = fields.raw("training") or {}
         if not isinstance(training, Mapping):
             raise fields.error("training", f"must be an object, not {describe(training)}")
-        if fields.raw("projection") is not None:
-            raise fields.error("projection", "must be null; projections are not supported by this version")
+        projection = _read_projection(fields, Label(label, classes))
         fields.finish()
-        return cls(label, classes, prior, likelihoods, training)
+        return cls(label, classes, prior, likelihoods, projection, training)
 
     def to_json(self) -> str:
         """The model document."""
@@ -107,7 +112,7 @@ class Model:
             "classes": list(self.classes),
             "prior": list(self.prior),
             "features": [_likelihood_to_json(likelihood) for likelihood in self.likelihoods],
-            "projection": None,
+            "projection": _projection_to_json(self.projection),
             "training": dict(self.training),
         }
         return json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -115,6 +120,23 @@ class Model:
 
 def _refuse(name: str, problem: str) -> ProtocolError:
     return ModelError(f"{name}: {problem}")
+
+
+def _projection_to_json(projection: Projection | None) -> dict[str, Any] | None:
+    if projection is None:
+        return None
+    return {"features": [feature.to_json() for feature in projection.inputs], **projection.to_json()}
+
+
+def _read_projection(fields: Fields, label: Label) -> Projection | None:
+    value = fields.raw("projection")
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        raise fields.error("projection", f"must be null or an object, not {describe(value)}")
+    described = Fields({"features": value.get("features")}, "projection", _refuse)
+    inputs = read_features(described.sequence("features", least=1, most=MOST_FEATURES), label, _refuse)
+    return read_projection({key: v for key, v in value.items() if key != "features"}, inputs, label, _refuse)
 
 
 def _likelihood_to_json(likelihood: Likelihood) -> dict[str, Any]:
@@ -145,10 +167,7 @@ def _read_likelihood(value: Any, path: str, classes: int) -> Likelihood:
             binned = ContinuousFeature(name, low, high, fields.integer("bins", least=2, most=MOST_VALUES))
             likelihood = DiscreteLikelihood(binned, _read_table(fields, binned.size, classes))
         else:
-            mean, variance = (
-                _numbers(fields, "mean", classes),
-                _numbers(fields, "variance", classes),
-            )
+            mean, variance = fields.numbers("mean", classes), fields.numbers("variance", classes)
             if not 0 < min(variance) <= max(variance) <= _LARGEST_VARIANCE:
                 raise fields.error("variance", f"every variance must be above 0 and at most {_LARGEST_VARIANCE}")
             likelihood = GaussianLikelihood(ContinuousFeature(name, low, high), mean, variance)
@@ -158,21 +177,10 @@ def _read_likelihood(value: Any, path: str, classes: int) -> Likelihood:
 
 def _read_table(fields: Fields, size: int, classes: int) -> Table:
     rows = fields.sequence("likelihood", least=size, most=size)
-    table = tuple(_row(fields, "likelihood", row, classes) for row in rows)
+    table = tuple(fields.row("likelihood", row, classes) for row in rows)
     for column in zip(*table, strict=True):
         _check_distribution(fields, "likelihood", column)
     return table
-
-
-def _numbers(fields: Fields, name: str, count: int) -> tuple[float, ...]:
-    return _row(fields, name, fields.raw(name), count)
-
-
-def _row(fields: Fields, name: str, value: Any, count: int) -> tuple[float, ...]:
-    right = isinstance(value, list) and len(value) == count
-    if not right or any(isinstance(v, bool) or not isinstance(v, (int, float)) for v in value):
-        raise fields.error(name, f"must be a list of {count} numbers, one per class")
-    return tuple(float(finite(v, fields.place(name), _refuse)) for v in value)
 
 
 def _check_distribution(fields: Fields, name: str, values: tuple[float, ...]) -> None:

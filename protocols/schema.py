@@ -114,8 +114,11 @@ class ContinuousFeature:
     def scaled(self, number: float) -> float:
         """T = 2 (x - low) / (high - low) - 1 in [-1, 1], x clipped first."""
         low, high = float(self.low), float(self.high)
-        clipped = min(max(number, low), high)
-        return min(max(2 * ((clipped - low) / (high - low)) - 1, -1.0), 1.0)
+        return min(max(2 * ((self.clip(number) - low) / (high - low)) - 1, -1.0), 1.0)
+
+    def clip(self, number: float) -> float:
+        """The nearest number in [low, high]."""
+        return min(max(number, float(self.low)), float(self.high))
 
     @cached_property
     def inner_edges(self) -> tuple[float, ...]:
@@ -187,7 +190,7 @@ def read_features(values: list[Any], label: Label, refuse: Refusal) -> tuple[Fea
     cells, seen = len(label.classes), {label.name: "label.name"}
     for position, value in enumerate(values):
         place = f"features[{position}]"
-        feature = _read_feature(value, place, len(label.classes), refuse)
+        feature = read_feature(value, place, len(label.classes), refuse)
         if feature.name in seen:
             raise refuse(
                 f"{place}.name",
@@ -233,7 +236,8 @@ def read_bounds(fields: Fields) -> tuple[float, float]:
     return low, high
 
 
-def _read_feature(value: Any, path: str, classes: int, refuse: Refusal) -> Feature:
+def read_feature(value: Any, path: str, classes: int, refuse: Refusal) -> Feature:
+    """One declared feature; ``path`` names its place in messages."""
     fields = Fields(value, path, refuse)
     name = fields.text("name")
     kind = fields.choice("kind", ("categorical", "continuous"))

@@ -1,4 +1,4 @@
-"""From a column of a table to the items that its devices perturb: ``protocols.questions.encode`` on arrays.
+"""From the columns of a table to the items that its devices perturb: ``protocols.encoding.encode`` on arrays.
 
 The agreement with the device is exact, down to the fixed-point integers. A missing or undeclared value is -1 in an
 index column and NaN in a number column until it is replaced at random.
@@ -6,7 +6,7 @@ index column and NaN in a number column until it is replaced at random.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.frames import MISSING_INDEX, feature_indices, label_indices, scaled
+from ldp_aggregator.frames import MISSING_INDEX, binned, feature_indices, label_indices, numbers, project, rescaled
 from protocols import Campaign, Question, RecordError
 from protocols.mechanisms import VALUE_BITS
-from protocols.questions import MOMENT, PAIR, VALUE
+from protocols.questions import LABEL, MOMENT, PAIR, PRODUCT, VALUE
 from protocols.schema import ContinuousFeature, Feature, Label
 
 Integers = NDArray[np.int64]
@@ -45,11 +45,11 @@ Items = Integers | Moments
 
 @dataclass(frozen=True)
 class Columns:
-    """A table as a campaign sees it: class indices, and per feature either indices or numbers, one entry per row."""
+    """A table as a campaign sees it: class indices, and per declared feature either indices or numbers."""
 
     campaign: Campaign
     classes: Integers
-    features: tuple[Integers | Floats, ...]
+    features: Mapping[str, Integers | Floats]
 
     @classmethod
     def of(cls, campaign: Campaign, frame: pd.DataFrame, labels: Iterable[object]) -> Columns:
@@ -58,8 +58,7 @@ class Columns:
         if len(classes) != len(frame):
             raise ValueError(f"{len(frame)} rows have {len(classes)} labels; every row needs one")
         absent = pd.Series([None] * len(frame), dtype=object)
-        features = tuple(_column(f, frame.get(f.name, absent)) for f in campaign.features)
-        return cls(campaign, classes, features)
+        return cls(campaign, classes, {f.name: _column(f, frame.get(f.name, absent)) for f in campaign.features})
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -67,19 +66,53 @@ class Columns:
     def items(self, question: Question, rows: Integers, rng: np.random.Generator) -> Items:
         """What the devices of ``rows`` perturb when asked ``question``."""
         classes = self.classes[rows]
-        if not question.group:
+        if question.kind == LABEL:
             return classes
-        feature = self.campaign.features[question.group - 1]
-        column = self.features[question.group - 1][rows]
+        feature = self.campaign.feature(question.feature)
         if question.kind == PAIR:
-            return (
-                _fill_indices(column.astype(np.int64), feature.size, rng) * len(self.campaign.label.classes) + classes
-            )
-        values = fixed_points(_fill_numbers(column.astype(np.float64), rng), question.kind)
+            return self._indices(feature, rows, rng) * len(self.campaign.label.classes) + classes
+        t = self._scaled(feature, rows, rng)
+        if question.kind == PRODUCT and question.other != question.feature:
+            values = fixed_points(t * self._scaled(self.campaign.feature(question.other), rows, rng))
+        else:
+            values = fixed_points(t if question.kind == VALUE else centred_squares(t))
+        cells = np.zeros_like(classes) if question.kind == PRODUCT else classes
         if question.encoding == MOMENT:
-            return Moments(classes, values)
+            return Moments(cells, values)
         bits = rng.integers(0, 2 * _UNIT, size=len(values)) < values + _UNIT
-        return 2 * classes + bits
+        return 2 * cells + bits
+
+    def _indices(self, feature: Feature, rows: Integers, rng: np.random.Generator) -> Integers:
+        """Value or bin indices, missing ones at random."""
+        if isinstance(feature, ContinuousFeature):
+            indices = binned(feature, self._numbers(feature, rows, rng))
+        else:
+            indices = self.features[feature.name][rows].astype(np.int64)
+        missing = indices == MISSING_INDEX
+        indices[missing] = rng.integers(0, feature.size, size=int(missing.sum()))
+        return indices
+
+    def _scaled(self, feature: Feature, rows: Integers, rng: np.random.Generator) -> Floats:
+        """T in [-1, 1], missing ones at random."""
+        if not isinstance(feature, ContinuousFeature):
+            raise TypeError(f"feature {feature.name} is not continuous")
+        t = rescaled(feature, self._numbers(feature, rows, rng))
+        missing = np.isnan(t)
+        t[missing] = _random_t(int(missing.sum()), rng)
+        return t
+
+    def _numbers(self, feature: ContinuousFeature, rows: Integers, rng: np.random.Generator) -> Floats:
+        """The feature's numbers, NaN where missing; a projection's output is computed, missing inputs at random."""
+        projection = self.campaign.projection
+        if projection is None or feature.name not in projection.output_positions:
+            return self.features[feature.name][rows].astype(np.float64)
+        inputs = []
+        for one in projection.inputs:
+            values = self.features[one.name][rows].astype(np.float64)
+            missing = np.isnan(values)
+            values[missing] = one.low + (_random_t(int(missing.sum()), rng) + 1) * ((one.high - one.low) / 2)
+            inputs.append(values)
+        return project(projection, projection.output_positions[feature.name], inputs)
 
 
 def class_indices(label: Label, labels: pd.Series[Any]) -> Integers:
@@ -93,24 +126,20 @@ def class_indices(label: Label, labels: pd.Series[Any]) -> Integers:
     return indices
 
 
-def fixed_points(t: Floats, kind: str) -> Integers:
-    """The asked quantity, t or 2 t^2 - 1, in units of 2**-52 (truncated towards zero, as the device does)."""
-    return ((t if kind == VALUE else 2 * (t * t) - 1) * _UNIT).astype(np.int64)
+def fixed_points(quantity: Floats) -> Integers:
+    """A quantity in [-1, 1] in units of 2**-52 (truncated towards zero, as the device does)."""
+    return (quantity * _UNIT).astype(np.int64)
+
+
+def centred_squares(t: Floats) -> Floats:
+    """``protocols.encoding.centred_square`` on arrays."""
+    return 2 * (t * t) - 1
 
 
 def _column(feature: Feature, values: pd.Series[Any]) -> Integers | Floats:
-    if isinstance(feature, ContinuousFeature) and feature.bins is None:
-        return scaled(feature, values)
-    return feature_indices(feature, values)
+    return numbers(values) if isinstance(feature, ContinuousFeature) else feature_indices(feature, values)
 
 
-def _fill_indices(indices: Integers, size: int, rng: np.random.Generator) -> Integers:
-    missing = indices == MISSING_INDEX
-    indices[missing] = rng.integers(0, size, size=int(missing.sum()))
-    return indices
-
-
-def _fill_numbers(t: Floats, rng: np.random.Generator) -> Floats:
-    missing = np.isnan(t)
-    t[missing] = rng.integers(-_UNIT, _UNIT, size=int(missing.sum()), endpoint=True) / _UNIT
-    return t
+def _random_t(count: int, rng: np.random.Generator) -> Floats:
+    """Uniformly random multiples of 2**-52 in [-1, 1]."""
+    return rng.integers(-_UNIT, _UNIT, size=count, endpoint=True) / _UNIT

@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ldp_aggregator.frames import feature_indices, numbers, scaled
-from protocols import RecordError, ScriptedCoins
-from protocols.questions import SQUARE, VALUE, fixed_point
+from ldp_aggregator.frames import feature_indices, numbers
+from protocols import Campaign, RecordError, ScriptedCoins
+from protocols.encoding import encode
+from protocols.questions import LABEL, VALUE
 from protocols.schema import CategoricalFeature, ContinuousFeature, Label
-from simulations.items import Columns, class_indices, fixed_points
+from simulations.items import Columns, Moments, class_indices
 
 AWKWARD = [
     0,
@@ -45,12 +46,49 @@ def test_bins_agree_with_the_device_at_and_beside_every_edge(low, high, bins):
     assert feature_indices(feature, pd.Series(AWKWARD, dtype=object)).tolist() == device_indices(feature, AWKWARD)
 
 
-@pytest.mark.parametrize("kind", [VALUE, SQUARE])
-def test_fixed_points_agree_with_the_device_to_the_last_bit(kind):
-    feature = ContinuousFeature("x", -1.3, 7.1)
-    values = np.concatenate([np.random.default_rng(6).normal(3, 4, size=5_000), [-1.3, 7.1, 2.9, np.inf, -np.inf, 0.0]])
-    on_device = [fixed_point(feature, value, kind, ScriptedCoins([])) for value in values.tolist()]
-    assert fixed_points(scaled(feature, pd.Series(values)), kind).tolist() == on_device
+PROJECTED = {
+    "version": 1,
+    "title": "Projected",
+    "label": {"name": "class", "classes": ["a", "b"]},
+    "features": [
+        {"name": "x", "kind": "continuous", "low": -1.3, "high": 7.1},
+        {"name": "y", "kind": "continuous", "low": 0, "high": 3},
+        {"name": "z", "kind": "continuous", "low": 0, "high": 1},
+    ],
+    "projection": {
+        "method": "pca",
+        "inputs": ["x", "y"],
+        "mean": [2.9, 1.45],
+        "scale": [4.2, 1.5],
+        "matrix": [[0.6, 0.8], [0.8, -0.6]],
+        "outputs": [
+            {"name": "c1", "kind": "continuous", "low": -0.9, "high": 0.7},
+            {"name": "c2", "kind": "continuous", "low": -1, "high": 1, "bins": 7},
+        ],
+        "fitted_on": "public",
+    },
+    "privacy": {"epsilon": 1, "continuous": "laplace", "discrete": "de"},
+}
+MOMENTS_ROUND = {**PROJECTED, "projection": None, "asks": "moments", "study": "s"}
+
+
+@pytest.mark.parametrize("draft", [PROJECTED, MOMENTS_ROUND])
+def test_every_item_agrees_with_the_device_to_the_last_bit(draft):
+    campaign = Campaign.compile(draft)
+    rng = np.random.default_rng(6)
+    frame = pd.DataFrame(rng.normal(1, 3, size=(2_000, 3)), columns=["x", "y", "z"])
+    frame.iloc[0], frame.iloc[1] = np.inf, -np.inf
+    labels = rng.choice(["a", "b"], size=len(frame))
+    columns = Columns.of(campaign, frame, labels)
+    assert {question.kind for question in campaign.questions} > {LABEL, VALUE}
+    for question in campaign.questions:
+        items = columns.items(question, np.arange(len(frame)), rng)
+        people = zip(frame.to_dict("records"), columns.classes.tolist(), strict=True)
+        on_device = [encode(campaign, question, record, index, ScriptedCoins([])) for record, index in people]
+        if isinstance(items, Moments):
+            assert list(zip(items.cells.tolist(), items.values.tolist(), strict=True)) == on_device
+        else:
+            assert items.tolist() == on_device
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,131 @@
+"""What an operator can set, and from where: flags over environment over a TOML file over these defaults.
+
+Environment variables are ``LDP_AGGREGATOR_`` and the name in capitals, with two underscores before a limit's name
+(``LDP_AGGREGATOR_LIMITS__BODY_BYTES``). Unknown keys are refused wherever they stand: a misspelt limit is no limit.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PREFIX: Final = "LDP_AGGREGATOR_"
+NESTED: Final = "__"
+CONFIG_VARIABLE: Final = PREFIX + "CONFIG"
+"""Names the TOML file where the flag ``--config`` does not."""
+
+KIBI: Final = 1 << 10
+MEBI: Final = 1 << 20
+
+
+class SettingsError(ValueError):
+    """A setting that is unknown or has no meaning; the message names it and where it stands."""
+
+
+class Limits(BaseModel):
+    """How much of anything the server takes on. Memory is bounded by ``queue_bytes`` and ``connections``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    body_bytes: int = Field(default=4 * MEBI, ge=KIBI, le=256 * MEBI, description="longest upload or draft")
+    reports_per_upload: int = Field(default=100_000, ge=1, description="reports in one upload")
+    queue_bytes: int = Field(default=64 * MEBI, ge=KIBI, description="uploads in memory, read or waiting for a commit")
+    group_reports: int = Field(default=200_000, ge=1, description="reports in one commit, one upload at least")
+    header_bytes: int = Field(default=8 * KIBI, ge=KIBI, le=64 * KIBI, description="longest header line")
+    header_seconds: float = Field(default=10.0, gt=0, description="time for a request's headers to arrive")
+    body_seconds: float = Field(default=30.0, gt=0, description="time for a body to arrive")
+    idle_seconds: float = Field(default=60.0, gt=0, description="how long an idle connection is kept open")
+    drain_seconds: float = Field(default=20.0, gt=0, description="time for open requests to end when stopping")
+    connections: int = Field(default=1000, ge=1, description="open connections of one listener and process")
+
+
+class Settings(BaseSettings):
+    """All settings; :func:`read_settings` is how to get them."""
+
+    model_config = SettingsConfigDict(
+        extra="forbid", frozen=True, env_prefix=PREFIX, env_nested_delimiter=NESTED, hide_input_in_errors=True
+    )
+
+    data: Path = Field(default=Path("ldp-data"), description="folder of the embedded store")
+    host: str = Field(default="0.0.0.0", description="address of the public listener")  # noqa: S104 - devices are elsewhere
+    port: int = Field(default=8080, ge=0, le=65535, description="port of the public listener; 0 takes a free one")
+    admin_host: str = Field(default="127.0.0.1", description="address of the admin listener")
+    admin_port: int = Field(default=8081, ge=0, le=65535, description="port of the admin listener")
+    uploads_need_token: bool = Field(default=False, description="accept uploads only with a relay token")
+    limits: Limits = Limits()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+
+def read_settings(config: Path | None = None, flags: Mapping[str, Any] | None = None) -> Settings:
+    """Settings from all sources. ``flags`` that are None were not given. Raises SettingsError."""
+    _check_environment(os.environ)
+    if config is None and os.environ.get(CONFIG_VARIABLE):
+        config = Path(os.environ[CONFIG_VARIABLE])
+    if config is not None:
+        _check_file(config)
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    source = type("Settings", (Settings,), {"model_config": SettingsConfigDict(toml_file=config)})
+    try:
+        settings: Settings = source(**given)
+    except ValidationError as error:
+        raise SettingsError(_explain(error)) from None
+    return settings
+
+
+def variables() -> dict[str, str]:
+    """Every environment variable that is read, with what it sets."""
+    names = {PREFIX + name.upper(): field.description or "" for name, field in Settings.model_fields.items()}
+    del names[PREFIX + "LIMITS"]
+    for name, field in Limits.model_fields.items():
+        names[f"{PREFIX}LIMITS{NESTED}{name.upper()}"] = field.description or ""
+    return {CONFIG_VARIABLE: "the TOML file to read", **names}
+
+
+def _check_environment(environment: Mapping[str, str]) -> None:
+    known = variables()
+    unknown = sorted(name for name in environment if name.upper().startswith(PREFIX) and name.upper() not in known)
+    if unknown:
+        raise SettingsError(f"environment variable {unknown[0]} is unknown; the known ones are {', '.join(known)}")
+
+
+def _check_file(path: Path) -> None:
+    try:
+        tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"the configuration file {path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise SettingsError(f"the configuration file {path} is not TOML in UTF-8: {error}") from None
+
+
+def _explain(error: ValidationError) -> str:
+    """The first thing that is wrong, without the value: it may be a secret."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    problem = "unknown key" if first["type"] == "extra_forbidden" else first["msg"]
+    return f"setting {place}: {problem}"

@@ -1,0 +1,44 @@
+"""Access tokens: 32 random bytes, shown once, kept as their SHA-256, compared in constant time.
+
+The secret has 256 bits of its own, so a plain hash suffices: there is nothing to guess that a slow hash would protect.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final
+
+from ldp_aggregator.store.contract import SCOPES, StoredToken
+
+TOKEN_BYTES: Final = 32
+PREFIX: Final = "ldp_"
+"""Lets secret scanners find a token that leaked into a repository."""
+
+
+def make_token(name: str, scope: str, now: datetime) -> tuple[str, StoredToken]:
+    """A fresh token: its text, to be shown once, and what is kept of it."""
+    if scope not in SCOPES:
+        raise ValueError(f"scope must be one of {', '.join(SCOPES)}, not {scope!r}")
+    if not name.strip() or len(name) > 100 or not name.isprintable():
+        raise ValueError("a token needs a name of 1 to 100 printable characters")
+    text = PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
+    return text, StoredToken(name, scope, token_digest(text), now)
+
+
+def token_digest(text: str) -> bytes:
+    """SHA-256 of the token's text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
+
+
+def find_token(text: str, tokens: Iterable[StoredToken]) -> StoredToken | None:
+    """The token in use that has this text. Every stored token is compared, whether or not one has matched."""
+    wanted = token_digest(text)
+    found = None
+    for token in tokens:
+        if hmac.compare_digest(wanted, token.digest) and token.revoked is None:
+            found = token
+    return found
