@@ -1,0 +1,91 @@
+"""What the commands share: where the store is, how to open it, how to print."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ldp_aggregator.settings import Settings, read_settings
+from ldp_aggregator.store import Store, open_store
+
+if TYPE_CHECKING:
+    Groups = argparse._SubParsersAction[argparse.ArgumentParser]
+else:
+    Groups = Any
+
+Result = TypeVar("Result")
+
+
+class CommandError(Exception):
+    """A failure to tell in one line."""
+
+
+def add_command(groups: Groups, name: str, text: str, command: Callable[[argparse.Namespace], int | None]) -> Any:
+    """A command under ``groups``; ``text`` is its help."""
+    parser = groups.add_parser(name, help=text, description=text)
+    parser.set_defaults(command=command)
+    return parser
+
+
+def add_store_options(parser: argparse.ArgumentParser) -> None:
+    """Where the store is; the configuration file and the environment say it too."""
+    parser.add_argument("--config", type=Path, metavar="FILE", help="TOML file of settings")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="folder of the embedded store")
+
+
+def settings_of(options: argparse.Namespace) -> Settings:
+    """The settings: flags over environment over file."""
+    flags = {name: getattr(options, name, None) for name in Settings.model_fields}
+    return read_settings(options.config, flags)
+
+
+def with_store(
+    options: argparse.Namespace, work: Callable[[Store], Awaitable[Result]], *, create: bool = False
+) -> Result:
+    """Run ``work`` on the store the options name, with or without a server on it."""
+
+    async def run() -> Result:
+        store = await open_store(settings_of(options).data, create=create)
+        try:
+            return await work(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(run())
+
+
+def say(text: str) -> None:
+    """A line of output, at once."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def say_json(value: Any) -> None:
+    say(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def say_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Columns as wide as what stands in them."""
+    lines = [[str(head) for head in heads], *([("" if cell is None else str(cell)) for cell in row] for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
+    for line in lines:
+        say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def write_file(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def read_file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {error.strerror}") from None

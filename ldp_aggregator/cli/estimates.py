@@ -1,0 +1,37 @@
+"""``ldp-aggregator estimates``: what was learned so far, with its uncertainty."""
+
+from __future__ import annotations
+
+import argparse
+
+from ldp_aggregator.cli.common import Groups, add_command, add_store_options, say, say_json, with_store
+from ldp_aggregator.estimates import Estimates, estimate
+from ldp_aggregator.simplex import MODES, NORM_SUB
+from ldp_aggregator.store import Store
+from protocols import Campaign
+
+
+def add_commands(groups: Groups) -> None:
+    parser = add_command(
+        groups, "estimates", "print frequencies, variances and 95 % intervals of a campaign", _estimates
+    )
+    add_store_options(parser)
+    parser.add_argument("id", metavar="ID", help="the campaign's id")
+    parser.add_argument("--post", choices=MODES, default=NORM_SUB, help="post-processing (default: %(default)s)")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--csv", action="store_true", help="print CSV")
+
+
+def _estimates(options: argparse.Namespace) -> None:
+    async def work(store: Store) -> Estimates:
+        campaign = Campaign.parse(await store.document(options.id), options.id)
+        return estimate(campaign, await store.tally(options.id), post=options.post)
+
+    estimates = with_store(options, work)
+    if options.json:
+        say_json(estimates.to_json())
+    elif options.csv:
+        say(estimates.to_frame().to_csv(index=False).rstrip("\n"))
+    else:
+        say(estimates.to_frame().to_string(index=False))

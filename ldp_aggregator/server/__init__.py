@@ -1,0 +1,1 @@
+"""The HTTP server: public and admin listeners, the ingest queue, problem documents."""

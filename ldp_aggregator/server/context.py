@@ -1,0 +1,38 @@
+"""What handlers share: the store, the queue, the settings and the documents that cannot change."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aiohttp import web
+
+from ldp_aggregator.server.ingest import Ingest
+from ldp_aggregator.settings import Settings
+from ldp_aggregator.store.contract import Store
+from protocols import Campaign
+
+CACHED_CAMPAIGNS: Final = 64
+
+
+class Campaigns:
+    """Parsed campaigns by id. They never change, so they may be kept; whether one is open is never asked here."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._parsed: dict[str, Campaign] = {}
+
+    async def get(self, campaign_id: str) -> Campaign:
+        """Raises UnknownCampaignError."""
+        campaign = self._parsed.get(campaign_id)
+        if campaign is None:
+            campaign = Campaign.parse(await self._store.document(campaign_id), campaign_id)
+            if len(self._parsed) >= CACHED_CAMPAIGNS:
+                del self._parsed[next(iter(self._parsed))]
+            self._parsed[campaign_id] = campaign
+        return campaign
+
+
+STORE: Final = web.AppKey("store", Store)
+INGEST: Final = web.AppKey("ingest", Ingest)
+SETTINGS: Final = web.AppKey("settings", Settings)
+CAMPAIGNS: Final = web.AppKey("campaigns", Campaigns)

@@ -1,0 +1,98 @@
+"""Everything the server refuses, in one table: code, HTTP status, title. Answers are RFC 9457 problem documents.
+
+Codes are stable and are what programs look at; titles and details are for people and may be reworded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aiohttp import web
+
+from ldp_aggregator.store.contract import CLOSED, CONFLICTING, NOT_OPEN, UNKNOWN
+from protocols.errors import PAYLOAD_CODES
+
+MEDIA_TYPE: Final = "application/problem+json"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A row of :data:`PROBLEMS`."""
+
+    status: int
+    title: str
+
+
+PROBLEMS: Final[Mapping[str, Kind]] = {
+    "malformed-upload": Kind(400, "The body is not the one valid encoding of an upload"),
+    "malformed-query": Kind(400, "A query parameter is unknown or has no meaning"),
+    "malformed-request": Kind(400, "The request is not HTTP as this server understands it"),
+    "invalid-draft": Kind(400, "The draft cannot be compiled into a campaign"),
+    "missing-token": Kind(401, "This needs a token: Authorization: Bearer TOKEN"),
+    "wrong-token": Kind(401, "The token is not known, or was revoked"),
+    "wrong-scope": Kind(403, "The token's scope does not allow this"),
+    UNKNOWN: Kind(404, "No campaign has this id"),
+    "no-model": Kind(404, "The campaign has no model yet, or not this version"),
+    "not-found": Kind(404, "There is nothing at this path"),
+    "method-not-allowed": Kind(405, "The path does not take this method"),
+    "body-timeout": Kind(408, "The body did not arrive in time"),
+    CLOSED: Kind(409, "The campaign accepts no more reports"),
+    NOT_OPEN: Kind(409, "The campaign does not accept reports yet"),
+    "nothing-to-train": Kind(409, "What was counted so far does not give a model"),
+    "length-required": Kind(411, "The request needs a Content-Length"),
+    "body-too-large": Kind(413, "The body is larger than this server accepts; split it"),
+    "too-many-reports": Kind(413, "The upload holds more reports than this server accepts at once; split it"),
+    "wrong-media-type": Kind(415, "The body is not of the media type this path takes"),
+    "compressed-body": Kind(415, "No Content-Encoding is accepted; send the body as it is"),
+    "too-many-connections": Kind(429, "Too many connections are open; come back later"),
+    "headers-too-large": Kind(431, "The request's headers are larger than this server accepts"),
+    "internal-error": Kind(500, "The server failed; nothing was counted"),
+    "overloaded": Kind(503, "The server has as much to do as it takes on; come back later"),
+    "store-unavailable": Kind(503, "The store did not commit; nothing was counted"),
+    "stopping": Kind(503, "The server is stopping; come back later"),
+}
+
+REPORT_CODES: Final[Mapping[str, str]] = {
+    **PAYLOAD_CODES,
+    CONFLICTING: "the id was counted before, with another answer; a device answers once",
+    CLOSED: "the campaign was full when the report arrived",
+}
+"""Codes of single reports in the ``rejected`` list of a 200; the rest of the upload was counted."""
+
+
+class ProblemError(Exception):
+    """Raise to answer with a problem document. ``code`` is a key of :data:`PROBLEMS`."""
+
+    def __init__(
+        self,
+        code: str,
+        detail: str = "",
+        *,
+        headers: Mapping[str, str] | None = None,
+        members: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(detail or PROBLEMS[code].title)
+        self.code = code
+        self.detail = detail
+        self.headers = dict(headers or {})
+        self.members = dict(members or {})
+
+    def response(self) -> web.Response:
+        kind = PROBLEMS[self.code]
+        document = {"type": "about:blank", "title": kind.title, "status": kind.status, "code": self.code}
+        if self.detail:
+            document["detail"] = self.detail
+        return web.Response(
+            status=kind.status,
+            body=json.dumps(document | self.members, ensure_ascii=False).encode(),
+            content_type=MEDIA_TYPE,
+            headers=self.headers,
+        )
+
+
+def retry_later(code: str, seconds: int, detail: str = "") -> ProblemError:
+    """A problem that goes away by itself."""
+    return ProblemError(code, detail, headers={"Retry-After": str(seconds)})

@@ -1,0 +1,101 @@
+"""What devices and collectors ask: the campaign, the model, the estimates; and where reports arrive."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from typing import Final
+
+from aiohttp import ETag, web
+
+from ldp_aggregator.estimates import estimate
+from ldp_aggregator.server.context import CAMPAIGNS, INGEST, SETTINGS, STORE
+from ldp_aggregator.server.problems import ProblemError
+from ldp_aggregator.server.requests import authorise, campaign_id, held_body, parameters, whole_number
+from ldp_aggregator.simplex import MODES, NORM_SUB
+from ldp_aggregator.store.contract import Outcome, Submission
+from protocols import UploadError, decode_upload
+from protocols.upload import MEDIA_TYPE
+
+JSON: Final = "application/json"
+FOREVER: Final = "public, max-age=31536000, immutable"
+_ALL_COUNTED: Final = b'{"rejected": []}'
+
+
+async def get_campaign(request: web.Request) -> web.Response:
+    """The document bytes; the id is their hash, so it is the strong ETag too, and they may be cached for ever."""
+    parameters(request, ())
+    campaign = await request.app[CAMPAIGNS].get(campaign_id(request))
+    return _cacheable(request, campaign.document, campaign.id, FOREVER)
+
+
+async def post_reports(request: web.Request) -> web.Response:
+    """Count an upload; answered after the commit that holds it is on disk."""
+    settings = request.app[SETTINGS]
+    if settings.uploads_need_token:
+        await authorise(request, "relay")
+    campaign = await request.app[CAMPAIGNS].get(campaign_id(request))
+    async with held_body(request, [MEDIA_TYPE]) as body:
+        try:
+            blocks = decode_upload(body, campaign)
+        except UploadError as error:
+            raise ProblemError(error.code, str(error)) from None
+        submission = Submission(campaign, blocks)
+        most = settings.limits.reports_per_upload
+        if submission.reports > most:
+            raise ProblemError("too-many-reports", f"at most {most} are accepted, not {submission.reports}")
+        outcome = await request.app[INGEST].submit(submission)
+    if outcome.refused:
+        raise ProblemError(outcome.refused)
+    return web.Response(body=_answer(outcome), content_type=JSON)
+
+
+async def get_model(request: web.Request) -> web.Response:
+    """The latest model, or the version asked for."""
+    version = whole_number(parameters(request, ["version"]), "version")
+    model = await request.app[STORE].model(campaign_id(request), version)
+    if model is None:
+        raise ProblemError("no-model")
+    body = model.document.encode()
+    tag = hashlib.sha256(body).hexdigest()
+    response = _cacheable(request, body, tag, "public, no-cache" if version is None else FOREVER)
+    response.headers["Model-Version"] = str(model.version)
+    return response
+
+
+async def get_estimates(request: web.Request) -> web.Response:
+    """Frequencies, variances and intervals of what was counted so far; for collectors and admins."""
+    await authorise(request, "collector", "admin")
+    values = parameters(request, ["post"])
+    post = values.get("post", NORM_SUB)
+    if post not in MODES:
+        raise ProblemError("malformed-query", f"post must be one of {', '.join(MODES)}")
+    campaign = await request.app[CAMPAIGNS].get(campaign_id(request))
+    tally = await request.app[STORE].tally(campaign.id)
+    estimates = await asyncio.to_thread(lambda: json.dumps(estimate(campaign, tally, post=post).to_json()))
+    return web.Response(body=estimates.encode(), content_type=JSON)
+
+
+def _cacheable(request: web.Request, body: bytes, tag: str, cache: str) -> web.Response:
+    """A 200, or a 304 where the client has it already."""
+    headers = {"ETag": f'"{tag}"', "Cache-Control": cache}
+    have = request.if_none_match
+    if have and any(entry.value in ("*", tag) for entry in have if isinstance(entry, ETag)):
+        return web.Response(status=304, headers=headers)
+    return web.Response(body=body, content_type=JSON, headers=headers)
+
+
+def _answer(outcome: Outcome) -> bytes:
+    if not outcome.rejected:
+        return _ALL_COUNTED
+    return json.dumps({"rejected": [[report.hex(), code] for report, code in outcome.rejected]}).encode()
+
+
+def routes() -> list[web.RouteDef]:
+    return [
+        web.get("/v1/campaigns/{id}", get_campaign),
+        web.post("/v1/campaigns/{id}/reports", post_reports),
+        web.get("/v1/campaigns/{id}/model", get_model),
+        web.get("/v1/campaigns/{id}/estimates", get_estimates),
+    ]

@@ -1,0 +1,120 @@
+"""Reading requests: bodies within their limits, tokens, parameters. Every refusal is a ProblemError."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from aiohttp import web
+
+from ldp_aggregator.server.context import INGEST, SETTINGS, STORE
+from ldp_aggregator.server.problems import ProblemError
+from ldp_aggregator.store.contract import UNKNOWN, StoredToken
+from ldp_aggregator.tokens import find_token
+
+ID_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+"""A campaign id: 32 bytes in base64url without padding."""
+
+_CHUNK: Final = 1 << 16
+
+
+def campaign_id(request: web.Request) -> str:
+    """The id in the path."""
+    text = request.match_info["id"]
+    if not ID_PATTERN.fullmatch(text):
+        raise ProblemError(UNKNOWN)
+    return text
+
+
+def parameters(request: web.Request, known: Iterable[str]) -> dict[str, str]:
+    """The query's parameters, each at most once; unknown ones are refused."""
+    known = tuple(known)
+    for name in request.query:
+        if name not in known:
+            raise ProblemError("malformed-query", f"the parameters here are {', '.join(known) or 'none'}")
+        if len(request.query.getall(name)) > 1:
+            raise ProblemError("malformed-query", f"{name} stands in the query more than once")
+    return dict(request.query)
+
+
+def whole_number(values: dict[str, str], name: str, *, most: int = 2**53) -> int | None:
+    """A parameter that is a positive whole number, None where it is absent."""
+    text = values.get(name)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 16 and 1 <= int(text) <= most):
+        raise ProblemError("malformed-query", f"{name} must be a whole number from 1 to {most}")
+    return int(text)
+
+
+async def authorise(request: web.Request, *scopes: str) -> StoredToken:
+    """Refuse a request without a token of one of these scopes. Tokens are read anew: a revoked one ends at once."""
+    scheme, _, text = request.headers.get("Authorization", "").partition(" ")
+    challenge = {"WWW-Authenticate": "Bearer"}
+    if scheme.lower() != "bearer" or not text.strip():
+        raise ProblemError("missing-token", headers=challenge)
+    token = find_token(text.strip(), await request.app[STORE].tokens())
+    if token is None:
+        raise ProblemError("wrong-token", headers=challenge)
+    if token.scope not in scopes:
+        raise ProblemError("wrong-scope", f"this takes the scope {' or '.join(scopes)}; the token has {token.scope}")
+    return token
+
+
+@asynccontextmanager
+async def held_body(request: web.Request, media_types: Iterable[str]) -> AsyncIterator[bytes]:
+    """The body, its bytes held in the queue's budget inside the block, from the moment they arrive."""
+    ingest, limits = request.app[INGEST], request.app[SETTINGS].limits
+    length = check_head(request, media_types, limits.body_bytes)
+    ingest.hold(0)
+    held, chunks = 0, []
+    try:
+        async with _deadline(limits.body_seconds):
+            while held < length and (chunk := await request.content.read(_CHUNK)):
+                ingest.hold(len(chunk))
+                held += len(chunk)
+                chunks.append(chunk)
+        yield chunks[0] if len(chunks) == 1 else b"".join(chunks)
+    finally:
+        ingest.release(held)
+
+
+def check_head(request: web.Request, media_types: Iterable[str], most: int) -> int:
+    """Refuse a body by its headers alone; returns its length."""
+    if "Content-Encoding" in request.headers:
+        raise ProblemError("compressed-body")
+    media_types = tuple(media_types)
+    if request.content_type not in media_types:
+        raise ProblemError("wrong-media-type", f"send {' or '.join(media_types)}")
+    length = request.content_length
+    if length is None:
+        raise ProblemError("length-required")
+    if length > most:
+        raise ProblemError("body-too-large", f"at most {most} bytes are accepted, not {length}")
+    return length
+
+
+@asynccontextmanager
+async def _deadline(seconds: float) -> AsyncIterator[None]:
+    """A body that does not arrive in time. (``asyncio.timeout`` is not in Python 3.10.)"""
+    task = asyncio.current_task()
+    expired = False
+
+    def expire() -> None:
+        nonlocal expired
+        expired = True
+        if task is not None:
+            task.cancel()
+
+    handle = asyncio.get_running_loop().call_later(seconds, expire)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if expired:
+            raise ProblemError("body-timeout", headers={"Connection": "close"}) from None
+        raise
+    finally:
+        handle.cancel()

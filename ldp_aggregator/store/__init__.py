@@ -1,0 +1,33 @@
+"""Where campaigns, reports, models and tokens are kept: one contract, SQLite or PostgreSQL behind it."""
+
+from ldp_aggregator.store.audit import Finding
+from ldp_aggregator.store.contract import (
+    SCOPES,
+    CampaignState,
+    Life,
+    Outcome,
+    PublishedModel,
+    Store,
+    StoredToken,
+    StoreError,
+    Submission,
+    UnknownCampaignError,
+)
+from ldp_aggregator.store.location import open_store
+from ldp_aggregator.store.sqlite import SqliteStore
+
+__all__ = [
+    "SCOPES",
+    "CampaignState",
+    "Finding",
+    "Life",
+    "Outcome",
+    "PublishedModel",
+    "SqliteStore",
+    "Store",
+    "StoreError",
+    "StoredToken",
+    "Submission",
+    "UnknownCampaignError",
+    "open_store",
+]

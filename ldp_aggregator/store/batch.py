@@ -1,0 +1,162 @@
+"""A group of uploads to one campaign, as arrays: refused payloads, ids in order, who is new, what to add.
+
+Pure. The store asks three things of it: which (id, digest) pairs to insert (:attr:`Batch.candidates`), what to add
+once it knows which of them it held already (:meth:`Batch.settle`), and what to tell each uploader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldp_aggregator.counting import Rows, count, payload_rows, refusals
+from ldp_aggregator.store.contract import CLOSED, CONFLICTING, Outcome, Submission
+from ldp_aggregator.store.digest import DIGEST_BYTES, digests
+from ldp_aggregator.store.parts import Sums
+from protocols import Campaign
+from protocols.reports import ID_BYTES
+
+RECORD_BYTES: Final = ID_BYTES + DIGEST_BYTES
+"""An id and its digest, as they go to the store side by side."""
+
+
+@dataclass(frozen=True)
+class Settlement:
+    """What a commit adds, and the answer to every submission of the batch."""
+
+    sums: Sums
+    counted: int
+    outcomes: tuple[Outcome, ...]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """All reports of ``submissions`` (of one campaign), ordered by question, then as they came.
+
+    ``run`` gives for every report the position of its id among :attr:`candidates`, -1 where its payload was refused.
+    """
+
+    campaign: Campaign
+    submissions: tuple[Submission, ...]
+    owners: NDArray[np.int64]
+    rows: Mapping[int, Rows]
+    ids: Rows
+    digests: NDArray[np.uint64]
+    codes: Mapping[int, str]
+    run: NDArray[np.int64]
+    firsts: NDArray[np.int64]
+    """Report of each candidate: the first of its id."""
+
+    @property
+    def candidates(self) -> Rows:
+        """Distinct ids in increasing order, each with the digest of its first report; shape (m, RECORD_BYTES)."""
+        records = np.empty((len(self.firsts), RECORD_BYTES), dtype=np.uint8)
+        records[:, :ID_BYTES] = self.ids[self.firsts]
+        records[:, ID_BYTES:] = self.digests[self.firsts].astype("<u8")[:, None].view(np.uint8)
+        return records
+
+    def earliest(self, known: Mapping[int, bytes], limit: int) -> NDArray[np.int64]:
+        """Positions of the first ``limit`` candidates, as they came, that are not in ``known``."""
+        fresh = np.setdiff1d(np.arange(len(self.firsts)), np.fromiter(known, dtype=np.int64, count=len(known)))
+        chosen = fresh[np.argsort(self.owners[self.firsts[fresh]], kind="stable")[:limit]]
+        return np.sort(chosen)
+
+    def settle(self, known: Mapping[int, bytes], inserted: NDArray[np.int64] | None = None) -> Settlement:
+        """Decide every report, given the candidates (position to digest) that the store held already.
+
+        ``inserted`` names the candidates that were stored where not all the others were: the rest met a full campaign.
+        """
+        # One entry more than there are candidates, so that a refused report's rank of -1 finds one.
+        truth = np.append(self.digests[self.firsts], np.uint64(0))
+        new = np.ones(len(self.firsts) + 1, dtype=bool)
+        new[-1] = False
+        if known:
+            positions = np.fromiter(known, dtype=np.int64, count=len(known))
+            truth[positions] = np.frombuffer(b"".join(known.values()), dtype="<u8")
+            new[positions] = False
+        shut = np.zeros_like(new)
+        if inserted is not None:
+            shut = new.copy()
+            shut[inserted] = False
+            new &= ~shut
+        counted = np.zeros(len(self.ids), dtype=bool)
+        counted[self.firsts[new[:-1]]] = True
+        closed = shut[self.run]
+        framed = (self.run >= 0) & ~closed
+        same = framed & (self.digests == truth[self.run])
+        codes = dict(self.codes)
+        codes |= dict.fromkeys(np.flatnonzero(framed & ~same).tolist(), CONFLICTING)
+        codes |= dict.fromkeys(np.flatnonzero(closed).tolist(), CLOSED)
+        outcomes = self._outcomes(counted, same & ~counted, codes)
+        return Settlement(self._sums(counted), int(new.sum()), outcomes)
+
+    def _sums(self, counted: NDArray[np.bool_]) -> Sums:
+        sums: Sums = {}
+        start = 0
+        for question, rows in self.rows.items():
+            chosen = counted[start : start + len(rows)]
+            start += len(rows)
+            n = int(np.count_nonzero(chosen))
+            if n:
+                kept = rows if n == len(rows) else rows[chosen]
+                sums[question] = (n, count(self.campaign.questions[question], kept))
+        return sums
+
+    def _outcomes(
+        self, counted: NDArray[np.bool_], repeated: NDArray[np.bool_], codes: Mapping[int, str]
+    ) -> tuple[Outcome, ...]:
+        uploads = len(self.submissions)
+        numbers = np.bincount(self.owners[counted], minlength=uploads).tolist()
+        duplicates = np.bincount(self.owners[repeated], minlength=uploads).tolist()
+        rejected: list[list[tuple[bytes, str]]] = [[] for _ in range(uploads)]
+        for row, code in sorted(codes.items()):
+            rejected[self.owners[row]].append((self.ids[row].tobytes(), code))
+        return tuple(
+            Outcome(number, duplicate, tuple(refused))
+            for number, duplicate, refused in zip(numbers, duplicates, rejected, strict=True)
+        )
+
+
+def gather(campaign: Campaign, submissions: Sequence[Submission]) -> Batch:
+    """Lay out the reports of a group of uploads to one campaign and look for those no device can have sent."""
+    blocks = sorted(
+        ((block.question, owner, block) for owner, submission in enumerate(submissions) for block in submission.blocks),
+        key=lambda entry: entry[:2],
+    )
+    counts = [block.count for _, _, block in blocks]
+    owners = np.repeat(np.array([owner for _, owner, _ in blocks], dtype=np.int64), counts)
+    ids = np.frombuffer(b"".join(block.ids for _, _, block in blocks), dtype=np.uint8).reshape(-1, ID_BYTES)
+    payloads: dict[int, list[bytes]] = {}
+    for question, _, block in blocks:
+        payloads.setdefault(question, []).append(block.payloads)
+    rows = {q: payload_rows(campaign.questions[q], b"".join(parts)) for q, parts in payloads.items()}
+    codes: dict[int, str] = {}
+    start = 0
+    for question, members in rows.items():
+        found = refusals(campaign.questions[question], members)
+        codes |= {start + row: code for row, code in found.items()}
+        start += len(members)
+    checks = np.concatenate([digests(question, members) for question, members in rows.items()])
+    run, firsts = _runs(ids, codes)
+    return Batch(campaign, tuple(submissions), owners, rows, ids, checks, codes, run, firsts)
+
+
+def _runs(ids: Rows, refused: Mapping[int, str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For every report the rank of its id among the distinct ids (-1 where refused); for every rank its first report.
+
+    A refused report claims no id: the device may still send a sound one.
+    """
+    halves = np.ascontiguousarray(ids).view(">u8").astype(np.uint64)
+    order = np.lexsort((halves[:, 1], halves[:, 0]))
+    if refused:
+        order = order[~np.isin(order, np.fromiter(refused, dtype=np.int64, count=len(refused)))]
+    ordered = halves[order]
+    starts = np.ones(len(order), dtype=bool)
+    starts[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    run = np.full(len(ids), -1, dtype=np.int64)
+    run[order] = np.cumsum(starts) - 1
+    return run, order[starts].astype(np.int64)

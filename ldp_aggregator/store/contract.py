@@ -1,0 +1,200 @@
+"""What a store promises, whatever database is behind it. One suite of tests holds every implementation to it.
+
+* A report's id and its count change in one durable transaction: :meth:`Store.count` returns after the commit is on
+  disk, or raises and has counted nothing.
+* The same id counts once for as long as its campaign accepts reports; closing a campaign drops its ids.
+* Campaign documents never change. Everything else is read inside the transaction that needs it, so any number of
+  processes may share a store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from ldp_aggregator.store.clock import to_text
+from protocols import Campaign
+from protocols.upload import Block
+
+if TYPE_CHECKING:
+    from ldp_aggregator.store.audit import Finding
+    from ldp_aggregator.tally import Tally
+
+CONFLICTING: Final = "conflicting-report"
+"""The id was counted before, with other bytes: the client answered twice."""
+CLOSED: Final = "campaign-closed"
+NOT_OPEN: Final = "campaign-not-open"
+UNKNOWN: Final = "unknown-campaign"
+
+SCOPES: Final = ("admin", "collector", "node", "relay")
+
+
+class StoreError(Exception):
+    """The store could not do what was asked; nothing was changed. ``str`` says what to look at."""
+
+
+class UnknownCampaignError(LookupError):
+    """No campaign has this id."""
+
+    def __init__(self, campaign_id: str) -> None:
+        super().__init__(f"no campaign has the id {campaign_id}")
+        self.campaign_id = campaign_id
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """The reports of one upload, decoded as far as their block heads."""
+
+    campaign: Campaign
+    blocks: tuple[Block, ...]
+
+    @property
+    def reports(self) -> int:
+        return sum(block.count for block in self.blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one upload. ``refused`` is the code of an upload that met no open campaign."""
+
+    counted: int = 0
+    duplicates: int = 0
+    rejected: tuple[tuple[bytes, str], ...] = ()
+    """Report id and code of every report that was not counted and never will be."""
+    refused: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """When a campaign accepts reports: from ``opens`` until ``closes`` or until it was closed, whatever comes first."""
+
+    opens: datetime | None
+    closes: datetime | None
+    closed: datetime | None
+
+    def refusal(self, now: datetime) -> str | None:
+        """The code an upload meets now, None while the campaign is open."""
+        if self.closed is not None or (self.closes is not None and now >= self.closes):
+            return CLOSED
+        return NOT_OPEN if self.opens is not None and now < self.opens else None
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignState:
+    """A campaign and what can change beside its document."""
+
+    id: str
+    title: str
+    created: datetime
+    life: Life
+    max_reports: int | None
+    reports: int
+    model_version: int | None
+
+    def status(self, now: datetime) -> str:
+        """``waiting``, ``open`` or ``closed``."""
+        return {NOT_OPEN: "waiting", None: "open"}.get(self.life.refusal(now), "closed")
+
+    def to_json(self, now: datetime) -> dict[str, Any]:
+        """As the admin API and ``campaign list --json`` show it."""
+        life = self.life
+        return {
+            "id": self.id,
+            "title": self.title,
+            "status": self.status(now),
+            "created": to_text(self.created),
+            "opens": life.opens and to_text(life.opens),
+            "closes": life.closes and to_text(life.closes),
+            "closed": life.closed and to_text(life.closed),
+            "max_reports": self.max_reports,
+            "reports": self.reports,
+            "model_version": self.model_version,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedModel:
+    """A model document; versions of a campaign count from 1."""
+
+    version: int
+    document: str
+    created: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StoredToken:
+    """A token as the store knows it: the SHA-256 of its text, never the text."""
+
+    name: str
+    scope: str
+    digest: bytes
+    created: datetime
+    revoked: datetime | None = None
+
+
+class Store(Protocol):
+    """Campaigns, reports, models and tokens. Methods may raise StoreError; those that name a campaign also
+    UnknownCampaignError.
+    """
+
+    async def create_campaign(self, campaign: Campaign, *, max_reports: int | None = None) -> bool:
+        """Keep a campaign; False (and no change) where it exists already."""
+        ...
+
+    async def document(self, campaign_id: str) -> bytes:
+        """The document bytes."""
+        ...
+
+    async def state(self, campaign_id: str) -> CampaignState: ...
+
+    async def campaigns(self) -> list[CampaignState]:
+        """All campaigns, oldest first."""
+        ...
+
+    async def close_campaign(self, campaign_id: str) -> CampaignState:
+        """Accept no more reports and drop the ids. Closing twice changes nothing."""
+        ...
+
+    async def close_due(self) -> list[str]:
+        """Close the campaigns whose ``closes`` has passed or that are full; returns their ids."""
+        ...
+
+    async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
+        """Count a group of uploads in one durable transaction; one outcome each, in their order."""
+        ...
+
+    async def tally(self, campaign_id: str) -> Tally:
+        """The exact sums of all reports counted so far."""
+        ...
+
+    async def publish_model(self, campaign_id: str, document: str) -> PublishedModel:
+        """Keep a model under the next version."""
+        ...
+
+    async def model(self, campaign_id: str, version: int | None = None) -> PublishedModel | None:
+        """A version of the model, by default the latest; None where there is none."""
+        ...
+
+    async def add_token(self, token: StoredToken) -> None:
+        """Keep a token. Raises StoreError where the name is taken."""
+        ...
+
+    async def tokens(self) -> list[StoredToken]:
+        """All tokens, revoked ones too, oldest first."""
+        ...
+
+    async def revoke_token(self, name: str) -> bool:
+        """Make a token useless; False where no token in use has this name."""
+        ...
+
+    async def check(self) -> None:
+        """Raise StoreError unless the store can be read and written now."""
+        ...
+
+    async def audit(self) -> list[Finding]:
+        """What is wrong with what is stored: ids and counts that do not agree, documents that are not their id."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,81 @@
+"""The tables of the SQLite store, and the check that a file is one."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Final
+
+from ldp_aggregator.store.contract import StoreError
+
+VERSION: Final = 1
+APPLICATION: Final = 0x6C647062
+"""SQLite's ``application_id``: "ldpb" in ASCII. Tells our files from other programs'."""
+
+TABLES: Final = """
+CREATE TABLE campaigns (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    title TEXT NOT NULL,
+    opens TEXT,
+    closes TEXT,
+    created TEXT NOT NULL,
+    closed TEXT,
+    max_reports INTEGER,
+    document BLOB NOT NULL
+);
+CREATE TABLE parts (
+    number INTEGER PRIMARY KEY,
+    campaign INTEGER NOT NULL REFERENCES campaigns (number),
+    reports INTEGER NOT NULL,
+    sums BLOB NOT NULL
+);
+CREATE INDEX parts_of_campaign ON parts (campaign);
+CREATE TABLE models (
+    campaign INTEGER NOT NULL REFERENCES campaigns (number),
+    version INTEGER NOT NULL,
+    document TEXT NOT NULL,
+    created TEXT NOT NULL,
+    PRIMARY KEY (campaign, version)
+);
+CREATE TABLE tokens (
+    name TEXT PRIMARY KEY,
+    scope TEXT NOT NULL,
+    digest BLOB NOT NULL UNIQUE,
+    created TEXT NOT NULL,
+    revoked TEXT
+);
+"""
+
+
+def ids_table(number: int) -> str:
+    """The name of the table that holds the ids of campaign ``number``."""
+    return f"ids_{int(number)}"
+
+
+def create_ids(number: int) -> str:
+    """Without rowid: the id is the key of the only tree there is."""
+    return f"CREATE TABLE {ids_table(number)} (id BLOB PRIMARY KEY, digest BLOB NOT NULL) WITHOUT ROWID"
+
+
+def prepare(db: sqlite3.Connection) -> None:
+    """Make the tables in an empty file; refuse a file that is not ours or not of this version."""
+    try:
+        db.execute("BEGIN IMMEDIATE")
+        application = db.execute("PRAGMA application_id").fetchone()[0]
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        empty = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
+        if empty and not version:
+            for statement in filter(str.strip, TABLES.split(";")):
+                db.execute(statement)
+            db.execute(f"PRAGMA application_id = {APPLICATION}")
+            db.execute(f"PRAGMA user_version = {VERSION}")
+        elif application != APPLICATION:
+            raise StoreError("the file is a database of another program")
+        elif version != VERSION:
+            raise StoreError(f"the store has schema version {version}; this program reads version {VERSION}")
+        db.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise StoreError(f"the store cannot be prepared: {error}") from error
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
