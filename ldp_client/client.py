@@ -445,9 +445,16 @@ def _room_for(campaign: Campaign) -> tuple[int, int]:
     return len(widths), sum(width + REPORT_OVERHEAD for width in widths)
 
 
-@lru_cache(maxsize=1)
-def _shared_transport() -> Transport:
-    # Imported here: an app that brings its own transport does not pay for http.client and ssl.
-    from ldp_client.http_transport import HttpTransport
+_MAKING_TRANSPORT = ForkSafeLock()
+_shared: list[Transport] = []
 
-    return HttpTransport()
+
+def _shared_transport() -> Transport:
+    """The transport of all clients of this process that were given none."""
+    with _MAKING_TRANSPORT:
+        if not _shared:
+            # Imported here: an app that brings its own transport does not pay for http.client and ssl.
+            from ldp_client.http_transport import HttpTransport
+
+            _shared.append(HttpTransport())
+        return _shared[0]

@@ -193,6 +193,8 @@ def _read(answer: http.client.HTTPResponse, largest: int, until: float) -> bytes
             raise TimeoutError
     if answer.length:
         raise http.client.IncompleteRead(b"")
+    # read1 does not end an exchange by itself, and the connection is to be used again.
+    answer.close()
     return b"".join(pieces)
 
 
