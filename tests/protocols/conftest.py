@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -23,7 +25,7 @@ class SeededCoins(Coins):
         return [self._random.getrandbits(64) for _ in range(count)]
 
 
-class Pruned(Exception):
+class PrunedError(Exception):
     """The path through the coins has become too improbable to follow."""
 
 
@@ -31,18 +33,21 @@ class BranchingCoins(Coins):
     """Follows ``path`` through the choices a program makes, the first option where the path ends.
 
     A word is one of the intervals that ``thresholds`` cut [0, 2**64) into, represented by its least (or, with
-    ``upper``, its largest) member: exact for a program that only compares words with those thresholds.
+    ``upper``, its largest) member: exact for a program that only compares words with those thresholds. Likewise all
+    values of ``below`` from ``alike`` on are one outcome, for a program that does not tell them apart.
     """
 
-    def __init__(self, path: Sequence[int], thresholds: Sequence[int], upper: bool, floor: Fraction) -> None:
+    def __init__(
+        self, path: Sequence[int], thresholds: Sequence[int], upper: bool, floor: Fraction, alike: int | None
+    ) -> None:
         self.choices: list[tuple[int, int]] = []
         self.probability = Fraction(1)
         self._path = path
         self._floor = floor
+        self._alike = alike
         edges = sorted({0, ONE, *thresholds})
         self._intervals = [
-            (last - 1 if upper else first, Fraction(last - first, ONE))
-            for first, last in zip(edges, edges[1:], strict=False)
+            (last - 1 if upper else first, Fraction(last - first, ONE)) for first, last in pairwise(edges)
         ]
 
     def words(self, count: int) -> Sequence[int]:
@@ -53,7 +58,9 @@ class BranchingCoins(Coins):
         return bool(self._choose([option for option in ((1, share), (0, 1 - share)) if option[1]]))
 
     def below(self, bound: int) -> int:
-        return self._choose([(value, Fraction(1, bound)) for value in range(bound)])
+        apart = bound if self._alike is None else min(self._alike, bound)
+        options = [(value, Fraction(1, bound)) for value in range(apart)]
+        return self._choose([*options, (apart, Fraction(bound - apart, bound))] if apart < bound else options)
 
     def _choose(self, options: Sequence[tuple[int, Fraction]]) -> int:
         position = len(self.choices)
@@ -62,7 +69,7 @@ class BranchingCoins(Coins):
         value, share = options[choice]
         self.probability *= share
         if self.probability < self._floor:
-            raise Pruned
+            raise PrunedError
         return value
 
 
@@ -72,16 +79,15 @@ def enumerate_outcomes(
     *,
     upper: bool = False,
     floor: Fraction = Fraction(0),
+    alike: int | None = None,
 ) -> dict[Hashable, Fraction]:
     """The exact distribution of what ``program`` returns. Paths below ``floor`` are cut: their mass is missing."""
     distribution: dict[Hashable, Fraction] = defaultdict(Fraction)
     path: list[int] = []
     while True:
-        coins = BranchingCoins(path, thresholds, upper, floor)
-        try:
+        coins = BranchingCoins(path, thresholds, upper, floor, alike)
+        with suppress(PrunedError):
             distribution[program(coins)] += coins.probability
-        except Pruned:
-            pass
         choices = coins.choices
         while choices and choices[-1][0] == choices[-1][1] - 1:
             choices.pop()
