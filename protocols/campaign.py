@@ -19,8 +19,9 @@ from protocols.errors import DocumentError, DraftError, ProtocolError
 from protocols.exact import exact_epsilon, float_up
 from protocols.fields import Fields, Refusal, parse_json
 from protocols.projection import Projection, read_projection
-from protocols.questions import MOST_PRODUCTS, Question, compile_questions, read_question
+from protocols.questions import MOST_PRODUCTS, Question, compile_questions, is_gaussian, read_question
 from protocols.schema import (
+    MOST_CAMPAIGN_CELLS,
     MOST_FEATURES,
     ContinuousFeature,
     Feature,
@@ -106,8 +107,10 @@ class Campaign:
     @cached_property
     def groups(self) -> tuple[tuple[Question, ...], ...]:
         """The questions by group: a device answers at most one of each."""
-        numbers = dict.fromkeys(question.group for question in self.questions)
-        return tuple(tuple(q for q in self.questions if q.group == number) for number in numbers)
+        members: dict[int, list[Question]] = {}
+        for question in self.questions:
+            members.setdefault(question.group, []).append(question)
+        return tuple(map(tuple, members.values()))
 
     def feature_of(self, question: Question) -> Feature | None:
         """The asked feature a question is about (the first of a product's two), None for the label question."""
@@ -154,6 +157,7 @@ def _read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
     if opens and closes and opens >= closes:
         raise fields.error("closes", "must be later than opens")
     projection = read_projection(fields.raw("projection"), features, label, refuse)
+    _check_cells(asked_features(features, projection), label, fields)
     asks = fields.choice("asks", ASKS, default=MODEL)
     if asks == MOMENTS:
         _check_moments_round(features, privacy, projection, study, fields)
@@ -177,6 +181,14 @@ def asked_features(features: Sequence[Feature], projection: Projection | None) -
         return tuple(features)
     inputs = {feature.name for feature in projection.inputs}
     return (*(feature for feature in features if feature.name not in inputs), *projection.outputs)
+
+
+def _check_cells(asked: Sequence[Feature], label: Label, fields: Fields) -> None:
+    """A Gaussian feature has two questions, each of up to two cells a class."""
+    values = sum(4 if is_gaussian(feature) else feature.size for feature in asked)
+    cells = (values + 1) * len(label.classes)
+    if cells > MOST_CAMPAIGN_CELLS:
+        raise fields.error("features", f"all questions together have {cells} cells; at most {MOST_CAMPAIGN_CELLS}")
 
 
 def _check_moments_round(

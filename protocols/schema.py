@@ -187,7 +187,7 @@ def read_label(value: Any, refuse: Refusal) -> Label:
 
 def read_features(values: list[Any], label: Label, refuse: Refusal) -> tuple[Feature, ...]:
     features: list[Feature] = []
-    cells, seen = len(label.classes), {label.name: "label.name"}
+    seen = {label.name: "label.name"}
     for position, value in enumerate(values):
         place = f"features[{position}]"
         feature = read_feature(value, place, len(label.classes), refuse)
@@ -197,12 +197,6 @@ def read_features(values: list[Any], label: Label, refuse: Refusal) -> tuple[Fea
                 f"{feature.name!r} is already used by {seen[feature.name]}; names must be different",
             )
         seen[feature.name] = f"{place}.name"
-        cells += _cells_at_most(feature, len(label.classes))
-        if cells > MOST_CAMPAIGN_CELLS:
-            raise refuse(
-                place,
-                f"the questions up to here have {cells} cells; a campaign has at most {MOST_CAMPAIGN_CELLS}",
-            )
         features.append(feature)
     return tuple(features)
 
@@ -251,18 +245,13 @@ def read_feature(value: Any, path: str, classes: int, refuse: Refusal) -> Featur
         bins = fields.integer("bins", least=2, most=MOST_VALUES) if fields.has("bins") else fields.raw("bins")
         feature = ContinuousFeature(name, low, high, bins, weight)
         cells, place = (bins or 2) * classes, "bins"
-        if bins is not None and len(set(feature.inner_edges)) < bins - 1:
+        # Every edge is rounded by less than two such steps, so that all of them stay apart.
+        if bins is not None and (float(high) - float(low)) / bins < 4 * math.ulp(max(abs(low), abs(high))):
             raise fields.error("bins", f"{bins} bins between {low} and {high} are narrower than a double resolves")
     fields.finish()
     if cells > MOST_CELLS:
         raise fields.error(place, f"values times classes must be at most {MOST_CELLS}, not {cells}")
     return feature
-
-
-def _cells_at_most(feature: Feature, classes: int) -> int:
-    """Cells of a feature's questions: pairs, or a value and a square that may each be asked as (bit, class)."""
-    gaussian = isinstance(feature, ContinuousFeature) and feature.bins is None
-    return classes * (4 if gaussian else feature.size)
 
 
 def _index_of(value: object, positions: Mapping[str, int]) -> int | None:
