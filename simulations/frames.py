@@ -7,17 +7,44 @@ missing (NaN).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from protocols.schema import CategoricalFeature, ContinuousFeature, Feature, Label
 
 
 class TableError(ValueError):
     """A table that cannot be used. The message is one line: which file and column, what is wrong, what is right."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """People: a row of ``frame`` and a class of ``labels`` each."""
+
+    frame: pd.DataFrame
+    labels: pd.Series[str]
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def take(self, rows: NDArray[np.int64]) -> Table:
+        """The people at these positions, in this order; a position may stand there more than once."""
+        return Table(self.frame.iloc[rows].reset_index(drop=True), self.labels.iloc[rows].reset_index(drop=True))
+
+    def split(self, train_fraction: float, rng: np.random.Generator) -> tuple[Table, Table]:
+        """People to learn from, and people held out, at random; at least one of each."""
+        order = rng.permutation(len(self))
+        cut = min(max(1, round(train_fraction * len(self))), len(self) - 1)
+        return self.take(order[:cut]), self.take(order[cut:])
+
+    def draw(self, devices: int, rng: np.random.Generator) -> Table:
+        """One person per device: all different while there are enough, else drawn with replacement."""
+        return self.take(rng.choice(len(self), size=devices, replace=devices > len(self)))
 
 
 def read_text_table(path: Path | str) -> pd.DataFrame:
@@ -34,7 +61,7 @@ def read_text_table(path: Path | str) -> pd.DataFrame:
     return frame
 
 
-def read_table(path: Path | str, features: Sequence[Feature], label: Label) -> tuple[pd.DataFrame, pd.Series]:
+def read_table(path: Path | str, features: Sequence[Feature], label: Label) -> Table:
     """The feature columns and the label column of a file, typed as the schema says; other columns are left out.
 
     Raises TableError for a column that is not there and for text where a number should be.
@@ -42,9 +69,7 @@ def read_table(path: Path | str, features: Sequence[Feature], label: Label) -> t
     return typed(read_text_table(path), features, label, str(path))
 
 
-def typed(
-    table: pd.DataFrame, features: Sequence[Feature], label: Label, source: str
-) -> tuple[pd.DataFrame, pd.Series]:
+def typed(table: pd.DataFrame, features: Sequence[Feature], label: Label, source: str) -> Table:
     """The feature columns and the label of a table of texts, typed as the schema says."""
     for name in (label.name, *(feature.name for feature in features)):
         require_column(table, name, source)
@@ -54,7 +79,7 @@ def typed(
         else as_numbers(table[feature.name], source)
         for feature in features
     }
-    return pd.DataFrame(columns), table[label.name]
+    return Table(pd.DataFrame(columns), table[label.name])
 
 
 def require_column(table: pd.DataFrame, name: str, source: str) -> None:
@@ -77,16 +102,16 @@ def as_numbers(column: pd.Series, source: str) -> pd.Series:
     return pd.Series(parsed, index=column.index, name=column.name, dtype=np.float64)
 
 
-def check_declared(
-    frame: pd.DataFrame, labels: pd.Series, features: Sequence[Feature], label: Label, source: str
-) -> None:
+def check_declared(table: Table, features: Sequence[Feature], label: Label, source: str) -> None:
     """Raise TableError for the first label or categorical value that the schema does not declare.
 
     A device would answer an undeclared value at random, which is right in the field and a mistake in an experiment.
     Numbers beyond the bounds are clipped, as on the device.
     """
-    declared: list[tuple[pd.Series, Label | CategoricalFeature, tuple[str, ...]]] = [(labels, label, label.classes)]
-    declared += [(frame[f.name], f, f.values) for f in features if isinstance(f, CategoricalFeature)]
+    declared: list[tuple[pd.Series, Label | CategoricalFeature, tuple[str, ...]]] = [
+        (table.labels, label, label.classes)
+    ]
+    declared += [(table.frame[f.name], f, f.values) for f in features if isinstance(f, CategoricalFeature)]
     for column, schema, known in declared:
         for value in column.unique().tolist():
             if schema.index_of(value) is None:

@@ -1,0 +1,45 @@
+"""``python -m simulations``: experiments with populations of devices, before anyone is asked."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from protocols import ProtocolError
+from simulations import demo, population
+from simulations.aggregator import AggregatorError
+from simulations.commands import Parser
+from simulations.fleet import FleetError
+from simulations.frames import TableError
+
+PROGRAM: Final = "python -m simulations"
+COMMANDS: Final = (demo, population)
+
+_REPORTED: Final = (ProtocolError, AggregatorError, FleetError, TableError, argparse.ArgumentTypeError)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = Parser(prog=PROGRAM, description="Experiments with populations of devices, before anyone is asked.")
+    groups = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
+    for module in COMMANDS:
+        module.add_command(groups)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the exit code is 0, or 2 after one line on standard error."""
+    options = make_parser().parse_args(arguments)
+    try:
+        options.command(options)
+    except _REPORTED as error:
+        print(f"{PROGRAM}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+"""A fleet of devices: each one the real client, with its own storage, secret and consent, over real HTTP."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from ldp_client import Client, ClientError, Policy, Status
+from protocols import Campaign, ProtocolError
+from simulations.coins import SeededCoins
+from simulations.frames import Table, python_values, records
+from simulations.network import Network
+
+POLICY: Final = Policy(first_delay=0.0, backoff_base=0.05, backoff_longest=2.0, retry_after_longest=5.0)
+"""An app waits minutes before it sends and between its tries; an experiment has no such time."""
+
+PATIENCE: Final = 60.0
+"""Seconds. A device that cannot deliver within this time has failed, and the experiment with it."""
+
+DEFAULT_THREADS: Final = 16
+
+
+class FleetError(RuntimeError):
+    """Devices that cannot answer or deliver; the message says what the first of them met."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What happened on the devices, added up.
+
+    ``accepted`` and ``refused`` count reports, the latter by the server's code. ``bytes_per_report`` are the bytes of
+    all upload bodies, retries included, over the reports that were accepted.
+    """
+
+    devices: int = 0
+    accepted: int = 0
+    refused: Mapping[str, int] = field(default_factory=dict)
+    retries: int = 0
+    bytes_per_report: float = 0.0
+    seconds: float = 0.0
+
+
+def run_devices(
+    url: str,
+    campaign: Campaign,
+    people: Table,
+    *,
+    threads: int = DEFAULT_THREADS,
+    seed: int | None = None,
+    network: Network | None = None,
+    on_device: Callable[[], object] = lambda: None,
+) -> Delivery:
+    """Let every person's device fetch the campaign, answer it and deliver its report.
+
+    ``seed`` None takes the operating system's coins, as a real device does. ``on_device`` is called after each device,
+    never by two threads at once. Raises FleetError.
+    """
+    network = Network() if network is None else network
+    before, started = network.traffic().upload_bytes, time.monotonic()
+    crew = _Crew(people, on_device)
+
+    def work() -> None:
+        for number, record, label in crew:
+            client = Client(
+                url,
+                campaign.id,
+                storage=":memory:",
+                max_epsilon=campaign.privacy.epsilon,
+                max_total_epsilon=campaign.privacy.epsilon,
+                transport=network,
+                coins=None if seed is None else SeededCoins(f"{seed}/{number}"),
+                policy=POLICY,
+            )
+            try:
+                crew.done(_contribute(client, record, label))
+            except (ClientError, ProtocolError, FleetError) as error:
+                crew.stop(FleetError(f"device {number + 1}: {error}"))
+
+    workers = [threading.Thread(target=work, name=f"devices-{place}", daemon=True) for place in range(threads)]
+    for worker in workers:
+        worker.start()
+    try:
+        for worker in workers:
+            worker.join()
+    finally:
+        crew.stop()
+    if crew.failure is not None:
+        raise crew.failure
+    delivery = crew.delivery
+    return replace(
+        delivery,
+        bytes_per_report=(network.traffic().upload_bytes - before) / max(1, delivery.accepted),
+        seconds=time.monotonic() - started,
+    )
+
+
+def _contribute(client: Client, record: Mapping[str, Any], label: str) -> Status:
+    """Consent, answer, deliver; the device's own account of it."""
+    client.grant()
+    client.contribute(record, label)
+    delivered = client.run_once(PATIENCE)
+    status = client.status()
+    if not delivered:
+        raise FleetError(f"could not deliver within {PATIENCE:g} seconds ({status.problem})")
+    return status
+
+
+class _Crew:
+    """Hands the people out to the threads, one at a time, and adds up what became of them."""
+
+    def __init__(self, people: Table, on_device: Callable[[], object]) -> None:
+        self.delivery = Delivery()
+        self.failure: FleetError | None = None
+        self._waiting = enumerate(zip(records(people.frame), python_values(people.labels), strict=True))
+        self._on_device = on_device
+        self._stopped = False
+        self._lock = threading.Lock()
+
+    def __iter__(self) -> Iterator[tuple[int, Mapping[str, Any], str]]:
+        while True:
+            with self._lock:
+                next_one = None if self._stopped else next(self._waiting, None)
+            if next_one is None:
+                return
+            number, (record, label) = next_one
+            yield number, record, label
+
+    def done(self, status: Status) -> None:
+        """A device has finished."""
+        with self._lock:
+            so_far = self.delivery
+            self.delivery = replace(
+                so_far,
+                devices=so_far.devices + 1,
+                accepted=so_far.accepted + status.sent,
+                refused=Counter(so_far.refused) + Counter(status.dropped) + Counter(status.quarantined),
+                retries=so_far.retries + status.retries,
+            )
+            self._on_device()
+
+    def stop(self, failure: FleetError | None = None) -> None:
+        """Hand nobody out any more; the first failure is kept."""
+        with self._lock:
+            self._stopped = True
+            self.failure = self.failure or failure
