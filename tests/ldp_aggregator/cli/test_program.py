@@ -1,0 +1,206 @@
+"""The command line, run as a user runs it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+
+from ldp_aggregator.__main__ import main
+from protocols import Campaign
+from protocols.model import Model
+
+DRAFT = {
+    "version": 1,
+    "title": "Will a customer miss a payment?",
+    "label": {"name": "missed_payment", "classes": ["yes", "no"]},
+    "features": [{"name": "age", "kind": "categorical", "values": ["young", "medium", "old"]}],
+    "privacy": {"epsilon": 1.0},
+}
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch, tmp_path):
+    """No setting from outside, and the data folder in the test's own."""
+    monkeypatch.setenv("LDP_AGGREGATOR_DATA", str(tmp_path / "data"))
+
+
+@pytest.fixture
+def draft(tmp_path):
+    path = tmp_path / "draft.json"
+    path.write_text(json.dumps(DRAFT))
+    return path
+
+
+@pytest.fixture
+def run(capsys):
+    """Exit code, standard output and standard error of a command."""
+
+    def run_command(*arguments):
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as stop:
+            code = stop.code
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run_command
+
+
+@pytest.fixture
+def campaign_id(run, draft):
+    code, out, _ = run("campaign", "create", draft)
+    assert code == 0
+    return out.strip()
+
+
+def test_create_prints_the_id_and_only_the_id(run, draft):
+    assert run("campaign", "create", draft) == (0, Campaign.compile(DRAFT).id + "\n", "")
+    assert run("campaign", "create", draft)[1].strip() == Campaign.compile(DRAFT).id
+
+
+def test_a_toml_draft_is_read_by_its_name(run, tmp_path):
+    path = tmp_path / "draft.toml"
+    path.write_text(
+        'version = 1\ntitle = "Will a customer miss a payment?"\n'
+        'label = {name = "missed_payment", classes = ["yes", "no"]}\nprivacy = {epsilon = 1.0}\n'
+        '[[features]]\nname = "age"\nkind = "categorical"\nvalues = ["young", "medium", "old"]\n'
+    )
+    assert run("campaign", "create", path)[1].strip() == Campaign.compile(DRAFT).id
+
+
+def test_a_bad_draft_fails_in_one_line_that_names_the_field(run, tmp_path):
+    path = tmp_path / "draft.json"
+    path.write_text(json.dumps(DRAFT | {"privacy": {"epsilon": -1}}))
+    code, out, err = run("campaign", "create", path)
+    assert (code, out) == (1, "")
+    assert err.startswith("ldp-aggregator: privacy.epsilon: ")
+    assert err.count("\n") == 1
+
+
+def test_a_missing_draft_fails_in_one_line(run, tmp_path):
+    code, _, err = run("campaign", "create", tmp_path / "none.json")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "none.json cannot be read" in err
+
+
+def test_list_and_show_tell_the_state(run, campaign_id):
+    assert campaign_id in run("campaign", "list")[1]
+    [listed] = json.loads(run("campaign", "list", "--json")[1])
+    assert (listed["id"], listed["status"], listed["reports"]) == (campaign_id, "open", 0)
+    shown = run("campaign", "show", campaign_id)[1]
+    assert "epsilon: 1" in shown
+    assert "age" in shown
+    assert json.loads(run("campaign", "show", campaign_id, "--json")[1])["questions"] == 2
+    document = run("campaign", "show", campaign_id, "--document")[1]
+    assert document.rstrip("\n").encode() == Campaign.compile(DRAFT).document
+
+
+def test_close_says_how_many_reports_there_are(run, campaign_id):
+    assert run("campaign", "close", campaign_id)[:2] == (0, "closed with 0 reports\n")
+    assert json.loads(run("campaign", "list", "--json")[1])[0]["status"] == "closed"
+
+
+def test_an_unknown_campaign_fails_in_one_line(run, campaign_id):
+    for command in (["campaign", "show"], ["campaign", "close"], ["estimates"], ["train"]):
+        code, out, err = run(*command, "A" * 43)
+        assert (code, out) == (1, "")
+        assert err == f"ldp-aggregator: no campaign has the id {'A' * 43}\n"
+
+
+def test_a_missing_store_is_not_made_by_reading(run, tmp_path):
+    code, _, err = run("campaign", "list")
+    assert code == 1
+    assert "there is no store in" in err
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.fixture
+def some_reports(campaign_id, tmp_path):
+    """300 people answered, straight into the store."""
+    import asyncio
+
+    from ldp_aggregator.store import Submission, open_store
+    from ldp_client.perturb import perturb
+    from protocols import decode_upload, encode_upload
+
+    campaign = Campaign.compile(DRAFT)
+    reports = [report for _ in range(300) for report in perturb(campaign, {"age": "old"}, "no")]
+
+    async def count():
+        store = await open_store(tmp_path / "data")
+        blocks = decode_upload(encode_upload(reports), campaign)
+        [outcome] = await store.count([Submission(campaign, blocks)])
+        await store.close()
+        return outcome.counted
+
+    assert asyncio.run(count()) == 300
+    return campaign_id
+
+
+def test_estimates_come_as_text_json_and_csv(run, some_reports):
+    assert "old" in run("estimates", some_reports)[1]
+    document = json.loads(run("estimates", some_reports, "--json")[1])
+    assert sum(question["n"] for question in document["questions"]) == 300
+    rows = list(csv.DictReader(io.StringIO(run("estimates", some_reports, "--csv", "--post", "none")[1])))
+    assert {row["value"] for row in rows if row["feature"] == "age"} == {"young", "medium", "old"}
+    assert run("estimates", some_reports, "--csv", "--json")[0] == 2
+
+
+def test_train_publishes_and_writes_the_model(run, some_reports, tmp_path):
+    path = tmp_path / "model.json"
+    assert run("train", some_reports, "--output", path)[:2] == (0, "model version 1 from 300 reports is published\n")
+    assert Model.from_json(path.read_bytes()).classes == ("yes", "no")
+    assert run("train", some_reports, "--post", "floor")[1].startswith("model version 2")
+    assert json.loads(run("campaign", "list", "--json")[1])[0]["model_version"] == 2
+
+
+def test_training_on_nothing_publishes_nothing(run, campaign_id):
+    code, out, err = run("train", campaign_id)
+    assert (code, out, err) == (1, "", "ldp-aggregator: no report has been counted yet\n")
+    assert json.loads(run("campaign", "list", "--json")[1])[0]["model_version"] is None
+
+
+def test_a_token_is_printed_once_and_only_its_hash_is_kept(run, tmp_path):
+    code, out, _ = run("token", "create", "--scope", "collector", "--name", "dashboard")
+    text = out.strip()
+    assert code == 0
+    assert len(text) >= 43
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "data").iterdir())
+    assert b"dashboard" in kept
+    assert text.encode() not in kept
+    code, _, err = run("token", "create", "--scope", "admin", "--name", "dashboard")
+    assert (code, "dashboard" in err) == (1, True)
+    assert run("token", "create", "--scope", "everything")[0] == 2
+
+
+def test_an_unknown_setting_is_refused_before_anything_happens(run, draft, monkeypatch, tmp_path):
+    monkeypatch.setenv("LDP_AGGREGATOR_LIMITS__BODYBYTES", "5")
+    code, _, err = run("campaign", "create", draft)
+    assert code == 1
+    assert "LDP_AGGREGATOR_LIMITS__BODYBYTES is unknown" in err
+    assert not (tmp_path / "data").exists()
+
+
+def test_without_the_aggregators_libraries_one_line_says_what_to_install(tmp_path):
+    """A meta path hook stands in for an installation without the extra."""
+    script = (
+        "import sys\n"
+        "absent = {'numpy', 'pydantic', 'aiohttp', 'pandas', 'sklearn', 'pydantic_settings'}\n"
+        "class Missing:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] in absent:\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Missing())\n"
+        "from ldp_aggregator.__main__ import main\n"
+        "sys.exit(main(['campaign', 'list']))\n"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert "pip install 'ldp-bayes[aggregator]'" in result.stderr

@@ -1,0 +1,19 @@
+"""Every store under the one suite of the contract."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cells import clock, make_campaign, make_report, make_submission  # noqa: F401 - fixtures
+
+from ldp_aggregator.store import SqliteStore, Store
+
+
+@pytest.fixture(params=["sqlite"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Any) -> AsyncIterator[Store]:  # noqa: F811
+    opened = SqliteStore(tmp_path / "store.sqlite3", clock=clock)
+    yield opened
+    await opened.close()

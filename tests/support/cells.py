@@ -1,0 +1,76 @@
+"""Campaigns in which every report has a cell of its own, for the tests of store, server and command line.
+
+A 2 in any cell proves that something was counted twice, and a 0 that something acknowledged was lost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from ldp_aggregator.store import Submission
+from protocols import Campaign, Report, decode_upload, encode_upload
+
+
+def cell_campaign(cells: int = 64, **changes: Any) -> Campaign:
+    """One ``de`` question about a feature with ``cells / 2`` values and two classes; the label is not asked alone."""
+    return Campaign.compile(
+        {
+            "version": 1,
+            "title": "Cells",
+            "label": {"name": "label", "classes": ["yes", "no"], "weight": 0},
+            "features": [
+                {"name": "cell", "kind": "categorical", "values": [f"v{value}" for value in range(cells // 2)]}
+            ],
+            "privacy": {"epsilon": 1.0, "discrete": "de"},
+            **changes,
+        }
+    )
+
+
+def cell_report(campaign: Campaign, number: int, cell: int | None = None) -> Report:
+    """Report ``number``: an id of its own and, unless told otherwise, the cell of that number."""
+    width = campaign.questions[0].mechanism.width
+    payload = (number if cell is None else cell).to_bytes(width, "little")
+    return Report(0, hashlib.sha256(number.to_bytes(8, "big")).digest()[:16], payload)
+
+
+def submission(campaign: Campaign, reports: Iterable[Report]) -> Submission:
+    return Submission(campaign, decode_upload(encode_upload(reports), campaign))
+
+
+class SteppedClock:
+    """A clock that stands until it is stepped."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 1, 1, tzinfo=timezone.utc)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def step(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def make_campaign() -> Callable[..., Campaign]:
+    return cell_campaign
+
+
+@pytest.fixture
+def make_report() -> Callable[..., Report]:
+    return cell_report
+
+
+@pytest.fixture
+def make_submission() -> Callable[..., Submission]:
+    return submission
+
+
+@pytest.fixture
+def clock() -> SteppedClock:
+    return SteppedClock()

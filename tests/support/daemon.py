@@ -1,0 +1,65 @@
+"""A server as a process of its own, for tests that kill it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+READY = re.compile(r"ready: public (\S+) admin (\S+)")
+START_SECONDS = 60
+
+
+class Daemon:
+    """``ldp-aggregator serve`` on free loopback ports, with this data folder; other settings by environment."""
+
+    def __init__(self, data: Path, *arguments: str, **environment: str) -> None:
+        self._log = (data / "daemon.log").open("ab")
+        command = [sys.executable, "-m", "ldp_aggregator", "serve", "--host", "127.0.0.1", "--port", "0"]
+        self.process = subprocess.Popen(
+            [*command, "--admin-port", "0", "--data", str(data), *arguments],
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            env=os.environ | environment,
+        )
+        line = self.process.stdout.readline()
+        match = READY.search(line)
+        if match is None:
+            self.stop()
+            raise RuntimeError(f"the server did not start: {line!r} {(data / 'daemon.log').read_text()}")
+        self.public, self.admin = match.groups()
+
+    def kill(self) -> None:
+        """As a power cut does it to a process: SIGKILL."""
+        self.process.kill()
+        self._end()
+
+    def stop(self, seconds: float = 30) -> int:
+        """SIGTERM, and wait; returns the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + seconds
+        while self.process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if self.process.poll() is None:
+            self.kill()
+            raise RuntimeError("the server did not stop in time")
+        return self._end()
+
+    def _end(self) -> int:
+        code = self.process.wait()
+        self.process.stdout.close()
+        self._log.close()
+        return code
+
+    def __enter__(self) -> Daemon:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.returncode is None:
+            self.stop()
