@@ -5,38 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ldp_client.classifier import Classifier
-from ldp_client.errors import (
-    ClientError,
-    ConsentError,
-    ModelUnavailableError,
-    ServerError,
-    StorageError,
-    TransportError,
-)
+from ldp_client.clock import SYSTEM_CLOCK, Clock
+from ldp_client.errors import ConsentError, ModelUnavailableError, StorageError, TransportError
 from ldp_client.ledger import Caps, Device, Ledger, Receipt, read_device, write_device
 from ldp_client.locks import ForkSafeLock
 from ldp_client.outbox import Outbox
 from ldp_client.perturb import perturb
-from ldp_client.policy import DEFAULT_POLICY, RETRYABLE_STATUSES, Policy
+from ldp_client.policy import DEFAULT_POLICY, Policy
 from ldp_client.records import pack, unpack
-from ldp_client.sender import SYSTEM_CLOCK, Clock, Event, Sender
+from ldp_client.sender import Event, Sender
+from ldp_client.server import Server, check_campaign_id, read_campaign
 from ldp_client.storage import Storage, Transaction, open_storage
-from ldp_client.transport import Request, Response, Transport, check_url
+from ldp_client.transport import Request, Response, Transport
 from ldp_client.uploads import REPORT_OVERHEAD, Send, Task
 from protocols import SYSTEM_COINS, Campaign, Coins, ModelError, Report
-from protocols.campaign import LARGEST_DOCUMENT
-from protocols.coins import ONE
 from protocols.model import Model
 
 if TYPE_CHECKING:
     from ldp_client.background import BackgroundDriver
-
-_ID_CHARACTERS: Final = 43
-_BASE64URL: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
 
 
 @dataclass(frozen=True)
@@ -108,19 +97,17 @@ class Client:
     ) -> None:
         self.policy = policy
         self.campaign_id = check_campaign_id(campaign_id)
-        self._url = check_url(url, allow_plain_http=policy.allow_plain_http) + f"/v1/campaigns/{campaign_id}"
         self._caps = Caps(max_epsilon, max_total_epsilon)
         self._storage = open_storage(storage)
-        self._own_transport = transport
         self._clock = SYSTEM_CLOCK if clock is None else clock
         self._coins = SYSTEM_COINS if coins is None else coins
         self._outbox = Outbox(campaign_id)
+        self._server = Server(url, campaign_id, transport, self._clock, policy)
         self._sender = Sender(
-            self._url + "/reports",
+            self._server,
             self._outbox,
             self._storage,
             may_send=self._may_send,
-            transport=self._transport,
             clock=self._clock,
             policy=policy,
             on_event=on_event,
@@ -170,16 +157,16 @@ class Client:
         if self._campaign is None:
             stored = self._stored(f"campaign/{self.campaign_id}")
             if stored is not None:
-                self._campaign = _parse(stored, self.campaign_id)
+                self._campaign = read_campaign(stored, self.campaign_id)
             else:
-                self.load_campaign(self._get("", LARGEST_DOCUMENT).body)
+                self.load_campaign(self._server.campaign())
         if self._campaign is None:
             raise AssertionError("load_campaign sets the campaign or raises")
         return self._campaign
 
     def load_campaign(self, document: bytes) -> Campaign:
         """Take a campaign's document from the app itself instead of fetching it; verified the same way."""
-        self._campaign = campaign = _parse(document, self.campaign_id)
+        self._campaign = campaign = read_campaign(document, self.campaign_id)
         self._keep(f"campaign/{self.campaign_id}", campaign.document)
         return campaign
 
@@ -244,16 +231,20 @@ class Client:
 
     # Delivery
 
-    def next_task(self) -> Task:
-        """For an app that does its own network I/O: Send, Wait or Idle."""
-        return self._sender.next_task()
+    def next_task(self, first_delay: float = 0.0) -> Task:
+        """For an app that does its own network I/O: Send, Wait or Idle. Never raises."""
+        return self._sender.next_task(first_delay)
 
     def request(self, task: Send) -> Request:
         """The HTTP request that carries out a task."""
         return self._sender.request(task)
 
+    def exchange(self, task: Send, timeout: float) -> Response | TransportError:
+        """Carry out a task with the client's transport. Never raises."""
+        return self._sender.exchange(task, timeout)
+
     def on_result(self, task: Send, answer: Response | TransportError) -> None:
-        """What came back for a task: the answer, or that there was none."""
+        """What came back for a task: the answer, or that there was none. Never raises."""
         self._sender.on_result(task, answer)
 
     def run_once(self, deadline: float, *, first_delay: float = 0.0) -> bool:
@@ -316,7 +307,7 @@ class Client:
         Raises ModelUnavailableError, ModelError, ServerError or TransportError; a model at hand is then kept.
         """
         etag, _ = self._stored_model()
-        answer = self._get("/model", self.policy.largest_model, etag)
+        answer = self._server.model(etag)
         if answer.status == 304:
             return False
         self._classifier = self._read_model(answer.body)
@@ -390,71 +381,9 @@ class Client:
         except StorageError as error:
             self._sender.problem = error.code
 
-    def _transport(self) -> Transport:
-        if self._own_transport is None:
-            self._own_transport = _shared_transport()
-        return self._own_transport
-
-    def _get(self, path: str, largest: int, etag: str | None = None) -> Response:
-        headers = {"Accept": "application/json, application/problem+json"}
-        if etag is not None:
-            headers["If-None-Match"] = etag
-        failure: ClientError = TransportError("unreachable")
-        for attempt in range(1, self.policy.fetch_tries + 1):
-            request = Request("GET", self._url + path, headers, None, attempt, largest)
-            wait = self.policy.fetch_backoff_base * 2**attempt * SYSTEM_COINS.words(1)[0] / ONE
-            try:
-                answer = self._transport().send(request, self.policy.request_timeout)
-            except TransportError as error:
-                failure = error
-            else:
-                if answer.status == 200 or (answer.status == 304 and etag is not None):
-                    return answer
-                failure = self._refusal(answer, path)
-                if answer.status not in RETRYABLE_STATUSES:
-                    raise failure
-                wait = max(wait, min(answer.retry_after(self._clock.time()), self.policy.request_timeout))
-            if attempt < self.policy.fetch_tries:
-                self._clock.sleep(wait)
-        raise failure
-
-    def _refusal(self, answer: Response, path: str) -> ClientError:
-        code = answer.problem_code() or f"http-{answer.status}"
-        if path and answer.status == 404 and code != "unknown-campaign":
-            return ModelUnavailableError()
-        return ServerError(answer.status, code, f"the server refused with status {answer.status} ({code})")
-
-
-def check_campaign_id(campaign_id: str) -> str:
-    """The id, where it is one. Raises ValueError otherwise."""
-    if len(campaign_id) != _ID_CHARACTERS or not _BASE64URL.issuperset(campaign_id):
-        raise ValueError(f"campaign_id must be {_ID_CHARACTERS} characters of base64url")
-    return campaign_id
-
-
-@lru_cache(maxsize=16)
-def _parse(document: bytes, campaign_id: str) -> Campaign:
-    """A backend makes a client per user; the loss of a campaign is recomputed once in a process."""
-    return Campaign.parse(document, campaign_id)
-
 
 def _room_for(campaign: Campaign) -> tuple[int, int]:
     """Reports that one contribution queues, and their bytes at most."""
     widest = [max(question.mechanism.width for question in group) for group in campaign.groups]
     widths = widest if campaign.privacy.answers == "all" else [max(widest)]
     return len(widths), sum(width + REPORT_OVERHEAD for width in widths)
-
-
-_MAKING_TRANSPORT = ForkSafeLock()
-_shared: list[Transport] = []
-
-
-def _shared_transport() -> Transport:
-    """The transport of all clients of this process that were given none."""
-    with _MAKING_TRANSPORT:
-        if not _shared:
-            # Imported here: an app that brings its own transport does not pay for http.client and ssl.
-            from ldp_client.http_transport import HttpTransport
-
-            _shared.append(HttpTransport())
-        return _shared[0]

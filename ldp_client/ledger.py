@@ -14,7 +14,7 @@ from typing import Final
 
 from ldp_client.errors import ConsentError, RefusedError, StorageError
 from ldp_client.records import pack, unpack
-from ldp_client.storage import Transaction
+from ldp_client.storage import SCOPES, Transaction
 from protocols import Campaign
 from protocols.exact import exact_epsilon, float_up
 from protocols.reports import SECRET_BYTES
@@ -138,7 +138,9 @@ def read_device(transaction: Transaction) -> Device | None:
     stored = transaction.get(_KEY)
     if stored is None:
         # Safety: the device is the first thing ever written. Where something else is there without it, it was lost.
-        if transaction.items("", 1):
+        # Scopes sort last and are devices of their own.
+        others = transaction.items("", 1)
+        if others and not others[0][0].startswith(SCOPES):
             raise StorageError("storage-corrupt")
         return None
     try:

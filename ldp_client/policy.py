@@ -21,8 +21,8 @@ POISON_STATUSES: Final = frozenset({400, 415, 422})
 TERMINAL_STATUSES: Final = frozenset({404, 409, 410, 451})
 """The campaign takes no reports any more (or never did); they are dropped."""
 
-RETRYABLE_CODES: Final = frozenset({"campaign-not-open", "not-open", "not-yet-open"})
-"""Problem codes that mean "later" whatever their status."""
+RETRYABLE_CODES: Final = frozenset({"campaign-not-open", "not-found"})
+"""Problem codes that mean "later" whatever their status: the campaign opens some day, a wrong path gets repaired."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ class Policy:
     request_timeout: float = 30.0
     fetch_tries: int = 3
     """Campaign and model are asked for this often while the app waits."""
+    fetch_longest_wait: float = 5.0
     fetch_backoff_base: float = 0.2
     most_reports_per_upload: int = 4096
     most_bytes_per_upload: int = 1 << 19

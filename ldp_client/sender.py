@@ -5,33 +5,19 @@ Whoever does the network I/O, the order is the same: :meth:`Sender.next_task`, s
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
+from ldp_client.clock import Clock
 from ldp_client.errors import ClientError, TransportError
 from ldp_client.locks import ForkSafeLock
 from ldp_client.outbox import Outbox
 from ldp_client.policy import Policy
+from ldp_client.server import Server
 from ldp_client.storage import Storage, Transaction
-from ldp_client.transport import Request, Response, Transport
+from ldp_client.transport import Request, Response
 from ldp_client.uploads import Delivery, Idle, Send, Task, Wait, batch_limit, judge, next_task, schedule
 from protocols.coins import ONE, SYSTEM_COINS
-from protocols.upload import MEDIA_TYPE
-
-
-class Clock(Protocol):
-    """The module ``time`` is one."""
-
-    def time(self) -> float:
-        """Seconds since 1970, as far as this machine knows."""
-
-    def monotonic(self) -> float:
-        """Seconds that never jump."""
-
-    def sleep(self, seconds: float, /) -> None:
-        """Wait."""
 
 
 @dataclass(frozen=True)
@@ -45,38 +31,29 @@ class Event:
     count: int
 
 
-SYSTEM_CLOCK: Clock = time
-
-
 class Sender:
     """The delivery of one campaign's reports to ``url``."""
 
     def __init__(
         self,
-        url: str,
+        server: Server,
         outbox: Outbox,
         storage: Storage,
         *,
         may_send: Callable[[Transaction], bool],
-        transport: Callable[[], Transport],
         clock: Clock,
         policy: Policy,
         on_event: Callable[[Event], None] | None = None,
-        token: str | None = None,
     ) -> None:
         self.clock = clock
         self.policy = policy
         self.problem: str | None = None
         """The code of the last failure, None once something has gone well again."""
-        self._url = url
+        self._server = server
         self._outbox = outbox
         self._storage = storage
         self._may_send = may_send
-        self._transport = transport
         self._on_event = on_event
-        self._headers = {"Content-Type": MEDIA_TYPE, "Accept": "application/json, application/problem+json"}
-        if token is not None:
-            self._headers["Authorization"] = f"Bearer {token}"
         self._storage_failures = 0
         self._storage_pause = 0.0
         self._running = ForkSafeLock()
@@ -96,7 +73,7 @@ class Sender:
 
     def request(self, task: Send) -> Request:
         """The HTTP request that carries out a task."""
-        return Request("POST", self._url, self._headers, task.body, task.attempt, self.policy.largest_answer)
+        return self._server.upload(task.body, task.attempt)
 
     def on_result(self, task: Send, answer: Response | TransportError) -> None:
         """Take note of what came back for ``task``. Never raises."""
@@ -151,7 +128,7 @@ class Sender:
     def exchange(self, task: Send, timeout: float) -> Response | TransportError:
         """Carry out a task with the client's own transport; every failure comes back as a value."""
         try:
-            return self._transport().send(self.request(task), timeout)
+            return self._server.transport().send(self.request(task), timeout)
         except TransportError as error:
             return error
         except Exception:

@@ -15,6 +15,8 @@ from typing import Final, Protocol
 from ldp_client.locks import ForkSafeLock
 
 MEMORY: Final = ":memory:"
+SCOPES: Final = "scope/"
+"""The keys of every scope start with this."""
 
 
 class Transaction(Protocol):
@@ -101,7 +103,7 @@ class ScopedStorage:
         if not scope.isascii() or "/" in scope or not scope:
             raise ValueError("a scope is a non-empty ASCII text without a slash")
         self._storage = storage
-        self._prefix = f"scope/{scope}/"
+        self._prefix = f"{SCOPES}{scope}/"
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Transaction]:

@@ -158,9 +158,9 @@ class FakeServer:
         if campaign is None:
             return Answer(404, "unknown-campaign")
         if media_type != MEDIA_TYPE:
-            return Answer(415, "unsupported-media-type")
+            return Answer(415, "wrong-media-type")
         if len(body) > self.largest_upload:
-            return Answer(413, "upload-too-large")
+            return Answer(413, "body-too-large")
         with self._lock:
             number = len(self.uploads)
             self.uploads.append(body)
@@ -189,7 +189,7 @@ class FakeServer:
                         continue
                     known = self._reports[campaign.id].setdefault(identifier, payload)
                     if known != payload:
-                        rejected.append([identifier.hex(), "id-reused"])
+                        rejected.append([identifier.hex(), "conflicting-report"])
         return Answer(
             headers={"Content-Type": "application/json"}, body=json.dumps({"rejected": rejected}).encode("ascii")
         )

@@ -1,0 +1,22 @@
+"""What the client asks of a clock."""
+
+from __future__ import annotations
+
+import time
+from typing import Final, Protocol
+
+
+class Clock(Protocol):
+    """The module ``time`` is one."""
+
+    def time(self) -> float:
+        """Seconds since 1970, as far as this machine knows."""
+
+    def monotonic(self) -> float:
+        """Seconds that never jump."""
+
+    def sleep(self, seconds: float, /) -> None:
+        """Wait."""
+
+
+SYSTEM_CLOCK: Final[Clock] = time
