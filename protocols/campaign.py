@@ -188,7 +188,9 @@ def _check_cells(asked: Sequence[Feature], label: Label, fields: Fields) -> None
     values = sum(4 if is_gaussian(feature) else feature.size for feature in asked)
     cells = (values + 1) * len(label.classes)
     if cells > MOST_CAMPAIGN_CELLS:
-        raise fields.error("features", f"all questions together have {cells} cells; at most {MOST_CAMPAIGN_CELLS}")
+        raise fields.error(
+            "features", f"all questions have {cells} cells, above {MOST_CAMPAIGN_CELLS}; use fewer values or bins"
+        )
 
 
 def _check_moments_round(
