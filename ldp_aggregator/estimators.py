@@ -110,7 +110,8 @@ def _estimate_classes(question: Question, n: int, counts: Counts, classes: int) 
     if isinstance(mechanism, PureMechanism):
         p, q = float(mechanism.p), float(mechanism.q)
         value = (totals / n - members * q) / (p - q)
-        noise = np.array([mechanism.sum_variance(members, f) for f in np.clip(value, 0.0, 1.0)])
+        none, every = (mechanism.sum_variance(members, f) for f in (0.0, 1.0))
+        noise = none + (every - none) * np.clip(value, 0.0, 1.0)  # sum_variance is affine in the frequency.
     else:
         value = totals / n
         noise = np.full(classes, members * mechanism.noise_variance(0.0))
@@ -158,7 +159,7 @@ def _onebit_sums(mechanism: OneBit, counts: Counts) -> Cells:
     gain = 2 * float(mechanism.p) - 1
     mean = (pairs[:, 1] - pairs[:, 0]) / np.maximum(drawn, 1)
     value = np.where(drawn > 0, mean / gain, 0.0)
-    variance = (1 / gain**2 - np.minimum(value**2, 1.0)) / np.maximum(drawn, 1)
+    variance = (1 / gain**2 - np.minimum(value**2, 1.0)) / np.maximum(drawn - 1, 1)
     return Cells.normal(value, np.where(drawn > 0, variance, np.inf))
 
 

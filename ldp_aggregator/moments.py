@@ -79,8 +79,11 @@ def rebuild_moments(
     second = (square_sum / share + 1) / 2
     second_variance = (square_noise + (2 * second - 1) ** 2 * share_variance) / (4 * share**2)
 
-    mean = np.where(np.isfinite(mean_variance), np.clip(mean, -1.0, 1.0), 0.0)
-    spread = np.where(np.isfinite(second_variance), second - mean**2, _UNIFORM_VARIANCE)
+    told = np.isfinite(mean_variance) & np.isfinite(second_variance)
+    mean = np.where(told, np.clip(mean, -1.0, 1.0), 0.0)
+    spread = np.where(told, second - mean**2, _UNIFORM_VARIANCE)
+    spread_variance = np.full_like(mean, np.inf)
+    spread_variance[told] = second_variance[told] + 4 * mean[told] ** 2 * mean_variance[told]
     floor = 4 * variance_floor
     spread = np.clip(spread, floor, np.maximum(1 - mean**2, floor))
     half_range = (float(feature.high) - float(feature.low)) / 2
@@ -88,8 +91,8 @@ def rebuild_moments(
         mean=float(feature.low) + (mean + 1) * half_range,
         mean_variance=mean_variance * half_range**2,
         variance=spread * half_range**2,
-        variance_variance=(second_variance + 4 * mean**2 * mean_variance) * half_range**4,
-        insufficient=insufficient | ~np.isfinite(mean_variance) | ~np.isfinite(second_variance),
+        variance_variance=spread_variance * half_range**4,
+        insufficient=insufficient | ~told,
     )
 
 

@@ -1,0 +1,75 @@
+"""Campaigns and populations that the estimator tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from protocols import Campaign
+
+
+@pytest.fixture
+def make_campaign() -> Callable[..., Campaign]:
+    """A campaign with one feature ``x`` (given as its draft entry) and k classes c0, c1, ..."""
+
+    def make(feature: dict[str, Any], *, classes: int = 2, label_weight: int = 1, **privacy: Any) -> Campaign:
+        return Campaign.compile(
+            {
+                "version": 1,
+                "title": "Test",
+                "label": {"name": "class", "classes": [f"c{c}" for c in range(classes)], "weight": label_weight},
+                "features": [{"name": "x", **feature}],
+                "privacy": {"epsilon": 1, **privacy},
+            }
+        )
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def paper_table() -> tuple[pd.DataFrame, pd.Series]:
+    """Table 1 of Yilmaz, Al-Rubaie, Chang 2019: ten people, and whether they missed a payment."""
+    rows = [
+        ("young", "low", "male", "yes"),
+        ("young", "high", "female", "yes"),
+        ("medium", "high", "male", "no"),
+        ("old", "medium", "male", "no"),
+        ("old", "high", "male", "no"),
+        ("old", "low", "female", "yes"),
+        ("medium", "low", "female", "no"),
+        ("medium", "medium", "male", "yes"),
+        ("young", "low", "male", "no"),
+        ("old", "high", "female", "no"),
+    ]
+    frame = pd.DataFrame(rows, columns=["age", "income", "gender", "missed_payment"])
+    return frame.drop(columns="missed_payment"), frame["missed_payment"]
+
+
+@pytest.fixture(scope="session")
+def paper_schema() -> dict[str, Any]:
+    return {
+        "label": {"name": "missed_payment", "classes": ["yes", "no"]},
+        "features": [
+            {"name": "age", "kind": "categorical", "values": ["young", "medium", "old"]},
+            {"name": "income", "kind": "categorical", "values": ["low", "medium", "high"]},
+            {"name": "gender", "kind": "categorical", "values": ["male", "female"]},
+        ],
+    }
+
+
+@pytest.fixture
+def gaussian_population() -> Callable[[int, int], tuple[pd.DataFrame, np.ndarray]]:
+    """``make(n, k)``: n people of k classes, x normal within a class around 30 to 60, bounds [0, 100]."""
+
+    def make(n: int, k: int) -> tuple[pd.DataFrame, np.ndarray]:
+        rng = np.random.default_rng(n + k)
+        weights = np.arange(k, 0, -1) + 1.0
+        classes = rng.choice(k, size=n, p=weights / weights.sum())
+        x = np.clip(rng.normal(30 + 30 * classes / k, 12, size=n), 0, 100)
+        return pd.DataFrame({"x": x}), np.array([f"c{c}" for c in classes], dtype=object)
+
+    return make
