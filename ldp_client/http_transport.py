@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import http.client
 import os
+import select
 import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -17,8 +19,10 @@ from ldp_client.errors import TransportError
 from ldp_client.locks import ForkSafeLock
 from ldp_client.transport import Request, Response, TransportStatus, is_loopback
 
+if TYPE_CHECKING:
+    from typing import Self
+
 _PIECE: Final = 1 << 16
-_STALE: Final = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError)
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,14 @@ class HttpTransport:
         """What went over the network so far."""
         return self._status
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
     def close(self) -> None:
         """Close the idle connections."""
         with self._lock:
@@ -76,22 +88,11 @@ class HttpTransport:
         parts = urlsplit(request.url)
         route = self._route(parts)
         until = time.monotonic() + timeout
-        connection = self._take(route)
-        if connection is not None:
-            try:
-                return self._exchange(connection, route, parts, request, until)
-            except _STALE:
-                # The server closed an idle connection; whether it read the request is unknown, and the same bytes
-                # may arrive twice.
-                connection.close()
-                self._count(reconnects=1)
-            except (http.client.HTTPException, OSError) as error:
-                connection.close()
-                raise TransportError(_problem(error)) from None
-        connection = self._connect(route)
+        connection = self._take(route) or self._connect(route)
         try:
             return self._exchange(connection, route, parts, request, until)
         except (http.client.HTTPException, OSError) as error:
+            # Never sent again from here: whoever asked decides, and may have been told to stop meanwhile.
             connection.close()
             raise TransportError(_problem(error)) from None
 
@@ -150,10 +151,17 @@ class HttpTransport:
     def _take(self, route: _Route) -> http.client.HTTPConnection | None:
         with self._lock:
             self._drop_inherited()
-            for position in range(len(self._idle) - 1, -1, -1):
-                if self._idle[position][0] == route:
-                    return self._idle.pop(position)[1]
-        return None
+            kept = [connection for known, connection in self._idle if known == route]
+            self._idle = [(known, connection) for known, connection in self._idle if known != route]
+            chosen = None
+            while kept and chosen is None:
+                candidate = kept.pop()
+                if _is_stale(candidate):
+                    candidate.close()
+                else:
+                    chosen = candidate
+            self._idle.extend((route, connection) for connection in kept)
+        return chosen
 
     def _keep(self, route: _Route, connection: http.client.HTTPConnection) -> None:
         with self._lock:
@@ -178,6 +186,17 @@ class HttpTransport:
             self._status = replace(
                 self._status, **{name: getattr(self._status, name) + count for name, count in counts.items()}
             )
+
+
+def _is_stale(connection: http.client.HTTPConnection) -> bool:
+    """Whether the server has closed an idle connection: only then is there something to read from it."""
+    if connection.sock is None:
+        return True
+    if hasattr(select, "poll"):
+        poll = select.poll()
+        poll.register(connection.sock, select.POLLIN)
+        return bool(poll.poll(0))
+    return bool(select.select([connection.sock], [], [], 0)[0])
 
 
 def _read(answer: http.client.HTTPResponse, largest: int, until: float) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from functools import lru_cache
 from typing import Final
 
@@ -115,5 +116,7 @@ def _shared_transport() -> Transport:
             # Imported here: an app that brings its own transport does not pay for http.client and ssl.
             from ldp_client.http_transport import HttpTransport
 
-            _shared.append(HttpTransport())
+            transport = HttpTransport()
+            atexit.register(transport.close)
+            _shared.append(transport)
         return _shared[0]

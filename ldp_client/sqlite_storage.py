@@ -21,6 +21,10 @@ SCHEMA_VERSION: Final = 1
 BUSY_TIMEOUT: Final = 10.0
 """Seconds to wait for another process."""
 
+CHECKED_BYTES: Final = 1 << 20
+"""A file up to this size (a device's has some ten thousand bytes) is checked before every change: a damaged page may
+look empty, and a ledger must not look empty."""
+
 _PROBLEMS: Final = (
     ("full", "storage-full"),
     ("readonly", "storage-read-only"),
@@ -78,6 +82,10 @@ class SqliteStorage:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version > SCHEMA_VERSION:
                 raise StorageError("storage-newer")
+            if version and write and self._path.stat().st_size <= CHECKED_BYTES:
+                (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+                if verdict != "ok":
+                    raise StorageError("storage-corrupt")
             if not version and write:
                 connection.execute("CREATE TABLE entries (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID")
                 connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")

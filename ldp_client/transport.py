@@ -61,13 +61,10 @@ class Response:
 
 @dataclass(frozen=True)
 class TransportStatus:
-    """``retries`` counts requests that repeat an earlier one, ``reconnects`` those sent again at once because a kept
-    connection had gone stale.
-    """
+    """Answered requests, those of them that repeated an earlier one, and the bytes of their bodies."""
 
     requests: int = 0
     retries: int = 0
-    reconnects: int = 0
     bytes_sent: int = 0
     bytes_received: int = 0
 
