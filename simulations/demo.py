@@ -57,9 +57,8 @@ def _run(options: argparse.Namespace) -> None:
         warn("This campaign was derived from the table itself, which is fine for a demonstration and nothing else:")
     for note in source.notes:
         warn(f"  {note}")
-    network = Network(seed=options.seed)
     plan = Plan(options.devices, seed=options.seed, progress=not options.quiet)
-    with temporary_aggregator() as aggregator:
+    with temporary_aggregator() as aggregator, Network(seed=options.seed) as network:
         result = run(aggregator, source, plan, network)
         classified = _classify(aggregator, result)
     figures = _figures(source, result, network, classified)
@@ -131,10 +130,9 @@ def _print(figures: dict[str, Any]) -> None:
     say(f"  Campaign    {figures['title']}")
     say(f"  Table       {figures['table']}")
     say(f"              {drawn}, {figures['held_out']} are held out")
-    say(
-        f"  Devices     {figures['accepted']:,} reports from {devices:,} devices over HTTP in {figures['seconds']:.1f} s,"
-    )
-    say(f"              {figures['bytes_per_report']:.0f} bytes a report, {figures['retries']} retries")
+    size = f"{figures['bytes_per_report']:.0f} bytes a report, {figures['retries']} retries"
+    say(f"  Devices     {devices:,} over HTTP in {figures['seconds']:.1f} s; {figures['accepted']:,} reports accepted")
+    say(f"              {size}")
     for code, number in figures["refused"].items():
         say(f"              {number:,} reports were refused: {code}")
     say()

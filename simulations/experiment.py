@@ -63,7 +63,7 @@ class Result:
         }
 
 
-def run(aggregator: Aggregator, source: Source, plan: Plan, network: Network | None = None) -> Result:
+def run(aggregator: Aggregator, source: Source, plan: Plan, network: Network) -> Result:
     """The whole experiment. Raises AggregatorError, FleetError, TableError."""
     if len(source.people) < 2:
         raise TableError(f"{source.name}: one row is not enough; some people answer and others are held out")
@@ -78,9 +78,9 @@ def run(aggregator: Aggregator, source: Source, plan: Plan, network: Network | N
             aggregator.url,
             campaign,
             owners,
+            network,
             threads=plan.threads,
             seed=plan.seed,
-            network=network,
             on_device=bar.update,
         )
     model = aggregator.train(campaign)

@@ -21,7 +21,7 @@ POLICY: Final = Policy(first_delay=0.0, backoff_base=0.05, backoff_longest=2.0, 
 PATIENCE: Final = 60.0
 """Seconds. A device that cannot deliver within this time has failed, and the experiment with it."""
 
-DEFAULT_THREADS: Final = 16
+DEFAULT_THREADS: Final = 32
 
 
 class FleetError(RuntimeError):
@@ -48,10 +48,10 @@ def run_devices(
     url: str,
     campaign: Campaign,
     people: Table,
+    network: Network,
     *,
     threads: int = DEFAULT_THREADS,
     seed: int | None = None,
-    network: Network | None = None,
     on_device: Callable[[], object] = lambda: None,
 ) -> Delivery:
     """Let every person's device fetch the campaign, answer it and deliver its report.
@@ -59,7 +59,6 @@ def run_devices(
     ``seed`` None takes the operating system's coins, as a real device does. ``on_device`` is called after each device,
     never by two threads at once. Raises FleetError.
     """
-    network = Network() if network is None else network
     before, started = network.traffic().upload_bytes, time.monotonic()
     crew = _Crew(people, on_device)
 

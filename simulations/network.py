@@ -5,10 +5,15 @@ from __future__ import annotations
 import random
 import threading
 from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import TYPE_CHECKING
 
 from ldp_client import TransportError
 from ldp_client.http_transport import HttpTransport
 from ldp_client.transport import Request, Response, Transport
+
+if TYPE_CHECKING:
+    from typing import Self
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,15 @@ class Network:
         self._traffic = Traffic()
         self.first_upload: bytes | None = None
         """The body of the first upload, to look at."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(self._inner, HttpTransport):
+            self._inner.close()
 
     def traffic(self) -> Traffic:
         """What passed so far."""

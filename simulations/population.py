@@ -82,10 +82,10 @@ def add_command(groups: Groups) -> None:
 def _run(options: argparse.Namespace) -> None:
     source = _source(options)
     plan = Plan(options.devices, options.train_fraction, options.threads, options.seed, progress=not options.quiet)
-    network = Network(lost_answers=options.lost_answers, repeats=options.repeats, seed=options.seed)
     for note in source.notes:
         warn(f"note: {note}")
-    with _aggregator(options) as aggregator:
+    accidents = Network(lost_answers=options.lost_answers, repeats=options.repeats, seed=options.seed)
+    with _aggregator(options) as aggregator, accidents as network:
         result = run(aggregator, source, plan, network)
     if options.json:
         say_json(result.to_json())
