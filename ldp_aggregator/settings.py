@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -63,12 +63,18 @@ class Settings(BaseSettings):
     )
 
     data: Path = Field(default=Path("ldp-data"), description="folder of the embedded store")
+    database: SecretStr | None = Field(default=None, description="postgresql:// address of the shared store")
     host: str = Field(default="0.0.0.0", description="address of the public listener")  # noqa: S104 - devices are elsewhere
     port: int = Field(default=8080, ge=0, le=65535, description="port of the public listener; 0 takes a free one")
     admin_host: str = Field(default="127.0.0.1", description="address of the admin listener")
     admin_port: int = Field(default=8081, ge=0, le=65535, description="port of the admin listener")
     uploads_need_token: bool = Field(default=False, description="accept uploads only with a relay token")
     limits: Limits = Limits()
+
+    @property
+    def database_address(self) -> str | None:
+        """The address with its password; never log it."""
+        return None if self.database is None else self.database.get_secret_value()
 
     @classmethod
     def settings_customise_sources(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 from ldp_aggregator.settings import Settings, read_settings
 from ldp_aggregator.store import Store, open_store
@@ -36,6 +38,7 @@ def add_store_options(parser: argparse.ArgumentParser) -> None:
     """Where the store is; the configuration file and the environment say it too."""
     parser.add_argument("--config", type=Path, metavar="FILE", help="TOML file of settings")
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder of the embedded store")
+    parser.add_argument("--database", type=_address, metavar="URL", help="postgresql:// address, without password")
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
@@ -50,7 +53,8 @@ def with_store(
     """Run ``work`` on the store the options name, with or without a server on it."""
 
     async def run() -> Result:
-        store = await open_store(settings_of(options).data, create=create)
+        settings = settings_of(options)
+        store = await open_store(settings.data, settings.database_address, create=create)
         try:
             return await work(store)
         finally:
@@ -78,8 +82,14 @@ def say_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 
 def write_file(path: Path, text: str) -> None:
+    """Write the whole file or leave what was there: a new file takes its place only when it is complete."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.write_text(text, encoding="utf-8")
+        try:
+            fresh.write_text(text, encoding="utf-8")
+            fresh.replace(path)
+        finally:
+            fresh.unlink(missing_ok=True)
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {error.strerror}") from None
 
@@ -89,3 +99,12 @@ def read_file(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _address(text: str) -> str:
+    """Other users of a machine read command lines; a password belongs into the environment or the file."""
+    if urlsplit(text).password:
+        raise argparse.ArgumentTypeError(
+            "no password here: set LDP_AGGREGATOR_DATABASE, or database in the configuration file, or PGPASSFILE"
+        )
+    return text

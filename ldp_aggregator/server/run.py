@@ -44,7 +44,7 @@ async def serve(settings: Settings, ready: Callable[[Addresses], None]) -> None:
 @asynccontextmanager
 async def running(settings: Settings, store: Store | None = None) -> AsyncIterator[Addresses]:
     """A server on its listeners for as long as the block lasts. A store that is passed in is not closed."""
-    opened = store or await open_store(settings.data)
+    opened = store or await open_store(settings.data, settings.database_address)
     limits = settings.limits
     ingest = Ingest(opened, queue_bytes=limits.queue_bytes, group_reports=limits.group_reports)
     writer = asyncio.create_task(ingest.run())

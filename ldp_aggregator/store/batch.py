@@ -121,6 +121,14 @@ class Batch:
         )
 
 
+def group_by_campaign(submissions: Sequence[Submission]) -> dict[str, list[int]]:
+    """Positions of the submissions to each campaign."""
+    groups: dict[str, list[int]] = {}
+    for position, submission in enumerate(submissions):
+        groups.setdefault(submission.campaign.id, []).append(position)
+    return groups
+
+
 def gather(campaign: Campaign, submissions: Sequence[Submission]) -> Batch:
     """Lay out the reports of a group of uploads to one campaign and look for those no device can have sent."""
     blocks = sorted(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from ldp_aggregator.counting import Rows
 from ldp_aggregator.store import schema
 from ldp_aggregator.store.audit import Finding, audit_campaign
-from ldp_aggregator.store.batch import RECORD_BYTES, Batch, Settlement, gather
+from ldp_aggregator.store.batch import RECORD_BYTES, Batch, Settlement, gather, group_by_campaign
 from ldp_aggregator.store.clock import Clock, from_text, to_text, utc_now
 from ldp_aggregator.store.contract import (
     CLOSED,
@@ -214,9 +214,7 @@ class SqliteStore:
 
     def _count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """The write path, on the writer's thread. Arrays are laid out before the lock is taken."""
-        members: dict[str, list[int]] = {}
-        for position, submission in enumerate(submissions):
-            members.setdefault(submission.campaign.id, []).append(position)
+        members = group_by_campaign(submissions)
         batches = {
             campaign_id: gather(submissions[positions[0]].campaign, [submissions[p] for p in positions])
             for campaign_id, positions in members.items()
