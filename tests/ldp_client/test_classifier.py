@@ -8,6 +8,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from ldp_client import Classifier
 from protocols.model import Model
 

@@ -13,16 +13,15 @@ from fractions import Fraction
 
 import pytest
 from exact_coins import SeededCoins, enumerate_outcomes
-from hypothesis import given
-from hypothesis import strategies as st
+
 from ldp_client import perturb
 from ldp_client.perturb import draw_questions
 from protocols import Campaign, Coins, RecordError, ScriptedCoins, decode_upload, encode_upload
-from protocols.coins import ONE
 from protocols.exact import exp_bounds
 
 SECRET = bytes(range(32))
-UNIT = 1 << 52
+
+HUGE = 10**5000
 
 DRAFT = {
     "version": 1,
@@ -129,7 +128,9 @@ def test_all_questions_are_drawn_before_the_record_is_first_read():
     assert [entry for entry in log if entry != "coins"] == ["colour", "answer", "size", "weight"]
 
 
-@pytest.mark.parametrize("label", ["c", "", None, True, 0, 1.0, b"a", "A", ("a",), 10**5000])
+@pytest.mark.parametrize(
+    "label", ["c", "", None, True, 0, 1.0, b"a", "A", ("a",), HUGE], ids=lambda label: type(label).__name__
+)
 def test_an_undeclared_label_is_refused_before_any_coin_is_drawn_or_the_record_is_read(label):
     log = []
     with pytest.raises(RecordError, match="must be one of a, b") as refused:
@@ -218,190 +219,6 @@ def test_no_record_is_more_than_epsilon_likelier_than_another_whatever_is_report
         one[outcome] / other[outcome] for one, other in itertools.permutations(distributions, 2) for outcome in outcomes
     )
     assert 1 < worst <= exp_bounds(Fraction(epsilon))[1]
-
-
-# --- values ----------------------------------------------------------------------------------------------------------
-
-
-def cells_of(campaign, record, label="a"):
-    """The exact distribution of the cell that is perturbed, with the last question of the campaign asked."""
-    question = campaign.questions[-1]
-
-    def program(coins):
-        asked = {}
-        keep = type(question).perturb
-        try:
-            type(question).perturb = lambda self, item, coins: asked.setdefault(self.index, item) and b"" or b""
-            perturb(campaign, record, label, secret=SECRET, coins=coins)
-        finally:
-            type(question).perturb = keep
-        return asked[question.index]
-
-    return enumerate_outcomes(program)
-
-
-def certain(cell):
-    return {cell: 1}
-
-
-def anything(values, class_index=0):
-    return {value * 2 + class_index: Fraction(1, values) for value in range(values)}
-
-
-@pytest.mark.parametrize(
-    ("value", "cells"),
-    [
-        ("red", certain(0)),
-        ("green", certain(2)),
-        ("blue", certain(4)),
-        ("violet", anything(3)),
-        ("RED", anything(3)),
-        ("", anything(3)),
-        (None, anything(3)),
-        (0, anything(3)),
-        (["red"], anything(3)),
-        (10**5000, anything(3)),
-        (-(10**5000), anything(3)),
-    ],
-)
-def test_an_undeclared_categorical_value_is_a_uniformly_random_one(value, cells):
-    assert cells_of(only("colour"), {"colour": value}) == cells
-
-
-def test_an_absent_value_is_a_uniformly_random_one_with_the_true_class():
-    assert cells_of(only("colour"), {}) == anything(3)
-    assert cells_of(only("colour"), {}, "b") == anything(3, class_index=1)
-
-
-@pytest.mark.parametrize(
-    ("record", "cell"),
-    [
-        ({"answer": "no"}, 0),
-        ({"answer": "missing"}, 2),
-        ({"answer": "1"}, 4),
-        ({"answer": 1}, 4),
-        ({"answer": 1.0}, 2),
-        ({"answer": True}, 2),
-        ({"answer": "perhaps"}, 2),
-        ({"answer": None}, 2),
-        ({}, 2),
-    ],
-)
-def test_where_missing_is_declared_an_undeclared_value_is_missing(record, cell):
-    assert cells_of(only("answer"), record) == certain(cell)
-
-
-@pytest.mark.parametrize(
-    ("value", "bin_index"),
-    [
-        (0, 0),
-        (1.999, 0),
-        (2, 1),
-        (3.5, 1),
-        (4, 2),
-        (6, 3),
-        (8, 3),
-        (8.001, 3),
-        (10**400, 3),
-        (10**5000, 3),
-        (float("inf"), 3),
-        (-0.001, 0),
-        (-(10**400), 0),
-        (float("-inf"), 0),
-        (Fraction(7, 2), 1),
-    ],
-)
-def test_a_discretised_number_is_clipped_and_its_bins_are_half_open_but_the_last(value, bin_index):
-    assert cells_of(only("size"), {"size": value}, "b") == certain(2 * bin_index + 1)
-
-
-@pytest.mark.parametrize("value", [None, float("nan"), "5", "", True, False, [5], 5j])
-def test_what_is_no_number_is_a_uniformly_random_bin(value):
-    assert cells_of(only("size"), {"size": value}) == anything(4)
-
-
-def test_numbers_of_numpy_are_numbers_and_its_truth_values_are_not():
-    numpy = pytest.importorskip("numpy")
-    for number in (numpy.int64(5), numpy.float32(5), numpy.float64(5), numpy.uint8(5)):
-        assert cells_of(only("size"), {"size": number}) == certain(4)
-    assert cells_of(only("answer"), {"answer": numpy.int64(1)}) == certain(4)
-    assert cells_of(only("answer"), {"answer": numpy.str_("1")}) == certain(4)
-    assert cells_of(only("size"), {"size": numpy.float32("nan")}) == anything(4)
-    assert cells_of(only("size"), {"size": numpy.bool_(True)}) == anything(4)
-
-
-def moments_of(record, coins, question, label="a"):
-    """The (cell, value) that is perturbed when the value (0) or the square (1) is asked."""
-    campaign = only("weight", continuous="laplace")
-    asked = []
-    keep = type(campaign.questions[0]).perturb
-    try:
-        type(campaign.questions[0]).perturb = lambda self, item, coins: (asked.append(item), b"")[1]
-        perturb(campaign, record, label, secret=SECRET, coins=ScriptedCoins([question, *coins]))
-    finally:
-        type(campaign.questions[0]).perturb = keep
-    return asked[0]
-
-
-@pytest.mark.parametrize(
-    ("value", "t"),
-    [
-        (-1, -1.0),
-        (1, 1.0),
-        (0, 0.0),
-        (0.5, 0.5),
-        (0.1, 0.1),
-        (7, 1.0),
-        (float("-inf"), -1.0),
-        (10**400, 1.0),
-        (-(10**5000), -1.0),
-    ],
-)
-def test_a_gaussian_value_is_clipped_and_scaled_and_its_square_uses_the_whole_range(value, t):
-    for label, cell in (("a", 0), ("b", 1)):
-        first = moments_of({"weight": value}, [], 0, label)
-        assert first.cell == cell
-        assert abs(first.value - t * UNIT) <= 2
-        second = moments_of({"weight": value}, [], 1, label)
-        assert second.cell == cell
-        assert abs(second.value - (2 * t * t - 1) * UNIT) <= 4
-
-
-@pytest.mark.parametrize(
-    "record", [{}, {"weight": None}, {"weight": "0.5"}, {"weight": float("nan")}, {"weight": True}]
-)
-def test_a_missing_gaussian_value_is_a_uniformly_random_one(record):
-    """It is drawn below 2**53 + 1: one word, of which 54 bits count."""
-    for word, t in ((0, -1.0), (1 << 52, 0.0), (1 << 53, 1.0), (3 << 51, 0.5)):
-        assert moments_of(record, [word], 0).value == t * UNIT
-        assert moments_of(record, [word], 1).value == (2 * t * t - 1) * UNIT
-    assert moments_of(record, [(1 << 53) + 1, 0], 0).value == -UNIT, "a word beyond the range is drawn again"
-
-
-@given(st.floats(allow_nan=False))
-def test_every_number_stays_within_the_range_that_the_noise_covers(number):
-    for question in (0, 1):
-        assert -UNIT <= moments_of({"weight": number}, [], question).value <= UNIT
-
-
-@pytest.mark.parametrize("value", [-1, -0.75, 0, 0.5, 1])
-def test_the_sign_of_a_value_is_one_with_probability_half_of_one_plus_t(value):
-    campaign = only("weight", continuous="sign")
-    for question, t in ((0, value), (1, 2 * value * value - 1)):
-        threshold = int((1 + Fraction(t)) / 2 * ONE)
-        bits = {}
-        for word in {0, max(threshold - 1, 0), min(threshold, ONE - 1), ONE - 1}:
-            items = []
-            keep = type(campaign.questions[0]).perturb
-            try:
-                type(campaign.questions[0]).perturb = lambda self, item, coins, items=items: (items.append(item), b"")[
-                    1
-                ]
-                perturb(campaign, {"weight": value}, "b", secret=SECRET, coins=ScriptedCoins([question, word]))
-            finally:
-                type(campaign.questions[0]).perturb = keep
-            bits[word] = items[0]
-        assert bits == {word: 2 + (word < threshold) for word in bits}
 
 
 # --- reports ---------------------------------------------------------------------------------------------------------

@@ -1,0 +1,217 @@
+"""From a record's values to the cell or the moment that is perturbed: declared, missing and undeclared ones."""
+
+from __future__ import annotations
+
+import copy
+from fractions import Fraction
+
+import pytest
+from exact_coins import enumerate_outcomes
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocols import Campaign, ScriptedCoins
+from protocols.coins import ONE
+from protocols.encoding import encode
+
+UNIT = 1 << 52
+HUGE = 10**5000
+"""An integer that Python refuses to write out."""
+
+DRAFT = {
+    "version": 1,
+    "title": "t",
+    "label": {"name": "y", "classes": ["a", "b"], "weight": 0},
+    "features": [
+        {"name": "colour", "kind": "categorical", "values": ["red", "green", "blue"]},
+        {"name": "answer", "kind": "categorical", "values": ["no", "missing", "1"]},
+        {"name": "size", "kind": "continuous", "low": 0, "high": 8, "bins": 4},
+        {"name": "weight", "kind": "continuous", "low": -1, "high": 1},
+    ],
+    "privacy": {"epsilon": 1.0},
+}
+
+
+def only(feature, **privacy):
+    """A campaign that asks about one feature; a Gaussian one has two questions."""
+    draft = copy.deepcopy(DRAFT)
+    draft["features"] = [described for described in draft["features"] if described["name"] == feature]
+    draft["privacy"].update(privacy)
+    return Campaign.compile(draft)
+
+
+def cells_of(campaign, record, label="a"):
+    """The exact distribution of the cell that answers the campaign's last question."""
+    class_index = campaign.label.index_of(label)
+    return enumerate_outcomes(lambda coins: encode(campaign, campaign.questions[-1], record, class_index, coins))
+
+
+def certain(cell):
+    return {cell: 1}
+
+
+def anything(values, class_index=0):
+    return {value * 2 + class_index: Fraction(1, values) for value in range(values)}
+
+
+@pytest.mark.parametrize(
+    ("value", "cells"),
+    [
+        ("red", certain(0)),
+        ("green", certain(2)),
+        ("blue", certain(4)),
+        ("violet", anything(3)),
+        ("RED", anything(3)),
+        ("", anything(3)),
+        (None, anything(3)),
+        (0, anything(3)),
+        (["red"], anything(3)),
+        pytest.param(HUGE, anything(3), id="huge"),
+        pytest.param(-HUGE, anything(3), id="minus-huge"),
+    ],
+)
+def test_an_undeclared_categorical_value_is_a_uniformly_random_one(value, cells):
+    assert cells_of(only("colour"), {"colour": value}) == cells
+
+
+def test_an_absent_value_is_a_uniformly_random_one_with_the_true_class():
+    assert cells_of(only("colour"), {}) == anything(3)
+    assert cells_of(only("colour"), {}, "b") == anything(3, class_index=1)
+
+
+@pytest.mark.parametrize(
+    ("record", "cell"),
+    [
+        ({"answer": "no"}, 0),
+        ({"answer": "missing"}, 2),
+        ({"answer": "1"}, 4),
+        ({"answer": 1}, 4),
+        ({"answer": 1.0}, 2),
+        ({"answer": True}, 2),
+        ({"answer": "perhaps"}, 2),
+        ({"answer": None}, 2),
+        ({}, 2),
+    ],
+)
+def test_where_missing_is_declared_an_undeclared_value_is_missing(record, cell):
+    assert cells_of(only("answer"), record) == certain(cell)
+
+
+@pytest.mark.parametrize(
+    ("value", "bin_index"),
+    [
+        (0, 0),
+        (1.999, 0),
+        (2, 1),
+        (3.5, 1),
+        (4, 2),
+        (6, 3),
+        (8, 3),
+        (8.001, 3),
+        (10**400, 3),
+        pytest.param(HUGE, 3, id="huge"),
+        (float("inf"), 3),
+        (-0.001, 0),
+        (-(10**400), 0),
+        (float("-inf"), 0),
+        (Fraction(7, 2), 1),
+    ],
+)
+def test_a_discretised_number_is_clipped_and_its_bins_are_half_open_but_the_last(value, bin_index):
+    assert cells_of(only("size"), {"size": value}, "b") == certain(2 * bin_index + 1)
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), "5", "", True, False, [5], 5j])
+def test_what_is_no_number_is_a_uniformly_random_bin(value):
+    assert cells_of(only("size"), {"size": value}) == anything(4)
+
+
+def test_numbers_of_numpy_are_numbers_and_its_truth_values_are_not():
+    numpy = pytest.importorskip("numpy")
+    for number in (numpy.int64(5), numpy.float32(5), numpy.float64(5), numpy.uint8(5)):
+        assert cells_of(only("size"), {"size": number}) == certain(4)
+    assert cells_of(only("answer"), {"answer": numpy.int64(1)}) == certain(4)
+    assert cells_of(only("answer"), {"answer": numpy.str_("1")}) == certain(4)
+    assert cells_of(only("size"), {"size": numpy.float32("nan")}) == anything(4)
+    assert cells_of(only("size"), {"size": numpy.bool_(True)}) == anything(4)
+
+
+LAPLACE = only("weight", continuous="laplace")
+
+
+def moment_of(record, words, question, label="a"):
+    """The (cell, value) that answers the value (0) or the square (1) question."""
+    coins = ScriptedCoins(words)
+    item = encode(LAPLACE, LAPLACE.questions[question], record, LAPLACE.label.index_of(label), coins)
+    assert coins.taken == len(words)
+    return item
+
+
+@pytest.mark.parametrize(
+    ("value", "t"),
+    [
+        (-1, -1.0),
+        (1, 1.0),
+        (0, 0.0),
+        (0.5, 0.5),
+        (0.1, 0.1),
+        (7, 1.0),
+        (float("-inf"), -1.0),
+        (10**400, 1.0),
+        pytest.param(-HUGE, -1.0, id="minus-huge"),
+    ],
+)
+def test_a_gaussian_value_is_clipped_and_scaled_and_its_square_uses_the_whole_range(value, t):
+    for label, cell in (("a", 0), ("b", 1)):
+        first = moment_of({"weight": value}, [], 0, label)
+        assert first.cell == cell
+        assert abs(first.value - t * UNIT) <= 2
+        second = moment_of({"weight": value}, [], 1, label)
+        assert second.cell == cell
+        assert abs(second.value - (2 * t * t - 1) * UNIT) <= 4
+
+
+@pytest.mark.parametrize(
+    "record", [{}, {"weight": None}, {"weight": "0.5"}, {"weight": float("nan")}, {"weight": True}]
+)
+def test_a_missing_gaussian_value_is_a_uniformly_random_one(record):
+    """It is drawn below 2**53 + 1: one word, of which 54 bits count."""
+    for word, t in ((0, -1.0), (1 << 52, 0.0), (1 << 53, 1.0), (3 << 51, 0.5)):
+        assert moment_of(record, [word], 0).value == t * UNIT
+        assert moment_of(record, [word], 1).value == (2 * t * t - 1) * UNIT
+    assert moment_of(record, [(1 << 53) + 1, 0], 0).value == -UNIT, "a word beyond the range is drawn again"
+
+
+@given(st.floats(allow_nan=False))
+def test_every_number_stays_within_the_range_that_the_noise_covers(number):
+    for question in (0, 1):
+        assert -UNIT <= moment_of({"weight": number}, [], question).value <= UNIT
+
+
+@pytest.mark.parametrize("value", [-1, -0.75, 0, 0.5, 1])
+def test_the_sign_of_a_value_is_one_with_probability_half_of_one_plus_t(value):
+    campaign = only("weight", continuous="sign")
+    for question, t in ((0, value), (1, 2 * value * value - 1)):
+        threshold = int((1 + Fraction(t)) / 2 * ONE)
+        words = {0, max(threshold - 1, 0), min(threshold, ONE - 1), ONE - 1}
+        bits = {
+            word: encode(campaign, campaign.questions[question], {"weight": value}, 1, ScriptedCoins([word]))
+            for word in words
+        }
+        assert bits == {word: 2 + (word < threshold) for word in words}
+
+
+def test_the_two_factors_of_a_product_are_read_and_multiplied():
+    """A moments round asks about pairs of features, without the class; a feature with itself is its square."""
+    draft = copy.deepcopy(DRAFT)
+    draft["features"] = [
+        {"name": "v", "kind": "continuous", "low": 0, "high": 4},
+        {"name": "w", "kind": "continuous", "low": -1, "high": 1},
+    ]
+    draft.update(asks="moments", study="s")
+    draft["privacy"]["continuous"] = "laplace"
+    campaign = Campaign.compile(draft)
+    products = {(q.feature, q.other): q for q in campaign.questions if q.kind == "product"}
+    for names, value in ((("v", "w"), 0.5 * -0.25), (("v", "v"), 2 * 0.5**2 - 1), (("w", "w"), 2 * 0.25**2 - 1)):
+        item = encode(campaign, products[names], {"v": 3, "w": -0.25}, 1, ScriptedCoins([]))
+        assert item == (0, value * UNIT)
