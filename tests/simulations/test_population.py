@@ -11,6 +11,7 @@ from simulations.aggregator import Daemon
 
 NOBODY = "http://127.0.0.1:9"
 """The discard port: nothing listens there."""
+UNREACHABLE = ["--token", "x", "--url", NOBODY, "--admin-url", NOBODY]
 
 DRAFT = {
     "version": 1,
@@ -96,12 +97,7 @@ def test_a_running_aggregator_is_used_and_left_running(table, schema, tmp_path, 
         (["population", "--data", "OTHER", "--schema", "SCHEMA"], "row 1: 'green' is not declared"),
         (["population", "--data", "TABLE", "--schema", "SCHEMA", "--url", NOBODY], "--url needs --token"),
         (
-            [
-                *["population", "--data", "TABLE", "--schema", "SCHEMA", "--token", "x", "--url"],
-                NOBODY,
-                "--admin-url",
-                NOBODY,
-            ],
+            ["population", "--data", "TABLE", "--schema", "SCHEMA", *UNREACHABLE],
             f"{NOBODY}/admin/v1/campaigns cannot be reached",
         ),
         (["demo", "--data", "TABLE"], "--data and --label go together"),

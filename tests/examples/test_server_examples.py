@@ -1,0 +1,53 @@
+"""The server-side examples run as they are written."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+AGGREGATOR = [sys.executable, "-m", "ldp_aggregator"]
+
+
+def shell(*command: object) -> str:
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_program_runs_the_aggregator_and_another_reads_the_estimates(tmp_path):
+    program = [sys.executable, str(EXAMPLES / "run_aggregator.py"), str(EXAMPLES / "campaign.toml")]
+    server = subprocess.Popen([*program, str(tmp_path / "data"), "0"], stdout=subprocess.PIPE, text=True)
+    try:
+        ready = re.fullmatch(r"devices contribute to (\S+) campaign (\S+)\n", server.stdout.readline())
+        assert ready
+        url, campaign = ready.groups()
+        record = json.dumps({"age": "young", "income": 10_000})
+        contribute = [sys.executable, "-m", "ldp_client", "contribute", url, campaign]
+        shell(*contribute, "--storage", tmp_path / "device.db", "--record", record, "--label", "yes")
+        token = shell(*AGGREGATOR, "token", "create", "--scope", "collector", "--data", tmp_path / "data").strip()
+        read = shell(sys.executable, EXAMPLES / "read_estimates.py", url, campaign, token)
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(timeout=30) == 0
+    finally:
+        server.kill()
+        server.wait()
+        server.stdout.close()
+    reports = [int(number) for number in re.findall(r": (\d+) reports by", read)]
+    assert len(reports) == 3
+    assert sum(reports) == 1
+    assert "young and yes" in read
+    assert "the label alone" in read
+
+
+def test_a_simulated_campaign_gets_better_with_epsilon_and_never_beats_no_privacy_by_much():
+    told = shell(sys.executable, EXAMPLES / "simulate_a_campaign.py")
+    accuracy = [float(number) for number in re.findall(r"accuracy (\d\.\d+)", told)]
+    *private, baseline, majority = accuracy
+    assert len(private) == 4
+    assert majority < private[-1] <= baseline + 0.01
+    assert private[0] <= private[-1] + 0.01
