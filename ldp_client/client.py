@@ -125,7 +125,8 @@ class Client:
         """The person has agreed to this campaign. Raises StorageError where that cannot be kept."""
         with self._storage.transaction(write=True) as transaction:
             device = read_device(transaction) or Device.make()
-            write_device(transaction, device.with_consent(self.campaign_id, given=True))
+            if not device.consented(self.campaign_id):
+                write_device(transaction, device.with_consent(self.campaign_id, given=True))
         self._withdrawn = False
 
     def withdraw(self) -> None:
@@ -204,6 +205,8 @@ class Client:
         # A commit may fail after the coins have fallen. What they gave is kept and stored at the next call, so that a
         # full disk does not get a second answer out of the same record.
         if self._unsaved is None:
+            # A storage that cannot be written says so now, before the record is read.
+            write_device(transaction, device)
             count, size = _room_for(campaign)
             self._outbox.check_room(transaction, count, size, self.policy)
             self._unsaved = perturb(campaign, record, label, secret=device.secret, coins=self._coins)
@@ -311,7 +314,8 @@ class Client:
         if answer.status == 304:
             return False
         self._classifier = self._read_model(answer.body)
-        self._keep(f"model/{self.campaign_id}", pack([answer.headers.get("etag"), answer.body]))
+        key = f"model/{self.campaign_id}"
+        self._keep(key, pack(key, [answer.headers.get("etag"), answer.body]))
         return True
 
     def classifier(self) -> Classifier:
@@ -356,9 +360,10 @@ class Client:
         return Classifier(model)
 
     def _stored_model(self) -> tuple[str | None, bytes | None]:
-        stored = self._stored(f"model/{self.campaign_id}")
+        key = f"model/{self.campaign_id}"
+        stored = self._stored(key)
         try:
-            etag, document = (None, None) if stored is None else unpack(stored)
+            etag, document = (None, None) if stored is None else unpack(key, stored)
         except (StorageError, TypeError, ValueError):
             return None, None
         return etag, document

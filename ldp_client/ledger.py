@@ -144,7 +144,7 @@ def read_device(transaction: Transaction) -> Device | None:
             raise StorageError("storage-corrupt")
         return None
     try:
-        secret, consents, receipts = unpack(stored)
+        secret, consents, receipts = unpack(_KEY, stored)
         return Device(
             secret,
             consents,
@@ -160,7 +160,7 @@ def read_device(transaction: Transaction) -> Device | None:
 def write_device(transaction: Transaction, device: Device) -> None:
     """Store the device, replacing what was there."""
     receipts = [[r.campaign_id, r.title, r.study, r.epsilon, list(r.questions), r.at] for r in device.receipts]
-    transaction.put(_KEY, pack([device.secret, dict(device.consents), receipts]))
+    transaction.put(_KEY, pack(_KEY, [device.secret, dict(device.consents), receipts]))
 
 
 def _find(receipts: tuple[Receipt, ...], campaign_id: str) -> Receipt | None:

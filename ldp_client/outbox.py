@@ -32,13 +32,15 @@ class Outbox:
         if stored is None:
             return Delivery()
         try:
-            return Delivery(**dict(zip(_NAMES, unpack(stored), strict=True)))
+            return Delivery(**dict(zip(_NAMES, unpack(self._delivery, stored), strict=True)))
         except (TypeError, ValueError):
             raise StorageError("storage-corrupt") from None
 
     def set_delivery(self, transaction: Transaction, delivery: Delivery) -> None:
         values: list[Any] = [getattr(delivery, name) for name in _NAMES]
-        transaction.put(self._delivery, pack([dict(v) if isinstance(v, Mapping) else v for v in values]))
+        transaction.put(
+            self._delivery, pack(self._delivery, [dict(v) if isinstance(v, Mapping) else v for v in values])
+        )
 
     def front(self, transaction: Transaction, limit: int) -> tuple[Report, ...]:
         """The first ``limit`` reports, in the order of their ids, which is always the same."""
@@ -62,7 +64,8 @@ class Outbox:
     def put(self, transaction: Transaction, reports: Sequence[Report]) -> None:
         """Queue reports; room has been checked."""
         for report in reports:
-            transaction.put(self._reports + report.id.hex(), pack([report.question, report.payload]))
+            key = self._reports + report.id.hex()
+            transaction.put(key, pack(key, [report.question, report.payload]))
         self.set_delivery(transaction, self.delivery(transaction).enqueued(reports))
 
     def apply(self, transaction: Transaction, verdict: Verdict) -> Delivery:
@@ -80,8 +83,8 @@ class Outbox:
             queued -= 1
             queued_bytes -= size_of(report)
             if identifier in verdict.quarantined:
-                stored = pack([report.question, report.payload, reason])
-                transaction.put(self._quarantine + identifier.hex(), stored)
+                key = self._quarantine + identifier.hex()
+                transaction.put(key, pack(key, [report.question, report.payload, reason]))
                 quarantined[str(reason)] = quarantined.get(str(reason), 0) + 1
             elif reason is None:
                 sent += 1
@@ -112,7 +115,7 @@ class Outbox:
 
 def _report(key: str, stored: bytes) -> Report:
     try:
-        question, payload = unpack(stored)
+        question, payload = unpack(key, stored)
         return Report(question, bytes.fromhex(key.rpartition("/")[2]), payload)
     except (TypeError, ValueError):
         raise StorageError("storage-corrupt") from None

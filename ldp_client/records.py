@@ -15,19 +15,20 @@ from ldp_client.errors import StorageError
 _CHECK_BYTES: Final = 8
 
 
-def pack(value: Any) -> bytes:
-    """The stored form of ``value`` (numbers, texts, bytes, lists and maps of them)."""
+def pack(key: str, value: Any) -> bytes:
+    """The stored form of ``value`` (numbers, texts, bytes, lists and maps of them) under ``key``."""
     body: bytes = msgpack.packb(value, use_bin_type=True)
-    return _check(body) + body
+    return _check(key, body) + body
 
 
-def unpack(stored: bytes) -> Any:
+def unpack(key: str, stored: bytes) -> Any:
     """The inverse of :func:`pack`. Raises StorageError for anything else."""
     body = stored[_CHECK_BYTES:]
-    if stored[:_CHECK_BYTES] != _check(body):
+    if stored[:_CHECK_BYTES] != _check(key, body):
         raise StorageError("storage-corrupt")
     return msgpack.unpackb(body, raw=False, strict_map_key=True)
 
 
-def _check(body: bytes) -> bytes:
-    return hashlib.sha256(body).digest()[:_CHECK_BYTES]
+def _check(key: str, body: bytes) -> bytes:
+    """Over the key too: a report's id is in its key."""
+    return hashlib.sha256(key.encode() + b"\0" + body).digest()[:_CHECK_BYTES]

@@ -1,0 +1,279 @@
+"""A disk that is full, a file that is read-only or damaged: a clear status, a living app, one perturbation."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ldp_client.client
+import ldp_client.sqlite_storage
+from ldp_client import Client, ConsentError, Receipt, StorageError
+from ldp_client.errors import STORAGE_PROBLEMS
+from ldp_client.testing import FakeServer
+from protocols import Campaign
+
+RECORD = {"age": "young", "income": 30_000, "hours": 12}
+MakeClient = Callable[..., Client]
+
+
+@pytest.fixture
+def perturbations(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """One entry for every perturbation."""
+    made: list[object] = []
+    real = ldp_client.client.perturb
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        made.append(arguments[2])
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(ldp_client.client, "perturb", counted)
+    return made
+
+
+@pytest.fixture
+def wide_campaign(server: FakeServer, draft: dict[str, Any]) -> Campaign:
+    """Its report does not fit on a page of the database."""
+    values = [f"value {number}" for number in range(3000)]
+    feature = {"name": "age", "kind": "categorical", "values": values, "weight": 1000}
+    return server.publish({**draft, "features": [feature], "privacy": {"epsilon": 1, "discrete": "she"}})
+
+
+@pytest.fixture
+def connect(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[..., sqlite3.Connection]], None]]:
+    """Replaces how the storage opens its file; ``sqlite3.connect`` puts it back."""
+
+    def replace(opener: Callable[..., sqlite3.Connection]) -> None:
+        monkeypatch.setattr(ldp_client.sqlite_storage.sqlite3, "connect", opener)
+
+    real = sqlite3.connect
+    yield replace
+    replace(real)
+
+
+def test_a_full_disk_stops_the_contribution_and_never_draws_twice(
+    make_client: MakeClient,
+    server: FakeServer,
+    wide_campaign: Campaign,
+    perturbations: list[object],
+    tmp_path: Path,
+    connect: Callable[[Any], None],
+) -> None:
+    real = sqlite3.connect
+
+    def full(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection = real(*arguments, **options)
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+        return connection
+
+    client = make_client(campaign_id=wide_campaign.id, storage=tmp_path / "device.db")
+    client.campaign()
+    connect(full)
+    for _ in range(3):
+        with pytest.raises(StorageError) as caught:
+            client.contribute({"age": "value 7"}, "yes")
+        assert caught.value.code == "storage-full"
+        status = client.status()
+        assert (status.contributed, status.queued, status.total_epsilon) == (False, 0, 0)
+        assert client.run_once(1)
+    assert not server.uploads
+    assert len(perturbations) == 1
+    connect(real)
+    client.contribute({"age": "value 8"}, "no")
+    assert client.run_once(5)
+    assert len(perturbations) == 1
+    assert server.counted(wide_campaign.id) == 1
+
+
+def test_a_disk_that_fills_up_after_the_upload_sends_the_same_bytes_again(
+    make_client: MakeClient, server: FakeServer, campaign: Campaign, tmp_path: Path, connect: Callable[[Any], None]
+) -> None:
+    real = sqlite3.connect
+
+    class Full(sqlite3.Connection):
+        def execute(self, statement: str, *arguments: Any) -> sqlite3.Cursor:
+            if statement.startswith("DELETE"):
+                raise sqlite3.OperationalError("database or disk is full")
+            return super().execute(statement, *arguments)
+
+    client = make_client(storage=tmp_path / "device.db")
+    client.contribute(RECORD, "yes")
+    connect(lambda *arguments, **options: real(*arguments, factory=Full, **options))
+    assert not client.run_once(30)
+    assert client.status().problem == "storage-full"
+    assert 2 <= len(server.uploads) < 40
+    connect(real)
+    assert client.run_once(1e5)
+    assert len(set(server.uploads)) == 1
+    assert server.counted(campaign.id) == 1
+
+
+def test_a_read_only_file_is_told_and_nothing_is_drawn(
+    make_client: MakeClient, perturbations: list[object], tmp_path: Path, connect: Callable[[Any], None]
+) -> None:
+    real = sqlite3.connect
+    path = tmp_path / "device.db"
+    client = make_client(storage=path)
+    client.campaign()
+    connect(lambda name, **options: real(f"file:{name}?mode=ro", uri=True, **options))
+    with pytest.raises(StorageError) as caught:
+        client.contribute(RECORD, "yes")
+    assert caught.value.code == "storage-read-only"
+    assert not perturbations
+    status = client.status()
+    assert (status.consent, status.contributed) == (True, False)
+    assert client.run_once(1)
+    with pytest.raises(StorageError):
+        client.withdraw()
+    assert not client.consented
+
+
+_READ_ONLY = """
+import os, sys
+from ldp_client import Client, StorageError
+import ldp_client.http_transport, ldp_client.sqlite_storage
+if os.geteuid() == 0:
+    os.seteuid(65534)
+client = Client(sys.argv[1], sys.argv[2], storage=sys.argv[3], max_epsilon=4, max_total_epsilon=4)
+try:
+    client.contribute({"age": "young"}, "yes")
+except StorageError as error:
+    print(error.code, client.status().contributed, client.run_once(1))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "seteuid"), reason="needs POSIX permissions")
+def test_a_file_without_write_permission_is_told(
+    make_client: MakeClient, server: FakeServer, campaign: Campaign
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "device.db"
+        make_client(storage=path).campaign()
+        path.chmod(0o444)
+        Path(folder).chmod(0o555)
+        arguments = [sys.executable, "-c", _READ_ONLY, server.url, campaign.id, str(path)]
+        ran = subprocess.run(arguments, capture_output=True, text=True, timeout=30)
+        Path(folder).chmod(0o755)
+    assert ran.stdout.split() == ["storage-read-only", "False", "True"], ran.stderr
+
+
+_NO_ROOM = """
+import resource, sys
+from ldp_client import Client, StorageError
+client = Client(sys.argv[1], sys.argv[2], storage=sys.argv[3], max_epsilon=4, max_total_epsilon=4)
+client.grant()
+client.campaign()
+size = __import__("os").path.getsize(sys.argv[3])
+resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+codes = []
+for _ in range(2):
+    try:
+        client.contribute({"age": "value 7"}, "yes")
+    except StorageError as error:
+        codes.append(error.code)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+client.contribute({"age": "value 7"}, "yes")
+print(codes, client.run_once(5))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs resource limits")
+def test_a_file_that_may_not_grow_fails_in_the_kernel_and_recovers(
+    server: FakeServer, wide_campaign: Campaign, tmp_path: Path
+) -> None:
+    arguments = [sys.executable, "-c", _NO_ROOM, server.url, wide_campaign.id, str(tmp_path / "device.db")]
+    ran = subprocess.run(arguments, capture_output=True, text=True, timeout=30)
+    told, delivered = ran.stdout.rsplit(maxsplit=1)
+    codes = eval(told)
+    assert len(codes) == 2, ran.stderr
+    assert set(codes) <= {"storage-full", "storage-unavailable"}
+    assert delivered == "True"
+    assert server.counted(wide_campaign.id) == 1
+
+
+def _damage(good: bytes, chance: random.Random) -> bytes:
+    kind = chance.randrange(4)
+    damaged = bytearray(good)
+    if kind == 0:
+        for _ in range(chance.choice([1, 4, 64])):
+            damaged[chance.randrange(len(damaged))] ^= 1 << chance.randrange(8)
+    elif kind == 1:
+        del damaged[chance.randrange(1, len(damaged)) :]
+    elif kind == 2:
+        start = chance.randrange(len(damaged))
+        damaged[start : start + 512] = bytes(len(damaged[start : start + 512]))
+    else:
+        # A whole page, or its header, which may make a table look empty.
+        start = 4096 * chance.randrange(len(damaged) // 4096)
+        length = chance.choice([8, 100, 4096])
+        damaged[start : start + length] = bytes(length)
+    return bytes(damaged)
+
+
+def _outcome(client: Client, first: Receipt, *, grant: bool = False) -> str:
+    """What a contribution with another record comes to: the first receipt, or the code of an error."""
+    try:
+        if grant:
+            client.grant()
+        receipt = client.contribute({"age": "old"}, "no")
+    except (StorageError, ConsentError) as error:
+        return error.code
+    return "receipt" if receipt == first else "another receipt"
+
+
+def test_a_damaged_file_is_told_and_never_answers_again(
+    make_client: MakeClient, server: FakeServer, campaign: Campaign, perturbations: list[object], tmp_path: Path
+) -> None:
+    good = tmp_path / "good.db"
+    client = make_client(storage=good)
+    receipt = client.contribute(RECORD, "yes")
+    server.publish_model(campaign.id, b"{}")
+    bytes_of_good = good.read_bytes()
+    chance = random.Random(20261121)
+    told = set()
+    for number in range(150):
+        path = tmp_path / f"{number}.db"
+        path.write_bytes(_damage(bytes_of_good, chance))
+        damaged = make_client(storage=path, granted=False)
+        damaged.status()
+        damaged.run_once(0.01)
+        told.add(_outcome(damaged, receipt))
+        told.add(_outcome(damaged, receipt, grant=True))
+        assert damaged.status().problem in {None, *STORAGE_PROBLEMS}
+    assert len(perturbations) == 1
+    assert {"storage-corrupt", "receipt"} <= told <= {"receipt", "consent-missing", *STORAGE_PROBLEMS}
+    assert len(set(server.uploads)) <= 1
+    shutil.rmtree(tmp_path)
+
+
+def test_a_file_that_is_no_database_is_told_and_left_alone(make_client: MakeClient, tmp_path: Path) -> None:
+    path = tmp_path / "device.db"
+    path.write_bytes(b"this is somebody's letter, not a database " * 100)
+    before = path.read_bytes()
+    client = make_client(storage=path, granted=False)
+    with pytest.raises(StorageError) as caught:
+        client.grant()
+    assert caught.value.code == "storage-corrupt"
+    assert client.status().problem == "storage-corrupt"
+    assert not client.consented
+    assert not client.run_once(0.1)
+    assert path.read_bytes() == before
+
+
+def test_a_damaged_storage_does_not_stop_the_classifier(
+    make_client: MakeClient, server: FakeServer, campaign: Campaign, model: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "device.db"
+    path.write_bytes(b"this is somebody's letter, not a database " * 100)
+    server.publish_model(campaign.id, model)
+    assert make_client(storage=path, granted=False).predict({"age": "old"}) == "no"

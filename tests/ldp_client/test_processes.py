@@ -1,0 +1,190 @@
+"""Several processes, forks and kill -9 on one storage file.
+
+``LDP_CLIENT_KILLS`` sets at how many random instants the client is killed (default 12; the full run has 200).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ldp_client import Client, MemoryStorage
+from ldp_client.http_transport import HttpTransport
+from ldp_client.testing import Answer, FakeServer
+from protocols import Campaign, decode_upload
+
+KILLS = int(os.environ.get("LDP_CLIENT_KILLS", "12"))
+RECORD = {"age": "young", "income": 30_000, "hours": 12}
+
+# Draws anew what its record says, as a device whose data changes between two starts.
+_DEVICE = """
+import random, sys
+from dataclasses import replace
+from ldp_client import Client, Policy
+url, campaign_id, folder, first, last = *sys.argv[1:4], int(sys.argv[4]), int(sys.argv[5])
+policy = replace(Policy(), backoff_base=0.001, backoff_longest=0.02, request_timeout=2.0, fetch_backoff_base=0.01)
+print("ready", flush=True)
+for device in range(first, last):
+    path = f"{folder}/{device}.db"
+    client = Client(url, campaign_id, storage=path, max_epsilon=4, max_total_epsilon=4, policy=policy)
+    client.grant()
+    client.contribute({"age": random.choice(["young", "old"])}, random.choice(["yes", "no"]))
+    client.start(first_delay=0.0)
+    while client.status().queued:
+        client.run_once(0.05)
+    client.close()
+print("done", flush=True)
+"""
+
+
+def _start(server: FakeServer, campaign: Campaign, folder: Path, devices: range) -> subprocess.Popen[str]:
+    arguments = [sys.executable, "-c", _DEVICE, server.url, campaign.id, str(folder)]
+    arguments += [str(devices.start), str(devices.stop)]
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_client_killed_at_random_instants_counts_every_device_exactly_once(
+    server: FakeServer, campaign: Campaign, tmp_path: Path
+) -> None:
+    chance = random.Random()
+
+    def drops_three_in_ten(_: int) -> Answer | None:
+        return Answer(drop=True, commit=True) if chance.random() < 0.3 else None
+
+    server.answer_with = drops_three_in_ten
+    kills = last = 0
+    while kills < KILLS:
+        # Windows of devices that overlap: most are met by several clients that are killed.
+        devices = range(3 * kills, 3 * kills + 40)
+        last = devices.stop
+        process = _start(server, campaign, tmp_path, devices)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(chance.uniform(0.0, 0.3))
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGKILL)
+            kills += 1
+        process.communicate()
+    final = _start(server, campaign, tmp_path, range(last))
+    _, errors = final.communicate(timeout=300)
+    assert final.returncode == 0, errors
+
+    assert server.counted(campaign.id) == last
+    by_id: dict[bytes, set[bytes]] = {}
+    for upload in server.uploads:
+        (block,) = decode_upload(upload, campaign)
+        by_id.setdefault(block.ids, set()).add(upload)
+    assert len(by_id) == last
+    assert {len(uploads) for uploads in by_id.values()} == {1}
+
+
+_ONE = """
+import sys
+from ldp_client import Client
+client = Client(sys.argv[1], sys.argv[2], storage=sys.argv[3], max_epsilon=4, max_total_epsilon=4)
+client.grant()
+sys.stdin.readline()
+receipt = client.contribute({"age": "young"}, "yes")
+delivered = client.run_once(20)
+print(receipt.at, receipt.questions, delivered)
+"""
+
+
+def test_processes_on_one_file_contribute_once(server: FakeServer, campaign: Campaign, tmp_path: Path) -> None:
+    arguments = [sys.executable, "-c", _ONE, server.url, campaign.id, str(tmp_path / "device.db")]
+    processes = [
+        subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)
+    ]
+    time.sleep(0.3)
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    outputs = {process.communicate(timeout=60)[0] for process in processes}
+    assert len(outputs) == 1
+    assert outputs.pop().endswith("True\n")
+    assert len(set(server.uploads)) == 1
+    assert server.counted(campaign.id) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_on_one_file_contributes_once(
+    make_client: Callable[..., Client], server: FakeServer, campaign: Campaign, tmp_path: Path
+) -> None:
+    with HttpTransport() as transport:
+        client = make_client(storage=tmp_path / "device.db", transport=transport, clock=time)
+        client.campaign()
+        child = os.fork()
+        if not child:
+            client.contribute(RECORD, "yes")
+            os._exit(0 if client.run_once(20) and client.status().sent == 1 else 1)
+        client.contribute({"age": "old"}, "no")
+        assert client.run_once(20)
+        _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert len(set(server.uploads)) == 1
+    assert server.counted(campaign.id) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_starts_its_own_background_thread_and_connections(
+    make_client: Callable[..., Client], server: FakeServer, campaign: Campaign, tmp_path: Path
+) -> None:
+    with HttpTransport() as transport:
+        client = make_client(storage=tmp_path / "device.db", transport=transport, clock=time)
+        client.campaign()
+        client.start(first_delay=0.0)
+        assert client.status().running
+        child = os.fork()
+        if not child:
+            ran_before = client.status().running
+            client.contribute(RECORD, "yes")
+            until = time.monotonic() + 20
+            while client.status().queued and time.monotonic() < until:
+                time.sleep(0.01)
+            os._exit(0 if not ran_before and client.status().sent == 1 else 1)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+        assert client.status().sent == 1
+        client.close()
+    assert server.counted(campaign.id) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_while_threads_send_leaves_no_lock_behind(
+    make_client: Callable[..., Client], server: FakeServer, campaign: Campaign, tmp_path: Path
+) -> None:
+    stop = threading.Event()
+
+    def busy(number: int) -> None:
+        while not stop.is_set():
+            client = make_client(storage=MemoryStorage() if number else tmp_path / "busy.db", clock=time)
+            client.contribute(RECORD, "yes")
+            client.run_once(5)
+
+    threads = [threading.Thread(target=busy, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(8):
+            child = os.fork()
+            if not child:
+                signal.alarm(20)
+                client = make_client(storage=tmp_path / f"child-{number}.db", clock=time)
+                client.contribute(RECORD, "yes")
+                os._exit(0 if client.run_once(10) else 1)
+            _, status = os.waitpid(child, 0)
+            assert os.waitstatus_to_exitcode(status) == 0
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
