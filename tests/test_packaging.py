@@ -1,0 +1,156 @@
+"""What a stranger gets from ``pip install``: a client that needs msgpack and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PACKAGES = ("protocols", "ldp_client", "ldp_aggregator", "simulations")
+SOURCES = (*PACKAGES, "pyproject.toml", "README.md", "LICENSE")
+LARGEST_WHEEL = 100_000
+DEVICE = ("protocols", "ldp_client")
+"""The packages that a device imports."""
+
+CONTRIBUTE = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {blocked}:
+            raise ModuleNotFoundError(name + " is blocked", name=name)
+
+sys.meta_path.insert(0, Blocked())
+
+import ldp_client
+from protocols import Campaign, decode_upload, encode_upload
+
+campaign = Campaign.compile({{
+    "version": 1, "title": "t", "label": {{"name": "y", "classes": ["a", "b"]}},
+    "features": [{{"name": "u", "kind": "categorical", "values": ["1", "2"]}},
+                 {{"name": "v", "kind": "continuous", "low": 0, "high": 1}}],
+    "privacy": {{"epsilon": 1.0, "answers": "all"}},
+}})
+reports = ldp_client.perturb(campaign, {{"u": "1", "v": 0.5}}, "a")
+blocks = decode_upload(encode_upload(reports), campaign)
+foreign = sorted({blocked} & {{name.partition(".")[0] for name in sys.modules}})
+print(len(reports), sum(block.count for block in blocks), foreign)
+"""
+NOT_FOR_DEVICES = {
+    "numpy",
+    "pandas",
+    "sklearn",
+    "scipy",
+    "aiohttp",
+    "pydantic",
+    "pydantic_settings",
+    "matplotlib",
+    "tqdm",
+}
+
+
+def run(command: Sequence[str | Path], **options: object) -> subprocess.CompletedProcess[str]:
+    # Without PYTHONPATH and outside the checkout, so that only what is installed can be imported.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, check=False, **options)
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built once from a copy of the sources: a build leaves files beside them."""
+    copy, target = tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("wheel")
+    for name in SOURCES:
+        source = REPOSITORY / name
+        if source.is_dir():
+            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, copy / name)
+    built = run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", target, copy])
+    assert built.returncode == 0, built.stderr
+    (made,) = target.glob("*.whl")
+    return made
+
+
+@pytest.fixture(scope="session")
+def empty_environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh virtual environment into which the wheel, and what it asks for, was installed."""
+    folder = tmp_path_factory.mktemp("environment")
+    assert run([sys.executable, "-m", "venv", folder]).returncode == 0
+    installed = run([folder / "bin" / "python", "-m", "pip", "install", "--quiet", wheel])
+    assert installed.returncode == 0, installed.stderr
+    return folder
+
+
+@pytest.mark.install
+def test_a_plain_installation_brings_msgpack_and_nothing_else(empty_environment):
+    listed = run([empty_environment / "bin" / "python", "-m", "pip", "list", "--format", "json"])
+    names = {package["name"] for package in json.loads(listed.stdout)} - {"pip", "setuptools", "wheel"}
+    assert names == {"ldp-bayes", "msgpack"}
+
+
+@pytest.mark.install
+def test_the_client_works_in_a_plain_installation(empty_environment, tmp_path):
+    python = empty_environment / "bin" / "python"
+    imported = run([python, "-c", "import ldp_client; print(ldp_client.__file__)"], cwd=tmp_path)
+    assert imported.returncode == 0, imported.stderr
+    assert imported.stdout.startswith(str(empty_environment))
+    contributed = run([python, "-c", CONTRIBUTE.format(blocked="set()")], cwd=tmp_path)
+    assert contributed.stdout.split() == ["3", "3", "[]"], contributed.stderr
+
+
+@pytest.mark.install
+def test_the_aggregators_command_says_what_is_missing_in_a_plain_installation(empty_environment, tmp_path):
+    for command in (["ldp-aggregator"], ["python", "-m", "ldp_aggregator"]):
+        answered = run([empty_environment / "bin" / command[0], *command[1:], "serve"], cwd=tmp_path)
+        assert answered.returncode == 2
+        assert "pip install 'ldp-bayes[aggregator]'" in answered.stderr
+        assert "Traceback" not in answered.stderr
+
+
+@pytest.mark.install
+def test_the_wheel_holds_every_module_the_type_markers_and_the_licence(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        tops = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
+        licences = [name for name in names if name.endswith("/LICENSE")]
+        assert tops == set(PACKAGES)
+        assert [f"{package}/py.typed" in names for package in PACKAGES] == [True] * len(PACKAGES)
+        assert len(licences) == 1
+        assert "Apache License" in archive.read(licences[0]).decode()
+    for package in PACKAGES:
+        modules = {str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / package).rglob("*.py")}
+        assert modules <= set(names), "every module is in the wheel"
+
+
+@pytest.mark.install
+@pytest.mark.xfail(strict=True, reason="the one distribution holds the aggregator and the simulations too")
+def test_the_wheel_is_below_100_kb(wheel):
+    assert wheel.stat().st_size < LARGEST_WHEEL
+
+
+@pytest.mark.install
+def test_what_a_device_imports_takes_less_than_100_kb_of_the_wheel(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        device = [member for member in archive.infolist() if member.filename.partition("/")[0] in DEVICE]
+    assert 10_000 < sum(member.compress_size for member in device) < LARGEST_WHEEL
+
+
+def test_the_devices_path_runs_with_everything_but_msgpack_blocked():
+    script = CONTRIBUTE.format(blocked=repr(NOT_FOR_DEVICES))
+    contributed = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, cwd=REPOSITORY, check=False
+    )
+    assert contributed.stdout.split() == ["3", "3", "[]"], contributed.stderr
+
+
+def test_the_licence_is_the_one_that_the_metadata_names():
+    assert 'license = "Apache-2.0"' in (REPOSITORY / "pyproject.toml").read_text()
+    assert (REPOSITORY / "LICENSE").read_text().lstrip().startswith("Apache License")
