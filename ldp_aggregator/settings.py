@@ -10,9 +10,9 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -68,8 +68,18 @@ class Settings(BaseSettings):
     port: int = Field(default=8080, ge=0, le=65535, description="port of the public listener; 0 takes a free one")
     admin_host: str = Field(default="127.0.0.1", description="address of the admin listener")
     admin_port: int = Field(default=8081, ge=0, le=65535, description="port of the admin listener")
+    tls_certificate: Path | None = Field(default=None, description="certificate chain (PEM) of the public listener")
+    tls_key: Path | None = Field(default=None, description="its private key (PEM); both are read again on SIGHUP")
+    workers: int = Field(default=1, ge=1, le=64, description="processes that serve the same ports")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least level logged")
     uploads_need_token: bool = Field(default=False, description="accept uploads only with a relay token")
     limits: Limits = Limits()
+
+    @model_validator(mode="after")
+    def _check_tls(self) -> Settings:
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ValueError("tls_certificate and tls_key go together; set both or neither")
+        return self
 
     @property
     def database_address(self) -> str | None:
@@ -134,4 +144,4 @@ def _explain(error: ValidationError) -> str:
     first = error.errors(include_input=False, include_url=False)[0]
     place = ".".join(map(str, first["loc"]))
     problem = "unknown key" if first["type"] == "extra_forbidden" else first["msg"]
-    return f"setting {place}: {problem}"
+    return f"setting {place}: {problem}" if place else problem.removeprefix("Value error, ")

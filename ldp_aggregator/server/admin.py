@@ -3,38 +3,44 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from ldp_aggregator.drafts import compile_draft
 from ldp_aggregator.publishing import UntrainableError, publish_trained
-from ldp_aggregator.server.context import STORE
+from ldp_aggregator.server.context import METRICS, STORE
+from ldp_aggregator.server.operations import JSON, STORED, Operation
 from ldp_aggregator.server.problems import ProblemError
-from ldp_aggregator.server.public import JSON
 from ldp_aggregator.server.requests import authorise, campaign_id, held_body, parameters, whole_number
 from ldp_aggregator.simplex import FLOOR, NORM_SUB
 from ldp_aggregator.store.clock import utc_now
+from ldp_aggregator.store.contract import UNKNOWN
 from protocols import DraftError
 
-TOML: dict[str, bool] = {JSON: False, "application/toml": True}
-"""Media type of a draft, and whether it is TOML."""
+TOML: Final = "application/toml"
+EXPOSITION: Final = "text/plain"
 
 
 async def post_campaign(request: web.Request) -> web.Response:
     """Compile and publish a draft. The same draft gives the same id; the second time nothing is made (200)."""
     await authorise(request, "admin")
     most = whole_number(parameters(request, ["max_reports"]), "max_reports")
-    async with held_body(request, TOML) as body:
+    async with held_body(request, (JSON, TOML)) as body:
         try:
-            campaign = await asyncio.to_thread(compile_draft, body, toml=TOML[request.content_type])
+            campaign = await asyncio.to_thread(compile_draft, body, toml=request.content_type == TOML)
         except DraftError as error:
             raise ProblemError(error.code, str(error), members={"field": error.field}) from None
     created = await request.app[STORE].create_campaign(campaign, max_reports=most)
+    if created:
+        request.app[METRICS].mutations.labels("campaign-created").inc()
     headers = {"Location": f"/v1/campaigns/{campaign.id}"}
     return web.json_response({"id": campaign.id}, status=201 if created else 200, headers=headers)
 
 
 async def get_campaigns(request: web.Request) -> web.Response:
+    """All campaigns and their state, oldest first."""
     await authorise(request, "admin")
     parameters(request, ())
     return web.json_response(
@@ -43,9 +49,11 @@ async def get_campaigns(request: web.Request) -> web.Response:
 
 
 async def close_campaign(request: web.Request) -> web.Response:
+    """Accept no more reports. The ids are dropped after the final tally."""
     await authorise(request, "admin")
     parameters(request, ())
     state = await request.app[STORE].close_campaign(campaign_id(request))
+    request.app[METRICS].mutations.labels("campaign-closed").inc()
     return web.json_response(state.to_json(utc_now()))
 
 
@@ -59,6 +67,7 @@ async def train_campaign(request: web.Request) -> web.Response:
         reports, model = await publish_trained(request.app[STORE], campaign_id(request), post)
     except UntrainableError as error:
         raise ProblemError("nothing-to-train", str(error)) from None
+    request.app[METRICS].mutations.labels("model-published").inc()
     return web.json_response({"version": model.version, "reports": reports})
 
 
@@ -67,18 +76,75 @@ async def get_health(_request: web.Request) -> web.Response:
     return web.json_response({"status": "ok"})
 
 
+async def get_metrics(request: web.Request) -> web.Response:
+    """Counts and times in Prometheus' exposition format."""
+    body = await asyncio.to_thread(request.app[METRICS].render)
+    return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
 async def get_readiness(request: web.Request) -> web.Response:
     """The store takes writes; 503 otherwise."""
     await request.app[STORE].check()
     return web.json_response({"status": "ready"})
 
 
-def routes() -> list[web.RouteDef]:
-    return [
-        web.post("/admin/v1/campaigns", post_campaign),
-        web.get("/admin/v1/campaigns", get_campaigns),
-        web.post("/admin/v1/campaigns/{id}/close", close_campaign),
-        web.post("/admin/v1/campaigns/{id}/train", train_campaign),
-        web.get("/healthz", get_health),
-        web.get("/readyz", get_readiness),
-    ]
+_STATE: Final = {
+    "type": "object",
+    "required": ["id", "title", "status", "created", "reports"],
+    "properties": {
+        "id": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"enum": ["waiting", "open", "closed"]},
+        "reports": {"type": "integer"},
+        "max_reports": {"type": ["integer", "null"]},
+        "model_version": {"type": ["integer", "null"]},
+    },
+}
+_CREATED: Final = {"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}}}
+_TRAINED: Final = {
+    "type": "object",
+    "required": ["version", "reports"],
+    "properties": {"version": {"type": "integer"}, "reports": {"type": "integer"}},
+}
+_STATUS: Final = {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}}
+
+OPERATIONS: Final = (
+    Operation(
+        "POST",
+        "/admin/v1/campaigns",
+        post_campaign,
+        scopes=("admin",),
+        query={"max_reports": {"type": "integer", "minimum": 1}},
+        bodies={JSON: {"type": "object"}, TOML: {"type": "string"}},
+        answers={200: (JSON, _CREATED), 201: (JSON, _CREATED)},
+        codes=("invalid-draft", "malformed-query", *STORED),
+    ),
+    Operation(
+        "GET",
+        "/admin/v1/campaigns",
+        get_campaigns,
+        scopes=("admin",),
+        answers={200: (JSON, {"type": "object", "properties": {"campaigns": {"type": "array", "items": _STATE}}})},
+        codes=("malformed-query", *STORED),
+    ),
+    Operation(
+        "POST",
+        "/admin/v1/campaigns/{id}/close",
+        close_campaign,
+        scopes=("admin",),
+        answers={200: (JSON, _STATE)},
+        codes=(UNKNOWN, "malformed-query", *STORED),
+    ),
+    Operation(
+        "POST",
+        "/admin/v1/campaigns/{id}/train",
+        train_campaign,
+        scopes=("admin",),
+        query={"post": {"enum": [NORM_SUB, FLOOR]}},
+        answers={200: (JSON, _TRAINED)},
+        codes=(UNKNOWN, "nothing-to-train", "malformed-query", *STORED),
+    ),
+    Operation("GET", "/healthz", get_health, answers={200: (JSON, _STATUS)}),
+    Operation("GET", "/readyz", get_readiness, answers={200: (JSON, _STATUS)}, codes=STORED),
+    Operation("GET", "/metrics", get_metrics, answers={200: (EXPOSITION, {"type": "string"})}),
+)

@@ -9,8 +9,10 @@ from typing import Final
 from aiohttp import web
 
 from ldp_aggregator.server import admin, public
-from ldp_aggregator.server.context import CAMPAIGNS, INGEST, SETTINGS, STORE, Campaigns
+from ldp_aggregator.server.context import CAMPAIGNS, INGEST, METRICS, SETTINGS, STORE, Campaigns
 from ldp_aggregator.server.ingest import RETRY_SECONDS, Ingest
+from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.server.openapi import openapi_operation
 from ldp_aggregator.server.problems import ProblemError, retry_later
 from ldp_aggregator.settings import Settings
 from ldp_aggregator.store.contract import UNKNOWN, Store, StoreError, UnknownCampaignError
@@ -36,14 +38,21 @@ _HTTP_CODES: Final = {
 }
 
 
-def make_apps(store: Store, ingest: Ingest, settings: Settings) -> tuple[web.Application, web.Application]:
+PUBLIC: Final = (*public.OPERATIONS, openapi_operation("/openapi.json", public.OPERATIONS))
+ADMIN: Final = (*admin.OPERATIONS, openapi_operation("/openapi.json", admin.OPERATIONS))
+
+
+def make_apps(
+    store: Store, ingest: Ingest, metrics: Metrics, settings: Settings
+) -> tuple[web.Application, web.Application]:
     """The public and the admin application."""
     campaigns = Campaigns(store)
     apps = []
-    for routes in (public.routes(), admin.routes()):
-        app = web.Application(middlewares=[answer_problems], client_max_size=settings.limits.body_bytes)
+    for operations in (PUBLIC, ADMIN):
+        app = web.Application(middlewares=[answer_problems])
         app[STORE], app[INGEST], app[SETTINGS], app[CAMPAIGNS] = store, ingest, settings, campaigns
-        app.add_routes(routes)
+        app[METRICS] = metrics
+        app.add_routes([operation.route for operation in operations])
         apps.append(app)
     return apps[0], apps[1]
 
@@ -59,6 +68,7 @@ async def answer_problems(request: web.Request, handler: Handler) -> web.StreamR
         response = ProblemError(UNKNOWN).response()
     except StoreError as error:
         LOG.error("store error", extra={"reason": str(error)})
+        request.app[METRICS].store_errors.inc()
         response = retry_later("store-unavailable", RETRY_SECONDS).response()
     except web.HTTPException as error:
         headers = {name: error.headers[name] for name in ("Allow",) if name in error.headers}
@@ -66,8 +76,9 @@ async def answer_problems(request: web.Request, handler: Handler) -> web.StreamR
     except Exception as error:
         LOG.error("internal error", extra={"reason": type(error).__name__}, exc_info=error)
         response = ProblemError("internal-error").response()
-    for name, value in SECURITY_HEADERS.items():
-        response.headers[name] = value
-    if "Cache-Control" not in response.headers:
-        response.headers["Cache-Control"] = "no-store"
+    response.headers.update(SECURITY_HEADERS)
+    response.headers.setdefault("Cache-Control", "no-store")
+    resource = request.match_info.route.resource
+    route = "none" if resource is None else resource.canonical
+    request.app[METRICS].requests.labels(route, request.method if resource else "any", response.status).inc()
     return response

@@ -7,6 +7,7 @@ from typing import Final
 from aiohttp import web
 
 from ldp_aggregator.server.ingest import Ingest
+from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.settings import Settings
 from ldp_aggregator.store.contract import Store
 from protocols import Campaign
@@ -35,4 +36,5 @@ class Campaigns:
 STORE: Final = web.AppKey("store", Store)
 INGEST: Final = web.AppKey("ingest", Ingest)
 SETTINGS: Final = web.AppKey("settings", Settings)
+METRICS: Final = web.AppKey("metrics", Metrics)
 CAMPAIGNS: Final = web.AppKey("campaigns", Campaigns)

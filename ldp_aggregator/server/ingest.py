@@ -7,13 +7,18 @@ gets its own outcome, after the commit that holds its reports is on disk.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import logging
+import time
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import ProblemError, retry_later
 from ldp_aggregator.store.contract import Outcome, Store, StoreError, Submission
+
+LOG: Final = logging.getLogger("ldp_aggregator")
 
 RETRY_SECONDS: Final = 2
 """What an overloaded server asks for in Retry-After."""
@@ -31,8 +36,9 @@ class Ingest:
     ``queue_bytes`` bounds the bodies in memory, those being read included; ``group_reports`` bounds one commit.
     """
 
-    def __init__(self, store: Store, *, queue_bytes: int, group_reports: int) -> None:
+    def __init__(self, store: Store, metrics: Metrics, *, queue_bytes: int, group_reports: int) -> None:
         self._store = store
+        self._metrics = metrics
         self._queue_bytes = queue_bytes
         self._group_reports = group_reports
         self._held = 0
@@ -52,10 +58,12 @@ class Ingest:
         if self._held + size > self._queue_bytes:
             raise retry_later("overloaded", RETRY_SECONDS)
         self._held += size
+        self._metrics.queue_bytes.set(self._held)
 
     def release(self, size: int) -> None:
         """Give room back."""
         self._held -= size
+        self._metrics.queue_bytes.set(self._held)
 
     async def submit(self, submission: Submission) -> Outcome:
         """Wait for the commit. A caller that is cancelled cancels nothing but its waiting."""
@@ -89,10 +97,14 @@ class Ingest:
         return group
 
     async def _commit(self, group: Sequence[_Waiting]) -> None:
+        self._metrics.group_reports.observe(sum(waiting.submission.reports for waiting in group))
+        started = time.perf_counter()
         try:
             outcomes = await self._store.count([waiting.submission for waiting in group])
         except Exception as error:  # Whatever it was, nobody may be left waiting, and the next group gets its chance.
             code = "store-unavailable" if isinstance(error, StoreError) else "internal-error"
+            LOG.error("commit failed", extra={"reason": str(error) or type(error).__name__}, exc_info=error)
+            self._metrics.store_errors.inc()
             for waiting in group:
                 if not waiting.answer.done():
                     waiting.answer.set_exception(ProblemError(code, headers={"Retry-After": str(RETRY_SECONDS)}))
@@ -100,3 +112,16 @@ class Ingest:
             for waiting, outcome in zip(group, outcomes, strict=True):
                 if not waiting.answer.done():
                     waiting.answer.set_result(outcome)
+            self._observe(outcomes, time.perf_counter() - started)
+
+    def _observe(self, outcomes: Sequence[Outcome], seconds: float) -> None:
+        self._metrics.commit_seconds.observe(seconds)
+        numbers: Counter[str] = Counter()
+        for outcome in outcomes:
+            numbers["counted"] += outcome.counted
+            numbers["duplicate"] += outcome.duplicates
+            for _, code in outcome.rejected:
+                numbers[code] += 1
+        for name, number in numbers.items():
+            if number:
+                self._metrics.reports.labels(name).inc(number)

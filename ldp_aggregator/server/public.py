@@ -11,14 +11,14 @@ from aiohttp import ETag, web
 
 from ldp_aggregator.estimates import estimate
 from ldp_aggregator.server.context import CAMPAIGNS, INGEST, SETTINGS, STORE
-from ldp_aggregator.server.problems import ProblemError
+from ldp_aggregator.server.operations import JSON, STORED, Operation
+from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
 from ldp_aggregator.server.requests import authorise, campaign_id, held_body, parameters, whole_number
 from ldp_aggregator.simplex import MODES, NORM_SUB
-from ldp_aggregator.store.contract import Outcome, Submission
+from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, UNKNOWN, Outcome, Submission
 from protocols import UploadError, decode_upload
 from protocols.upload import MEDIA_TYPE
 
-JSON: Final = "application/json"
 FOREVER: Final = "public, max-age=31536000, immutable"
 _ALL_COUNTED: Final = b'{"rejected": []}'
 
@@ -92,10 +92,54 @@ def _answer(outcome: Outcome) -> bytes:
     return json.dumps({"rejected": [[report.hex(), code] for report, code in outcome.rejected]}).encode()
 
 
-def routes() -> list[web.RouteDef]:
-    return [
-        web.get("/v1/campaigns/{id}", get_campaign),
-        web.post("/v1/campaigns/{id}/reports", post_reports),
-        web.get("/v1/campaigns/{id}/model", get_model),
-        web.get("/v1/campaigns/{id}/estimates", get_estimates),
-    ]
+_OBJECT: Final = {"type": "object"}
+_REJECTED: Final = {
+    "type": "object",
+    "required": ["rejected"],
+    "properties": {
+        "rejected": {
+            "type": "array",
+            "items": {
+                "type": "array",
+                "prefixItems": [{"type": "string", "pattern": "^[0-9a-f]{32}$"}, {"enum": sorted(REPORT_CODES)}],
+            },
+        }
+    },
+}
+
+OPERATIONS: Final = (
+    Operation(
+        "GET",
+        "/v1/campaigns/{id}",
+        get_campaign,
+        answers={200: (JSON, _OBJECT), 304: None},
+        codes=(UNKNOWN, "malformed-query", *STORED),
+    ),
+    Operation(
+        "POST",
+        "/v1/campaigns/{id}/reports",
+        post_reports,
+        scopes=("relay",),
+        optional_scopes=True,
+        bodies={MEDIA_TYPE: {"type": "string", "format": "binary"}},
+        answers={200: (JSON, _REJECTED)},
+        codes=(UNKNOWN, CLOSED, NOT_OPEN, "malformed-upload", "too-many-reports", *STORED),
+    ),
+    Operation(
+        "GET",
+        "/v1/campaigns/{id}/model",
+        get_model,
+        query={"version": {"type": "integer", "minimum": 1}},
+        answers={200: (JSON, _OBJECT), 304: None},
+        codes=(UNKNOWN, "no-model", "malformed-query", *STORED),
+    ),
+    Operation(
+        "GET",
+        "/v1/campaigns/{id}/estimates",
+        get_estimates,
+        scopes=("collector", "admin"),
+        query={"post": {"enum": list(MODES)}},
+        answers={200: (JSON, _OBJECT)},
+        codes=(UNKNOWN, "malformed-query", *STORED),
+    ),
+)

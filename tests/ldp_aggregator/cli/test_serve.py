@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import urllib.request
@@ -68,8 +69,19 @@ def test_a_taken_port_fails_in_one_line(tmp_path):
     with Daemon(tmp_path) as daemon:
         port = daemon.public.rpartition(":")[2]
         result = subprocess.run(
-            [sys.executable, "-m", "ldp_aggregator", "serve", "--host", "127.0.0.1", "--port", port]
-            + ["--admin-port", "0", "--data", str(tmp_path / "other")],
+            [
+                sys.executable,
+                "-m",
+                "ldp_aggregator",
+                "serve",
+                "--host",
+                "127.0.0.1",
+                "--port",
+                port,
+                "--admin-port",
+                "0",
+            ],
+            env=os.environ | {"LDP_AGGREGATOR_DATA": str(tmp_path / "other")},
             capture_output=True,
             text=True,
         )

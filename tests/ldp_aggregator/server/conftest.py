@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 from cells import clock, make_campaign, make_report, make_submission  # noqa: F401 - fixtures
 
-from ldp_aggregator.server.run import running
+from ldp_aggregator.server.run import Listeners, running
 from ldp_aggregator.settings import Settings
 from ldp_aggregator.store import SCOPES, SqliteStore, Store
 from ldp_aggregator.store.clock import utc_now
@@ -51,7 +51,9 @@ async def serving(tmp_path: Path, store: Store | None = None, **changes: Any) ->
         tokens[scope], stored = make_token(f"a {scope}", scope, utc_now())
         await kept.add_token(stored)
     try:
-        async with running(settings, kept) as addresses, aiohttp.ClientSession() as session:
+        listeners = Listeners.bind(settings)
+        addresses = listeners.addresses(settings)
+        async with running(settings, listeners, store=kept), aiohttp.ClientSession() as session:
             yield Server(addresses.public, addresses.admin, kept, session, tokens)
     finally:
         if store is None:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from ldp_aggregator.server.ingest import Ingest
+from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.store import Outcome, StoreError
 
@@ -30,7 +31,7 @@ class ScriptedStore:
 
 @asynccontextmanager
 async def ingesting(store, *, queue_bytes=1000, group_reports=1000):
-    ingest = Ingest(store, queue_bytes=queue_bytes, group_reports=group_reports)
+    ingest = Ingest(store, Metrics(), queue_bytes=queue_bytes, group_reports=group_reports)
     task = asyncio.create_task(ingest.run())
     try:
         yield ingest

@@ -1,0 +1,39 @@
+"""Logs as lines of JSON: what happened, to which campaign. Never a value, a report's id, a token or an address."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import traceback
+from datetime import datetime, timezone
+from typing import Any, Final
+
+FIELDS: Final = ("campaign", "reason", "kind", "address", "worker")
+"""What a message may carry beside its text; anything else is left out. ``address`` is one of our own."""
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+        }
+        line |= {name: getattr(record, name) for name in FIELDS if hasattr(record, name)}
+        if record.exc_info and record.exc_info[1] is not None:
+            # Places in the code only: an exception's text may quote what a client sent.
+            line["trace"] = [f"{f.filename}:{f.lineno} {f.name}" for f in traceback.extract_tb(record.exc_info[2])]
+        return json.dumps(line, ensure_ascii=False)
+
+
+def log_to_standard_error(level: str) -> None:
+    """Everything this program logs goes to standard error, for the service manager to keep."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger("ldp_aggregator").setLevel(level.upper())

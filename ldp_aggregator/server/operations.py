@@ -1,0 +1,109 @@
+"""An operation of the HTTP API as one row: the server's routes and the OpenAPI document are both made of these."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from aiohttp import web
+
+from ldp_aggregator.server.problems import MEDIA_TYPE as PROBLEM
+from ldp_aggregator.server.problems import PROBLEMS
+
+JSON: Final = "application/json"
+
+EVERYWHERE: Final = ("malformed-request", "headers-too-large", "too-many-connections", "internal-error")
+"""Codes that any request may meet."""
+STORED: Final = ("store-unavailable",)
+GUARDED: Final = ("missing-token", "wrong-token", "wrong-scope")
+WITH_BODY: Final = (
+    "body-timeout",
+    "body-too-large",
+    "compressed-body",
+    "length-required",
+    "overloaded",
+    "stopping",
+    "wrong-media-type",
+)
+
+Schema = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """``query`` and ``bodies`` map names and media types to JSON schemas, ``answers`` statuses to (media type, schema).
+
+    ``scopes`` are those of which a token must have one; ``codes`` the problems of this operation beyond the usual.
+    """
+
+    method: str
+    path: str
+    handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    scopes: tuple[str, ...] = ()
+    query: Mapping[str, Schema] = field(default_factory=dict)
+    bodies: Mapping[str, Schema] = field(default_factory=dict)
+    answers: Mapping[int, tuple[str, Schema] | None] = field(default_factory=dict)
+    codes: tuple[str, ...] = ()
+    optional_scopes: bool = False
+    """Whether a setting decides if the token is needed."""
+
+    @property
+    def route(self) -> web.RouteDef:
+        return web.route(self.method, self.path, self.handler)
+
+    @property
+    def summary(self) -> str:
+        """The handler's docstring."""
+        return inspect.getdoc(self.handler) or ""
+
+    def all_codes(self) -> tuple[str, ...]:
+        """Every problem this operation may answer."""
+        codes = [*EVERYWHERE, *self.codes]
+        codes += GUARDED if self.scopes else ()
+        codes += WITH_BODY if self.bodies else ()
+        return tuple(sorted(set(codes)))
+
+    def to_json(self) -> dict[str, Any]:
+        """As an OpenAPI operation object."""
+        parameters = [_parameter("id", "path", {"type": "string"})] if "{id}" in self.path else []
+        parameters += [_parameter(name, "query", schema) for name, schema in self.query.items()]
+        document: dict[str, Any] = {
+            "operationId": self.handler.__name__,
+            "summary": self.summary,
+            "parameters": parameters,
+            "responses": {str(status): _answer(content) for status, content in self.answers.items()} | self._problems(),
+        }
+        if self.bodies:
+            document["requestBody"] = {
+                "required": True,
+                "content": {media: {"schema": dict(schema)} for media, schema in self.bodies.items()},
+            }
+        if self.scopes:
+            document["security"] = [{"token": list(self.scopes)}] + ([{}] if self.optional_scopes else [])
+        return document
+
+    def _problems(self) -> dict[str, Any]:
+        by_status: dict[int, list[str]] = {}
+        for code in self.all_codes():
+            by_status.setdefault(PROBLEMS[code].status, []).append(code)
+        return {
+            str(status): {
+                "description": "; ".join(f"{code}: {PROBLEMS[code].title}" for code in codes),
+                "content": {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+                "x-codes": codes,
+            }
+            for status, codes in sorted(by_status.items())
+        }
+
+
+def _parameter(name: str, place: str, schema: Schema) -> dict[str, Any]:
+    return {"name": name, "in": place, "required": place == "path", "schema": dict(schema)}
+
+
+def _answer(content: tuple[str, Schema] | None) -> dict[str, Any]:
+    if content is None:
+        return {"description": "The client has it already"}
+    media, schema = content
+    return {"description": "Done", "content": {media: {"schema": dict(schema)}}}
