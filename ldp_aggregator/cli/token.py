@@ -11,15 +11,17 @@ from ldp_aggregator.cli.common import (
     add_command,
     add_store_options,
     say,
+    say_json,
+    say_table,
     with_store,
 )
-from ldp_aggregator.store import SCOPES
+from ldp_aggregator.store import SCOPES, Store, StoredToken
 from ldp_aggregator.store.clock import to_text, utc_now
 from ldp_aggregator.tokens import make_token
 
 
 def add_commands(groups: Groups) -> None:
-    text = "create access tokens"
+    text = "create, list, revoke and rotate access tokens"
     commands = groups.add_parser("token", help=text, description=text).add_subparsers(
         title="commands", metavar="COMMAND", required=True
     )
@@ -27,14 +29,72 @@ def add_commands(groups: Groups) -> None:
     add_store_options(create)
     create.add_argument("--scope", required=True, choices=SCOPES, help="what the token opens")
     create.add_argument("--name", help="what to call it (default: its scope and the time)")
+    listing = add_command(commands, "list", "list the tokens by name; their text is not kept", _list)
+    add_store_options(listing)
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    revoke = add_command(commands, "revoke", "make a token useless, at once", _revoke)
+    add_store_options(revoke)
+    revoke.add_argument("name", metavar="NAME", help="the token's name")
+    rotate = add_command(commands, "rotate", "make a new token of the same scope, then revoke the old one", _rotate)
+    add_store_options(rotate)
+    rotate.add_argument("name", metavar="NAME", help="the old token's name")
+    rotate.add_argument("--name", dest="new_name", metavar="NEW", help="the new one's (default: scope and time)")
 
 
 def _create(options: argparse.Namespace) -> None:
+    text, token = _make(options.name, options.scope)
+    with_store(options, lambda store: store.add_token(token), create=True)
+    _show(text, token)
+
+
+def _list(options: argparse.Namespace) -> None:
+    tokens = [
+        {
+            "name": token.name,
+            "scope": token.scope,
+            "created": to_text(token.created),
+            "revoked": token.revoked and to_text(token.revoked),
+        }
+        for token in with_store(options, lambda store: store.tokens())
+    ]
+    if options.json:
+        say_json(tokens)
+    else:
+        say_table(("name", "scope", "created", "revoked"), [tuple(token.values()) for token in tokens])
+
+
+def _revoke(options: argparse.Namespace) -> None:
+    if not with_store(options, lambda store: store.revoke_token(options.name)):
+        raise CommandError(_no_token(options.name))
+    say(f"token {options.name!r} is revoked")
+
+
+def _rotate(options: argparse.Namespace) -> None:
+    async def work(store: Store) -> tuple[str, StoredToken]:
+        old = [token for token in await store.tokens() if token.name == options.name and token.revoked is None]
+        if not old:
+            raise CommandError(_no_token(options.name))
+        text, token = _make(options.new_name, old[0].scope)
+        await store.add_token(token)
+        await store.revoke_token(options.name)
+        return text, token
+
+    _show(*with_store(options, work))
+
+
+def _make(name: str | None, scope: str) -> tuple[str, StoredToken]:
     now = utc_now()
     try:
-        text, token = make_token(options.name or f"{options.scope} {to_text(now)}", options.scope, now)
+        return make_token(name or f"{scope} {to_text(now)}", scope, now)
     except ValueError as error:
         raise CommandError(str(error)) from None
-    with_store(options, lambda store: store.add_token(token), create=True)
+
+
+def _show(text: str, token: StoredToken) -> None:
+    """The token alone on standard output, so that a script can keep it."""
     sys.stderr.write(f"token {token.name!r}, shown this once:\n")
     say(text)
+
+
+def _no_token(name: str) -> str:
+    return f"no token in use has the name {name!r}; 'ldp-aggregator token list' shows the names"

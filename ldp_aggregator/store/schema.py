@@ -57,22 +57,26 @@ def create_ids(number: int) -> str:
     return f"CREATE TABLE {ids_table(number)} (id BLOB PRIMARY KEY, digest BLOB NOT NULL) WITHOUT ROWID"
 
 
+def check_version(db: sqlite3.Connection, name: str = "main") -> None:
+    """Refuse a file (attached as ``name``) that is not ours or not of this version."""
+    application = db.execute(f"PRAGMA {name}.application_id").fetchone()[0]
+    version = db.execute(f"PRAGMA {name}.user_version").fetchone()[0]
+    if application != APPLICATION:
+        raise StoreError("the file is a database of another program")
+    if version != VERSION:
+        raise StoreError(f"the store has schema version {version}; this program reads version {VERSION}")
+
+
 def prepare(db: sqlite3.Connection) -> None:
     """Make the tables in an empty file; refuse a file that is not ours or not of this version."""
     try:
         db.execute("BEGIN IMMEDIATE")
-        application = db.execute("PRAGMA application_id").fetchone()[0]
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        empty = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
-        if empty and not version:
+        if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
             for statement in filter(str.strip, TABLES.split(";")):
                 db.execute(statement)
             db.execute(f"PRAGMA application_id = {APPLICATION}")
             db.execute(f"PRAGMA user_version = {VERSION}")
-        elif application != APPLICATION:
-            raise StoreError("the file is a database of another program")
-        elif version != VERSION:
-            raise StoreError(f"the store has schema version {version}; this program reads version {VERSION}")
+        check_version(db)
         db.execute("COMMIT")
     except sqlite3.Error as error:
         raise StoreError(f"the store cannot be prepared: {error}") from error

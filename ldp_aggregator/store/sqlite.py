@@ -65,10 +65,10 @@ class SqliteStore:
         self._clock = clock
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
-        self._write_connection = _connect(path)
+        self._write_connection = open_connection(path)
         try:
             schema.prepare(self._write_connection)
-            self._read_connection = _connect(path)
+            self._read_connection = open_connection(path)
         except BaseException:
             self._write_connection.close()
             raise
@@ -220,7 +220,7 @@ class SqliteStore:
             for campaign_id, positions in members.items()
         }
         outcomes = [Outcome()] * len(submissions)
-        with _transaction(self._write_connection) as db:
+        with transaction(self._write_connection) as db:
             for campaign_id, batch in batches.items():
                 answers = self._count_batch(db, campaign_id, batch)
                 for position, outcome in zip(members[campaign_id], answers, strict=True):
@@ -269,14 +269,14 @@ class SqliteStore:
 
     async def _read(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         def run() -> Result:
-            with _transaction(self._read_connection, "BEGIN") as db:
+            with transaction(self._read_connection, "BEGIN") as db:
                 return work(db)
 
         return await self._in_thread(self._reader, run)
 
     async def _write(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         def run() -> Result:
-            with _transaction(self._write_connection) as db:
+            with transaction(self._write_connection) as db:
                 return work(db)
 
         return await self._in_thread(self._writer, run)
@@ -286,7 +286,7 @@ class SqliteStore:
 
 
 @contextmanager
-def _transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[sqlite3.Connection]:
+def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[sqlite3.Connection]:
     """Commit what the block did, or nothing of it. A failure of the database is a StoreError."""
     try:
         db.execute(begin)
@@ -301,7 +301,7 @@ def _transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iter
         raise StoreError(f"the database answered: {error}") from error
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def open_connection(path: Path) -> sqlite3.Connection:
     """A connection in autocommit mode; transactions are written out."""
     try:
         db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)

@@ -1,0 +1,113 @@
+"""Two embedded stores into a third, exactly: tallies are sums, so the sum of two shards is what one node had counted.
+
+A report that both shards hold would be counted twice, and a tally cannot be taken apart again. Where both still have
+their ids that is checked, and refused; where one campaign was closed its ids are gone, and the caller has to know.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from ldp_aggregator.store import schema
+from ldp_aggregator.store.contract import StoreError
+from ldp_aggregator.store.parts import part_of_tally, tally_of_parts
+from ldp_aggregator.store.sqlite import FILE_NAME, open_connection, transaction
+from protocols import Campaign
+
+
+def merge_stores(first: Path, second: Path, output: Path, *, assume_disjoint: bool = False) -> list[tuple[str, int]]:
+    """Write the campaigns of two data folders into a new one; returns (campaign id, reports) of each.
+
+    Models and tokens are left behind: a model is trained anew, a token is made where it is used. A campaign that is
+    closed in either store is closed in the output. Raises StoreError, and writes nothing, where a report would count
+    twice, and where that cannot be told unless ``assume_disjoint``.
+    """
+    for folder in (first, second):
+        if not (folder / FILE_NAME).exists():
+            raise StoreError(f"there is no store in {folder}")
+    if (output / FILE_NAME).exists():
+        raise StoreError(f"there is a store in {output} already; choose an empty folder")
+    output.mkdir(parents=True, exist_ok=True, mode=0o700)
+    db = open_connection(output / FILE_NAME)
+    try:
+        schema.prepare(db)
+        for name, folder in (("a", first), ("b", second)):
+            db.execute(f"ATTACH ? AS {name}", (str(folder / FILE_NAME),))
+            schema.check_version(db, name)
+        with transaction(db):
+            merged = [_merge_campaign(db, campaign_id, assume_disjoint) for campaign_id in _campaign_ids(db)]
+    except BaseException:
+        db.close()
+        for path in output.glob(f"{FILE_NAME}*"):
+            path.unlink()
+        raise
+    db.close()
+    return merged
+
+
+def _campaign_ids(db: sqlite3.Connection) -> list[str]:
+    rows = db.execute(
+        "SELECT id FROM (SELECT id, created FROM a.campaigns UNION ALL SELECT id, created FROM b.campaigns) "
+        "GROUP BY id ORDER BY min(created), id"
+    )
+    return [row["id"] for row in rows.fetchall()]
+
+
+def _merge_campaign(db: sqlite3.Connection, campaign_id: str, assume_disjoint: bool) -> tuple[str, int]:
+    found = {}
+    for name in ("a", "b"):
+        row = db.execute(f"SELECT * FROM {name}.campaigns WHERE id = ?", (campaign_id,)).fetchone()
+        if row is not None:
+            found[name] = row
+    closings = [row["closed"] for row in found.values() if row["closed"] is not None]
+    if len(found) == 2 and closings and not assume_disjoint:
+        raise StoreError(
+            f"campaign {campaign_id} is closed in a store, so its ids are gone and nobody can tell whether "
+            "both counted the same report; merge with --assume-disjoint if no device can have sent to both"
+        )
+    sample = next(iter(found.values()))
+    limits = [row["max_reports"] for row in found.values() if row["max_reports"] is not None]
+    number = db.execute(
+        "INSERT INTO main.campaigns (id, title, document, opens, closes, created, closed, max_reports) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
+        (
+            campaign_id,
+            sample["title"],
+            sample["document"],
+            sample["opens"],
+            sample["closes"],
+            min(row["created"] for row in found.values()),
+            max(closings, default=None),
+            max(limits, default=None),
+        ),
+    ).fetchone()[0]
+    campaign = Campaign.parse(bytes(sample["document"]), campaign_id)
+    parts = [
+        bytes(part["sums"])
+        for name, row in found.items()
+        for part in db.execute(f"SELECT sums FROM {name}.parts WHERE campaign = ?", (row["number"],)).fetchall()
+    ]
+    tally = tally_of_parts(campaign, parts)
+    reports = int(tally.n.sum())
+    db.execute(
+        "INSERT INTO main.parts (campaign, reports, sums) VALUES (?, ?, ?)", (number, reports, part_of_tally(tally))
+    )
+    if not closings:
+        _merge_ids(db, campaign_id, number, {name: row["number"] for name, row in found.items()}, reports)
+    return campaign_id, reports
+
+
+def _merge_ids(db: sqlite3.Connection, campaign_id: str, number: int, sources: dict[str, int], reports: int) -> None:
+    db.execute(schema.create_ids(number))
+    for name, source in sources.items():
+        db.execute(
+            f"INSERT OR IGNORE INTO main.{schema.ids_table(number)} "
+            f"SELECT id, digest FROM {name}.{schema.ids_table(source)}"
+        )
+    kept = db.execute(f"SELECT count(*) FROM main.{schema.ids_table(number)}").fetchone()[0]
+    if kept != reports:
+        raise StoreError(
+            f"campaign {campaign_id}: {reports - kept} reports are counted in both stores; "
+            "their sum would count them twice"
+        )

@@ -1,0 +1,75 @@
+"""The tables of the PostgreSQL store, in a schema of their own, and the check that they are of this version."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ldp_aggregator.store.contract import StoreError
+
+NAME: Final = "ldp_aggregator"
+VERSION: Final = 1
+LOCKS: Final = 0x6C647062
+"""First key of our advisory locks; the second is a campaign's number, 0 for the schema."""
+
+TABLES: Final = """
+CREATE TABLE schema_version (version integer NOT NULL);
+CREATE TABLE campaigns (
+    number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id text NOT NULL UNIQUE,
+    title text NOT NULL,
+    opens timestamptz,
+    closes timestamptz,
+    created timestamptz NOT NULL,
+    closed timestamptz,
+    max_reports bigint,
+    document bytea NOT NULL
+);
+CREATE TABLE parts (
+    campaign integer NOT NULL REFERENCES campaigns (number),
+    reports bigint NOT NULL,
+    sums bytea NOT NULL
+);
+CREATE INDEX parts_of_campaign ON parts (campaign);
+CREATE TABLE models (
+    campaign integer NOT NULL REFERENCES campaigns (number),
+    version integer NOT NULL,
+    document text NOT NULL,
+    created timestamptz NOT NULL,
+    PRIMARY KEY (campaign, version)
+);
+CREATE TABLE tokens (
+    name text PRIMARY KEY,
+    scope text NOT NULL,
+    digest bytea NOT NULL UNIQUE,
+    created timestamptz NOT NULL,
+    revoked timestamptz
+);
+"""
+
+
+def ids_table(number: int) -> str:
+    """The name of the table that holds the ids of campaign ``number``."""
+    return f"ids_{int(number)}"
+
+
+def create_ids(number: int) -> str:
+    return f"CREATE TABLE {ids_table(number)} (id bytea PRIMARY KEY, digest bytea NOT NULL)"
+
+
+async def prepare(db: Any) -> None:
+    """Make the tables where there are none; refuse those of another version. One instance at a time."""
+    await db.execute("SELECT pg_advisory_xact_lock($1, 0)", LOCKS)
+    if not await db.fetchval("SELECT to_regclass($1) IS NOT NULL", f"{NAME}.schema_version"):
+        await db.execute(f"CREATE SCHEMA IF NOT EXISTS {NAME}")
+        await db.execute(TABLES)
+        await db.execute("INSERT INTO schema_version VALUES ($1)", VERSION)
+    version = await db.fetchval("SELECT version FROM schema_version")
+    if version != VERSION:
+        raise StoreError(f"the database has schema version {version}; this program reads version {VERSION}")
+
+
+async def check(db: Any) -> None:
+    """Raise unless this database takes writes."""
+    if await db.fetchval("SELECT pg_is_in_recovery()"):
+        raise StoreError("the database is a standby and takes no writes")
+    await db.fetchval("SELECT count(*) FROM tokens")
