@@ -1,4 +1,4 @@
-"""The benchmark tables that tests read: copies of public UCI datasets, kept outside the repository."""
+"""What all tests share: the benchmark tables, copies of public UCI datasets kept outside the repository; hypothesis."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     import pandas as pd
 
 DATA_VARIABLE = "LDP_BAYES_DATA"
+
+# A busy machine must not fail a test: how long an example took says nothing about what it checked.
+settings.register_profile("without deadlines", deadline=None)
+settings.load_profile("without deadlines")
 
 
 @pytest.fixture(scope="session")

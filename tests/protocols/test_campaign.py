@@ -480,10 +480,11 @@ def test_with_all_answers_the_worst_question_of_every_group_counts():
 
 
 def seconds_to_refuse(document):
-    start = time.perf_counter()
+    """Processor time, so that a busy machine fails nothing."""
+    start = time.process_time()
     with pytest.raises(DocumentError):
         Campaign.parse(document)
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 @pytest.mark.parametrize(
@@ -512,7 +513,7 @@ def seconds_to_refuse(document):
         pytest.param(b'{"version":' + b"9" * 1_000_000 + b"}", id="an-enormous-integer"),
     ],
 )
-def test_a_hostile_document_is_refused_within_two_seconds(document):
+def test_a_hostile_document_is_refused_within_two_seconds_of_work(document):
     assert seconds_to_refuse(document) < 2
 
 

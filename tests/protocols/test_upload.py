@@ -234,9 +234,9 @@ def test_lying_lengths_deep_nesting_and_reserved_bytes_are_refused(data):
 def test_a_megabyte_of_lying_array_lengths_is_refused_at_once():
     length = 1 << 20
     data = (b"\xdd" + struct.pack(">I", length)) * 1000 + b"\x00" * length
-    start = time.perf_counter()
+    start = time.process_time()
     refused(data)
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
 
 
 @given(st.binary(max_size=60))
