@@ -14,6 +14,7 @@ from ldp_aggregator.guarantee import LOCAL_RELATION, Guarantee
 from ldp_aggregator.moments import DEFAULT_VARIANCE_FLOOR, rebuild_moments
 from ldp_aggregator.naive_bayes import NaiveBayes, discrete_likelihood
 from ldp_aggregator.pooling import pool, pool_classes
+from ldp_aggregator.shrinkage import shrink_moments
 from ldp_aggregator.simplex import FLOOR, NORM_SUB, floor, norm_sub
 from ldp_aggregator.tally import Tally
 from protocols import Campaign
@@ -38,6 +39,7 @@ def train(
     prior: str = POOLED,
     smoothing: float = 1.0,
     variance_floor: float = DEFAULT_VARIANCE_FLOOR,
+    shrinkage: bool = True,
 ) -> NaiveBayes:
     """Train Naive Bayes from one campaign's tally, or from several ``(campaign, tally)`` pairs over the same schema.
 
@@ -57,6 +59,9 @@ def train(
     variance_floor
         Least variance of a Gaussian feature, relative to (high - low)^2; stated in the model because accuracy depends
         on it.
+    shrinkage
+        Draw the moments of a Gaussian feature towards those of all classes, by the known noise (see
+        :mod:`ldp_aggregator.shrinkage`); False takes them as estimated.
 
     Raises
     ------
@@ -83,6 +88,8 @@ def train(
         if isinstance(feature, ContinuousFeature) and is_gaussian(feature):
             value, square = (pool(_of(estimates, feature, kind)) for kind in (VALUE, SQUARE))
             moments = rebuild_moments(feature, value, square, shares, variance_floor=variance_floor)
+            if shrinkage:
+                moments = shrink_moments(moments, feature, value, square, variance_floor=variance_floor)
             likelihoods.append(
                 GaussianLikelihood(feature, tuple(moments.mean.tolist()), tuple(moments.variance.tolist()))
             )
@@ -101,6 +108,7 @@ def train(
         "prior": prior,
         "smoothing": smoothing,
         "variance_floor": variance_floor,
+        "shrinkage": shrinkage,
         "insufficient": insufficient,
         "guarantee": guarantee.to_json(),
     }
