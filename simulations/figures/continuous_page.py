@@ -89,8 +89,8 @@ def _page(summary: pd.DataFrame) -> str:
         "component. Bounds are the public ones of the data sets' descriptions; the numerically coded columns of "
         "Australian are taken as numbers.",
         "*Total*: a device loses epsilon in all, as every campaign here promises. *Per question*: every device answers "
-        "every question with the full epsilon and so loses (features + 1) times as much. Approach 1 splits the total by "
-        "definition. `sign` is this project's own encoding.",
+        "every question with the full epsilon and so loses (features + 1) times as much. Approach 1 splits the total "
+        "by definition. `sign` is this project's own encoding.",
     ]
     sections += [f"![{dataset}]({NAME}-{dataset}.svg)" for dataset in DATASETS]
     sections += ["## What the paper says, and what is measured here", *_claims(summary)]
