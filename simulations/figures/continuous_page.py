@@ -9,7 +9,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 
-from simulations.figures.continuous import BINS, COMPONENTS, DATASETS, EPSILONS, INPUTS, METHODS, RUNS, summarise
+from simulations.figures.continuous import BINS, COMPONENTS, DATASETS, EPSILONS, INPUTS, METHODS, summarise
 
 NAME: Final = "ldp-figures-3-and-4"
 COMMAND: Final = "python -m simulations reproduce ldp-figures-3-and-4"
@@ -71,7 +71,8 @@ def _plot(summary: pd.DataFrame, dataset: str, folder: Path) -> Path:
         axes[row, 0].set_ylabel(f"accuracy, {accounting} epsilon")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
-    figure.suptitle(f"{dataset.capitalize()}: accuracy on held-out people, means of {RUNS} runs with 95 % error bars")
+    runs = int(summary["runs"].max())
+    figure.suptitle(f"{dataset.capitalize()}: accuracy on held-out people, means of {runs} runs, 95 % error bars")
     path = folder / f"{NAME}-{dataset}.svg"
     with mpl.rc_context({"svg.hashsalt": NAME}):
         figure.savefig(path, metadata={"Date": None})
