@@ -16,10 +16,18 @@ from simulations.frames import python_values, records
 
 
 def simulate_device(
-    campaign: Campaign, frame: pd.DataFrame, labels: Iterable[object], rng: np.random.Generator
+    campaign: Campaign,
+    frame: pd.DataFrame,
+    labels: Iterable[object],
+    rng: np.random.Generator,
+    devices: int | None = None,
 ) -> Tally:
     """The tally of every device's real upload, decoded and counted as the server does."""
     coins = SeededCoins(int(rng.integers(0, 2**63)))
-    people = zip(records(frame), python_values(pd.Series(labels)), strict=True)
+    classes = pd.Series(labels)
+    if devices is not None:
+        owners = rng.integers(0, len(frame), size=devices)
+        frame, classes = frame.iloc[owners], classes.iloc[owners]
+    people = zip(records(frame), python_values(classes), strict=True)
     uploads = (encode_upload(perturb(campaign, record, label, coins=coins)) for record, label in people)
     return Tally.of_uploads(campaign, uploads)

@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from ldp_aggregator.frames import MISSING_INDEX, binned, feature_indices, label_indices, numbers, project, rescaled
 from protocols import Campaign, Question, RecordError
 from protocols.mechanisms import VALUE_BITS
-from protocols.questions import LABEL, MOMENT, PAIR, PRODUCT, VALUE
+from protocols.questions import INDEX, LABEL, MOMENT, PRODUCT, VALUE
 from protocols.schema import ContinuousFeature, Feature, Label
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_UNIT: Final = 1 << VALUE_BITS
+UNIT: Final = 1 << VALUE_BITS
+"""A value in [-1, 1] is an integer V and means V / UNIT."""
 
 
 @dataclass(frozen=True)
@@ -63,24 +64,66 @@ class Columns:
     def __len__(self) -> int:
         return len(self.classes)
 
+    @property
+    def class_count(self) -> int:
+        """K."""
+        return len(self.campaign.label.classes)
+
     def items(self, question: Question, rows: Integers, rng: np.random.Generator) -> Items:
         """What the devices of ``rows`` perturb when asked ``question``."""
+        if question.encoding == INDEX:
+            return self.indices(question, rows, rng)
+        moments = self.moments(question, rows, rng)
+        if question.encoding == MOMENT:
+            return moments
+        bits = rng.integers(0, 2 * UNIT, size=len(moments)) < moments.values + UNIT
+        return 2 * moments.cells + bits
+
+    def indices(self, question: Question, rows: Integers, rng: np.random.Generator) -> Integers:
+        """The items of a question about an index: ``value * k + class``, or the class alone."""
         classes = self.classes[rows]
         if question.kind == LABEL:
             return classes
-        feature = self.campaign.feature(question.feature)
-        if question.kind == PAIR:
-            return self._indices(feature, rows, rng) * len(self.campaign.label.classes) + classes
-        t = self._scaled(feature, rows, rng)
+        return self._indices(self.campaign.feature(question.feature), rows, rng) * self.class_count + classes
+
+    def moments(self, question: Question, rows: Integers, rng: np.random.Generator) -> Moments:
+        """The quantities behind any other question, before ``sign`` makes bits of them."""
+        classes = self.classes[rows]
+        t = self._scaled(self.campaign.feature(question.feature), rows, rng)
         if question.kind == PRODUCT and question.other != question.feature:
             values = fixed_points(t * self._scaled(self.campaign.feature(question.other), rows, rng))
         else:
             values = fixed_points(t if question.kind == VALUE else centred_squares(t))
-        cells = np.zeros_like(classes) if question.kind == PRODUCT else classes
-        if question.encoding == MOMENT:
-            return Moments(cells, values)
-        bits = rng.integers(0, 2 * _UNIT, size=len(values)) < values + _UNIT
-        return 2 * cells + bits
+        return Moments(np.zeros_like(classes) if question.kind == PRODUCT else classes, values)
+
+    def incomplete(self, question: Question) -> NDArray[np.bool_]:
+        """The rows where something that ``question`` looks at is missing, and is replaced at random."""
+        missing = np.zeros(len(self), dtype=np.bool_)
+        for name in filter(None, (question.feature, question.other)):
+            for source in self._sources(name):
+                column = self.features[source]
+                missing |= np.isnan(column) if column.dtype.kind == "f" else column == MISSING_INDEX
+        return missing
+
+    def is_projected(self, name: str | None) -> bool:
+        """Whether an asked feature is an output of the campaign's projection."""
+        projection = self.campaign.projection
+        return projection is not None and name in projection.output_positions
+
+    def value_indices(self, name: str | None) -> Integers:
+        """The value or bin index of every row for a declared discrete feature, -1 where it is missing."""
+        feature = self.campaign.feature(name)
+        column = self.features[feature.name]
+        if isinstance(feature, ContinuousFeature):
+            return binned(feature, column.astype(np.float64))
+        return column.astype(np.int64)
+
+    def _sources(self, name: str) -> tuple[str, ...]:
+        """The declared features behind an asked one: a projection's inputs, or itself."""
+        projection = self.campaign.projection
+        if projection is None or not self.is_projected(name):
+            return (name,)
+        return tuple(feature.name for feature in projection.inputs)
 
     def _indices(self, feature: Feature, rows: Integers, rng: np.random.Generator) -> Integers:
         """Value or bin indices, missing ones at random."""
@@ -104,7 +147,7 @@ class Columns:
     def _numbers(self, feature: ContinuousFeature, rows: Integers, rng: np.random.Generator) -> Floats:
         """The feature's numbers, NaN where missing; a projection's output is computed, missing inputs at random."""
         projection = self.campaign.projection
-        if projection is None or feature.name not in projection.output_positions:
+        if projection is None or not self.is_projected(feature.name):
             return self.features[feature.name][rows].astype(np.float64)
         inputs = []
         for one in projection.inputs:
@@ -128,7 +171,7 @@ def class_indices(label: Label, labels: pd.Series[Any]) -> Integers:
 
 def fixed_points(quantity: Floats) -> Integers:
     """A quantity in [-1, 1] in units of 2**-52 (truncated towards zero, as the device does)."""
-    return (quantity * _UNIT).astype(np.int64)
+    return (quantity * UNIT).astype(np.int64)
 
 
 def centred_squares(t: Floats) -> Floats:
@@ -142,4 +185,4 @@ def _column(feature: Feature, values: pd.Series[Any]) -> Integers | Floats:
 
 def _random_t(count: int, rng: np.random.Generator) -> Floats:
     """Uniformly random multiples of 2**-52 in [-1, 1]."""
-    return rng.integers(-_UNIT, _UNIT, size=count, endpoint=True) / _UNIT
+    return rng.integers(-UNIT, UNIT, size=count, endpoint=True) / UNIT

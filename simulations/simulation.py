@@ -10,11 +10,12 @@ import pandas as pd
 
 from ldp_aggregator.tally import Tally
 from protocols import Campaign
+from simulations.counts import simulate_counts
 from simulations.device import simulate_device
 from simulations.items import Columns
 from simulations.vector import simulate_vector
 
-FIDELITIES: Final = ("device", "vector")
+FIDELITIES: Final = ("device", "vector", "counts")
 
 
 def simulate(
@@ -24,25 +25,32 @@ def simulate(
     rng: np.random.Generator | int | None = None,
     *,
     fidelity: str = "vector",
+    devices: int | None = None,
 ) -> Tally:
-    """The tally after every row of ``frame`` has answered ``campaign`` as a device of its own.
+    """The tally after a population of devices has answered ``campaign``.
 
     Parameters
     ----------
     campaign
         A compiled campaign.
     frame
-        One row per device, a column per feature; a column that is absent is missing on every device.
+        One row per person, a column per feature; a column that is absent is missing on every device.
     labels
         One class per row. Raises RecordError, naming the row, for one that the campaign does not declare.
     rng
         A numpy Generator or a seed; the same seed gives the same tally.
     fidelity
-        ``device`` runs the client's own code row by row; ``vector`` draws from the same distribution with numpy.
+        All three draw from the same distribution. ``device`` runs the client's own code, one device at a time;
+        ``vector`` does the same with numpy; ``counts`` draws the tally itself, so that a billion devices cost no more
+        than a thousand.
+    devices
+        None makes every row a device of its own. A number takes that many devices and draws the owner of each among the
+        rows, independently.
     """
     if fidelity not in FIDELITIES:
         raise ValueError(f"fidelity must be one of {', '.join(FIDELITIES)}, not {fidelity!r}")
     generator = np.random.default_rng(rng)
     if fidelity == "device":
-        return simulate_device(campaign, frame, labels, generator)
-    return simulate_vector(Columns.of(campaign, frame, labels), generator)
+        return simulate_device(campaign, frame, labels, generator, devices)
+    simulator = simulate_vector if fidelity == "vector" else simulate_counts
+    return simulator(Columns.of(campaign, frame, labels), generator, devices)
