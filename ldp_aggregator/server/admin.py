@@ -13,7 +13,7 @@ from ldp_aggregator.publishing import UntrainableError, publish_trained
 from ldp_aggregator.server.context import METRICS, STORE
 from ldp_aggregator.server.operations import JSON, STORED, Operation
 from ldp_aggregator.server.problems import ProblemError
-from ldp_aggregator.server.requests import authorise, campaign_id, held_body, parameters, whole_number
+from ldp_aggregator.server.requests import HeldBody, authorise, campaign_id, parameters, whole_number
 from ldp_aggregator.simplex import FLOOR, NORM_SUB
 from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.contract import UNKNOWN
@@ -27,7 +27,7 @@ async def post_campaign(request: web.Request) -> web.Response:
     """Compile and publish a draft. The same draft gives the same id; the second time nothing is made (200)."""
     await authorise(request, "admin")
     most = whole_number(parameters(request, ["max_reports"]), "max_reports")
-    async with held_body(request, (JSON, TOML)) as body:
+    async with HeldBody(request, (JSON, TOML)) as body:
         try:
             campaign = await asyncio.to_thread(compile_draft, body, toml=request.content_type == TOML)
         except DraftError as error:

@@ -80,5 +80,5 @@ async def answer_problems(request: web.Request, handler: Handler) -> web.StreamR
     response.headers.setdefault("Cache-Control", "no-store")
     resource = request.match_info.route.resource
     route = "none" if resource is None else resource.canonical
-    request.app[METRICS].requests.labels(route, request.method if resource else "any", response.status).inc()
+    request.app[METRICS].count_request(route, request.method if resource else "any", response.status)
     return response

@@ -58,12 +58,10 @@ class Ingest:
         if self._held + size > self._queue_bytes:
             raise retry_later("overloaded", RETRY_SECONDS)
         self._held += size
-        self._metrics.queue_bytes.set(self._held)
 
     def release(self, size: int) -> None:
         """Give room back."""
         self._held -= size
-        self._metrics.queue_bytes.set(self._held)
 
     async def submit(self, submission: Submission) -> Outcome:
         """Wait for the commit. A caller that is cancelled cancels nothing but its waiting."""
@@ -97,6 +95,7 @@ class Ingest:
         return group
 
     async def _commit(self, group: Sequence[_Waiting]) -> None:
+        self._metrics.queue_bytes.set(self._held)
         self._metrics.group_reports.observe(sum(waiting.submission.reports for waiting in group))
         started = time.perf_counter()
         try:

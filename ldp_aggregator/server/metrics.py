@@ -28,6 +28,7 @@ class Metrics:
             ["route", "method", "status"],
             registry=self.registry,
         )
+        self._requests: dict[tuple[str, str, int], Counter] = {}
         self.reports = Counter(
             "ldp_reports",
             "Reports by outcome: counted, duplicate, or the code that refused them",
@@ -50,6 +51,13 @@ class Metrics:
             "ldp_mutations", "Changes that an operator asked for", ["kind"], registry=self.registry
         )
         self.store_errors = Counter("ldp_store_errors", "Failures of the store", registry=self.registry)
+
+    def count_request(self, route: str, method: str, status: int) -> None:
+        """One answered request; its counter is looked up by hand, because this is on every request's way."""
+        child = self._requests.get((route, method, status))
+        if child is None:
+            child = self._requests[route, method, status] = self.requests.labels(route, method, status)
+        child.inc()
 
     def render(self) -> bytes:
         """The exposition format, of all workers where there are several."""

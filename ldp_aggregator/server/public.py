@@ -13,13 +13,14 @@ from ldp_aggregator.estimates import estimate
 from ldp_aggregator.server.context import CAMPAIGNS, INGEST, SETTINGS, STORE
 from ldp_aggregator.server.operations import JSON, STORED, Operation
 from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
-from ldp_aggregator.server.requests import authorise, campaign_id, held_body, parameters, whole_number
+from ldp_aggregator.server.requests import HeldBody, authorise, campaign_id, parameters, whole_number
 from ldp_aggregator.simplex import MODES, NORM_SUB
 from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, UNKNOWN, Outcome, Submission
 from protocols import UploadError, decode_upload
 from protocols.upload import MEDIA_TYPE
 
 FOREVER: Final = "public, max-age=31536000, immutable"
+_REPORTS: Final = (MEDIA_TYPE,)
 _ALL_COUNTED: Final = b'{"rejected": []}'
 
 
@@ -36,7 +37,7 @@ async def post_reports(request: web.Request) -> web.Response:
     if settings.uploads_need_token:
         await authorise(request, "relay")
     campaign = await request.app[CAMPAIGNS].get(campaign_id(request))
-    async with held_body(request, [MEDIA_TYPE]) as body:
+    async with HeldBody(request, _REPORTS) as body:
         try:
             blocks = decode_upload(body, campaign)
         except UploadError as error:

@@ -64,29 +64,52 @@ async def authorise(request: web.Request, *scopes: str) -> StoredToken:
     return token
 
 
-@asynccontextmanager
-async def held_body(request: web.Request, media_types: Iterable[str]) -> AsyncIterator[bytes]:
-    """The body, its bytes held in the queue's budget inside the block, from the moment they arrive."""
-    ingest, limits = request.app[INGEST], request.app[SETTINGS].limits
-    length = check_head(request, media_types, limits.body_bytes)
-    ingest.hold(0)
-    held, chunks = 0, []
-    try:
-        async with _deadline(limits.body_seconds):
-            while held < length and (chunk := await request.content.read(_CHUNK)):
-                ingest.hold(len(chunk))
-                held += len(chunk)
+class HeldBody:
+    """``async with HeldBody(request, media_types) as body``: the body, its bytes held in the queue's budget inside the
+    block, from the moment they arrive.
+    """
+
+    __slots__ = ("_held", "_ingest", "_length", "_request", "_seconds")
+
+    def __init__(self, request: web.Request, media_types: tuple[str, ...]) -> None:
+        limits = request.app[SETTINGS].limits
+        self._request = request
+        self._ingest = request.app[INGEST]
+        self._seconds = limits.body_seconds
+        self._length = check_head(request, media_types, limits.body_bytes)
+        self._held = 0
+
+    async def __aenter__(self) -> bytes:
+        try:
+            if self._request.content.is_eof():  # Nearly always: a small body comes with its headers.
+                self._hold(self._length)
+                return await self._request.content.read()
+            return await self._read_slowly()
+        except BaseException:
+            self._ingest.release(self._held)
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._ingest.release(self._held)
+
+    def _hold(self, size: int) -> None:
+        self._ingest.hold(size)
+        self._held += size
+
+    async def _read_slowly(self) -> bytes:
+        self._hold(0)
+        chunks = []
+        async with _deadline(self._seconds):
+            while self._held < self._length and (chunk := await self._request.content.read(_CHUNK)):
+                self._hold(len(chunk))
                 chunks.append(chunk)
-        yield chunks[0] if len(chunks) == 1 else b"".join(chunks)
-    finally:
-        ingest.release(held)
+        return b"".join(chunks)
 
 
-def check_head(request: web.Request, media_types: Iterable[str], most: int) -> int:
+def check_head(request: web.Request, media_types: tuple[str, ...], most: int) -> int:
     """Refuse a body by its headers alone; returns its length."""
     if "Content-Encoding" in request.headers:
         raise ProblemError("compressed-body")
-    media_types = tuple(media_types)
     if request.content_type not in media_types:
         raise ProblemError("wrong-media-type", f"send {' or '.join(media_types)}")
     length = request.content_length
