@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.client
 import os
 import select
@@ -117,7 +118,9 @@ class HttpTransport:
             headers.update(_proxy_headers(route.proxy))
         connection.request(request.method, target, request.body, headers)
         answer = connection.getresponse()
-        body = _read(answer, request.largest_answer, until)
+        # Closed whatever happens: read1 does not end an exchange, and the answer may own the socket.
+        with contextlib.closing(answer):
+            body = _read(answer, request.largest_answer, until)
         self._count(
             requests=1,
             retries=request.attempt > 1,
@@ -212,8 +215,6 @@ def _read(answer: http.client.HTTPResponse, largest: int, until: float) -> bytes
             raise TimeoutError
     if answer.length:
         raise http.client.IncompleteRead(b"")
-    # read1 does not end an exchange by itself, and the connection is to be used again.
-    answer.close()
     return b"".join(pieces)
 
 

@@ -217,7 +217,12 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         fake = self.server.fake
         fake.requests.append(("POST", self.path))
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        length = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(length)
+        if len(body) < length:
+            # The client was killed in mid-sentence.
+            self.close_connection = True
+            return
         self._answer(fake._post(self.path, self.headers.get("Content-Type"), body))
 
     def _answer(self, answer: Answer) -> None:
