@@ -1,0 +1,99 @@
+"""How far one person can move a query: every sensitivity, with its relation, its units and its source.
+
+Two relations are used. ``add-remove``: one row more or less; the classes are disjoint, so that a row counts in one of
+them, and class counts are private. ``replace``: the feature values of one row change; labels and class counts are
+public. A change of a row's label costs at most twice ``add-remove``.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Final
+
+ADD_REMOVE: Final = "add-remove"
+REPLACE: Final = "replace"
+
+RELATIONS: Final = {
+    ADD_REMOVE: "add or remove one row",
+    REPLACE: "replace the feature values of one row (labels are public)",
+}
+"""Each relation, in words, as guarantees state it."""
+
+
+def checked_relation(relation: str) -> str:
+    if relation not in RELATIONS:
+        raise ValueError(f"relation must be {' or '.join(RELATIONS)}, not {relation!r}")
+    return relation
+
+
+def table_cells(relation: str) -> Fraction:
+    """Counts of one categorical feature, per value and class. Units: rows, L1 over all cells.
+
+    A row fills one cell, and a replaced value leaves one cell for another. Vaidya et al. 2013, section 4.1, for the
+    former.
+    """
+    return Fraction(2 if checked_relation(relation) == REPLACE else 1)
+
+
+def scaled_sum(relation: str) -> Fraction:
+    """Sum of t in [-1, 1] per class. Units: t, L1 over the classes."""
+    return Fraction(2 if checked_relation(relation) == REPLACE else 1)
+
+
+def centred_square_sum(relation: str) -> Fraction:
+    """Sum of t^2 - 1/2 per class, t in [-1, 1]. Units: t^2, L1 over the classes.
+
+    Subtracting 1/2 halves what one row can add, and is undone with the noisy class count.
+    """
+    return Fraction(1 if checked_relation(relation) == REPLACE else Fraction(1, 2))
+
+
+def mean_replacing(rows: int, span: Fraction) -> Fraction:
+    """Mean of ``rows`` values in a range of width ``span``, relation ``replace``. Units: of the values."""
+    return span / rows
+
+
+def variance_replacing(rows: int, span: Fraction) -> Fraction:
+    """Population variance of ``rows`` values, relation ``replace``. Units: of the values, squared.
+
+    Replacing p by q changes the sum of squared deviations by (rows - 1)/rows * ((q - m)^2 - (p - m)^2), m the mean of
+    the others: at most span^2 (rows - 1)/rows.
+    """
+    return span**2 * Fraction(rows - 1, rows**2)
+
+
+def mean_adding(rows: int, span: float) -> float:
+    """Mean when one value is *added* to ``rows`` (Vaidya et al. 2013, equation 5). Units: of the values."""
+    return span / (rows + 1)
+
+
+def deviation_adding(rows: int, span: float) -> float:
+    """Standard deviation when one value is *added* to ``rows`` (Vaidya et al. 2013, equation 7). Units: values."""
+    return math.sqrt(rows) * span / (rows + 1)
+
+
+def mean_removing(rows: int, span: float) -> float:
+    """Mean when one of ``rows`` >= 2 values is removed: more than equation 5 states. Units: of the values."""
+    return span / rows
+
+
+def deviation_removing(rows: int, span: float) -> float:
+    """Standard deviation when one of ``rows`` >= 2 values is removed: more than equation 7. Units: of the values."""
+    return span * math.sqrt(rows - 1) / rows
+
+
+def deviation_replacing(rows: int, span: float) -> float:
+    """Standard deviation when one of ``rows`` values is replaced, relation ``replace``. Units: of the values.
+
+    Reached where all others are equal and the one moves by the whole range.
+    """
+    return span * math.sqrt(rows - 1) / rows
+
+
+def resampling_loss(epsilon: float) -> float:
+    """What "draw again until it is not negative" really loses, for noise calibrated to ``epsilon`` and a query >= 0.
+
+    The normalising constants 1/2 (at 0) and 1 - exp(-epsilon)/2 come on top: ln(2 exp(epsilon) - 1).
+    """
+    return epsilon + math.log(2 - math.exp(-epsilon))
