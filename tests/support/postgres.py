@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 ADDRESS_VARIABLE = "LDP_BAYES_TEST_DATABASE"
 
 
@@ -55,6 +57,12 @@ def postgres_server() -> Iterator[Postgres]:
         Postgres("", server).control("-m", "immediate", "-w", "stop")
         server.cleanup()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    with postgres_server() as server:
+        yield server
 
 
 async def empty(address: str) -> None:

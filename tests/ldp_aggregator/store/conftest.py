@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cells import clock, make_campaign, make_report, make_submission  # noqa: F401 - fixtures
-from postgres import Postgres, empty, postgres_server
+from postgres import empty, postgres  # noqa: F401 - a fixture
 
 from ldp_aggregator.store import SqliteStore, Store, open_store
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
-    with postgres_server() as server:
-        yield server
-
-
-@pytest.fixture
-def database(postgres: Postgres) -> str:
-    """The address of an empty database."""
-    asyncio.run(empty(postgres.address))
-    return postgres.address
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

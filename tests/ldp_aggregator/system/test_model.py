@@ -1,0 +1,235 @@
+"""The system against a model of it: upload, replay, lost answers, kills, restarts, closing, clock steps, two instances.
+
+Every report hits a cell of its own, so any 2 proves double counting and any 0 of an acknowledged report proves loss.
+Three stores with a planted fault each show that the test can fail. ``LDP_BAYES_MODEL_EXAMPLES`` sets the number of
+examples; the default keeps the run short::
+
+    LDP_BAYES_MODEL_EXAMPLES=2000 python -m pytest tests/ldp_aggregator/system/test_model.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from cells import SteppedClock, cell_campaign, cell_report, submission
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+from ldp_aggregator.store import Outcome, SqliteStore
+from ldp_aggregator.store.schema import ids_table
+
+EXAMPLES = int(os.environ.get("LDP_BAYES_MODEL_EXAMPLES", "40"))
+CELLS = 128
+
+numbers = st.lists(st.integers(0, CELLS - 1), min_size=1, max_size=6, unique=True)
+instances = st.integers(0, 1)
+
+
+class Killed(Exception):
+    """The process died here; what was not committed is gone."""
+
+
+class KillableStore(SqliteStore):
+    """Dies on demand inside a transaction, before its commit."""
+
+    dies = False
+
+    def _count_batch(self, db, campaign_id, batch):
+        answers = super()._count_batch(db, campaign_id, batch)
+        self._perhaps_die()
+        return answers
+
+    def _close(self, db, row):
+        super()._close(db, row)
+        self._perhaps_die()
+
+    def _perhaps_die(self):
+        if self.dies:
+            self.dies = False
+            raise Killed
+
+    def go_on(self):
+        """What this process does a little later, where it lives that long."""
+
+    def power_off(self):
+        """What a process that is killed leaves undone."""
+
+
+class CountsBeforeDedupe(KillableStore):
+    """Planted fault: what the ids say comes after the sums."""
+
+    def _insert(self, db, number, batch, room):
+        super()._insert(db, number, batch, room)
+        return batch.settle({})
+
+
+class AnswersBeforeCommit(KillableStore):
+    """Planted fault: the commit happens some time after the answer, unless the process dies."""
+
+    pending = None
+
+    def _count(self, submissions):
+        self.go_on()
+        self.pending = submissions
+        return [Outcome(counted=submission.reports) for submission in submissions]
+
+    def go_on(self):
+        pending, self.pending = self.pending, None
+        if pending:
+            super()._count(pending)
+
+    def power_off(self):
+        self.pending = None
+
+
+class DropsIdsBeforeClosing(KillableStore):
+    """Planted fault: two transactions where one is needed."""
+
+    async def close_campaign(self, campaign_id):
+        def drop(db):
+            row = db.execute("SELECT number, closed FROM campaigns WHERE id = ?", (campaign_id,)).fetchone()
+            if row["closed"] is None:
+                db.execute(f"DELETE FROM {ids_table(row['number'])}")
+
+        await self._write(drop)
+        return await super().close_campaign(campaign_id)
+
+
+class System(RuleBasedStateMachine):
+    """Two instances on one store file, and what clients know about their reports."""
+
+    store_class = KillableStore
+
+    def __init__(self):
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="ldp-model-"))
+        self.loop = asyncio.new_event_loop()
+        self.clock = SteppedClock()
+        self.campaign = cell_campaign(CELLS)
+        self.stores = [self.open(), self.open()]
+        self.run(self.stores[0].create_campaign(self.campaign))
+        self.sent, self.acknowledged, self.closed = set(), set(), False
+
+    def open(self):
+        return self.store_class(self.folder / "store.sqlite3", clock=self.clock)
+
+    def run(self, awaitable):
+        return self.loop.run_until_complete(awaitable)
+
+    def count(self, instance, chosen):
+        upload = submission(self.campaign, [cell_report(self.campaign, number) for number in chosen])
+        self.sent |= set(chosen)
+        return self.run(self.stores[instance].count([upload]))[0]
+
+    @rule(instance=instances, chosen=numbers)
+    def upload(self, instance, chosen):
+        outcome = self.count(instance, chosen)
+        if self.closed:
+            assert outcome.refused == "campaign-closed"
+        else:
+            assert (outcome.refused, outcome.rejected) == (None, ())
+            self.acknowledged |= set(chosen)
+
+    @rule(instance=instances, chosen=numbers)
+    def upload_whose_answer_is_lost(self, instance, chosen):
+        self.count(instance, chosen)
+
+    @rule(instance=instances, chosen=numbers)
+    @precondition(lambda self: not self.closed)
+    def upload_killed_after_its_answer(self, instance, chosen):
+        self.upload(instance, chosen)
+        self.restart(instance)
+
+    @rule(instance=instances, chosen=numbers)
+    @precondition(lambda self: not self.closed)
+    def upload_killed_before_its_commit(self, instance, chosen):
+        self.stores[instance].dies = True
+        try:
+            self.count(instance, chosen)
+        except Killed:
+            pass
+        finally:
+            self.restart(instance)
+
+    @rule(instance=instances)
+    def restart(self, instance):
+        """Kill -9 and start again."""
+        store = self.stores[instance]
+        store.power_off()
+        self.run(store.close())
+        self.stores[instance] = self.open()
+
+    @rule(instance=instances)
+    def close(self, instance):
+        self.run(self.stores[instance].close_campaign(self.campaign.id))
+        self.closed = True
+
+    @rule(instance=instances)
+    @precondition(lambda self: not self.closed)
+    def close_killed_before_its_commit(self, instance):
+        self.stores[instance].dies = True
+        try:
+            self.run(self.stores[instance].close_campaign(self.campaign.id))
+        except Killed:
+            pass
+        finally:
+            self.restart(instance)
+
+    @rule(seconds=st.integers(-100_000, 100_000))
+    def step_the_clock(self, seconds):
+        self.clock.step(seconds)
+        self.run(self.stores[0].close_due())
+
+    @invariant()
+    def nothing_is_lost_and_nothing_counts_twice(self):
+        for store in self.stores:
+            store.go_on()
+        for store in self.stores:
+            tally = self.run(store.tally(self.campaign.id))
+            cells = tally.counts[0].tolist()
+            assert max(cells) <= 1, "a report was counted twice"
+            counted = {cell for cell, count in enumerate(cells) if count}
+            assert self.acknowledged <= counted, "an acknowledged report is lost"
+            assert counted <= self.sent, "something was counted that nobody sent"
+            assert int(tally.n[0]) == len(counted)
+            assert self.run(store.audit()) == []
+
+    def teardown(self):
+        for store in self.stores:
+            store.power_off()
+            self.run(store.close())
+        self.loop.close()
+        shutil.rmtree(self.folder)
+
+
+def run_model(store_class, examples):
+    machine = type("System", (System,), {"store_class": store_class})
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=25,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            report_multiple_bugs=False,
+            phases=[Phase.generate],  # A failure is printed as it was found; shrinking would take minutes.
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def test_the_system_does_as_the_model_says():
+    run_model(KillableStore, EXAMPLES)
+
+
+@pytest.mark.parametrize("faulty", [CountsBeforeDedupe, AnswersBeforeCommit, DropsIdsBeforeClosing])
+def test_a_planted_fault_is_found(faulty):
+    with pytest.raises(AssertionError):
+        run_model(faulty, 300)
