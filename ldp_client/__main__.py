@@ -1,12 +1,15 @@
-"""The client from a shell: ``python -m ldp_client contribute|predict|status|withdraw``."""
+"""The client from a shell: ``python -m ldp_client contribute|predict|status|withdraw|relay``."""
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
+import signal
 import sys
 from collections.abc import Sequence
-from typing import Any, Final
+from pathlib import Path
+from typing import Final
 
 from ldp_client.client import Client
 from ldp_client.errors import ClientError, ModelUnavailableError
@@ -25,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         result: int = options.run(options)
-    except (ClientError, ProtocolError, ValueError) as error:
+    except (ClientError, ProtocolError, ValueError, OSError) as error:
         print(f"ldp_client: {error}", file=sys.stderr)
         return FAILED
     return result
@@ -96,8 +99,7 @@ def _status(options: argparse.Namespace) -> int:
     client = _client(options)
     status = client.status()
     if options.json:
-        fields: dict[str, Any] = {**vars(status)}
-        print(json.dumps(fields))
+        print(json.dumps(dataclasses.asdict(status)))
         return 0
     consent = {None: "nobody has decided", True: "given", False: "withdrawn"}[status.consent]
     print(client.ledger())
@@ -110,6 +112,27 @@ def _withdraw(options: argparse.Namespace) -> int:
     waiting = client.status().queued
     client.withdraw()
     print(f"Withdrawn. Unsent reports deleted: {waiting}.")
+    return 0
+
+
+def _relay(options: argparse.Namespace) -> int:
+    # Imported here: a device does not pay for a server.
+    from ldp_client.gateway import Gateway
+    from ldp_client.relay import Relay
+
+    token = None if options.token_file is None else Path(options.token_file).read_text(encoding="ascii").strip()
+    relay = Relay(options.url, options.campaign_id, storage=options.storage, token=token)
+    relay.campaign()
+    with Gateway(relay, options.host, options.port) as gateway:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        relay.start(first_delay=options.gather)
+        print(f"relaying on {options.host}:{gateway.server_port}", flush=True)
+        try:
+            gateway.serve_forever()
+        except KeyboardInterrupt:
+            return 0
+        finally:
+            relay.close()
     return 0
 
 
@@ -172,6 +195,20 @@ def _parser() -> argparse.ArgumentParser:
     withdraw = commands.add_parser("withdraw", help="delete what is unsent and send nothing further")
     _add_common(withdraw, storage_required=True)
     withdraw.set_defaults(run=_withdraw)
+    relay = commands.add_parser(
+        "relay",
+        help="collect the uploads of devices nearby and forward them in merged blocks",
+        description="Serve devices like an aggregator would and forward what they send. An upload is acknowledged "
+        "when it is on disk. Stops on SIGTERM or Ctrl-C; what is queued then is forwarded after the next start.",
+    )
+    relay.add_argument("url", metavar="URL", help="the aggregator, such as https://collect.example.org")
+    relay.add_argument("campaign_id", metavar="CAMPAIGN_ID")
+    relay.add_argument("--storage", metavar="FILE", required=True, help="where uploads wait")
+    relay.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    relay.add_argument("--port", type=int, default=8090, help="port to listen on; 0 takes a free one (default: 8090)")
+    relay.add_argument("--gather", type=float, default=10.0, help="seconds to gather uploads (default: %(default)g)")
+    relay.add_argument("--token-file", metavar="FILE", help="a token of scope relay, where the aggregator asks for one")
+    relay.set_defaults(run=_relay)
     return parser
 
 

@@ -74,6 +74,8 @@ class SqliteStorage:
         # EXTRA: after a loss of power the rollback journal must not come back and undo a commit. A report sent from an
         # undone commit would be drawn a second time.
         connection.execute("PRAGMA synchronous = EXTRA")
+        # What is deleted (a withdrawn report) is overwritten in the file too.
+        connection.execute("PRAGMA secure_delete = ON")
         return connection
 
     def _run(self, connection: sqlite3.Connection, write: bool) -> Iterator[Transaction]:

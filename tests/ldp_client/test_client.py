@@ -155,7 +155,11 @@ def test_withdrawal_deletes_the_queue_keeps_the_totals_and_survives_a_restart(
     path = tmp_path / "device.db"
     client = make_client(storage=path)
     receipt = client.contribute(RECORD, "yes")
+    task = client.next_task()
+    assert isinstance(task, Send)
+    assert task.reports[0].id.hex().encode() in path.read_bytes()
     client.withdraw()
+    assert task.reports[0].id.hex().encode() not in path.read_bytes()
     assert client.run_once(5)
     restarted = make_client(storage=path, granted=False)
     assert restarted.run_once(5)

@@ -198,7 +198,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("openssl") is None:
         pytest.skip("needs openssl to make a certificate")
     path = tmp_path_factory.mktemp("tls") / "both.pem"
-    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost".split()
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
     command += ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(path), "-out", str(path) + ".crt"]
     subprocess.run(command, check=True, capture_output=True)
     path.write_bytes(path.read_bytes() + Path(str(path) + ".crt").read_bytes())

@@ -1,0 +1,52 @@
+"""What an app takes on when it imports the client."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+_BLOCKED = """
+import sys
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"numpy", "pandas", "sklearn", "scipy", "aiohttp", "pydantic"}:
+            raise ImportError(name + " must not be needed")
+sys.meta_path.insert(0, Block())
+from ldp_client import Client, MemoryStorage
+import ldp_client.aio, ldp_client.gateway, ldp_client.relay, ldp_client.testing, ldp_client.__main__
+from ldp_client.testing import FakeServer
+with FakeServer() as server:
+    campaign = server.publish({
+        "version": 1, "title": "t", "label": {"name": "l", "classes": ["a", "b"]},
+        "features": [{"name": "f", "kind": "continuous", "low": 0, "high": 1}], "privacy": {"epsilon": 1}})
+    client = Client(server.url, campaign.id, storage=MemoryStorage(), max_epsilon=1, max_total_epsilon=1)
+    client.grant()
+    client.contribute({"f": 0.5}, "a")
+    assert client.run_once(10)
+    assert server.counted(campaign.id) == 1
+assert "numpy" not in sys.modules
+"""
+
+_SLOW = ("ssl", "http.client", "sqlite3", "asyncio", "email", "urllib.request", "argparse", "numpy")
+
+
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+
+
+def test_everything_works_with_numpy_and_its_friends_blocked() -> None:
+    ran = run(_BLOCKED)
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("module", _SLOW)
+def test_an_import_leaves_the_slow_modules_for_when_they_are_needed(module: str) -> None:
+    ran = run(f"import sys, ldp_client; print({module!r} in sys.modules)")
+    assert ran.stdout == "False\n", ran.stderr
+
+
+def test_an_import_starts_no_thread_and_prints_nothing() -> None:
+    ran = run("import ldp_client, threading; assert threading.active_count() == 1")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")

@@ -1,0 +1,160 @@
+"""The command line, as a shell sees it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ldp_client.__main__ import main
+from ldp_client.testing import Answer, FakeServer
+from protocols import Campaign
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> list[str]:
+    return ["--storage", str(tmp_path / "device.db")]
+
+
+def contribute(server: FakeServer, campaign: Campaign, storage: list[str], *options: str) -> int:
+    record = '{"age": "young", "hours": 3}'
+    return main(["contribute", server.url, campaign.id, "--record", record, "--label", "yes", *storage, *options])
+
+
+def test_the_whole_flow_works_from_a_shell(
+    server: FakeServer, campaign: Campaign, model: str, storage: list[str]
+) -> None:
+    def run(*arguments: str) -> str:
+        command = [sys.executable, "-m", "ldp_client", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+    told = run("contribute", server.url, campaign.id, "--record", '{"age":"young"}', "--label", "yes", *storage)
+    assert told == 'Contributed to "Will a customer miss a payment?": epsilon 1 spent, delivered.\n'
+    assert server.counted(campaign.id) == 1
+    server.publish_model(campaign.id, model)
+    assert run("predict", server.url, campaign.id, "--record", '{"age":"old"}') == "no\n"
+    asked = run("predict", server.url, campaign.id, "--record", '{"age":"old"}', "--json", *storage)
+    assert json.loads(asked)["class"] == "no"
+    assert sum(json.loads(asked)["probabilities"].values()) == pytest.approx(1)
+
+
+def test_contributing_twice_sends_once_and_says_the_same(
+    server: FakeServer, campaign: Campaign, storage: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs = []
+    for _ in range(2):
+        assert contribute(server, campaign, storage, "--json") == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
+    told = json.loads(outputs[0])
+    assert (told["epsilon"], told["sent"], told["queued"], told["answers"]) == (1.0, 1, 0, 1)
+    assert len(server.uploads) == 1
+
+
+def test_what_cannot_be_delivered_is_kept_and_sent_by_the_next_run(
+    server: FakeServer, campaign: Campaign, storage: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.answer_with = lambda _: Answer(503, "overloaded", {"Retry-After": "1"})
+    assert contribute(server, campaign, storage, "--timeout", "0.2") == 2
+    errors = capsys.readouterr().err
+    assert errors.startswith("ldp_client: not delivered yet (overloaded)")
+    assert errors.count("\n") == 1
+    server.answer_with = lambda _: None
+    assert contribute(server, campaign, storage) == 0
+    assert len(set(server.uploads)) == 1
+    assert server.counted(campaign.id) == 1
+
+
+def test_a_refused_report_is_an_error(
+    server: FakeServer, campaign: Campaign, storage: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.answer_with = lambda _: Answer(409, "campaign-closed")
+    assert contribute(server, campaign, storage) == 2
+    assert "(campaign-closed)" in capsys.readouterr().err
+
+
+def test_status_tells_in_plain_words_and_as_json(
+    server: FakeServer, campaign: Campaign, storage: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["status", server.url, campaign.id, *storage]) == 0
+    assert "no campaign" in capsys.readouterr().out
+    contribute(server, campaign, storage)
+    capsys.readouterr()
+    assert main(["status", server.url, campaign.id, *storage]) == 0
+    assert "contributed to 1 campaign" in capsys.readouterr().out
+    assert main(["status", server.url, campaign.id, "--json", *storage]) == 0
+    assert json.loads(capsys.readouterr().out)["sent"] == 1
+
+
+def test_a_withdrawal_holds_until_consent_is_given_again(
+    server: FakeServer, campaign: Campaign, storage: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["withdraw", server.url, campaign.id, *storage]) == 0
+    assert contribute(server, campaign, storage) == 2
+    assert "consented" in capsys.readouterr().err
+    assert not server.uploads
+    assert contribute(server, campaign, storage, "--consent") == 0
+    assert server.counted(campaign.id) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"--record": '{"age": "SECRET"'}, "--record must be a JSON object"),
+        ({"--record": '["SECRET"]'}, "--record must be a JSON object"),
+        ({"--label": "SECRET"}, "must be one of yes, no"),
+        ({"URL": "http://collect.example.org"}, "must be https"),
+        ({"URL": "http://127.0.0.1:9"}, "cannot be reached"),
+        ({"CAMPAIGN_ID": "x"}, "campaign_id must be"),
+        ({"CAMPAIGN_ID": "A" * 43}, "unknown-campaign"),
+        ({"--max-epsilon": "0.5"}, "above the cap of 0.5"),
+        ({"--max-total-epsilon": "-1"}, "max_total_epsilon must be"),
+        ({"--storage": "/nowhere/device.db"}, "storage cannot be opened"),
+    ],
+)
+def test_what_is_wrong_is_one_line_without_anybodys_values_and_exit_code_2(
+    server: FakeServer,
+    campaign: Campaign,
+    storage: list[str],
+    capsys: pytest.CaptureFixture[str],
+    changes: dict[str, str],
+    message: str,
+) -> None:
+    given = {"--record": '{"age": "young"}', "--label": "yes", "--storage": storage[1], **changes}
+    options = [part for name, value in given.items() if name.startswith("--") for part in (name, value)]
+    assert main(["contribute", given.get("URL", server.url), given.get("CAMPAIGN_ID", campaign.id), *options]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("ldp_client: ")
+    assert told.err.count("\n") == 1
+    assert message in told.err
+    assert "SECRET" not in told.err
+    assert not server.uploads
+
+
+def test_a_prediction_without_a_model_is_an_error(
+    server: FakeServer, campaign: Campaign, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["predict", server.url, campaign.id, "--record", "{}"]) == 2
+    assert "no published model" in capsys.readouterr().err
+
+
+def test_offline_the_stored_model_serves(
+    server: FakeServer, campaign: Campaign, model: str, storage: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.publish_model(campaign.id, model)
+    arguments = [campaign.id, "--record", '{"age": "old"}', *storage]
+    assert main(["predict", server.url, *arguments]) == 0
+    assert main(["predict", "http://127.0.0.1:9", *arguments]) == 0
+    assert capsys.readouterr().out == "no\nno\n"
+
+
+def test_help_explains_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--help"])
+    assert caught.value.code == 0
+    told = capsys.readouterr().out
+    assert all(command in told for command in ("contribute", "predict", "status", "withdraw", "relay"))
