@@ -367,8 +367,8 @@ def test_the_sign_variance_is_the_published_one(epsilon, classes, published):
 # --- the choice of mechanism -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 4.0, 8.0])
-@pytest.mark.parametrize("size", [2, 3, 5, 8, 16, 32, 64, 128, 1000])
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 0.7, 1.0, 1.3, 2.0, 4.0, 8.0])
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 6, 8, 16, 32, 64, 128, 1000])
 def test_auto_is_the_mechanism_of_least_predicted_variance(size, epsilon):
     promised = exact_epsilon(epsilon)
     chosen = make_discrete("auto", size, promised)
