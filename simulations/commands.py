@@ -6,12 +6,23 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from simulations.frames import TableError
+from simulations.sources import Source, source_with_schema, source_without_schema
 
 if TYPE_CHECKING:
     Groups = argparse._SubParsersAction[argparse.ArgumentParser]
 else:
     Groups = Any
+
+
+STANDARD_OUTPUT: Final = "-"
+DERIVED_EPSILON: Final = 1.0
+"""The total loss in a draft that is derived from a table, unless a flag says otherwise."""
+
+TABLE_HELP: Final = "the people: CSV or CSV.gz with a header row"
 
 
 class Parser(argparse.ArgumentParser):
@@ -49,6 +60,45 @@ def between(least: float, most: float) -> Callable[[str], float]:
         return number
 
     return parse
+
+
+def add_table_options(parser: argparse.ArgumentParser) -> None:
+    """The people and the campaign: ``--data`` with ``--schema`` or ``--label``; see :func:`source_of`."""
+    table = parser.add_argument_group("people and campaign")
+    table.add_argument("--data", required=True, metavar="TABLE", help=TABLE_HELP)
+    table.add_argument("--schema", type=Path, metavar="DRAFT", help="the campaign's draft, .json or .toml")
+    table.add_argument("--label", metavar="COLUMN", help="instead of --schema: learn this column, derive the draft")
+
+
+def source_of(options: argparse.Namespace) -> Source:
+    """The people and the draft that :func:`add_table_options` names. Raises TableError or DraftError."""
+    if (options.schema is None) == (options.label is None):
+        raise argparse.ArgumentTypeError("give either --schema DRAFT or --label COLUMN")
+    if options.schema is None:
+        return source_without_schema(options.data, options.label, epsilon=DERIVED_EPSILON)
+    return source_with_schema(options.data, options.schema)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """``--json``, alone or with a file."""
+    parser.add_argument(
+        "--json",
+        nargs="?",
+        const=STANDARD_OUTPUT,
+        metavar="FILE",
+        help="give one JSON object, on standard output or in a file",
+    )
+
+
+def give_json(value: Any, place: str) -> None:
+    """Print a JSON document, or write it to a file."""
+    if place == STANDARD_OUTPUT:
+        say_json(value)
+        return
+    try:
+        Path(place).write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise TableError(f"{place}: cannot be written ({error.strerror})") from None
 
 
 def say(text: str = "") -> None:

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from simulations.aggregator import Aggregator, make_admin_token, temporary_aggregator
-from simulations.commands import Groups, at_least, between, say, say_json, warn
+from simulations.commands import Groups, add_table_options, at_least, between, say, say_json, source_of, warn
 from simulations.experiment import Plan, Result, run
 from simulations.fleet import DEFAULT_THREADS
 from simulations.network import Network
-from simulations.sources import Source, source_with_schema, source_without_schema
 
 TOKEN_VARIABLE: Final = "LDP_BAYES_ADMIN_TOKEN"  # noqa: S105 - the name of a variable, not a token
 
@@ -35,15 +34,9 @@ def add_command(groups: Groups) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(command=_run)
-    table = parser.add_argument_group("people and campaign")
-    table.add_argument("--data", required=True, metavar="TABLE", help="the people: CSV or CSV.gz with a header row")
-    table.add_argument("--schema", type=Path, metavar="DRAFT", help="the campaign's draft, .json or .toml")
-    table.add_argument("--label", metavar="COLUMN", help="instead of --schema: learn this column, derive the draft")
-    table.add_argument(
-        "--epsilon",
-        type=between(0, 64),
-        metavar="E",
-        help="total loss of a device (default: the draft's; 1 if derived)",
+    add_table_options(parser)
+    parser.add_argument(
+        "--epsilon", type=between(0, 64), metavar="E", help="total loss of a device, instead of the draft's"
     )
     devices = parser.add_argument_group("devices")
     devices.add_argument(
@@ -80,7 +73,9 @@ def add_command(groups: Groups) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    source = _source(options)
+    source = source_of(options)
+    if options.epsilon is not None:
+        source = source.with_epsilon(options.epsilon)
     plan = Plan(options.devices, options.train_fraction, options.threads, options.seed, progress=not options.quiet)
     for note in source.notes:
         warn(f"note: {note}")
@@ -91,15 +86,6 @@ def _run(options: argparse.Namespace) -> None:
         say_json(result.to_json())
     else:
         _print(result)
-
-
-def _source(options: argparse.Namespace) -> Source:
-    if (options.schema is None) == (options.label is None):
-        raise argparse.ArgumentTypeError("give either --schema DRAFT or --label COLUMN")
-    if options.schema is None:
-        return source_without_schema(options.data, options.label, epsilon=options.epsilon or 1.0)
-    source = source_with_schema(options.data, options.schema)
-    return source if options.epsilon is None else source.with_epsilon(options.epsilon)
 
 
 @contextmanager
