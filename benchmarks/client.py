@@ -1,0 +1,157 @@
+"""What the client costs: import, one report, bytes on the wire; each beside a peer or a bound from the same run.
+
+    python benchmarks/client.py [--json] [--rounds N]
+
+Import: fresh interpreters, alternating with and without ``import ldp_client``; the ratio to the bare interpreter is
+what compares between machines. Report: perturbing and encoding, beside the least that any implementation pays here: as many
+random bytes as the mechanism draws. Bytes: the upload of one report, beside the entropy of its payload and the 16-byte
+id, below which no encoding can go on average.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ldp_client import perturb
+from protocols import SYSTEM_COINS, Campaign, Report, encode_upload
+from protocols.reports import ID_BYTES, SECRET_BYTES
+
+DOMAIN = 128
+EPSILON = 1.0
+_PROBE = """
+import resource, sys, time
+before = resource.getrusage(resource.RUSAGE_SELF)
+started = time.perf_counter()
+{statement}
+elapsed = time.perf_counter() - started
+after = resource.getrusage(resource.RUSAGE_SELF)
+try:
+    with open("/proc/self/status") as status:
+        resident = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+except OSError:
+    resident = after.ru_maxrss
+print(elapsed, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, resident)
+"""
+
+
+def import_cost(rounds: int) -> dict[str, float]:
+    """Medians over ``rounds`` pairs of interpreters."""
+    bare: list[tuple[float, float, float, float]] = []
+    client: list[tuple[float, float, float, float]] = []
+    for _ in range(rounds):
+        bare.append(_probe("pass"))
+        client.append(_probe("import ldp_client"))
+    whole_bare, whole_client = (statistics.median(run[0] for run in runs) for runs in (bare, client))
+    return {
+        "import_ms": 1e3 * statistics.median(run[1] for run in client),
+        "import_cpu_ms": 1e3 * statistics.median(run[2] for run in client),
+        "bare_interpreter_ms": 1e3 * whole_bare,
+        "ratio_to_bare_interpreter": whole_client / whole_bare,
+        "added_mib": (statistics.median(run[3] for run in client) - statistics.median(run[3] for run in bare)) / 1024,
+    }
+
+
+def _probe(statement: str) -> tuple[float, float, float, float]:
+    """Seconds of the whole interpreter, of the statement, its CPU seconds, and resident KiB of the interpreter."""
+    started = time.perf_counter()
+    ran = subprocess.run(
+        [sys.executable, "-c", _PROBE.format(statement=statement)], capture_output=True, text=True, check=True
+    )
+    whole = time.perf_counter() - started
+    elapsed, cpu, resident = map(float, ran.stdout.split())
+    return whole, elapsed, cpu, resident
+
+
+def report_cost(mechanism: str, rounds: int) -> dict[str, float]:
+    """Medians of perturbing and encoding one report with a domain of :data:`DOMAIN` cells."""
+    campaign = make_campaign(mechanism)
+    secret = os.urandom(SECRET_BYTES)
+    record = {"f": "7"}
+    question = campaign.questions[0]
+    item = 7 * 2
+    identifier = os.urandom(ID_BYTES)
+
+    upload = encode_upload(perturb(campaign, record, "a", secret=secret))
+    words = DOMAIN if mechanism == "oue" else 1
+    entropy = payload_entropy(mechanism, campaign)
+    return {
+        "perturb_us": median_us(lambda: question.perturb(item, SYSTEM_COINS), rounds),
+        "perturb_and_encode_us": median_us(
+            lambda: encode_upload([Report(0, identifier, question.perturb(item, SYSTEM_COINS))]), rounds
+        ),
+        "record_to_upload_us": median_us(lambda: encode_upload(perturb(campaign, record, "a", secret=secret)), rounds),
+        "least_randomness_us": median_us(lambda: os.urandom(8 * words), rounds),
+        "upload_bytes": len(upload),
+        "payload_bytes": question.mechanism.width,
+        "payload_entropy_bytes": entropy / 8,
+        "bound_bytes": ID_BYTES + entropy / 8,
+    }
+
+
+def make_campaign(mechanism: str) -> Campaign:
+    """One question: 64 values, 2 classes."""
+    return Campaign.compile(
+        {
+            "version": 1,
+            "title": "benchmark",
+            "label": {"name": "l", "classes": ["a", "b"], "weight": 0},
+            "features": [{"name": "f", "kind": "categorical", "values": [str(n) for n in range(DOMAIN // 2)]}],
+            "privacy": {"epsilon": EPSILON, "discrete": mechanism},
+        }
+    )
+
+
+def payload_entropy(mechanism: str, campaign: Campaign) -> float:
+    """Bits of one payload, for uniformly distributed records."""
+    chosen: Any = campaign.questions[0].mechanism
+    if mechanism == "de":
+        return math.log2(DOMAIN)
+    # Given the record the bits are independent; the record itself adds at most what a report tells about it.
+    p, q = float(chosen.p), float(chosen.q)
+    return _bit_entropy(p) + (DOMAIN - 1) * _bit_entropy(q)
+
+
+def _bit_entropy(probability: float) -> float:
+    return -sum(share * math.log2(share) for share in (probability, 1 - probability))
+
+
+def median_us(call: Callable[[], object], rounds: int) -> float:
+    """Median of single calls, in microseconds."""
+    taken = []
+    for _ in range(rounds):
+        started = time.perf_counter_ns()
+        call()
+        taken.append(time.perf_counter_ns() - started)
+    return statistics.median(taken) / 1e3
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
+    parser.add_argument("--rounds", type=int, default=21, help="interpreters to start (default: %(default)s)")
+    options = parser.parse_args(arguments)
+    results = {
+        "import": import_cost(options.rounds),
+        **{mechanism: report_cost(mechanism, 200 * options.rounds) for mechanism in ("de", "oue")},
+    }
+    if options.json:
+        print(json.dumps(results))
+        return 0
+    for name, figures in results.items():
+        print(name)
+        for figure, value in figures.items():
+            print(f"  {figure:28} {value:10.2f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
