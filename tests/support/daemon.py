@@ -61,5 +61,5 @@ class Daemon:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.process.returncode is None:
+        if not self._log.closed:
             self.stop()

@@ -31,7 +31,7 @@ numbers = st.lists(st.integers(0, CELLS - 1), min_size=1, max_size=6, unique=Tru
 instances = st.integers(0, 1)
 
 
-class Killed(Exception):
+class Killed(Exception):  # noqa: N818 - it is no error of ours
     """The process died here; what was not committed is gone."""
 
 

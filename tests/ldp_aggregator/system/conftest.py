@@ -1,0 +1,60 @@
+"""Both kinds of store under real server processes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cells import cell_campaign
+from postgres import empty, postgres  # noqa: F401 - a fixture
+
+from ldp_aggregator.store import Finding, Store, open_store
+from ldp_aggregator.tally import Tally
+from protocols import Campaign
+
+
+class Kept:
+    """A store on disk: what the daemon is told of it, and what is read from it while or after the daemon runs."""
+
+    def __init__(self, folder: Path, database: str | None) -> None:
+        self.folder = folder
+        self.database = database
+        self.environment = {"LDP_AGGREGATOR_DATABASE": database} if database else {}
+
+    def run(self, work: Callable[[Store], Any]) -> Any:
+        async def with_store() -> Any:
+            store = await open_store(self.folder, self.database)
+            try:
+                return await work(store)
+            finally:
+                await store.close()
+
+        return asyncio.run(with_store())
+
+    def publish(self, cells: int, **changes: Any) -> Campaign:
+        campaign = cell_campaign(cells, **changes)
+        self.run(lambda store: store.create_campaign(campaign))
+        return campaign
+
+    def tally(self, campaign: Campaign) -> Tally:
+        return self.run(lambda store: store.tally(campaign.id))
+
+    def audit(self) -> list[Finding]:
+        return self.run(lambda store: store.audit())
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
+    if request.param == "sqlite":
+        return Kept(tmp_path, None)
+    address = request.getfixturevalue("postgres").address
+    asyncio.run(empty(address))
+    return Kept(tmp_path, address)
+
+
+@pytest.fixture
+def kept_in_file(tmp_path: Path) -> Kept:
+    return Kept(tmp_path, None)

@@ -1,0 +1,147 @@
+"""Real processes, killed: an acknowledged report is on disk, and counts once however often it is sent.
+
+``LDP_BAYES_KILLS`` sets how often a server is killed (default 3, the promise is 200), ``LDP_BAYES_REPORTS`` how many
+reports two instances get::
+
+    LDP_BAYES_KILLS=200 LDP_BAYES_REPORTS=100000 python -m pytest tests/ldp_aggregator/system/test_crashes.py
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from cells import cell_report
+from daemon import Daemon
+from uploader import Uploaders, in_groups, post
+
+from protocols import Report, encode_upload
+
+KILLS = int(os.environ.get("LDP_BAYES_KILLS", "3"))
+REPORTS = int(os.environ.get("LDP_BAYES_REPORTS", "20000"))
+
+
+def uploads_of(campaign, numbers, size=1):
+    """Uploads of ``size`` reports, each with a cell of its own."""
+    return [
+        encode_upload([cell_report(campaign, number) for number in group]) for group in in_groups(list(numbers), size)
+    ]
+
+
+def test_no_acknowledged_report_is_lost_when_the_server_is_killed(kept):
+    reports = 1500 * max(1, KILLS // 3)
+    campaign = kept.publish(min(reports, 20_000))
+    cells = campaign.questions[0].domain_size
+    uploads = uploads_of(campaign, range(cells))
+    dice = random.Random(20)
+    daemon = Daemon(kept.folder, **kept.environment)
+    current = [daemon]
+    uploaders = Uploaders(lambda: current[0].public, campaign, uploads)
+    for _ in range(KILLS):
+        time.sleep(dice.uniform(0.05, 0.5))
+        acknowledged = set(uploaders.acknowledged)
+        current[0].kill()
+        tally = kept.tally(campaign)
+        counted = {encode_upload([cell_report(campaign, cell)]) for cell, n in enumerate(tally.counts[0]) if n}
+        assert acknowledged <= counted
+        assert kept.audit() == []
+        current[0] = Daemon(kept.folder, **kept.environment)
+    uploaders.join()
+    assert uploaders.refusals == []
+    for upload in random.Random(21).sample(uploads, 200):
+        assert post(current[0].public, campaign, upload) == (200, {"rejected": []})
+    assert current[0].stop() == 0
+    tally = kept.tally(campaign)
+    assert tally.n.tolist() == [cells]
+    assert tally.counts[0].tolist() == [1] * cells
+    assert kept.audit() == []
+
+
+def test_sigterm_commits_what_was_accepted_and_ends_cleanly(kept_in_file):
+    kept = kept_in_file
+    campaign = kept.publish(6000)
+    uploads = uploads_of(campaign, range(6000))
+    daemon = Daemon(kept.folder)
+    uploaders = Uploaders(lambda: daemon.public, campaign, uploads)
+    time.sleep(0.7)
+    assert uploaders.sending
+    assert daemon.stop() == 0
+    uploaders.stop()
+    assert len(uploaders.acknowledged) > 0
+    counts = kept.tally(campaign).counts[0].tolist()
+    counted = {encode_upload([cell_report(campaign, cell)]) for cell, n in enumerate(counts) if n}
+    assert uploaders.acknowledged <= counted
+    assert max(counts) == 1
+    assert kept.audit() == []
+
+
+def two_questions(cells):
+    """``cells`` for each of two features, so that more reports than one question has cells find one of their own."""
+    feature = {"kind": "categorical", "values": [f"v{value}" for value in range(cells // 4)]}
+    return {
+        "label": {"name": "label", "classes": ["a", "b", "c", "d"], "weight": 0},
+        "features": [{"name": name, **feature} for name in ("first", "second")],
+    }
+
+
+def test_two_instances_and_a_restarted_database_count_each_report_once(kept, postgres):
+    if kept.database is None:
+        pytest.skip("the embedded store has one file, and no database to restart")
+    if postgres.server is None:
+        pytest.skip("this database is not ours to restart")
+    half = REPORTS // 2
+    campaign = kept.publish(0, **two_questions(half))
+    reports = [
+        Report(question, cell_report(campaign, question * half + cell).id, cell.to_bytes(2, "little"))
+        for question in (0, 1)
+        for cell in range(half)
+    ]
+
+    def shuffled(seed):
+        mixed = random.Random(seed).sample(reports, len(reports))
+        return [encode_upload(group) for group in in_groups(mixed, 250)]
+
+    with Daemon(kept.folder, **kept.environment) as first, Daemon(kept.folder, **kept.environment) as second:
+        both = [Uploaders(lambda d=d: d.public, campaign, shuffled(s), 3) for s, d in enumerate((first, second))]
+        time.sleep(0.3)
+        postgres.restart()
+        for uploaders in both:
+            uploaders.join()
+            assert uploaders.refusals == []
+    tally = kept.tally(campaign)
+    assert tally.n.tolist() == [half, half]
+    assert [counts.tolist() for counts in tally.counts] == [[1] * half] * 2
+    assert kept.audit() == []
+
+
+def test_workers_share_one_port_and_count_each_report_once(kept_in_file):
+    kept = kept_in_file
+    campaign = kept.publish(600)
+    uploads = uploads_of(campaign, range(600))
+    with Daemon(kept.folder, "--workers", "2") as daemon:
+        uploaders = [Uploaders(lambda: daemon.public, campaign, uploads, 4) for _ in range(2)]
+        for uploader in uploaders:
+            uploader.join()
+            assert uploader.refusals == []
+        assert daemon.stop() == 0
+    assert kept.tally(campaign).counts[0].tolist() == [1] * 600
+    assert kept.audit() == []
+
+
+def test_a_worker_that_dies_takes_the_server_down_with_a_message(kept_in_file):
+    with Daemon(kept_in_file.folder, "--workers", "2") as daemon:
+        children = Path(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children")
+        if not children.exists():
+            pytest.skip("only Linux lists the children of a process")
+        pids = children.read_text().split()
+        worker = next(pid for pid in pids if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes())
+        os.kill(int(worker), signal.SIGKILL)
+        deadline = time.monotonic() + 30
+        while daemon.process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert daemon.process.poll() == 1
+    assert "a worker process ended by itself" in (kept_in_file.folder / "daemon.log").read_text()
