@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 DATA_VARIABLE = "LDP_BAYES_DATA"
 
 # A busy machine must not fail a test: how long an example took says nothing about what it checked.
-settings.register_profile("without deadlines", deadline=None)
+settings.register_profile("without deadlines", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("without deadlines")
 
 
