@@ -1,0 +1,123 @@
+"""What a server writes down about its clients: nothing. And TLS, with a certificate that is exchanged while it runs."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import time
+from urllib.parse import urlsplit
+
+import pytest
+from cells import cell_report
+from daemon import Daemon
+
+from protocols import encode_upload
+from protocols.upload import MEDIA_TYPE
+
+CLIENT = "127.0.0.77"
+"""All of 127.0.0.0/8 is this machine, so a client can have an address that would be seen."""
+
+
+def send(daemon, data):
+    address = urlsplit(daemon.public)
+    with socket.create_connection((address.hostname, address.port), timeout=10, source_address=(CLIENT, 0)) as client:
+        client.sendall(data)
+        answer = b""
+        while chunk := client.recv(65536):
+            answer += chunk
+        return answer
+
+
+def test_no_address_token_or_report_is_logged_or_stored(kept_in_file):
+    kept = kept_in_file
+    campaign = kept.publish(64)
+    report = cell_report(campaign, 3)
+    body = encode_upload([report])
+    token = "ldp_this-is-not-a-token-that-anybody-has"
+    head = (
+        f"POST /v1/campaigns/{campaign.id}/reports?{token} HTTP/1.1\r\nHost: x\r\nContent-Type: {MEDIA_TYPE}\r\n"
+        f"Authorization: Bearer {token}\r\nX-Forwarded-For: 192.0.2.55\r\nContent-Length: {len(body)}\r\n"
+        "Connection: close\r\n\r\n"
+    )
+    with Daemon(kept.folder, LDP_AGGREGATOR_LOG_LEVEL="debug") as daemon:
+        try:
+            assert send(daemon, head.encode() + body).startswith(b"HTTP/1.1 200")
+        except OSError:
+            pytest.skip("this system has no other loopback addresses")
+        assert send(daemon, b"\x00garbage " + token.encode() + b"\r\n\r\n").startswith(b"HTTP/1.0 400")
+        assert send(daemon, head.replace("/reports", "/estimates").replace("POST", "GET").encode()).startswith(
+            b"HTTP/1.1 401"
+        )
+        assert daemon.stop() == 0
+    lines = (kept.folder / "daemon.log").read_text().splitlines()
+    assert [json.loads(line)["event"] for line in lines][-2:] == ["stopping", "stopped"]
+    for path in kept.folder.iterdir():
+        written = path.read_bytes()
+        for hidden in (CLIENT, "192.0.2.55", token):
+            assert hidden.encode() not in written, path
+        if path.name == "daemon.log":
+            assert report.id.hex() not in written.decode()
+
+
+@pytest.fixture
+def certificates(tmp_path):
+    """Two self-signed certificates; ``use(n)`` puts one in place."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    for number in (1, 2):
+        subprocess.run(
+            "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
+            f"-subj /CN=server-{number} -keyout {tmp_path}/key{number}.pem -out {tmp_path}/certificate{number}.pem",
+            shell=True,
+            check=True,
+            capture_output=True,
+        )
+
+    def use(number):
+        for name in ("key", "certificate"):
+            shutil.copy(tmp_path / f"{name}{number}.pem", tmp_path / f"{name}.pem")
+
+    use(1)
+    return use
+
+
+def served_certificate(daemon):
+    address = urlsplit(daemon.public)
+    return ssl.get_server_certificate((address.hostname, address.port))
+
+
+def test_tls_is_spoken_and_a_new_certificate_is_read_on_sighup(kept_in_file, certificates, tmp_path):
+    campaign = kept_in_file.publish(64)
+    paths = ("--tls-certificate", str(tmp_path / "certificate.pem"), "--tls-key", str(tmp_path / "key.pem"))
+    with Daemon(tmp_path, *paths) as daemon:
+        assert daemon.public.startswith("https://")
+        assert daemon.admin.startswith("http://127.0.0.1:")
+        first = (tmp_path / "certificate1.pem").read_text()
+        assert served_certificate(daemon) == first
+        context = ssl.create_default_context(cadata=first)
+        context.check_hostname = False
+        address = urlsplit(daemon.public)
+        connection = http.client.HTTPSConnection(address.hostname, address.port, context=context, timeout=10)
+        connection.request("GET", f"/v1/campaigns/{campaign.id}")
+        assert connection.getresponse().read() == campaign.document
+        connection.close()
+
+        (tmp_path / "key.pem").write_text("no key")
+        daemon.process.send_signal(signal.SIGHUP)
+        time.sleep(0.3)
+        assert served_certificate(daemon) == first, "a pair that does not load leaves the old one in use"
+
+        certificates(2)
+        daemon.process.send_signal(signal.SIGHUP)
+        deadline = time.monotonic() + 10
+        while served_certificate(daemon) == first and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert served_certificate(daemon) == (tmp_path / "certificate2.pem").read_text()
+    events = [json.loads(line)["event"] for line in (tmp_path / "daemon.log").read_text().splitlines()]
+    assert "certificate not reloaded" in events
+    assert "certificate reloaded" in events
