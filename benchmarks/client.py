@@ -3,9 +3,9 @@
     python benchmarks/client.py [--json] [--rounds N]
 
 Import: fresh interpreters, alternating with and without ``import ldp_client``; the ratio to the bare interpreter is
-what compares between machines. Report: perturbing and encoding, beside the least that any implementation pays here: as many
-random bytes as the mechanism draws. Bytes: the upload of one report, beside the entropy of its payload and the 16-byte
-id, below which no encoding can go on average.
+what compares between machines. Report: perturbing and encoding, beside the least that any implementation pays here: as
+many random bytes as the mechanism draws. Bytes: the upload of one report, beside the entropy of its payload and the
+16-byte id, below which no encoding can go on average.
 """
 
 from __future__ import annotations

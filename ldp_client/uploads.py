@@ -97,12 +97,13 @@ class Verdict:
 def schedule(delivery: Delivery, now: float, first_delay: float, jitter: float, policy: Policy) -> Delivery:
     """The delivery with a time for its next try.
 
-    A first try lies at random within ``first_delay``. A time further ahead than any the policy allows means that the
-    clock was set back, and is brought near.
+    A first try lies at random within ``first_delay``; whoever asks with a shorter one is served sooner. A time further
+    ahead than any the policy allows means that the clock was set back, and is brought near.
     """
     if delivery.not_before is None:
         return replace(delivery, not_before=now + jitter * first_delay)
-    return replace(delivery, not_before=min(delivery.not_before, now + policy.longest_wait))
+    longest = policy.longest_wait if delivery.attempts else first_delay
+    return replace(delivery, not_before=min(delivery.not_before, now + longest))
 
 
 def next_task(delivery: Delivery, waiting: Sequence[Report], now: float, policy: Policy) -> Task:

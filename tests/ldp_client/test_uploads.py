@@ -80,8 +80,14 @@ def test_a_scheduled_try_waits_for_its_time() -> None:
 
 
 def test_a_clock_set_back_brings_the_next_try_near() -> None:
-    planned = schedule(Delivery(not_before=NOW + 86_400 * 365), NOW, 0, 0.5, POLICY)
+    planned = schedule(Delivery(attempts=1, not_before=NOW + 86_400 * 365), NOW, 0, 0.5, POLICY)
     assert planned.not_before == NOW + POLICY.longest_wait
+    assert schedule(Delivery(not_before=NOW + 86_400), NOW, 600, 0.5, POLICY).not_before == NOW + 600
+
+
+def test_a_host_that_asks_without_delay_does_not_wait_for_the_drawn_one() -> None:
+    assert schedule(Delivery(not_before=NOW + 500), NOW, 0, 0.5, POLICY).not_before == NOW
+    assert schedule(Delivery(attempts=1, not_before=NOW + 500), NOW, 0, 0.5, POLICY).not_before == NOW + 500
 
 
 def test_a_success_settles_every_report() -> None:

@@ -1,0 +1,35 @@
+"""A service on asyncio: contributes when it has something to say, delivers in the background, never blocks its loop.
+
+python examples/asyncio_service.py URL CAMPAIGN_ID
+"""
+
+import asyncio
+import sys
+
+from ldp_client import Client
+from ldp_client.aio import AsyncDriver
+
+
+async def observe() -> tuple[dict[str, object], str]:
+    """Stands for the work of the service, from which a record and its label come."""
+    await asyncio.sleep(0.1)
+    return {"age": "old", "income": 31_000}, "yes"
+
+
+async def main() -> None:
+    url, campaign_id = sys.argv[1:3]
+    client = Client(url, campaign_id, storage="service.db", max_epsilon=2, max_total_epsilon=4)
+    # The operator of this service has agreed; elsewhere this is the user's decision.
+    await asyncio.to_thread(client.grant)
+    # An app with aiohttp passes session=its ClientSession, and uploads go over that.
+    async with AsyncDriver(client) as driver:
+        record, label = await observe()
+        await driver.contribute(record, label)
+        # A service that goes on running leaves the rest to the background task, which waits for a random moment first.
+        # This one is about to end, so it asks for the delivery now.
+        delivered = await driver.run_once(20)
+        print(f"delivered: {delivered}, sent: {(await driver.status()).sent}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
