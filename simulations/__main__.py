@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from protocols import ProtocolError
-from simulations import accuracy, demo, population, reproduce
+from simulations import accuracy, demo, draft, plan, population, reproduce
 from simulations.aggregator import AggregatorError
 from simulations.commands import Parser
 from simulations.fleet import FleetError
 from simulations.frames import TableError
 
 PROGRAM: Final = "python -m simulations"
-COMMANDS: Final = (demo, population, accuracy, reproduce)
+COMMANDS: Final = (demo, population, accuracy, plan, draft, reproduce)
 
 _REPORTED: Final = (ProtocolError, AggregatorError, FleetError, TableError, argparse.ArgumentTypeError)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from simulations.frames import TableError
@@ -51,6 +53,46 @@ def draw_accuracy(axes: Any, summary: pd.DataFrame) -> None:
     axes.set_xlabel("epsilon of each question" if per_question else "epsilon (total loss of a device)")
     axes.set_ylabel("accuracy on people held out")
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def plot_plan(plan: Mapping[str, Any], path: Path) -> None:
+    """Relative error over devices at the epsilon and at half of it; with a pilot its accuracy over devices beside it.
+
+    ``plan`` is that of :func:`simulations.plan.make_plan`.
+    """
+    pyplot = _pyplot()
+    pilot = plan.get("pilot")
+    figure, axes = pyplot.subplots(
+        1, 2 if pilot else 1, figsize=(10 if pilot else 6.4, 4.6), layout="constrained", squeeze=False
+    )
+    left = axes[0, 0]
+    needed = plan["devices_for_relative_error"]
+    errors = [float(error) for error in needed]
+    for key, name in (("epsilon", f"epsilon {plan['epsilon']:g}"), ("half", f"epsilon {plan['epsilon'] / 2:g}")):
+        left.plot([needed[error][key] for error in needed], errors, marker="o", markersize=4, label=name)
+    left.axvline(plan["devices"], color="gray", linewidth=1, linestyle=":", label=f"{plan['devices']:,} devices")
+    left.set(xscale="log", yscale="log", xlabel="devices", ylabel="standard error / even share, worst question")
+    left.set_yticks(errors, [f"{error:.0%}" for error in errors])
+    left.minorticks_off()
+    left.legend(frameon=False)
+    if pilot:
+        _draw_curve(axes[0, 1], pilot)
+    for each in axes[0]:
+        each.spines[["top", "right"]].set_visible(False)
+    caption = f"{plan['title']} Total loss of a device: {plan['epsilon']:g}, and half of it."
+    save(figure, caption, path)
+    pyplot.close(figure)
+
+
+def _draw_curve(axes: Any, pilot: Mapping[str, Any]) -> None:
+    devices, reached = np.array(pilot["devices"]), np.array(pilot["accuracy"])
+    margin = 2 * np.array(pilot["standard_error"])
+    axes.plot(devices, reached, marker="o", markersize=4, label="learned from reports")
+    axes.fill_between(devices, reached - margin, reached + margin, alpha=0.2)
+    axes.axhline(pilot["non_private"], color="black", linewidth=1, label="without privacy")
+    axes.axhline(pilot["majority"], color="gray", linewidth=1, linestyle=":", label="majority class")
+    axes.set(xscale="log", xlabel="devices", ylabel="accuracy on people held out")
+    axes.legend(frameon=False)
 
 
 def save(figure: Any, caption: str, path: Path) -> None:

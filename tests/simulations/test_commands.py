@@ -1,0 +1,135 @@
+"""``accuracy``, ``plan`` and ``draft`` from a shell's point of view."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from protocols import Campaign
+from simulations.__main__ import main
+
+DRAFT = {
+    "version": 1,
+    "title": "Who buys?",
+    "label": {"name": "sold", "classes": ["yes", "no"]},
+    "features": [
+        {"name": "colour", "kind": "categorical", "values": ["red", "blue"]},
+        {"name": "size", "kind": "continuous", "low": 0, "high": 60},
+    ],
+    "privacy": {"epsilon": 3.0},
+}
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "people.csv"
+    rows = [f"{c},{s},{'yes' if c == 'red' else 'no'}" for c in ("red", "blue") for s in range(60)]
+    path.write_text("colour,size,sold\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def schema(tmp_path):
+    path = tmp_path / "draft.json"
+    path.write_text(json.dumps(DRAFT), encoding="utf-8")
+    return path
+
+
+def run(capsys, *arguments) -> tuple[int, str, str]:
+    try:
+        code = main([str(argument) for argument in arguments])
+    except SystemExit as stop:
+        code = stop.code
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_accuracy_prints_every_combination_under_its_total_loss(table, schema, tmp_path, capsys):
+    flags = ["--data", table, "--schema", schema, "--mechanism", "de", "oue", "--epsilon", 1, 2, "--repeats", 3]
+    plot = tmp_path / "plot.png"
+    code, out, _ = run(capsys, "accuracy", *flags, "--workers", 1, "--plot", plot, "--per-question-epsilon")
+    assert code == 0
+    assert "its total loss is (questions) x epsilon" in out
+    lines = [line.split() for line in out.splitlines() if line.startswith(("de ", "oue "))]
+    assert [line[:3] for line in lines] == [["de", "1", "3"], ["de", "2", "6"], ["oue", "1", "3"], ["oue", "2", "6"]]
+    assert "3 trials, 96 devices each, which answer every question" in out
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_accuracy_gives_every_trial_with_its_seed_as_json(table, schema, tmp_path, capsys):
+    flags = ["--data", table, "--schema", schema, "--repeats", 2, "--seed", 7, "--devices", 500, "--workers", 1]
+    code, out, _ = run(capsys, "accuracy", *flags, "--quiet", "--json")
+    assert code == 0
+    document = json.loads(out)
+    assert document["seeds"] == [7, 8]
+    assert [trial["seed"] for trial in document["trials"]] == [7, 8]
+    assert document["summary"][0]["total_epsilon"] == 3.0
+    code, out, _ = run(capsys, "accuracy", *flags, "--quiet", "--json", tmp_path / "a.json")
+    assert (code, out) == (0, "")
+    assert json.loads((tmp_path / "a.json").read_text()) == document
+
+
+def test_a_plan_without_a_pilot_says_why_and_how_many(schema, capsys):
+    code, out, err = run(capsys, "plan", "--schema", schema, "--devices", 30_000)
+    assert (code, err) == (0, "")
+    assert "30,000 devices, each with a total loss of at most 3, answer one question" in out
+    assert "size (square)" in out
+    assert out.count("least noise; ") == 4
+    assert "at half the epsilon" in out
+
+
+def test_a_plan_with_a_pilot_finds_the_devices_for_a_loss(table, schema, tmp_path, capsys):
+    flags = ["--schema", schema, "--devices", 1_000, "--epsilon", 2, "--pilot", table, "--repeats", 2]
+    plot = tmp_path / "plan.svg"
+    code, out, _ = run(capsys, "plan", *flags, "--json", "--plot", plot, "--loss", 0.1)
+    assert code == 0
+    plan = json.loads(out)
+    assert plan["epsilon"] == 2
+    assert plan["pilot"]["non_private"] == 1.0
+    assert plan["pilot"]["devices_for_loss"] <= 4_000
+    errors = [question["standard_error"] for question in plan["questions"]]
+    halves = [question["standard_error_at_half_epsilon"] for question in plan["questions"]]
+    assert all(half > error for error, half in zip(errors, halves, strict=True))
+    assert "<svg" in plot.read_text()
+    code, out, _ = run(capsys, "plan", *flags, "--loss", 0.1)
+    assert "to lose at most 0.1 against no privacy: about " in out
+
+
+def test_a_drafted_campaign_compiles_and_its_notes_are_loud(table, tmp_path, capsys):
+    code, out, err = run(capsys, "draft", "--data", table, "--label", "sold", "--epsilon", 0.5, "--bins", 3)
+    assert code == 0
+    assert Campaign.compile(out).privacy.epsilon == 0.5
+    assert err.startswith("BEFORE ANYONE IS ASKED")
+    assert "size: the bounds 0 to 60 were read off the data" in err
+    code, out, _ = run(capsys, "draft", "--data", table, "--label", "sold", "--output", tmp_path / "d.json", "--json")
+    assert code == 0
+    assert json.loads(out)["draft"] == json.loads((tmp_path / "d.json").read_text())
+    assert json.loads(out)["left_out"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["accuracy", "--data", "TABLE", "--schema", "SCHEMA", "--mechanism", "rappor"], "invalid choice: 'rappor'"),
+        (["accuracy", "--data", "TABLE", "--schema", "SCHEMA", "--epsilon", "0"], "above 0"),
+        (["accuracy", "--data", "TABLE", "--schema", "SCHEMA", "--repeats", "1"], "at least 2"),
+        (["accuracy", "--data", "TABLE", "--label", "bought"], "no column 'bought'"),
+        (["accuracy", "--data", "TABLE", "--schema", "SCHEMA", "--journal", "FOLDER"], "not a journal of trials"),
+        (["plan", "--schema", "SCHEMA"], "required: --devices"),
+        (["plan", "--schema", "nowhere.toml", "--devices", "10"], "nowhere.toml: cannot be read"),
+        (
+            ["plan", "--schema", "SCHEMA", "--devices", "10", "--plot", "plan.exe"],
+            "plan.exe: the plot cannot be written",
+        ),
+        (["draft", "--data", "TABLE", "--label", "bought"], "no column 'bought'"),
+        (["draft", "--data", "TABLE", "--label", "sold", "--output", "no/such/folder.json"], "cannot be written"),
+    ],
+)
+def test_a_mistake_is_one_clear_line_and_exit_code_2(arguments, problem, table, schema, tmp_path, capsys):
+    places = {"TABLE": table, "SCHEMA": schema, "FOLDER": tmp_path}
+    code, out, err = run(capsys, *(places.get(argument, argument) for argument in arguments))
+    assert code == 2
+    assert problem in err
+    assert len(err.strip().splitlines()) == 1
+    assert out == ""
