@@ -1,0 +1,125 @@
+"""The whole flow from a shell, across processes, with only the documented commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+AGGREGATOR = [sys.executable, "-m", "ldp_aggregator"]
+CLIENT = [sys.executable, "-m", "ldp_client"]
+DRAFT = {
+    "version": 1,
+    "title": "Will a customer miss a payment?",
+    "label": {"name": "missed_payment", "classes": ["yes", "no"]},
+    "features": [
+        {"name": "age", "kind": "categorical", "values": ["young", "medium", "old"]},
+        {"name": "income", "kind": "continuous", "low": 0, "high": 200000, "bins": 4},
+    ],
+    # No noise to speak of, so that a few devices teach the model what the test expects.
+    "privacy": {"epsilon": 60.0, "answers": "all"},
+}
+CAPS = ["--max-epsilon", "60", "--max-total-epsilon", "60"]
+PEOPLE = [("young", 10_000, "yes"), ("young", 20_000, "yes"), ("old", 180_000, "no"), ("medium", 190_000, "no")]
+
+
+def shell(*command: str, expect: int = 0) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == expect, done.stdout + done.stderr
+    return done.stdout if expect == 0 else done.stderr
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def served(data: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The public address of a server that runs in a process of its own, and that process."""
+    command = [*AGGREGATOR, "serve", "--data", str(data), "--host", "127.0.0.1", "--port", "0", "--admin-port", "0"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        ready = re.search(r"public (\S+) admin", server.stdout.readline())
+        assert ready
+        yield ready[1], server
+    finally:
+        server.kill()
+        server.wait()
+        server.stdout.close()
+
+
+def test_serve_create_contribute_train_predict(served, data, tmp_path):
+    url, server = served
+    draft = tmp_path / "draft.json"
+    draft.write_text(json.dumps(DRAFT), encoding="utf-8")
+    campaign = shell(*AGGREGATOR, "campaign", "create", str(draft), "--data", str(data)).strip()
+    assert shell(*AGGREGATOR, "campaign", "create", str(draft), "--data", str(data)).strip() == campaign
+
+    for number, (age, income, label) in enumerate(PEOPLE):
+        storage = ["--storage", str(tmp_path / f"device-{number}.db")]
+        record = ["--record", json.dumps({"age": age, "income": income}), "--label", label]
+        first = json.loads(shell(*CLIENT, "contribute", url, campaign, *storage, *CAPS, *record, "--json"))
+        again = json.loads(shell(*CLIENT, "contribute", url, campaign, *storage, *CAPS, *record, "--json"))
+        assert (first["sent"], again["sent"]) == (3, 3)
+        assert again["total_epsilon"] == first["total_epsilon"] <= 60
+
+    listed = json.loads(shell(*AGGREGATOR, "campaign", "list", "--data", str(data), "--json"))
+    assert [(one["id"], one["reports"]) for one in listed] == [(campaign, 3 * len(PEOPLE))]
+
+    shell(*AGGREGATOR, "train", campaign, "--data", str(data), "--output", str(tmp_path / "model.json"))
+    assert json.loads((tmp_path / "model.json").read_text())["label"] == "missed_payment"
+    for age, income, label in PEOPLE:
+        record = ["--record", json.dumps({"age": age, "income": income})]
+        assert shell(*CLIENT, "predict", url, campaign, *record).strip() == label
+
+    server.send_signal(signal.SIGTERM)
+    assert server.wait(timeout=30) == 0
+
+
+def test_a_device_above_its_cap_refuses_and_nothing_is_counted(served, data, tmp_path):
+    url, _ = served
+    draft = tmp_path / "draft.json"
+    draft.write_text(json.dumps(DRAFT), encoding="utf-8")
+    campaign = shell(*AGGREGATOR, "campaign", "create", str(draft), "--data", str(data)).strip()
+    storage = ["--storage", str(tmp_path / "device.db")]
+    told = shell(*CLIENT, "contribute", url, campaign, *storage, "--record", "{}", "--label", "yes", expect=2)
+    assert len(told.strip().splitlines()) == 1
+    listed = json.loads(shell(*AGGREGATOR, "campaign", "list", "--data", str(data), "--json"))
+    assert [one["reports"] for one in listed] == [0]
+
+
+def test_the_demonstration_runs_trains_and_leaves_nothing_behind(tmp_path):
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "simulations", "demo", "--devices", "300", "--json", "--quiet", "--seed", "3"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, env=environment)
+    figures = json.loads(done.stdout)
+    assert (figures["devices"], figures["accepted"], figures["refused"]) == (300, 300, {})
+    assert (figures["people"], figures["held_out"], figures["resampled"]) == (455, 114, False)
+    assert (figures["epsilon"], figures["answers_per_device"]) == (2, 1)
+    assert 0 < figures["realised_epsilon"] <= 2
+    assert figures["on_a_device"]["right"] == round(figures["accuracy"]["private"] * 114)
+    # 300 devices at epsilon 2: far above the majority class, below the 455 records themselves.
+    assert figures["accuracy"]["majority"] + 0.1 < figures["accuracy"]["private"]
+    assert list(tmp_path.iterdir()) == []
+    assert done.stderr == ""
+
+
+def test_the_demonstration_takes_a_table_of_your_own_and_says_what_must_be_replaced(tmp_path):
+    table = tmp_path / "people.csv"
+    rows = [f"{colour},{size},{'yes' if colour == 'red' else 'no'}" for colour in ("red", "blue") for size in range(40)]
+    table.write_text("colour,size,sold\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    command = ["--data", str(table), "--label", "sold", "--devices", "100", "--quiet", "--seed", "1"]
+    done = subprocess.run(
+        [sys.executable, "-m", "simulations", "demo", *command], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert "64 of its people are resampled to 100 devices" in done.stdout
+    assert "size: the bounds 0 to 40 were read off the data" in done.stderr
+    assert "colour: the 2 values were read off the data" in done.stderr
