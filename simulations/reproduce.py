@@ -31,5 +31,5 @@ def _reproduce(options: argparse.Namespace) -> None:
         workers=options.workers,
         progress=not options.quiet,
     )
-    for path in continuous_page.write(rows, options.output):
+    for path in continuous_page.write(continuous.summarise(rows), options.output):
         say(str(path))
