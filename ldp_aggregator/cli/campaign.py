@@ -1,4 +1,4 @@
-"""``ldp-aggregator campaign``: create, list, show, close."""
+"""``ldp-aggregator campaign``: create, list, show, close (and verify, which has a file of its own)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from ldp_aggregator.cli.common import (
     say_table,
     with_store,
 )
+from ldp_aggregator.cli.verify import add_verify
 from ldp_aggregator.drafts import compile_draft
 from ldp_aggregator.store.clock import utc_now
 from protocols import Campaign
 
 
 def add_commands(groups: Groups) -> None:
-    text = "create, list, show and close campaigns"
+    text = "create, list, show, close and verify campaigns"
     commands = groups.add_parser("campaign", help=text, description=text).add_subparsers(
         title="commands", metavar="COMMAND", required=True
     )
@@ -40,6 +41,7 @@ def add_commands(groups: Groups) -> None:
     close = add_command(commands, "close", "accept no more reports; the ids are dropped after the final tally", _close)
     add_store_options(close)
     close.add_argument("id", metavar="ID", help="the campaign's id")
+    add_verify(commands)
 
 
 def _create(options: argparse.Namespace) -> None:

@@ -1,0 +1,48 @@
+"""``ldp-aggregator campaign verify``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ldp_aggregator.cli import run
+from ldp_aggregator.drafts import compile_draft
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "campaign.toml"
+
+
+@pytest.fixture
+def document(tmp_path):
+    path = tmp_path / "document.json"
+    path.write_bytes(compile_draft(EXAMPLE.read_bytes(), toml=True).document)
+    return path
+
+
+def test_a_person_reads_that_the_promise_is_kept(document, capsys):
+    assert run(["campaign", "verify", str(document)]) == 0
+    told = capsys.readouterr().out
+    assert "The promise of epsilon 2 is kept." in told
+    assert "NO" not in told
+
+
+def test_a_program_reads_the_same(document, capsys):
+    assert run(["campaign", "verify", str(document), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["holds"] is True
+    assert 2 - 1e-9 < told["realised_epsilon"] <= 2
+
+
+def test_a_document_that_promises_too_much_is_told_and_fails(document, capsys):
+    value = json.loads(document.read_bytes())
+    for question in value["questions"]:
+        question["epsilon"] = 1.0
+    document.write_text(json.dumps(value))
+    assert run(["campaign", "verify", str(document)]) == 1
+    assert "loses up to" in capsys.readouterr().err
+
+
+def test_a_document_that_is_not_the_campaign_asked_for_is_refused(document, capsys):
+    assert run(["campaign", "verify", str(document), "--id", "A" * 43]) == 1
+    assert "SHA-256" in capsys.readouterr().err
