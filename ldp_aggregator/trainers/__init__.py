@@ -2,3 +2,8 @@
 
 Everything takes a table and a schema with public bounds, draws exact noise, and states what it guarantees.
 """
+
+from ldp_aggregator.trainers.randomness import PrivacyWarning
+from ldp_aggregator.trainers.sufficient_statistics import SufficientStatisticsNB
+
+__all__ = ["PrivacyWarning", "SufficientStatisticsNB"]

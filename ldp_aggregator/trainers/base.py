@@ -1,0 +1,204 @@
+"""What all trainers share: the schema, the table, one accountant, the model and the guarantee."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
+
+from ldp_aggregator.guarantee import Guarantee
+from ldp_aggregator.naive_bayes import NaiveBayes
+from ldp_aggregator.trainers.accountant import Accountant, checked_epsilon
+from ldp_aggregator.trainers.randomness import PrivacyWarning, RandomState, coins_of
+from ldp_aggregator.trainers.schemas import Schema, schema_of_table
+from ldp_aggregator.trainers.sensitivities import ADD_REMOVE, RELATIONS, REPLACE, checked_relation
+from protocols.coins import Coins
+from protocols.model import Model
+from protocols.schema import Label
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Variant = Literal["sound", "published"]
+
+SOUND: Final = "sound"
+PUBLISHED: Final = "published"
+
+LEAKED_SCHEMA: Final = "classes, values and bounds were read off the table; give a schema for a guarantee"
+
+
+class Training(NamedTuple):
+    """What one fit works with."""
+
+    schema: Schema
+    accountant: Accountant
+    coins: Coins
+
+
+class PrivateNaiveBayes(NaiveBayes):
+    """Naive Bayes from a table that somebody holds, under central differential privacy.
+
+    Subclasses say in :meth:`_train` how the noise comes in. Tables may be DataFrames or, with as many columns as the
+    schema has features and in their order, arrays.
+
+    Attributes
+    ----------
+    classes_
+        Class names, shape (k,), in the order of the schema.
+    model_
+        The fitted :class:`protocols.model.Model`; ``to_json`` is what devices download.
+    guarantee_
+        What the training promises: epsilon, delta, relation, what is public.
+    budget_
+        What each query spent, by name; together ``epsilon``.
+    """
+
+    def __init__(
+        self,
+        schema: Mapping[str, Any] | None = None,
+        *,
+        epsilon: float = 1.0,
+        relation: str = ADD_REMOVE,
+        variant: str = SOUND,
+        numerical_share: float | None = None,
+        smoothing: float = 1.0,
+        variance_floor: float = 1e-3,
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__(schema, smoothing=smoothing, variance_floor=variance_floor)
+        self.epsilon = epsilon
+        self.relation = relation
+        self.variant = variant
+        self.numerical_share = numerical_share
+        self.random_state = random_state
+
+    def fit(self, X: pd.DataFrame, y: Sequence[object] | pd.Series[Any] | NDArray[Any]) -> PrivateNaiveBayes:
+        """Learn under the stated privacy. Raises ValueError for a class or a parameter that is not declared."""
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
+        names = _names(X)
+        if self.schema is None:
+            values, labels = _checked(X, y)
+            classes, codes = np.unique(labels, return_inverse=True)
+            if len(classes) < 2:
+                raise ValueError(f"a classifier needs at least two classes; y holds only one class, {classes[0]!r}")
+            frame = _framed(X if isinstance(X, pd.DataFrame) else values, None)
+            schema = schema_of_table(frame, len(classes))
+            warnings.warn(LEAKED_SCHEMA, PrivacyWarning, stacklevel=2)
+        else:
+            schema = Schema.read(self.schema)
+            frame = _framed(X, schema.input_names)
+            codes, classes = schema.classes_of(y, len(frame)), None
+        training = self._begin(schema)
+        model, guarantee = self._train(training, frame, codes)
+        self._finish(training, model, guarantee, leaked=self.schema is None)
+        if classes is not None:
+            self.classes_ = classes
+            self.n_features_in_ = frame.shape[1]
+            if names is None:
+                del self.feature_names_in_
+            else:
+                self.feature_names_in_ = names
+        return self
+
+    def predict_joint_log_proba(self, X: pd.DataFrame) -> Array:
+        """Ln P(class) + sum of ln P(value | class), shape (rows, k); a feature without a usable value takes no part."""
+        check_is_fitted(self, "model_")
+        if self.schema is None:
+            X = _same_columns(self, X)
+        return super().predict_joint_log_proba(_framed(X, _inputs_of(self.model_)))
+
+    @abstractmethod
+    def _train(self, training: Training, frame: pd.DataFrame, classes: Integers) -> tuple[Model, Guarantee]:
+        """The model, and what its training guarantees."""
+
+    def _begin(self, schema: Schema) -> Training:
+        checked_relation(self.relation)
+        if self.variant not in (SOUND, PUBLISHED):
+            raise ValueError(f"variant must be {SOUND} or {PUBLISHED}, not {self.variant!r}")
+        if not self.variance_floor > 0:
+            raise ValueError(f"variance_floor must be above 0 (0.001 is usual), not {self.variance_floor}")
+        if not self.smoothing >= 0:
+            raise ValueError(f"smoothing must be at least 0, not {self.smoothing}")
+        checked_epsilon(self.epsilon)
+        return Training(schema, Accountant(self.epsilon), coins_of(self.random_state))
+
+    def _finish(self, training: Training, model: Model, guarantee: Guarantee, *, leaked: bool = False) -> None:
+        if leaked:
+            guarantee = Guarantee(None, 0.0, f"none: {LEAKED_SCHEMA}", ())
+        document = {**model.training, "trainer": type(self).__name__, "guarantee": guarantee.to_json()}
+        self._adopt(
+            Model(model.label, model.classes, model.prior, model.likelihoods, model.projection, document), guarantee
+        )
+        self.budget_ = training.accountant.to_budget()
+
+    def _sound_guarantee(self, relation: str) -> Guarantee:
+        return sound_guarantee(self.epsilon, relation)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.schema is not None
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+def sound_guarantee(epsilon: float, relation: str) -> Guarantee:
+    """Pure epsilon-DP under a relation, and what that takes for public."""
+    public: tuple[str, ...] = ("the schema: classes, values, bounds",)
+    if relation == REPLACE:
+        public += ("the labels and class counts",)
+    return Guarantee(float(epsilon), 0.0, RELATIONS[relation], public)
+
+
+def _framed(X: Any, names: Sequence[str] | None) -> pd.DataFrame:
+    """The table as a DataFrame; an array's columns get the features' names in their order."""
+    if isinstance(X, pd.DataFrame):
+        return X.rename(columns=str).reset_index(drop=True)
+    values = np.asarray(X)
+    if values.ndim != 2:
+        raise ValueError(f"Expected 2D array, got {values.ndim}D array instead: reshape X to rows by features")
+    columns = [f"x{i}" for i in range(values.shape[1])] if names is None else list(names)
+    if values.shape[1] != len(columns):
+        raise ValueError(f"X has {values.shape[1]} columns; the schema has {len(columns)} features")
+    return pd.DataFrame(values, columns=columns)
+
+
+def _checked(X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Tables without a schema are scikit-learn's: numbers, finite, at least one row."""
+    check_classification_targets(y)
+    labels = column_or_1d(y, warn=True)
+    values: NDArray[Any]
+    if isinstance(X, pd.DataFrame) and not all(pd.api.types.is_numeric_dtype(dtype) for dtype in X.dtypes):
+        values = X.to_numpy()
+    else:
+        values = check_array(X, dtype=np.float64)
+    if len(values) != len(labels):
+        raise ValueError(f"X has {len(values)} rows and y has {len(labels)}; they must be equal")
+    return values, labels
+
+
+def _names(X: Any) -> NDArray[Any] | None:
+    """The names scikit-learn keeps: those of a DataFrame whose columns are all texts."""
+    if isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns):
+        return np.array(X.columns, dtype=object)
+    return None
+
+
+def _same_columns(trainer: PrivateNaiveBayes, X: Any) -> Any:
+    """Scikit-learn's checks of a table to predict for, where the schema was read off the training table."""
+    textual = isinstance(X, pd.DataFrame) and not all(pd.api.types.is_numeric_dtype(dtype) for dtype in X.dtypes)
+    if textual:
+        return X
+    return validate_data(trainer, X, reset=False, dtype=np.float64)
+
+
+def _inputs_of(model: Model) -> tuple[str, ...]:
+    """The columns that a model reads, in the order of an array's."""
+    features = tuple(likelihood.feature for likelihood in model.likelihoods)
+    return Schema(Label(model.label, model.classes), features, model.projection).input_names

@@ -1,0 +1,140 @@
+"""From noisy statistics to a Naive Bayes model. All of it is post-processing and costs no privacy.
+
+The variance of the noise is public, and is used twice. Class sizes are pooled from every query that carries them, by
+inverse variance. And what the noise has made worthless is shrunk: a class's mean and variance towards those of all
+classes together, by how far apart the classes are against how far the noise alone would drive them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldp_aggregator.naive_bayes import discrete_likelihood
+from ldp_aggregator.simplex import norm_sub
+from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.statistics import CLASSES, GRID, SQUARE, SUM, TABLE, Integers, Plan
+from protocols.model import GaussianLikelihood, Likelihood, Model
+from protocols.schema import ContinuousFeature
+
+Array = NDArray[np.float64]
+
+DEFAULT_VARIANCE_FLOOR: Final = 1e-3
+"""Relative to (high - low)^2, where the noise may be larger than the variance."""
+
+_SURPRISE: Final = 3.0
+"""Standard deviations by which a table's total may differ from the class count and still be pooled with it."""
+
+
+class Options(NamedTuple):
+    """How to rebuild; every combination is sound."""
+
+    variance_floor: float = DEFAULT_VARIANCE_FLOOR
+    smoothing: float = 1.0
+    pool: bool = True
+    shrink: bool = True
+
+
+def rebuild(schema: Schema, vector: Integers, plans: Sequence[Plan], options: Options, copies: int = 1) -> Model:
+    """The model of noisy statistics; ``copies`` is how many times the planned noise is in them (nodes)."""
+    variances = [plan.variance * copies for plan in plans]
+    k = schema.class_count
+    pieces = [vector[plan.part.start : plan.part.stop].astype(np.float64) for plan in plans]
+    counts, count_variance = _class_counts(plans, pieces, variances, k, options.pool)
+    likelihoods: list[Likelihood] = []
+    for position, plan in enumerate(plans):
+        part = plan.part
+        if part.kind == CLASSES or part.feature is None:
+            continue
+        if part.kind == TABLE:
+            table = _table(pieces[position].reshape(-1, k), variances[position], counts, options)
+            likelihoods.append(discrete_likelihood(part.feature, table))
+        elif part.kind == SUM and isinstance(part.feature, ContinuousFeature):
+            if plans[position + 1].part.kind != SQUARE:
+                raise AssertionError("the squares of a feature follow its sums")
+            moments = _Moments(
+                counts,
+                count_variance,
+                pieces[position] / GRID,
+                variances[position] / GRID**2,
+                pieces[position + 1] / GRID,
+                variances[position + 1] / GRID**2,
+            )
+            likelihoods.append(_gaussian(part.feature, moments, options))
+    prior = (counts / counts.sum()).tolist()
+    return Model(schema.label.name, schema.label.classes, tuple(prior), tuple(likelihoods), schema.projection)
+
+
+def _class_counts(
+    plans: Sequence[Plan], pieces: Sequence[Array], variances: Sequence[float], k: int, pool: bool
+) -> tuple[Array, float]:
+    """Class sizes, at least 1 each, and the variance of their noise.
+
+    A table whose total surprises is left out: rows without a declared value are in none of its cells.
+    """
+    counts, variance = pieces[0], variances[0]
+    if pool and variance > 0:
+        weights, weighted = 1 / variance, counts / variance
+        for plan, piece, cell_variance in zip(plans[1:], pieces[1:], variances[1:], strict=True):
+            if plan.part.kind == TABLE:
+                totals = piece.reshape(-1, k).sum(axis=0)
+                noise = cell_variance * (len(piece) // k)
+                if (np.abs(totals - counts) <= _SURPRISE * np.sqrt(noise + variance)).all():
+                    weights, weighted = weights + 1 / noise, weighted + totals / noise
+        counts, variance = weighted / weights, 1 / weights
+    return np.maximum(counts, 1.0), variance
+
+
+def _table(cells: Array, variance: float, counts: Array, options: Options) -> Array:
+    """Non-negative weights of shape (values, k)."""
+    if not options.shrink:
+        return np.maximum(cells, 0.0) + options.smoothing
+    shares = np.array([norm_sub(column / n) for column, n in zip(cells.T, counts, strict=True)]).T
+    together = norm_sub(cells.sum(axis=1) / counts.sum())[:, None]
+    noise = np.sqrt(variance)
+    weights: Array = shares * counts + noise * together + options.smoothing
+    return weights
+
+
+class _Moments(NamedTuple):
+    """Noisy statistics of one feature per class, in units of t, with the variances of their noise."""
+
+    counts: Array
+    count_variance: float
+    sums: Array
+    sum_variance: float
+    squares: Array
+    square_variance: float
+
+
+def _gaussian(feature: ContinuousFeature, m: _Moments, options: Options) -> GaussianLikelihood:
+    mean = np.clip(m.sums / m.counts, -1.0, 1.0)
+    mean_noise = (m.sum_variance + mean**2 * m.count_variance) / m.counts**2
+    rows = m.counts.sum()
+    if options.shrink:
+        common = float(np.clip(m.sums.sum() / rows, -1.0, 1.0))
+        mean = _shrunk(mean, mean_noise, common)
+    second = np.clip(m.squares / m.counts + 0.5, 0.0, 1.0)
+    variance = second - mean**2
+    least = 4 * options.variance_floor
+    if options.shrink:
+        second_noise = (m.square_variance + (second - 0.5) ** 2 * m.count_variance) / m.counts**2
+        total = float(np.clip(m.squares.sum() / rows + 0.5, 0.0, 1.0))
+        within = max(total - float(m.counts @ mean**2) / rows, least)
+        variance = _shrunk(variance, second_noise + 4 * mean**2 * mean_noise, within)
+    variance = np.clip(variance, least, np.maximum(1 - mean**2, least))
+    half = (float(feature.high) - float(feature.low)) / 2
+    middle = (float(feature.high) + float(feature.low)) / 2
+    return GaussianLikelihood(feature, tuple((middle + half * mean).tolist()), tuple((half**2 * variance).tolist()))
+
+
+def _shrunk(values: Array, noise: Array, common: float) -> Array:
+    """Each value moved towards ``common`` by the share of its squared distance that noise explains."""
+    distance = (values - common) ** 2
+    signal = np.maximum(distance - noise, 0.0)
+    weight = np.divide(signal, signal + noise, out=np.ones_like(noise), where=noise > 0)
+    result: Array = common + weight * (values - common)
+    return result

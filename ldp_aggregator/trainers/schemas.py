@@ -1,0 +1,103 @@
+"""What a trainer takes for public: the classes, the values, the bounds. Read from a draft, never from the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ldp_aggregator.frames import label_indices, with_outputs
+from protocols.campaign import Campaign, asked_features
+from protocols.errors import DraftError
+from protocols.fields import Fields
+from protocols.projection import Projection, read_projection
+from protocols.questions import is_gaussian
+from protocols.schema import (
+    MOST_FEATURES,
+    CategoricalFeature,
+    ContinuousFeature,
+    Feature,
+    Label,
+    read_features,
+    read_label,
+)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """``features`` are those that the model is about: a projection's inputs are replaced by its outputs."""
+
+    label: Label
+    features: tuple[Feature, ...]
+    projection: Projection | None = None
+
+    @classmethod
+    def read(cls, draft: Mapping[str, Any]) -> Schema:
+        """The ``label``, ``features`` and ``projection`` of a draft. Raises DraftError, which names the field."""
+        fields = Fields(draft, "", DraftError)
+        label = read_label(fields.raw("label"), DraftError)
+        features = read_features(fields.sequence("features", least=1, most=MOST_FEATURES), label, DraftError)
+        projection = read_projection(fields.raw("projection"), features, label, DraftError)
+        return cls(label, asked_features(features, projection), projection)
+
+    @classmethod
+    def of_campaign(cls, campaign: Campaign) -> Schema:
+        return cls(campaign.label, campaign.asked, campaign.projection)
+
+    @property
+    def class_count(self) -> int:
+        return len(self.label.classes)
+
+    @property
+    def gaussians(self) -> tuple[ContinuousFeature, ...]:
+        """The features that are modelled by a mean and a variance."""
+        return tuple(f for f in self.features if isinstance(f, ContinuousFeature) and is_gaussian(f))
+
+    @property
+    def tables(self) -> tuple[Feature, ...]:
+        """The features that are counted value by value."""
+        return tuple(feature for feature in self.features if feature not in self.gaussians)
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The columns that a table must have."""
+        if self.projection is None:
+            return tuple(feature.name for feature in self.features)
+        outputs = self.projection.output_positions
+        kept = [feature.name for feature in self.features if feature.name not in outputs]
+        return (*kept, *(feature.name for feature in self.projection.inputs))
+
+    def prepare(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The table with the columns of a projection's outputs."""
+        return with_outputs(self.projection, frame)
+
+    def classes_of(self, labels: Sequence[object] | NDArray[Any] | pd.Series[Any], rows: int) -> NDArray[np.int64]:
+        """Class index per row. Raises ValueError where the length is wrong or a class is not declared."""
+        column = labels.reset_index(drop=True) if isinstance(labels, pd.Series) else pd.Series(np.asarray(labels))
+        if len(column) != rows:
+            raise ValueError(f"X has {rows} rows and y has {len(column)}; they must be equal")
+        if column.dtype == object:
+            column = column.infer_objects()
+        classes = label_indices(self.label, column)
+        if (classes < 0).any():
+            unknown = column[int(np.argmax(classes < 0))]
+            raise ValueError(f"y holds {unknown!r}; the declared classes are {', '.join(self.label.classes)}")
+        return classes
+
+
+def schema_of_table(frame: pd.DataFrame, class_count: int) -> Schema:
+    """Bounds and values as the table has them: convenient for tables that are public, a leak for all others."""
+    features: list[Feature] = []
+    for name in frame.columns:
+        column = frame[name]
+        if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_bool_dtype(column.dtype):
+            known = column[np.isfinite(column)]
+            low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+            features.append(ContinuousFeature(str(name), low, high if high > low else low + max(1.0, abs(low))))
+        else:
+            features.append(CategoricalFeature(str(name), tuple(sorted(map(str, column.dropna().unique())))))
+    return Schema(Label("class", tuple(map(str, range(class_count)))), tuple(features))

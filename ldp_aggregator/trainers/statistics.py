@@ -1,0 +1,190 @@
+"""What a Naive Bayes model is made of, as one vector of integers: class counts, tables, sums and squares.
+
+A number is t in [-1, 1] by its public bounds, in steps of 2^-20; its square enters as t^2 - 1/2, in the same steps.
+Integers add up exactly, so that chunks of a table, or the shares of many nodes, give the same bits in every order.
+
+The vector holds, in the order of the schema: one count per class; for a counted feature one cell per (value, class),
+index value * k + class; for a Gaussian feature k sums and then k sums of squares. Rows without a declared value are in
+no cell; a missing number stands in the middle of the bounds, t = 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ldp_aggregator.frames import column_of, feature_indices, numbers
+from ldp_aggregator.trainers import sensitivities
+from ldp_aggregator.trainers.accountant import Accountant, allocate
+from ldp_aggregator.trainers.noise import discrete_laplace, drawable
+from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.sensitivities import REPLACE
+from protocols import discrete_laplace as law
+from protocols.coins import Coins
+from protocols.schema import ContinuousFeature, Feature
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+GRID: Final = 1 << 20
+"""Steps per unit of t and of t^2."""
+
+CLASSES: Final = "classes"
+TABLE: Final = "table"
+SUM: Final = "sum"
+SQUARE: Final = "square"
+
+_CHUNK: Final = 1 << 16
+"""Rows added up at once: a chunk's sums stay below 2^53 and are exact in doubles."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One query: its place in the vector. ``feature`` is None for the class counts."""
+
+    kind: str
+    feature: Feature | None
+    start: int
+    stop: int
+
+    @property
+    def name(self) -> str:
+        """The query, as budgets list it."""
+        if self.feature is None:
+            return "class counts"
+        return self.feature.name if self.kind == TABLE else f"{self.feature.name}: {self.kind}"
+
+
+class Plan(NamedTuple):
+    """One query's noise: what it spends, its scale in units of the vector's integers (0: exact)."""
+
+    part: Part
+    epsilon: Fraction
+    scale: Fraction
+
+    @property
+    def variance(self) -> float:
+        """Of the noise that is really drawn."""
+        return law.variance(drawable(self.scale)) if self.scale else 0.0
+
+
+def parts_of(schema: Schema) -> tuple[Part, ...]:
+    """The queries of a schema, in the order of the vector."""
+    k = schema.class_count
+    parts = [Part(CLASSES, None, 0, k)]
+    for feature in schema.features:
+        start = parts[-1].stop
+        if isinstance(feature, ContinuousFeature) and feature.bins is None:
+            parts += [Part(SUM, feature, start, start + k), Part(SQUARE, feature, start + k, start + 2 * k)]
+        else:
+            parts.append(Part(TABLE, feature, start, start + feature.size * k))
+    return tuple(parts)
+
+
+def zero(schema: Schema) -> Integers:
+    """The statistics of no rows."""
+    return np.zeros(parts_of(schema)[-1].stop, dtype=np.int64)
+
+
+def statistics_of(schema: Schema, frame: pd.DataFrame, classes: Integers) -> Integers:
+    """The exact statistics of a table."""
+    table, k = schema.prepare(frame), schema.class_count
+    vector = zero(schema)
+    moments: dict[str, Iterator[Integers]] = {}
+    for part in parts_of(schema):
+        place = slice(part.start, part.stop)
+        if part.feature is None:
+            vector[place] = np.bincount(classes, minlength=k)
+        elif part.kind == TABLE:
+            values = feature_indices(part.feature, column_of(table, part.feature))
+            known = values >= 0
+            cells = values[known] * k + classes[known]
+            vector[place] = np.bincount(cells, minlength=part.stop - part.start)
+        else:
+            name = part.feature.name
+            if part.kind == SUM:
+                moments[name] = iter(_moments(part.feature, column_of(table, part.feature), classes, k))
+            vector[place] = next(moments[name])
+    return vector
+
+
+def statistics_of_chunks(schema: Schema, chunks: Iterable[tuple[pd.DataFrame, Any]]) -> tuple[Integers, int]:
+    """The exact statistics of a table that comes in pieces, and its rows; memory holds one piece at a time."""
+    total, rows = zero(schema), 0
+    for frame, labels in chunks:
+        total += statistics_of(schema, frame, schema.classes_of(labels, len(frame)))
+        rows += len(frame)
+    return total, rows
+
+
+def plan_noise(schema: Schema, epsilon: float, relation: str, numerical_share: float | None = None) -> tuple[Plan, ...]:
+    """How ``epsilon`` is spent on the queries; under ``replace`` the class counts are public and cost nothing."""
+    public_counts = sensitivities.checked_relation(relation) == REPLACE
+    pieces = allocate(
+        epsilon,
+        tables=len(schema.tables),
+        gaussians=len(schema.gaussians),
+        label=not public_counts,
+        numerical_share=numerical_share,
+    )
+    plans = []
+    for part in parts_of(schema):
+        if part.kind == CLASSES:
+            spent, sensitivity = pieces.label, Fraction(0 if public_counts else 1)
+        elif part.kind == TABLE:
+            spent, sensitivity = pieces.table, sensitivities.table_cells(relation)
+        elif part.kind == SUM:
+            spent, sensitivity = pieces.moment, sensitivities.scaled_sum(relation) * GRID
+        else:
+            spent, sensitivity = pieces.moment, sensitivities.centred_square_sum(relation) * GRID
+        plans.append(Plan(part, spent if sensitivity else Fraction(0), sensitivity / spent))
+    return tuple(plans)
+
+
+def add_noise(vector: Integers, plans: Iterable[Plan], accountant: Accountant, coins: Coins) -> Integers:
+    """The statistics as they may leave: every query is booked first and then gets its noise, empty classes too."""
+    noisy = vector.copy()
+    for plan in plans:
+        if plan.scale:
+            accountant.spend(plan.part.name, plan.epsilon)
+            place = slice(plan.part.start, plan.part.stop)
+            noisy[place] += discrete_laplace(plan.scale, plan.part.stop - plan.part.start, coins)
+    return noisy
+
+
+def grid_values(feature: ContinuousFeature, column: pd.Series[Any]) -> Array:
+    """T in [-1, 1] in whole steps of 1/:data:`GRID`, as doubles; 0 where missing."""
+    low, high = float(feature.low), float(feature.high)
+    values = numbers(column)
+    np.clip(values, low, high, out=values)
+    values -= (low + high) / 2
+    values *= 2 * GRID / (high - low)
+    np.rint(values, out=values)
+    np.clip(values, -GRID, GRID, out=values)
+    if np.isnan(values.sum()):
+        np.nan_to_num(values, copy=False, nan=0.0)
+    return values
+
+
+def _moments(feature: Feature, column: pd.Series[Any], classes: Integers, k: int) -> tuple[Integers, Integers]:
+    """Sums of t and of t^2 - 1/2 per class, in steps."""
+    if not isinstance(feature, ContinuousFeature):
+        raise AssertionError("parts_of gives moments to continuous features only")
+    sums: Array = np.zeros(k)
+    squares: Array = np.zeros(k)
+    for start in range(0, len(classes), _CHUNK):
+        chunk = slice(start, start + _CHUNK)
+        steps = grid_values(feature, column.iloc[chunk])
+        sums += np.bincount(classes[chunk], weights=steps, minlength=k)
+        np.multiply(steps, steps, out=steps)
+        steps *= 1 / GRID
+        steps -= GRID / 2
+        np.rint(steps, out=steps)
+        squares += np.bincount(classes[chunk], weights=steps, minlength=k)
+    return sums.astype(np.int64), squares.astype(np.int64)

@@ -1,0 +1,69 @@
+"""Naive Bayes from noisy sufficient statistics: counts, sums and centred squares.
+
+The sums are centred on the public midpoint, so that one row moves them least; class sizes are pooled from all queries;
+what the noise drowned is shrunk by its known variance. See :mod:`ldp_aggregator.trainers.rebuilding`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ldp_aggregator.guarantee import Guarantee
+from ldp_aggregator.trainers.base import SOUND, PrivateNaiveBayes, Training
+from ldp_aggregator.trainers.rebuilding import Options, rebuild
+from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.statistics import add_noise, plan_noise, statistics_of, statistics_of_chunks
+from protocols.model import Model
+
+Integers = NDArray[np.int64]
+
+
+class SufficientStatisticsNB(PrivateNaiveBayes):
+    """Naive Bayes from noisy class counts, tables, sums and squares, each asked once.
+
+    Parameters
+    ----------
+    schema
+        A draft (or campaign document) as a mapping: ``label``, ``features`` and ``projection`` are used, and public.
+        None reads them off the table, which warns and guarantees nothing.
+    epsilon
+        Total privacy loss of one fit.
+    relation
+        ``add-remove`` one row, or ``replace`` the values of one row (labels public).
+    numerical_share
+        Share of epsilon for sums and squares; None gives every query the same.
+    smoothing
+        Pseudo-count per table cell.
+    variance_floor
+        Least variance of a Gaussian feature, relative to (high - low)^2.
+    random_state
+        None takes the operating system's CSPRNG. A seed repeats, and warns: its output is not for release.
+    """
+
+    def fit_chunks(self, chunks: Iterable[tuple[pd.DataFrame, Any]]) -> SufficientStatisticsNB:
+        """Learn from ``(X, y)`` pieces of one table; memory holds one piece and the statistics."""
+        if self.schema is None:
+            raise ValueError("pieces of a table need a schema: no piece knows the bounds of the others")
+        schema = Schema.read(self.schema)
+        training = self._begin(schema)
+        vector, rows = statistics_of_chunks(schema, chunks)
+        if rows == 0:
+            raise ValueError("a model needs at least one row to learn from")
+        self._finish(training, *self._release(training, vector))
+        return self
+
+    def _train(self, training: Training, frame: pd.DataFrame, classes: Integers) -> tuple[Model, Guarantee]:
+        return self._release(training, statistics_of(training.schema, frame, classes))
+
+    def _release(self, training: Training, vector: Integers) -> tuple[Model, Guarantee]:
+        if self.variant != SOUND:
+            raise ValueError("SufficientStatisticsNB is no paper's algorithm; its only variant is 'sound'")
+        plans = plan_noise(training.schema, self.epsilon, self.relation, self.numerical_share)
+        noisy = add_noise(vector, plans, training.accountant, training.coins)
+        options = Options(float(self.variance_floor), float(self.smoothing))
+        return rebuild(training.schema, noisy, plans, options), self._sound_guarantee(self.relation)
