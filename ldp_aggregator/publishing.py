@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
+from ldp_aggregator.moments import DEFAULT_VARIANCE_FLOOR
 from ldp_aggregator.simplex import NORM_SUB
 from ldp_aggregator.store.contract import PublishedModel, Store
 from ldp_aggregator.tally import Tally
@@ -14,21 +17,37 @@ class UntrainableError(ValueError):
     """What was counted so far does not give a model."""
 
 
-async def publish_trained(store: Store, campaign_id: str, post: str = NORM_SUB) -> tuple[int, PublishedModel]:
-    """Train on the campaign's tally and publish under the next version; returns the number of reports, too."""
-    campaign = Campaign.parse(await store.document(campaign_id), campaign_id)
-    tally = await store.tally(campaign_id)
-    reports = int(tally.n.sum())
+@dataclass(frozen=True)
+class TrainingOptions:
+    """The options of ``ldp_aggregator.train`` that an operator chooses."""
+
+    post: str = NORM_SUB
+    prior: str = "pooled"
+    variance_floor: float = DEFAULT_VARIANCE_FLOOR
+
+
+async def publish_trained(
+    store: Store, campaign_ids: Sequence[str], options: TrainingOptions = TrainingOptions()
+) -> tuple[int, tuple[PublishedModel, ...]]:
+    """Train on the tallies of campaigns about the same features and publish the model for the devices of each.
+
+    Returns the number of reports and each campaign's published version.
+    """
+    pairs = []
+    for campaign_id in dict.fromkeys(campaign_ids):
+        campaign = Campaign.parse(await store.document(campaign_id), campaign_id)
+        pairs.append((campaign, await store.tally(campaign_id)))
+    reports = int(sum(tally.n.sum() for _, tally in pairs))
     if not reports:
         raise UntrainableError("no report has been counted yet")
-    document = await asyncio.to_thread(_train, campaign, tally, post)
-    return reports, await store.publish_model(campaign_id, document)
+    document = await asyncio.to_thread(_train, pairs, options)
+    return reports, tuple([await store.publish_model(campaign.id, document) for campaign, _ in pairs])
 
 
-def _train(campaign: Campaign, tally: Tally, post: str) -> str:
+def _train(pairs: Sequence[tuple[Campaign, Tally]], options: TrainingOptions) -> str:
     from ldp_aggregator.training import train  # scikit-learn takes a second to import; serving does not need it.
 
     try:
-        return train(campaign, tally, post=post).to_json()
+        return train(pairs, **asdict(options)).to_json()
     except ValueError as error:
         raise UntrainableError(str(error)) from None

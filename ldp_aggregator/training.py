@@ -73,6 +73,8 @@ def train(
         raise ValueError("train needs at least one (campaign, tally)")
     if post not in (FLOOR, NORM_SUB):
         raise ValueError(f"post must be {NORM_SUB} or {FLOOR} for training, not {post!r}")
+    if not 0 < variance_floor < 0.25:
+        raise ValueError(f"variance_floor must be above 0 and below 0.25 (all of the range), not {variance_floor}")
     if prior not in (POOLED, LABEL_ONLY):
         raise ValueError(f"prior must be {POOLED} or {LABEL_ONLY}, not {prior!r}")
     first = pairs[0][0]

@@ -6,25 +6,46 @@ import argparse
 from pathlib import Path
 
 from ldp_aggregator.cli.common import CommandError, Groups, add_command, add_store_options, say, with_store, write_file
-from ldp_aggregator.publishing import UntrainableError, publish_trained
+from ldp_aggregator.moments import DEFAULT_VARIANCE_FLOOR
+from ldp_aggregator.publishing import TrainingOptions, UntrainableError, publish_trained
 from ldp_aggregator.simplex import FLOOR, NORM_SUB
 
 
 def add_commands(groups: Groups) -> None:
     parser = add_command(groups, "train", "train a model and publish it for the campaign's devices", _train)
     add_store_options(parser)
-    parser.add_argument("id", metavar="ID", help="the campaign's id")
+    parser.add_argument(
+        "ids",
+        nargs="+",
+        metavar="ID",
+        help="the campaign's id; several about the same features (rounds of a study) are combined by inverse variance",
+    )
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the model to a file, too")
     parser.add_argument(
         "--post", choices=(NORM_SUB, FLOOR), default=NORM_SUB, help="post-processing (default: %(default)s)"
     )
+    parser.add_argument(
+        "--prior",
+        choices=("pooled", "label"),
+        default="pooled",
+        help="class prior from every question, or from the label question alone (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--variance-floor",
+        type=float,
+        default=DEFAULT_VARIANCE_FLOOR,
+        metavar="SHARE",
+        help="least variance of a Gaussian feature, as a share of (high - low) squared (default: %(default)s)",
+    )
 
 
 def _train(options: argparse.Namespace) -> None:
+    chosen = TrainingOptions(options.post, options.prior, options.variance_floor)
     try:
-        reports, model = with_store(options, lambda store: publish_trained(store, options.id, options.post))
+        reports, models = with_store(options, lambda store: publish_trained(store, options.ids, chosen))
     except UntrainableError as error:
         raise CommandError(str(error)) from None
     if options.output:
-        write_file(options.output, model.document)
-    say(f"model version {model.version} from {reports} reports is published")
+        write_file(options.output, models[0].document)
+    versions = " and ".join(str(model.version) for model in models)
+    say(f"model version {versions} from {reports} reports is published")

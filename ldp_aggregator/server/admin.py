@@ -9,7 +9,7 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from ldp_aggregator.drafts import compile_draft
-from ldp_aggregator.publishing import UntrainableError, publish_trained
+from ldp_aggregator.publishing import TrainingOptions, UntrainableError, publish_trained
 from ldp_aggregator.server.context import METRICS, STORE
 from ldp_aggregator.server.operations import JSON, STORED, Operation
 from ldp_aggregator.server.problems import ProblemError
@@ -64,7 +64,9 @@ async def train_campaign(request: web.Request) -> web.Response:
     if post not in (NORM_SUB, FLOOR):
         raise ProblemError("malformed-query", f"post must be {NORM_SUB} or {FLOOR}")
     try:
-        reports, model = await publish_trained(request.app[STORE], campaign_id(request), post)
+        reports, (model,) = await publish_trained(
+            request.app[STORE], [campaign_id(request)], TrainingOptions(post=post)
+        )
     except UntrainableError as error:
         raise ProblemError("nothing-to-train", str(error)) from None
     request.app[METRICS].mutations.labels("model-published").inc()

@@ -10,7 +10,9 @@ import pytest
 
 from ldp_aggregator import NaiveBayes, Tally, estimate, train
 from ldp_aggregator.guarantee import LOCAL_RELATION
+from ldp_client.classifier import Classifier
 from protocols import Campaign
+from protocols.model import Model
 from simulations import simulate
 
 BINARY = {"kind": "categorical", "values": ["a", "b"]}
@@ -126,7 +128,12 @@ def test_the_variance_floor_is_relative_to_the_range_and_stated(make_campaign):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"post": "none"}, "norm_sub or floor"), ({"prior": "guess"}, "pooled or label")],
+    [
+        ({"post": "none"}, "norm_sub or floor"),
+        ({"prior": "guess"}, "pooled or label"),
+        ({"variance_floor": 0}, "above 0 and below 0.25"),
+        ({"variance_floor": 0.3}, "above 0 and below 0.25"),
+    ],
 )
 def test_unknown_options_are_refused(make_campaign, options, message):
     campaign = make_campaign(BINARY)
@@ -138,6 +145,61 @@ def test_a_label_prior_needs_a_label_question(make_campaign):
     campaign = make_campaign(BINARY, label_weight=0)
     with pytest.raises(ValueError, match="needs a label question"):
         train(campaign, Tally(campaign), prior="label")
+
+
+MIXED = {
+    "version": 1,
+    "title": "Mixed",
+    "label": {"name": "class", "classes": ["c0", "c1", "c2"]},
+    "features": [
+        {"name": "colour", "kind": "categorical", "values": ["red", "blue", "missing"]},
+        {"name": "income", "kind": "continuous", "low": 0, "high": 9, "bins": 3},
+        {"name": "hours", "kind": "continuous", "low": -5, "high": 5},
+        {"name": "p", "kind": "continuous", "low": 0, "high": 1},
+        {"name": "q", "kind": "continuous", "low": -1, "high": 2},
+    ],
+    "projection": {
+        "method": "dca",
+        "inputs": ["p", "q"],
+        "mean": [0.4, 0.1],
+        "scale": [0.5, 1.5],
+        "matrix": [[0.3, 0.7]],
+        "outputs": [{"name": "dca1", "kind": "continuous", "low": -1, "high": 1.2}],
+        "fitted_on": "public",
+    },
+}
+
+
+def mixed_people(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
+    """Three classes that every kind of feature tells apart a little; one value in ten is missing."""
+    rng = np.random.default_rng(seed)
+    c = rng.choice(3, size=n, p=[0.5, 0.3, 0.2])
+    frame = pd.DataFrame(
+        {
+            "colour": np.where(rng.random(n) < 0.2 + 0.3 * c, "red", "blue").astype(object),
+            "income": rng.normal(2 + 2 * c, 2, size=n),
+            "hours": rng.normal(2 * c - 2, 1.5, size=n),
+            "p": rng.normal(0.3 + 0.2 * c, 0.2, size=n),
+            "q": rng.normal(c - 0.5, 0.6, size=n),
+        }
+    )
+    return frame.mask(rng.random(frame.shape) < 0.1, np.nan), np.array([f"c{i}" for i in c], dtype=object)
+
+
+@pytest.mark.parametrize("answers", ["one", "all"])
+def test_every_kind_of_feature_makes_one_model_and_the_device_agrees_with_it(answers):
+    campaign = Campaign.compile({**MIXED, "privacy": {"epsilon": 4, "answers": answers}})
+    frame, labels = mixed_people(30_000, 1)
+    model = train(campaign, simulate(campaign, frame, labels, rng=2))
+    others, truth = mixed_people(3_000, 3)
+    found = model.predict(others)
+    best = NaiveBayes(json.loads(campaign.document)).fit(frame, labels).predict(others)
+    assert (found == truth).mean() > 0.9 * (best == truth).mean() > 0.9 * 0.65
+    device = Classifier(Model.from_json(model.to_json()))
+    records = others.astype(object).to_dict("records")
+    assert found.tolist() == [device.predict(record) for record in records]
+    on_device = np.array([list(device.predict_proba(record).values()) for record in records])
+    assert np.abs(model.predict_proba(others) - on_device).max() < 1e-9
 
 
 def test_mushroom_with_one_oue_question_a_device_reaches_the_known_accuracy(uci_table):

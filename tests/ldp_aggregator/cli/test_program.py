@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
@@ -11,7 +12,9 @@ import sys
 import pytest
 
 from ldp_aggregator.__main__ import main
-from protocols import Campaign
+from ldp_aggregator.store import Submission, open_store
+from ldp_client.perturb import perturb
+from protocols import Campaign, decode_upload, encode_upload
 from protocols.model import Model
 
 DRAFT = {
@@ -204,3 +207,31 @@ def test_without_the_aggregators_libraries_one_line_says_what_to_install(tmp_pat
     assert result.stdout == ""
     assert result.stderr.count("\n") == 1
     assert "pip install 'ldp-bayes[aggregator]'" in result.stderr
+
+
+def test_rounds_of_a_study_train_one_model_that_is_published_for_each(run, tmp_path):
+    ids = []
+    for weight in (1, 3):
+        path = tmp_path / f"round-{weight}.json"
+        feature = {**DRAFT["features"][0], "weight": weight}
+        path.write_text(json.dumps({**DRAFT, "features": [feature], "study": "credit"}))
+        ids.append(run("campaign", "create", path)[1].strip())
+    code, _, err = run("train", *ids)
+    assert (code, err) == (1, "ldp-aggregator: no report has been counted yet\n")
+    asyncio.run(answer(tmp_path / "data", ids[0]))
+    code, out, _ = run(
+        "train", *ids, "--prior", "label", "--variance-floor", "0.01", "--output", tmp_path / "model.json"
+    )
+    assert (code, out) == (0, "model version 1 and 1 from 20 reports is published\n")
+    training = json.loads((tmp_path / "model.json").read_text())["training"]
+    assert (training["campaigns"], training["prior"], training["variance_floor"]) == (ids, "label", 0.01)
+    assert run("train", *ids, "--variance-floor", "7")[0] == 1
+
+
+async def answer(data, campaign_id):
+    """Twenty devices answer."""
+    store = await open_store(data, None)
+    campaign = Campaign.parse(await store.document(campaign_id))
+    uploads = [encode_upload(perturb(campaign, {"age": "old"}, "no")) for _ in range(20)]
+    await store.count([Submission(campaign, decode_upload(upload, campaign)) for upload in uploads])
+    await store.close()
