@@ -124,17 +124,14 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         return self.model_.to_json()
 
     def predict(self, X: pd.DataFrame) -> NDArray[Any]:
-        """The most probable class of every row; of equals the first declared."""
-        scores = self.predict_joint_log_proba(X)
+        """The most probable class of every row; of equals the first declared. Where all are impossible, by the prior."""
+        scores = self._possible_scores(X)
         winners: NDArray[Any] = self.classes_[scores.argmax(axis=1)]
         return winners
 
     def predict_proba(self, X: pd.DataFrame) -> Array:
         """P(class | row), shape (rows, k). Where every class is impossible under the model, its prior."""
-        scores = self.predict_joint_log_proba(X)
-        impossible = np.isneginf(scores).all(axis=1)
-        with np.errstate(divide="ignore"):
-            scores[impossible] = np.log(self.class_prior_)
+        scores = self._possible_scores(X)
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         result: Array = weights / weights.sum(axis=1, keepdims=True)
         return result
@@ -147,6 +144,13 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
             scores = np.tile(np.log(self.class_prior_), (len(table), 1))
             for likelihood in self.model_.likelihoods:
                 scores += _log_likelihood(likelihood, column_of(table, likelihood.feature))
+        return scores
+
+    def _possible_scores(self, X: pd.DataFrame) -> Array:
+        """The joint log likelihood; the log prior in rows where every class is impossible."""
+        scores = self.predict_joint_log_proba(X)
+        with np.errstate(divide="ignore"):
+            scores[np.isneginf(scores).all(axis=1)] = np.log(self.class_prior_)
         return scores
 
     def _adopt(self, model: Model, guarantee: Guarantee) -> None:

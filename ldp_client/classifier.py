@@ -21,8 +21,10 @@ class Classifier:
         return self.model.classes
 
     def predict(self, record: Mapping[str, object]) -> str:
-        """The most probable class; of equals the first declared."""
+        """The most probable class; of equals the first declared. Where every class is impossible, by the prior."""
         scores = self.joint_log_likelihood(record)
+        if max(scores) == -math.inf:
+            scores = list(self.model.prior)
         return self.classes[scores.index(max(scores))]
 
     def predict_proba(self, record: Mapping[str, object]) -> dict[str, float]:

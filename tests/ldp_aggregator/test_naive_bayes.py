@@ -110,8 +110,13 @@ def test_clone_pickle_pipeline_and_cross_validation_work(paper_table, paper_sche
 def test_probabilities_add_up_to_one_even_where_every_class_is_impossible(paper_table, paper_schema):
     X, y = paper_table
     model = NaiveBayes(paper_schema, smoothing=0).fit(X.iloc[:2], y.iloc[:2])
-    proba = model.predict_proba(pd.DataFrame([{"age": "old", "income": "low", "gender": "male"}]))
-    assert proba.tolist() == [[1.0, 0.0]]
+    impossible = {"age": "old", "income": "low", "gender": "male"}
+    assert model.predict_proba(pd.DataFrame([impossible])).tolist() == [[1.0, 0.0]]
+
+    only_no = NaiveBayes(paper_schema, smoothing=0).fit(X.iloc[2:4], y.iloc[2:4])
+    assert only_no.predict(pd.DataFrame([{**impossible, "age": "young"}])).tolist() == ["no"]
+    device = Classifier(Model.from_json(only_no.to_json()))
+    assert device.predict({**impossible, "age": "young"}) == "no"
 
 
 def test_a_record_without_any_known_value_gets_the_prior(paper_table, paper_schema):
