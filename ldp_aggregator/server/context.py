@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from aiohttp import web
@@ -9,10 +10,12 @@ from aiohttp import web
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.settings import Settings
-from ldp_aggregator.store.contract import Store
+from ldp_aggregator.store.contract import Store, UnknownCampaignError
 from protocols import Campaign
 
 CACHED_CAMPAIGNS: Final = 64
+ID_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+"""A campaign id: 32 bytes in base64url without padding."""
 
 
 class Campaigns:
@@ -26,6 +29,8 @@ class Campaigns:
         """Raises UnknownCampaignError."""
         campaign = self._parsed.get(campaign_id)
         if campaign is None:
+            if not ID_PATTERN.fullmatch(campaign_id):
+                raise UnknownCampaignError(campaign_id)
             campaign = Campaign.parse(await self._store.document(campaign_id), campaign_id)
             if len(self._parsed) >= CACHED_CAMPAIGNS:
                 del self._parsed[next(iter(self._parsed))]

@@ -27,6 +27,7 @@ RETRY_SECONDS: Final = 2
 @dataclass(frozen=True, slots=True)
 class _Waiting:
     submission: Submission
+    reports: int
     answer: asyncio.Future[Outcome]
 
 
@@ -63,10 +64,13 @@ class Ingest:
         """Give room back."""
         self._held -= size
 
-    async def submit(self, submission: Submission) -> Outcome:
-        """Wait for the commit. A caller that is cancelled cancels nothing but its waiting."""
+    async def submit(self, submission: Submission, reports: int) -> Outcome:
+        """Wait for the commit of an upload of so many reports.
+
+        A caller that is cancelled cancels nothing but its waiting.
+        """
         answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(submission, answer))
+        self._waiting.append(_Waiting(submission, reports, answer))
         self._wake.set()
         return await answer
 
@@ -88,15 +92,15 @@ class Ingest:
 
     def _next_group(self) -> list[_Waiting]:
         group = [self._waiting.popleft()]
-        reports = group[0].submission.reports
-        while self._waiting and reports + self._waiting[0].submission.reports <= self._group_reports:
+        reports = group[0].reports
+        while self._waiting and reports + self._waiting[0].reports <= self._group_reports:
             group.append(self._waiting.popleft())
-            reports += group[-1].submission.reports
+            reports += group[-1].reports
         return group
 
     async def _commit(self, group: Sequence[_Waiting]) -> None:
         self._metrics.queue_bytes.set(self._held)
-        self._metrics.group_reports.observe(sum(waiting.submission.reports for waiting in group))
+        self._metrics.group_reports.observe(sum(waiting.reports for waiting in group))
         started = time.perf_counter()
         try:
             outcomes = await self._store.count([waiting.submission for waiting in group])

@@ -36,17 +36,17 @@ async def post_reports(request: web.Request) -> web.Response:
     settings = request.app[SETTINGS]
     if settings.uploads_need_token:
         await authorise(request, "relay")
-    campaign = await request.app[CAMPAIGNS].get(campaign_id(request))
+    campaign = await request.app[CAMPAIGNS].get(request.match_info["id"])
     async with HeldBody(request, _REPORTS) as body:
         try:
             blocks = decode_upload(body, campaign)
         except UploadError as error:
             raise ProblemError(error.code, str(error)) from None
         submission = Submission(campaign, blocks)
-        most = settings.limits.reports_per_upload
-        if submission.reports > most:
-            raise ProblemError("too-many-reports", f"at most {most} are accepted, not {submission.reports}")
-        outcome = await request.app[INGEST].submit(submission)
+        reports, most = submission.reports, settings.limits.reports_per_upload
+        if reports > most:
+            raise ProblemError("too-many-reports", f"at most {most} are accepted, not {reports}")
+        outcome = await request.app[INGEST].submit(submission, reports)
     if outcome.refused:
         raise ProblemError(outcome.refused)
     return web.Response(body=_answer(outcome), content_type=JSON)
@@ -108,14 +108,7 @@ _REJECTED: Final = {
     },
 }
 
-OPERATIONS: Final = (
-    Operation(
-        "GET",
-        "/v1/campaigns/{id}",
-        get_campaign,
-        answers={200: (JSON, _OBJECT), 304: None},
-        codes=(UNKNOWN, "malformed-query", *STORED),
-    ),
+OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all there is.
     Operation(
         "POST",
         "/v1/campaigns/{id}/reports",
@@ -125,6 +118,13 @@ OPERATIONS: Final = (
         bodies={MEDIA_TYPE: {"type": "string", "format": "binary"}},
         answers={200: (JSON, _REJECTED)},
         codes=(UNKNOWN, CLOSED, NOT_OPEN, "malformed-upload", "too-many-reports", *STORED),
+    ),
+    Operation(
+        "GET",
+        "/v1/campaigns/{id}",
+        get_campaign,
+        answers={200: (JSON, _OBJECT), 304: None},
+        codes=(UNKNOWN, "malformed-query", *STORED),
     ),
     Operation(
         "GET",

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Final
 
 from aiohttp import web
 
-from ldp_aggregator.server.context import INGEST, SETTINGS, STORE
+from ldp_aggregator.server.context import ID_PATTERN, INGEST, SETTINGS, STORE
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.store.contract import UNKNOWN, StoredToken
 from ldp_aggregator.tokens import find_token
-
-ID_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
-"""A campaign id: 32 bytes in base64url without padding."""
 
 _CHUNK: Final = 1 << 16
 
@@ -110,7 +106,7 @@ def check_head(request: web.Request, media_types: tuple[str, ...], most: int) ->
     """Refuse a body by its headers alone; returns its length."""
     if "Content-Encoding" in request.headers:
         raise ProblemError("compressed-body")
-    if request.content_type not in media_types:
+    if request.headers.get("Content-Type") not in media_types and request.content_type not in media_types:
         raise ProblemError("wrong-media-type", f"send {' or '.join(media_types)}")
     length = request.content_length
     if length is None:

@@ -6,6 +6,7 @@ import asyncio
 import multiprocessing
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Coroutine
 from multiprocessing.connection import Connection, wait
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 
 GRACE_SECONDS: Final = 10.0
 """Beyond the drain time, before a worker that does not end is killed."""
+
+
+SWITCH_SECONDS: Final = 0.0005
+"""How long one thread may keep the interpreter while another waits. The writer's thread gives it up at every statement
+and would wait the default of 5 ms to get it back from a busy event loop."""
 
 
 class WorkerError(Exception):
@@ -42,6 +48,7 @@ def run(settings: Settings, ready: Callable[[Addresses], None]) -> None:
 
 def run_loop(main: Coroutine[Any, Any, None]) -> None:
     """On uvloop where it is installed."""
+    sys.setswitchinterval(SWITCH_SECONDS)
     try:
         import uvloop
     except ModuleNotFoundError:

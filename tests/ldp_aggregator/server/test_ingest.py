@@ -41,6 +41,10 @@ async def ingesting(store, *, queue_bytes=1000, group_reports=1000):
         await task
 
 
+def submit(ingest, submission):
+    return ingest.submit(submission, submission.reports)
+
+
 @pytest.fixture
 def upload(make_campaign, make_submission, make_report):
     campaign = make_campaign()
@@ -50,10 +54,10 @@ def upload(make_campaign, make_submission, make_report):
 async def test_what_waits_during_a_commit_is_committed_together(upload):
     store = ScriptedStore()
     async with ingesting(store) as ingest:
-        first = asyncio.create_task(ingest.submit(upload(0)))
+        first = asyncio.create_task(submit(ingest, upload(0)))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        others = [asyncio.create_task(ingest.submit(upload(number))) for number in range(1, 6)]
+        others = [asyncio.create_task(submit(ingest, upload(number))) for number in range(1, 6)]
         await asyncio.sleep(0)
         store.gate.set()
         assert [outcome.counted for outcome in await asyncio.gather(first, *others)] == [1] * 6
@@ -69,7 +73,7 @@ async def test_a_group_has_a_greatest_size_but_takes_one_upload_at_least(
     big = make_submission(campaign, [make_report(campaign, number) for number in range(10)])
     async with ingesting(store, group_reports=3) as ingest:
         answers = await asyncio.gather(
-            *(ingest.submit(submission) for submission in [big, *map(upload, range(10, 17))])
+            *(submit(ingest, submission) for submission in [big, *map(upload, range(10, 17))])
         )
     assert [outcome.counted for outcome in answers] == [10] + [1] * 7
     assert store.groups == [1, 3, 3, 1]
@@ -82,20 +86,20 @@ async def test_a_group_has_a_greatest_size_but_takes_one_upload_at_least(
 async def test_a_failed_commit_fails_every_waiter_and_the_next_one_succeeds(upload, failure, code):
     store = ScriptedStore()
     async with ingesting(store) as ingest:
-        waiters = [asyncio.create_task(ingest.submit(upload(number))) for number in range(3)]
+        waiters = [asyncio.create_task(submit(ingest, upload(number))) for number in range(3)]
         store.failure = failure
         store.gate.set()
         results = await asyncio.gather(*waiters, return_exceptions=True)
         assert [error.code for error in results] == [code] * 3
         assert all(error.headers["Retry-After"] for error in results)
         store.failure = None
-        assert await ingest.submit(upload(9)) == Outcome(counted=1)
+        assert await submit(ingest, upload(9)) == Outcome(counted=1)
 
 
 async def test_a_waiter_that_leaves_does_not_cancel_the_commit(upload):
     store = ScriptedStore()
     async with ingesting(store) as ingest:
-        leaving, staying = (asyncio.create_task(ingest.submit(upload(number))) for number in range(2))
+        leaving, staying = (asyncio.create_task(submit(ingest, upload(number))) for number in range(2))
         await asyncio.sleep(0.01)
         leaving.cancel()
         await asyncio.sleep(0)
@@ -121,7 +125,7 @@ async def test_more_bytes_than_the_queue_holds_are_refused_until_some_are_releas
 async def test_a_draining_queue_commits_what_it_has_and_takes_nothing_new(upload):
     store = ScriptedStore()
     async with ingesting(store) as ingest:
-        waiter = asyncio.create_task(ingest.submit(upload(1)))
+        waiter = asyncio.create_task(submit(ingest, upload(1)))
         await asyncio.sleep(0)
         ingest.drain()
         with pytest.raises(ProblemError) as caught:
