@@ -70,15 +70,14 @@ class SqliteStorage:
         if not self._path.exists():
             # SQLite would create it readable by everybody that the umask lets in.
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
-        connection = sqlite3.connect(self._path, timeout=BUSY_TIMEOUT, isolation_level=None, cached_statements=8)
+        return sqlite3.connect(self._path, timeout=BUSY_TIMEOUT, isolation_level=None, cached_statements=8)
+
+    def _run(self, connection: sqlite3.Connection, write: bool) -> Iterator[Transaction]:
         # EXTRA: after a loss of power the rollback journal must not come back and undo a commit. A report sent from an
         # undone commit would be drawn a second time.
         connection.execute("PRAGMA synchronous = EXTRA")
         # What is deleted (a withdrawn report) is overwritten in the file too.
         connection.execute("PRAGMA secure_delete = ON")
-        return connection
-
-    def _run(self, connection: sqlite3.Connection, write: bool) -> Iterator[Transaction]:
         connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
         try:
             (version,) = connection.execute("PRAGMA user_version").fetchone()

@@ -246,7 +246,7 @@ def test_a_damaged_file_is_told_and_never_answers_again(
         path.write_bytes(_damage(bytes_of_good, chance))
         damaged = make_client(storage=path, granted=False)
         damaged.status()
-        damaged.run_once(0.01)
+        damaged.run_once(2)
         told.add(_outcome(damaged, receipt))
         told.add(_outcome(damaged, receipt, grant=True))
         assert damaged.status().problem in {None, *STORAGE_PROBLEMS}
