@@ -3,7 +3,9 @@
 Everything takes a table and a schema with public bounds, draws exact noise, and states what it guarantees.
 """
 
+from ldp_aggregator.trainers.global_sensitivity import GlobalSensitivityNB
 from ldp_aggregator.trainers.randomness import PrivacyWarning
+from ldp_aggregator.trainers.smooth_sensitivity import SmoothSensitivityNB
 from ldp_aggregator.trainers.sufficient_statistics import SufficientStatisticsNB
 
-__all__ = ["PrivacyWarning", "SufficientStatisticsNB"]
+__all__ = ["GlobalSensitivityNB", "PrivacyWarning", "SmoothSensitivityNB", "SufficientStatisticsNB"]

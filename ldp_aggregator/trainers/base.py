@@ -137,6 +137,8 @@ class PrivateNaiveBayes(NaiveBayes):
             Model(model.label, model.classes, model.prior, model.likelihoods, model.projection, document), guarantee
         )
         self.budget_ = training.accountant.to_budget()
+        if self.variant == PUBLISHED:
+            warnings.warn(f"as published, this guarantees {guarantee}", PrivacyWarning, stacklevel=3)
 
     def _sound_guarantee(self, relation: str) -> Guarantee:
         return sound_guarantee(self.epsilon, relation)

@@ -7,7 +7,7 @@ classes together, by how far apart the classes are against how far the noise alo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -38,8 +38,23 @@ class Options(NamedTuple):
     shrink: bool = True
 
 
-def rebuild(schema: Schema, vector: Integers, plans: Sequence[Plan], options: Options, copies: int = 1) -> Model:
-    """The model of noisy statistics; ``copies`` is how many times the planned noise is in them (nodes)."""
+Released = Mapping[str, tuple[Array, Array]]
+"""Mean and variance per class of Gaussian features by name, in units in which the bounds are 0 and 1."""
+
+
+def rebuild(
+    schema: Schema,
+    vector: Integers,
+    plans: Sequence[Plan],
+    options: Options,
+    *,
+    copies: int = 1,
+    released: Released | None = None,
+) -> Model:
+    """The model of noisy statistics; ``copies`` is how many times the planned noise is in them (nodes).
+
+    ``released`` are means and variances that were asked as such, instead of the vector's sums.
+    """
     variances = [plan.variance * copies for plan in plans]
     k = schema.class_count
     pieces = [vector[plan.part.start : plan.part.stop].astype(np.float64) for plan in plans]
@@ -53,6 +68,9 @@ def rebuild(schema: Schema, vector: Integers, plans: Sequence[Plan], options: Op
             table = _table(pieces[position].reshape(-1, k), variances[position], counts, options)
             likelihoods.append(discrete_likelihood(part.feature, table))
         elif part.kind == SUM and isinstance(part.feature, ContinuousFeature):
+            if released is not None:
+                likelihoods.append(_likelihood(part.feature, *released[part.feature.name], options.variance_floor))
+                continue
             if plans[position + 1].part.kind != SQUARE:
                 raise AssertionError("the squares of a feature follow its sums")
             moments = _Moments(
@@ -125,10 +143,15 @@ def _gaussian(feature: ContinuousFeature, m: _Moments, options: Options) -> Gaus
         total = float(np.clip(m.squares.sum() / rows + 0.5, 0.0, 1.0))
         within = max(total - float(m.counts @ mean**2) / rows, least)
         variance = _shrunk(variance, second_noise + 4 * mean**2 * mean_noise, within)
-    variance = np.clip(variance, least, np.maximum(1 - mean**2, least))
-    half = (float(feature.high) - float(feature.low)) / 2
-    middle = (float(feature.high) + float(feature.low)) / 2
-    return GaussianLikelihood(feature, tuple((middle + half * mean).tolist()), tuple((half**2 * variance).tolist()))
+    return _likelihood(feature, (mean + 1) / 2, variance / 4, options.variance_floor)
+
+
+def _likelihood(feature: ContinuousFeature, mean: Array, variance: Array, floor: float) -> GaussianLikelihood:
+    """From the unit interval to the feature's own units: a mean within the bounds, a variance that they allow."""
+    low, span = float(feature.low), float(feature.high) - float(feature.low)
+    mean = np.clip(mean, 0.0, 1.0)
+    variance = np.clip(variance, floor, np.maximum(mean * (1 - mean), floor))
+    return GaussianLikelihood(feature, tuple((low + span * mean).tolist()), tuple((span**2 * variance).tolist()))
 
 
 def _shrunk(values: Array, noise: Array, common: float) -> Array:
