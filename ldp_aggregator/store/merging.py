@@ -1,4 +1,4 @@
-"""Two embedded stores into a third, exactly: tallies are sums, so the sum of two shards is what one node had counted.
+"""Copies of embedded stores; and two of them into a third, exactly: the sum of two shards is what one node had counted.
 
 A report that both shards hold would be counted twice, and a tally cannot be taken apart again. Where both still have
 their ids that is checked, and refused; where one campaign was closed its ids are gone, and the caller has to know.
@@ -26,9 +26,7 @@ def merge_stores(first: Path, second: Path, output: Path, *, assume_disjoint: bo
     for folder in (first, second):
         if not (folder / FILE_NAME).exists():
             raise StoreError(f"there is no store in {folder}")
-    if (output / FILE_NAME).exists():
-        raise StoreError(f"there is a store in {output} already; choose an empty folder")
-    output.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _make_folder(output)
     db = open_connection(output / FILE_NAME)
     try:
         schema.prepare(db)
@@ -111,3 +109,23 @@ def _merge_ids(db: sqlite3.Connection, campaign_id: str, number: int, sources: d
             f"campaign {campaign_id}: {reports - kept} reports are counted in both stores; "
             "their sum would count them twice"
         )
+
+
+def copy_store(source: Path, output: Path) -> None:
+    """Write a store as it is at one moment into a new folder. Other processes may write to it meanwhile."""
+    if not (source / FILE_NAME).exists():
+        raise StoreError(f"there is no store in {source}")
+    _make_folder(output)
+    db = open_connection(source / FILE_NAME)
+    try:
+        db.execute("VACUUM INTO ?", (str(output / FILE_NAME),))
+    except sqlite3.Error as error:
+        raise StoreError(f"the copy failed: {error}") from error
+    finally:
+        db.close()
+
+
+def _make_folder(output: Path) -> None:
+    if (output / FILE_NAME).exists():
+        raise StoreError(f"there is a store in {output} already; choose an empty folder")
+    output.mkdir(parents=True, exist_ok=True, mode=0o700)

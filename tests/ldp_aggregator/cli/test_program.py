@@ -181,6 +181,45 @@ def test_a_token_is_printed_once_and_only_its_hash_is_kept(run, tmp_path):
     assert run("token", "create", "--scope", "everything")[0] == 2
 
 
+def test_tokens_are_listed_rotated_and_revoked(run):
+    run("token", "create", "--scope", "relay", "--name", "one")
+    code, text, _ = run("token", "rotate", "one", "--name", "two")
+    assert (code, len(text.strip()) >= 43) == (0, True)
+    states = {token["name"]: token for token in json.loads(run("token", "list", "--json")[1])}
+    assert (states["one"]["revoked"] is None, states["two"]["revoked"]) == (False, None)
+    assert states["two"]["scope"] == "relay"
+    assert run("token", "revoke", "two")[:2] == (0, "token 'two' is revoked\n")
+    for command in (["revoke", "two"], ["rotate", "one"], ["revoke", "nobody's"]):
+        code, out, err = run("token", *command)
+        assert (code, out) == (1, "")
+        assert "no token in use has the name" in err
+    assert "two" in run("token", "list")[1]
+
+
+def test_fsck_says_what_is_sound_and_what_is_not(run, some_reports, tmp_path):
+    import sqlite3
+
+    code, out, _ = run("fsck")
+    assert (code, out.startswith("1 campaigns are sound")) == (0, True)
+    with sqlite3.connect(tmp_path / "data" / "aggregator.sqlite3") as db:
+        db.execute("DELETE FROM ids_1 WHERE id = (SELECT min(id) FROM ids_1)")
+    db.close()
+    code, out, _ = run("fsck")
+    assert (code, out) == (1, f"{some_reports}: 300 reports are counted, but 299 ids are stored\n")
+
+
+def test_backup_and_merge_make_new_folders(run, some_reports, tmp_path):
+    assert run("backup", tmp_path / "copy")[0] == 0
+    assert run("fsck", "--data", tmp_path / "copy")[0] == 0
+    code, _, err = run("merge", tmp_path / "data", tmp_path / "copy", "-o", tmp_path / "both")
+    assert (code, "300 reports are counted in both stores" in err) == (1, True)
+
+
+def test_a_password_on_the_command_line_is_refused(run):
+    code, _, err = run("campaign", "list", "--database", "postgresql://someone:geheim@localhost/ldp")
+    assert (code, "no password here" in err, "geheim" in err) == (2, True, False)
+
+
 def test_an_unknown_setting_is_refused_before_anything_happens(run, draft, monkeypatch, tmp_path):
     monkeypatch.setenv("LDP_AGGREGATOR_LIMITS__BODYBYTES", "5")
     code, _, err = run("campaign", "create", draft)

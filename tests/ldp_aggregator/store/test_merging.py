@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from ldp_aggregator.store import StoreError, open_store
-from ldp_aggregator.store.merging import merge_stores
+from ldp_aggregator.store.merging import copy_store, merge_stores
 
 
 @pytest.fixture
@@ -95,3 +97,26 @@ async def test_an_existing_store_is_not_merged_into(tmp_path, shards):
         merge_stores(tmp_path / "a", tmp_path / "b", tmp_path / "c")
     with pytest.raises(StoreError, match="there is no store in"):
         merge_stores(tmp_path / "a", tmp_path / "none", tmp_path / "d")
+
+
+async def test_a_copy_taken_while_reports_arrive_is_sound_and_takes_them_again(
+    tmp_path, shards, make_submission, make_report
+):
+    campaign, fill, read = shards
+    await fill("a", range(10))
+    store = await open_store(tmp_path / "a")
+
+    async def feed():
+        for number in range(10, 64):
+            await store.count([make_submission(campaign, [make_report(campaign, number)])])
+
+    feeding = asyncio.create_task(feed())
+    await asyncio.to_thread(copy_store, tmp_path / "a", tmp_path / "copy")
+    await feeding
+    await store.close()
+    tally, _ = await read("copy")
+    assert 10 <= int(tally.n.sum()) <= 64
+    await fill("copy", range(64))
+    assert (await read("copy"))[0].counts[0].tolist() == [1] * 64, "a restore may lose, and never counts twice"
+    with pytest.raises(StoreError, match="already"):
+        copy_store(tmp_path / "a", tmp_path / "copy")

@@ -1,0 +1,21 @@
+"""``ldp-aggregator backup``: a copy of the embedded store, with or without a running server."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ldp_aggregator.cli.common import Groups, add_command, add_store_options, say, settings_of
+from ldp_aggregator.store.merging import copy_store
+
+
+def add_commands(groups: Groups) -> None:
+    text = "copy the embedded store as it is at one moment; the server may run meanwhile"
+    parser = add_command(groups, "backup", text, _backup)
+    add_store_options(parser)
+    parser.add_argument("output", type=Path, metavar="FOLDER", help="the new data folder")
+
+
+def _backup(options: argparse.Namespace) -> None:
+    copy_store(settings_of(options).data, options.output)
+    say(f"the store is copied to {options.output}")

@@ -1,0 +1,74 @@
+"""The sample files and the commands of the deployment guide: each is read by the program it is for."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ldp_aggregator.cli.program import make_parser
+from ldp_aggregator.settings import Limits, Settings, read_settings
+
+ROOT = Path(__file__).resolve().parents[3]
+GUIDE = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
+UNIT = ROOT / "deploy" / "ldp-aggregator.service"
+
+
+def documented_commands():
+    blocks = re.findall(r"```sh\n(.*?)```", GUIDE, re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines() if line.startswith("ldp-aggregator ")]
+    return lines + re.findall(r"`(ldp-aggregator [a-z]+ [^`]*)`", GUIDE)
+
+
+@pytest.mark.parametrize("line", documented_commands())
+def test_a_documented_command_is_one_the_program_knows(line):
+    assert make_parser().parse_args(shlex.split(line)[1:]).command
+
+
+def test_the_sample_configuration_is_read_and_says_the_defaults(monkeypatch):
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"LDP_AGGREGATOR_{name.upper()}", raising=False)
+    settings = read_settings(ROOT / "deploy" / "aggregator.toml")
+    assert settings.model_dump() == Settings().model_dump()
+
+
+def test_the_sample_configuration_names_every_setting():
+    text = (ROOT / "deploy" / "aggregator.toml").read_text()
+    for name in [*Settings.model_fields, *Limits.model_fields]:
+        assert re.search(rf"^(# )?\[?{name}\b", text, re.MULTILINE), name
+
+
+def test_the_unit_starts_the_server_with_flags_it_knows():
+    command = re.search(r"^ExecStart=\S+/ldp-aggregator (.*)$", UNIT.read_text(), re.MULTILINE)[1]
+    assert make_parser().parse_args(shlex.split(command)).command
+    stop_seconds = int(re.search(r"^TimeoutStopSec=(\d+)$", UNIT.read_text(), re.MULTILINE)[1])
+    assert stop_seconds > Limits().drain_seconds
+
+
+def test_systemd_finds_nothing_wrong_with_the_unit_but_the_missing_program():
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd is not installed")
+    result = subprocess.run(["systemd-analyze", "verify", str(UNIT)], capture_output=True, text=True)
+    complaints = [line for line in result.stderr.splitlines() if "is not executable" not in line]
+    assert complaints == []
+
+
+def test_the_compose_file_sets_variables_that_are_read():
+    from ldp_aggregator.settings import variables
+
+    text = (ROOT / "deploy" / "compose.yaml").read_text() + (ROOT / "deploy" / "Dockerfile").read_text()
+    found = set(re.findall(r"LDP_AGGREGATOR_\w+", text))
+    assert found
+    assert found <= set(variables())
+
+
+@pytest.mark.parametrize("name", ["ldp_requests", "ldp_reports", "ldp_commit_seconds", "ldp_group_reports"])
+def test_a_documented_metric_exists(name):
+    from ldp_aggregator.server.metrics import Metrics
+
+    assert name in GUIDE
+    assert f"# HELP {name}" in Metrics().render().decode()
