@@ -3,25 +3,33 @@
 Standard library and msgpack only. ``Client`` is the whole life of a device in a campaign; ``perturb`` is the pure step
 inside; ``ldp_client.aio`` drives a client from asyncio, ``ldp_client.relay`` forwards for many devices, and
 ``ldp_client.testing`` has a server, a clock and coins for an app's own tests.
+
+Names are loaded when they are first used: an app that imports this at its start pays when somebody contributes.
 """
 
-from ldp_client.classifier import Classifier
-from ldp_client.client import Client, Status
-from ldp_client.errors import (
-    ClientError,
-    ConsentError,
-    ModelUnavailableError,
-    QuotaError,
-    RefusedError,
-    ServerError,
-    StorageError,
-    TransportError,
-)
-from ldp_client.ledger import Ledger, Receipt
-from ldp_client.perturb import perturb
-from ldp_client.policy import Policy
-from ldp_client.sender import Event
-from ldp_client.storage import MemoryStorage, ScopedStorage
+import sys
+from importlib import import_module
+from types import ModuleType
+
+TYPE_CHECKING = False  # as in the module typing, which an import of this package need not load
+if TYPE_CHECKING:
+    from ldp_client.classifier import Classifier
+    from ldp_client.client import Client, Status
+    from ldp_client.errors import (
+        ClientError,
+        ConsentError,
+        ModelUnavailableError,
+        QuotaError,
+        RefusedError,
+        ServerError,
+        StorageError,
+        TransportError,
+    )
+    from ldp_client.ledger import Ledger, Receipt
+    from ldp_client.perturb import perturb
+    from ldp_client.policy import Policy
+    from ldp_client.sender import Event
+    from ldp_client.storage import MemoryStorage, ScopedStorage
 
 __all__ = [
     "Classifier",
@@ -43,3 +51,40 @@ __all__ = [
     "TransportError",
     "perturb",
 ]
+
+_HOMES = {
+    "Classifier": "classifier",
+    "Client": "client",
+    "Event": "sender",
+    "Ledger": "ledger",
+    "MemoryStorage": "storage",
+    "Policy": "policy",
+    "Receipt": "ledger",
+    "ScopedStorage": "storage",
+    "Status": "client",
+    "perturb": "perturb",
+}
+"""Where the names live; the others are errors."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'errors')}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """The type of this package: loading the module ``perturb`` must not hide the function of the same name."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in _HOMES or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

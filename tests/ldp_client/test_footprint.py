@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+import ldp_client
+
 _BLOCKED = """
 import sys
 class Block:
@@ -43,8 +45,26 @@ def test_everything_works_with_numpy_and_its_friends_blocked() -> None:
 
 @pytest.mark.parametrize("module", _SLOW)
 def test_an_import_leaves_the_slow_modules_for_when_they_are_needed(module: str) -> None:
-    ran = run(f"import sys, ldp_client; print({module!r} in sys.modules)")
+    ran = run(f"import sys; from ldp_client import Client; print({module!r} in sys.modules)")
     assert ran.stdout == "False\n", ran.stderr
+
+
+def test_an_import_loads_nothing_until_a_name_is_used() -> None:
+    ran = run("import sys, ldp_client; print([n for n in sys.modules if n.startswith(('protocols', 'ldp_client.'))])")
+    assert ran.stdout == "[]\n", ran.stderr
+
+
+def test_every_public_name_is_there_and_no_other() -> None:
+    for name in ldp_client.__all__:
+        assert getattr(ldp_client, name).__name__ == name
+    assert set(ldp_client.__all__) <= set(dir(ldp_client))
+    with pytest.raises(AttributeError, match="no attribute 'absent'"):
+        _ = ldp_client.absent
+
+
+def test_the_function_perturb_is_not_hidden_by_its_module() -> None:
+    ran = run("import ldp_client, ldp_client.perturb, ldp_client.client; print(ldp_client.perturb.__name__)")
+    assert ran.stdout == "perturb\n", ran.stderr
 
 
 def test_an_import_starts_no_thread_and_prints_nothing() -> None:
