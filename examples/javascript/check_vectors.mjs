@@ -1,0 +1,94 @@
+// Runs every test vector:   node examples/javascript/check_vectors.mjs protocols/vectors
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { parseModel, predict, scores } from "./classifier.mjs";
+import { parseDocument } from "./document.mjs";
+import { Coins, encodeUpload, perturb } from "./encoder.mjs";
+import { count, decodeUpload } from "./server.mjs";
+
+const folder = process.argv[2] ?? "protocols/vectors";
+const read = (name) => JSON.parse(readFileSync(`${folder}/${name}.json`, "utf8"));
+const hex = (text) => Buffer.from(text, "hex");
+const scripted = (words, taken = { count: 0 }) => new Coins(() => {
+  assert(taken.count < words.length, "more words were asked for than scripted");
+  return BigInt(`0x${words[taken.count++]}`);
+});
+const checked = {};
+function check(kind, name, test) {
+  try {
+    test();
+  } catch (error) {
+    error.message = `${kind} (${name}): ${error.message}`;
+    throw error;
+  }
+  checked[kind] = (checked[kind] ?? 0) + 1;
+}
+const refuses = (code, action) => assert.throws(action, (error) => error.code === code || assert.fail(`${code}, not ${error.code ?? error}`));
+
+const documents = read("documents");
+const campaigns = {};
+for (const { name, document, id } of documents.accepted) {
+  check("documents", name, () => {
+    campaigns[name] = parseDocument(Buffer.from(document), id);
+    assert.equal(campaigns[name].id, id);
+  });
+}
+for (const { name, document, id, code } of documents.refused) {
+  check("documents refused", name, () => refuses(code, () => parseDocument(Buffer.from(document), id)));
+}
+
+const reports = read("reports");
+const secret = hex(reports.secret);
+for (const { document, record, label, words, reports: wanted, upload } of reports.accepted) {
+  check("reports", document, () => {
+    const taken = { count: 0 };
+    const made = perturb(campaigns[document], record, label, secret, scripted(words, taken));
+    const shown = ({ question, item, id, payload }) => ({
+      question,
+      item: typeof item === "number" ? item : { cell: item.cell, value: String(item.value) },
+      id: id.toString("hex"),
+      payload: payload.toString("hex"),
+    });
+    assert.deepEqual(made.map(shown), wanted);
+    assert.equal(encodeUpload(made).toString("hex"), upload);
+    assert.equal(taken.count, words.length);
+  });
+}
+for (const { document, record, label, code } of reports.refused) {
+  check("records refused", String(label), () => refuses(code, () => perturb(campaigns[document], record, label, secret, scripted([]))));
+}
+
+const uploads = read("uploads");
+for (const { name, upload, code } of uploads.malformed) {
+  check("uploads refused", name, () => refuses(code, () => decodeUpload(hex(upload), campaigns[uploads.document])));
+}
+for (const { document, upload, code } of uploads.impossible) {
+  check("reports refused", upload, () => {
+    const [report] = decodeUpload(hex(upload), campaigns[document]);
+    refuses(code, () => count(campaigns[document].questions[report.question], report.payload, []));
+  });
+}
+
+const training = read("training");
+for (const { document, upload, n, counts, model, predictions } of training.accepted) {
+  check("tallies", document, () => {
+    const tally = counts.map((cells) => cells.map(() => 0));
+    const answered = n.map(() => 0);
+    for (const { question, payload } of decodeUpload(hex(upload), campaigns[document])) {
+      count(campaigns[document].questions[question], payload, tally[question]);
+      answered[question]++;
+    }
+    assert.deepEqual([answered, tally], [n, counts]);
+  });
+  const parsed = parseModel(Buffer.from(model));
+  for (const { record, scores: wanted, class: name } of predictions) {
+    check("predictions", document, () => {
+      scores(parsed, record).forEach((score, c) => assert(Math.abs(score - wanted[c]) <= 1e-9 * Math.abs(wanted[c]), "score"));
+      assert.equal(predict(parsed, record), name);
+    });
+  }
+}
+for (const { name, model, code } of training.refused) {
+  check("models refused", name, () => refuses(code, () => parseModel(Buffer.from(model))));
+}
+console.log(JSON.stringify(checked));

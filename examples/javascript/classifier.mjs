@@ -1,0 +1,65 @@
+// Classifying on the device with a published model.
+import { Refusal, project, valueIndex } from "./encoder.mjs";
+import { strictJson } from "./document.mjs";
+
+const isNumber = (x) => typeof x === "number" && !Number.isNaN(x);
+const adds = (shares) => shares.every((p) => p >= 0) && Math.abs(shares.reduce((a, b) => a + b, 0) - 1) < 1e-6;
+
+/** A model document. Throws Refusal with the code `invalid-model`. */
+export function parseModel(bytes) {
+  const refuse = (problem) => new Refusal("invalid-model", problem);
+  const model = strictJson(bytes, refuse);
+  const must = (right, problem) => {
+    if (!right) throw refuse(problem);
+  };
+  const k = model.classes?.length;
+  must(model.version === 1 && model.kind === "naive-bayes" && k >= 2, "version, kind or classes");
+  must(model.prior?.length === k && adds(model.prior), "prior");
+  for (const feature of model.features) {
+    if (feature.kind === "gaussian") {
+      must(feature.mean?.length === k && feature.variance?.length === k, `${feature.name}: mean or variance`);
+      must(feature.variance.every((v) => v > 0 && v <= 1e300), `${feature.name}: variance`);
+    } else {
+      const table = feature.likelihood;
+      must(table?.length === (feature.values?.length ?? feature.bins), `${feature.name}: likelihood`);
+      must(model.classes.every((_, c) => adds(table.map((row) => row[c]))), `${feature.name}: likelihood`);
+    }
+  }
+  return model;
+}
+
+function valueOf(model, name, record) { // a projection's output is computed, a missing input standing at its mean
+  const { projection } = model;
+  const row = projection?.outputs.findIndex((output) => output.name === name) ?? -1;
+  if (row < 0) return record[name];
+  const inputs = projection.inputs.map((input) => projection.features.find((feature) => feature.name === input));
+  if (!inputs.some((input) => isNumber(record[input.name]))) return undefined;
+  const values = inputs.map((input, i) => (isNumber(record[input.name]) ? record[input.name] : projection.mean[i]));
+  return project(projection, inputs, row, values);
+}
+
+/** ln P(class) + sum of ln P(value | class), per class; a feature without a usable value does not take part. */
+export function scores(model, record) {
+  let sums = model.prior.map(Math.log);
+  for (const feature of model.features) {
+    const value = valueOf(model, feature.name, record);
+    if (feature.kind === "gaussian") {
+      if (!isNumber(value)) continue;
+      const x = Math.min(Math.max(value, feature.low), feature.high);
+      sums = sums.map((sum, c) => {
+        const [mean, variance] = [feature.mean[c], feature.variance[c]];
+        return sum - 0.5 * Math.log(2 * Math.PI * variance) - ((x - mean) * (x - mean)) / (2 * variance);
+      });
+    } else {
+      const index = valueIndex(feature, value);
+      if (index !== null) sums = sums.map((sum, c) => sum + Math.log(feature.likelihood[index][c]));
+    }
+  }
+  return sums;
+}
+
+/** The most probable class; of equals the first declared. */
+export function predict(model, record) {
+  const found = scores(model, record);
+  return model.classes[found.indexOf(Math.max(...found))];
+}

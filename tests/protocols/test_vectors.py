@@ -1,0 +1,187 @@
+"""The test vectors of ``protocols/vectors``: this code passes them, generates them, and so does the JavaScript port."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ldp_client import Classifier, perturb
+from protocols import Campaign, PayloadError, ProtocolError, ScriptedCoins, decode_upload, encode_upload
+from protocols.model import Model
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "protocols" / "vectors"
+FILES = ("documents.json", "reports.json", "uploads.json", "training.json")
+DOCUMENTS, REPORTS, UPLOADS, TRAINING = (json.loads((FOLDER / name).read_text(encoding="utf-8")) for name in FILES)
+CAMPAIGNS = {case["name"]: Campaign.parse(case["document"].encode(), case["id"]) for case in DOCUMENTS["accepted"]}
+
+
+def named(cases):
+    return [pytest.param(case, id=case["name"]) for case in cases]
+
+
+def approximately(one, other, relative=1e-9):
+    """Equal up to the last digits of doubles."""
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(approximately(one[key], other[key], relative) for key in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(approximately(a, b, relative) for a, b in zip(one, other, strict=True))
+    if isinstance(one, float) or isinstance(other, float):
+        return one == pytest.approx(other, rel=relative, abs=1e-12)
+    return one == other
+
+
+@pytest.mark.parametrize("case", named(DOCUMENTS["accepted"]))
+def test_a_document_has_this_id_and_this_loss(case):
+    campaign = CAMPAIGNS[case["name"]]
+    assert (campaign.id, len(campaign.document)) == (case["id"], case["bytes"])
+    assert campaign.realised_epsilon == case["realised_epsilon"] <= campaign.privacy.epsilon
+
+
+@pytest.mark.parametrize("case", named(DOCUMENTS["refused"]))
+def test_a_document_that_must_be_refused_is_refused_with_its_code(case):
+    with pytest.raises(ProtocolError) as refusal:
+        Campaign.parse(case["document"].encode(), case["id"])
+    assert refusal.value.code == case["code"]
+
+
+@pytest.mark.parametrize("case", REPORTS["accepted"], ids=lambda case: case["document"])
+def test_scripted_words_give_these_reports_and_take_no_word_more(case):
+    coins = ScriptedCoins([int(word, 16) for word in case["words"]])
+    campaign = CAMPAIGNS[case["document"]]
+    sent = perturb(campaign, case["record"], case["label"], secret=bytes.fromhex(REPORTS["secret"]), coins=coins)
+    assert coins.taken == len(case["words"])
+    assert [(r.question, r.id.hex(), r.payload.hex()) for r in sent] == [
+        (r["question"], r["id"], r["payload"]) for r in case["reports"]
+    ]
+    assert encode_upload(sent).hex() == case["upload"]
+    assert sum(block.count for block in decode_upload(bytes.fromhex(case["upload"]), campaign)) == len(sent)
+
+
+def test_every_question_of_every_campaign_is_answered_by_a_vector():
+    answered = {(case["document"], report["question"]) for case in REPORTS["accepted"] for report in case["reports"]}
+    assert answered == {
+        (name, question.index) for name, campaign in CAMPAIGNS.items() for question in campaign.questions
+    }
+
+
+def test_an_uploads_length_depends_on_the_questions_only():
+    lengths = {}
+    for case in REPORTS["accepted"]:
+        key = case["document"], tuple(report["question"] for report in case["reports"])
+        lengths.setdefault(key, set()).add(len(case["upload"]))
+    assert max(len(cases) for cases in lengths.values()) == 1
+    assert len(lengths) < len(REPORTS["accepted"]), "some questions are answered by several people"
+
+
+@pytest.mark.parametrize("case", REPORTS["refused"], ids=lambda case: repr(case["label"]))
+def test_a_record_that_must_be_refused_is_refused_before_a_word_is_taken(case):
+    with pytest.raises(ProtocolError) as refusal:
+        perturb(CAMPAIGNS[case["document"]], case["record"], case["label"], coins=ScriptedCoins([]))
+    assert refusal.value.code == case["code"]
+
+
+@pytest.mark.parametrize("case", named(UPLOADS["malformed"]))
+def test_an_upload_that_must_be_refused_is_refused_with_its_code(case):
+    with pytest.raises(ProtocolError) as refusal:
+        decode_upload(bytes.fromhex(case["upload"]), CAMPAIGNS[UPLOADS["document"]])
+    assert refusal.value.code == case["code"]
+
+
+@pytest.mark.parametrize("case", UPLOADS["impossible"], ids=lambda case: f"{case['document']}-{case['code']}")
+def test_a_report_that_no_device_sends_is_refused_with_its_code(case):
+    campaign = CAMPAIGNS[case["document"]]
+    (block,) = decode_upload(bytes.fromhex(case["upload"]), campaign)
+    with pytest.raises(PayloadError) as refusal:
+        campaign.questions[block.question].mechanism.check(block.payloads)
+    assert refusal.value.code == case["code"]
+
+
+@pytest.mark.parametrize("case", TRAINING["accepted"], ids=lambda case: case["document"])
+def test_an_upload_gives_this_tally_these_estimates_and_this_model(case):
+    pytest.importorskip("pandas", reason="the aggregator's packages are not installed")
+    from ldp_aggregator import Tally, estimate, train
+
+    campaign = CAMPAIGNS[case["document"]]
+    tally = Tally.of_uploads(campaign, [bytes.fromhex(case["upload"])])
+    assert tally.n.tolist() == case["n"]
+    assert [counts.tolist() for counts in tally.counts] == case["counts"]
+    for found, wanted in zip(estimate(campaign, tally).questions, case["estimates"], strict=True):
+        processed = None if found.processed is None else found.processed.tolist()
+        told = {name: getattr(found.cells, name).tolist() for name in ("value", "low", "high")}
+        assert approximately({**told, "processed": processed}, wanted)
+    assert approximately(json.loads(train(campaign, tally).to_json()), json.loads(case["model"]))
+
+
+@pytest.mark.parametrize("case", TRAINING["accepted"], ids=lambda case: case["document"])
+def test_a_model_predicts_what_the_vector_says(case):
+    classifier = Classifier(Model.from_json(case["model"]))
+    for prediction in case["predictions"]:
+        assert approximately(classifier.joint_log_likelihood(prediction["record"]), prediction["scores"])
+        assert classifier.predict(prediction["record"]) == prediction["class"]
+
+
+@pytest.mark.parametrize("case", named(TRAINING["refused"]))
+def test_a_model_that_must_be_refused_is_refused_with_its_code(case):
+    with pytest.raises(ProtocolError) as refusal:
+        Model.from_json(case["model"])
+    assert refusal.value.code == case["code"]
+
+
+def test_the_files_are_what_the_documented_command_makes(tmp_path):
+    pytest.importorskip("pandas", reason="the aggregator's packages are not installed")
+    import vectors
+
+    vectors.main(str(tmp_path))
+    for name in FILES:
+        made, kept = ((folder / name).read_text(encoding="utf-8") for folder in (tmp_path, FOLDER))
+        if name == "training.json":
+            fresh, old = json.loads(made), json.loads(kept)
+            for one, other in zip(fresh["accepted"], old["accepted"], strict=True):
+                assert approximately(json.loads(one.pop("model")), json.loads(other.pop("model")))
+            assert approximately(fresh["accepted"], old["accepted"])
+        else:
+            assert made == kept, f"{name} is stale: python tests/support/vectors.py protocols/vectors"
+
+
+def run_port(*arguments):
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed; the JavaScript port is checked where it is")
+    return subprocess.run([node, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_the_javascript_port_passes_every_vector():
+    done = run_port(ROOT / "examples" / "javascript" / "check_vectors.mjs", FOLDER)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "documents": len(DOCUMENTS["accepted"]),
+        "documents refused": len(DOCUMENTS["refused"]),
+        "reports": len(REPORTS["accepted"]),
+        "records refused": len(REPORTS["refused"]),
+        "uploads refused": len(UPLOADS["malformed"]),
+        "reports refused": len(UPLOADS["impossible"]),
+        "tallies": len(TRAINING["accepted"]),
+        "predictions": sum(len(case["predictions"]) for case in TRAINING["accepted"]),
+        "models refused": len(TRAINING["refused"]),
+    }
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_javascript_port_notices_a_changed_vector(name, tmp_path):
+    for file in FILES:
+        text = (FOLDER / file).read_text(encoding="utf-8")
+        if file == name:
+            text = {
+                "documents.json": lambda t: t.replace('"loss-above-epsilon"', '"unknown-mechanism"', 1),
+                "reports.json": lambda t: t.replace('"payload": "0', '"payload": "f', 1),
+                "uploads.json": lambda t: t.replace("wrong-subset-size", "padding-bits-set", 1),
+                "training.json": lambda t: t.replace('"class": "yes"', '"class": "no"', 1),
+            }[name](text)
+            assert text != (FOLDER / file).read_text(encoding="utf-8")
+        (tmp_path / file).write_text(text, encoding="utf-8")
+    assert run_port(ROOT / "examples" / "javascript" / "check_vectors.mjs", tmp_path).returncode != 0
