@@ -7,12 +7,14 @@ import contextlib
 import http.client
 import os
 import select
+import socket
 import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -109,6 +111,8 @@ class HttpTransport:
         if remaining <= 0:
             raise TimeoutError
         connection.timeout = remaining
+        # A class to the type checker, any callable to http.client.
+        connection.response_class = partial(_BoundedResponse, until)  # type: ignore[assignment]
         if connection.sock is not None:
             connection.sock.settimeout(remaining)
         target = parts.path + (f"?{parts.query}" if parts.query else "") or "/"
@@ -120,7 +124,7 @@ class HttpTransport:
         answer = connection.getresponse()
         # Closed whatever happens: read1 does not end an exchange, and the answer may own the socket.
         with contextlib.closing(answer):
-            body = _read(answer, request.largest_answer, until)
+            body = _read(answer, request.largest_answer)
         self._count(
             requests=1,
             retries=request.attempt > 1,
@@ -202,8 +206,8 @@ def _is_stale(connection: http.client.HTTPConnection) -> bool:
     return bool(select.select([connection.sock], [], [], 0)[0])
 
 
-def _read(answer: http.client.HTTPResponse, largest: int, until: float) -> bytes:
-    """The body; piecewise, because a socket's timeout starts anew with every byte of a server that drips."""
+def _read(answer: http.client.HTTPResponse, largest: int) -> bytes:
+    """The body, as far as it is not too long."""
     pieces = []
     size = 0
     while piece := answer.read1(_PIECE):
@@ -211,11 +215,30 @@ def _read(answer: http.client.HTTPResponse, largest: int, until: float) -> bytes
         pieces.append(piece)
         if size > largest:
             raise _TooLongError
-        if time.monotonic() > until:
-            raise TimeoutError
     if answer.length:
         raise http.client.IncompleteRead(b"")
     return b"".join(pieces)
+
+
+class _BoundedResponse(http.client.HTTPResponse):
+    """An answer that is complete at ``until`` or never: a socket's timeout alone starts anew with every byte that a
+    slow server drips.
+    """
+
+    def __init__(self, until: float, sock: socket.socket, *arguments: Any, **options: Any) -> None:
+        super().__init__(sock, *arguments, **options)
+        reader: Any = self.fp
+        read = reader.raw.readinto
+
+        def read_in_time(buffer: bytearray) -> int | None:
+            remaining = until - time.monotonic()
+            if remaining <= 0:
+                raise TimeoutError
+            sock.settimeout(remaining)
+            count: int | None = read(buffer)
+            return count
+
+        reader.raw.readinto = read_in_time
 
 
 class _TooLongError(OSError):

@@ -9,6 +9,7 @@ import socket
 import ssl
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -145,10 +146,14 @@ def test_a_silent_server_times_out(transport: HttpTransport) -> None:
         assert code_of(transport, server.url, timeout=0.1) == "timeout"
 
 
-def test_a_dripping_server_times_out(transport: HttpTransport) -> None:
-    drops = [b"x"] * 100
-    with Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n", *drops, pause=0.03) as server:
+@pytest.mark.parametrize(
+    "start", [b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n", b"HTTP/1.1 200 OK\r\nName: "], ids=["body", "header"]
+)
+def test_a_dripping_server_times_out(transport: HttpTransport, start: bytes) -> None:
+    with Raw(start, *[b"x"] * 100, pause=0.03) as server:
+        started = time.monotonic()
         assert code_of(transport, server.url, timeout=0.2) == "timeout"
+        assert time.monotonic() - started < 1.5
 
 
 def test_nobody_listening_is_unreachable(transport: HttpTransport) -> None:
