@@ -3,9 +3,31 @@
 Everything takes a table and a schema with public bounds, draws exact noise, and states what it guarantees.
 """
 
+from ldp_aggregator.trainers.federated import FederatedNB
+from ldp_aggregator.trainers.federation import FederatedState, node_statistics
 from ldp_aggregator.trainers.global_sensitivity import GlobalSensitivityNB
+from ldp_aggregator.trainers.gossip import PushSumNode, push_sum
+from ldp_aggregator.trainers.kmeans import PrivateKMeans
+from ldp_aggregator.trainers.queries import private_count, private_mean
 from ldp_aggregator.trainers.randomness import PrivacyWarning
+from ldp_aggregator.trainers.shares import ShareError, decode_share, encode_share
 from ldp_aggregator.trainers.smooth_sensitivity import SmoothSensitivityNB
 from ldp_aggregator.trainers.sufficient_statistics import SufficientStatisticsNB
 
-__all__ = ["GlobalSensitivityNB", "PrivacyWarning", "SmoothSensitivityNB", "SufficientStatisticsNB"]
+__all__ = [
+    "FederatedNB",
+    "FederatedState",
+    "GlobalSensitivityNB",
+    "PrivacyWarning",
+    "PrivateKMeans",
+    "PushSumNode",
+    "ShareError",
+    "SmoothSensitivityNB",
+    "SufficientStatisticsNB",
+    "decode_share",
+    "encode_share",
+    "node_statistics",
+    "private_count",
+    "private_mean",
+    "push_sum",
+]
