@@ -29,9 +29,10 @@ class Postgres:
 
     def restart(self) -> None:
         """Stop at once, as a crash does, and start again: the log is replayed."""
-        self.control("-m", "immediate", "-w", "-l", str(self.server.log), "restart")
+        self._control("-m", "immediate", "-w", "-l", str(self.server.log), "restart")
+        self.server.ensure_postgres_running()  # Reads the new process's number, for the end.
 
-    def control(self, *arguments: str) -> None:
+    def _control(self, *arguments: str) -> None:
         command = [str(Path(self.server.bin_path) / "pg_ctl"), "-D", str(self.server.pgdata), *arguments]
         user = {"user": self.server.system_user} if self.server.system_user else {}
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **user)
@@ -53,8 +54,6 @@ def postgres_server() -> Iterator[Postgres]:
     try:
         yield Postgres(server.get_uri(), server)
     finally:
-        # The wheel forgets a server that was restarted.
-        Postgres("", server).control("-m", "immediate", "-w", "stop")
         server.cleanup()
         shutil.rmtree(folder, ignore_errors=True)
 
