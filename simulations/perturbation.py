@@ -24,7 +24,7 @@ from protocols.mechanisms import (
     SummingHistogramEncoding,
     UnaryEncoding,
 )
-from simulations.coins import Flags, bernoulli, bernoulli_each, discrete_laplace
+from simulations.coins import Flags, bernoulli, bernoulli_bits, bernoulli_each, discrete_laplace
 from simulations.items import Integers, Items, Moments
 
 Rows = NDArray[np.uint8]
@@ -54,9 +54,14 @@ def _direct(mechanism: DirectEncoding, items: Integers, rng: np.random.Generator
 
 
 def _unary(mechanism: UnaryEncoding, items: Integers, rng: np.random.Generator) -> Rows:
-    flags = bernoulli(mechanism.other_bit, (len(items), mechanism.domain_size), rng)
-    flags[np.arange(len(items)), items] = bernoulli(mechanism.true_bit, len(items), rng)
-    return _bitmap_rows(flags)
+    rows = bernoulli_bits(mechanism.other_bit, len(items) * mechanism.width, rng).reshape(-1, mechanism.width)
+    if mechanism.domain_size % 8:
+        rows[:, -1] &= (1 << mechanism.domain_size % 8) - 1
+    places = np.arange(len(items)), items >> 3
+    shifts = (items & 7).astype(np.uint8)
+    true_bits = bernoulli(mechanism.true_bit, len(items), rng).astype(np.uint8) << shifts
+    rows[places] = (rows[places] & ~(np.uint8(1) << shifts)) | true_bits
+    return rows
 
 
 def _subset(mechanism: SubsetSelection, items: Integers, rng: np.random.Generator) -> Rows:

@@ -22,12 +22,10 @@ def plot_accuracy(summary: pd.DataFrame, caption: str, path: Path) -> None:
 
     ``summary`` is that of :func:`simulations.trials.summarise`. Raises TableError where ``path`` cannot be written.
     """
-    pyplot = _pyplot()
-    figure, axes = pyplot.subplots(figsize=(6.4, 4.6), layout="constrained")
-    draw_accuracy(axes, summary)
-    axes.legend(frameon=False)
+    figure, axes = make_figure(1, 1, (6.4, 4.6))
+    draw_accuracy(axes[0, 0], summary)
+    axes[0, 0].legend(frameon=False)
     save(figure, caption, path)
-    pyplot.close(figure)
 
 
 def draw_accuracy(axes: Any, summary: pd.DataFrame) -> None:
@@ -60,11 +58,8 @@ def plot_plan(plan: Mapping[str, Any], path: Path) -> None:
 
     ``plan`` is that of :func:`simulations.plan.make_plan`.
     """
-    pyplot = _pyplot()
     pilot = plan.get("pilot")
-    figure, axes = pyplot.subplots(
-        1, 2 if pilot else 1, figsize=(10 if pilot else 6.4, 4.6), layout="constrained", squeeze=False
-    )
+    figure, axes = make_figure(1, 2 if pilot else 1, (10 if pilot else 6.4, 4.6))
     left = axes[0, 0]
     needed = plan["devices_for_relative_error"]
     errors = [float(error) for error in needed]
@@ -81,7 +76,6 @@ def plot_plan(plan: Mapping[str, Any], path: Path) -> None:
         each.spines[["top", "right"]].set_visible(False)
     caption = f"{plan['title']} Total loss of a device: {plan['epsilon']:g}, and half of it."
     save(figure, caption, path)
-    pyplot.close(figure)
 
 
 def _draw_curve(axes: Any, pilot: Mapping[str, Any]) -> None:
@@ -95,20 +89,22 @@ def _draw_curve(axes: Any, pilot: Mapping[str, Any]) -> None:
     axes.legend(frameon=False)
 
 
+def make_figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
+    """A figure without a screen, and its axes as an array; matplotlib is imported here, because it is slow to load."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False)
+
+
 def save(figure: Any, caption: str, path: Path) -> None:
-    """Write a figure with its caption below. Raises TableError."""
+    """Write a figure with its caption below; the same figure gives the same bytes. Raises TableError."""
+    from matplotlib import rc_context
+
     figure.supxlabel("\n".join(textwrap.wrap(caption, _CAPTION_WIDTH)), fontsize=8)
+    undated = {"Date": None} if path.suffix in (".svg", ".pdf") else None
     try:
-        figure.savefig(path, dpi=160)
+        with rc_context({"svg.hashsalt": "ldp-bayes"}):
+            figure.savefig(path, dpi=160, metadata=undated)
     except (OSError, ValueError) as error:
         raise TableError(f"{path}: the plot cannot be written ({error})") from None
-
-
-def _pyplot() -> Any:
-    """Matplotlib without a screen; imported here, because it is slow to load and few commands draw."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    return pyplot

@@ -47,14 +47,17 @@ def people_of(name: str, draft: Mapping[str, Any]) -> Table:
     return typed(pd.concat(parts, ignore_index=True), campaign.features, campaign.label, name)
 
 
-def draft_of(name: str, *, bins: int | None = None, numeric: bool = False, **privacy: Any) -> dict[str, Any]:
+def draft_of(
+    name: str, *, bins: int | None = None, numeric: bool = False, observed: bool = False, **privacy: Any
+) -> dict[str, Any]:
     """A draft with the data set's documented values and public bounds; ``privacy`` as in a draft.
 
     ``bins`` discretises the continuous features. ``numeric`` takes categorical columns whose documented values are
-    numbers for continuous ones, from the least to the largest value.
+    numbers for continuous ones, from the least to the largest value. ``observed`` lists only the values that occur in
+    the table, as the papers do; a campaign lists those that can occur.
     """
     described = description_of(name)
-    features = [_feature(column, bins, numeric) for column in described["columns"] if column["name"] != CLASS]
+    features = [_feature(column, bins, numeric, observed) for column in described["columns"] if column["name"] != CLASS]
     return {
         "version": 1,
         "title": described["title"],
@@ -64,12 +67,14 @@ def draft_of(name: str, *, bins: int | None = None, numeric: bool = False, **pri
     }
 
 
-def _feature(column: Mapping[str, Any], bins: int | None, numeric: bool) -> dict[str, Any]:
+def _feature(column: Mapping[str, Any], bins: int | None, numeric: bool, observed: bool) -> dict[str, Any]:
     values = [str(value) for value in column.get("values", ())]
     if column["kind"] == "continuous":
         low, high = column["domain"]
     elif numeric and all(value.isdigit() for value in values):
         low, high = min(map(int, values)), max(map(int, values))
     else:
-        return {"name": column["name"], "kind": "categorical", "values": values}
+        seen = [str(value) for value in column["observed_values"]]
+        # A campaign's feature has two values or more; a column that is constant in the table keeps its documented ones.
+        return {"name": column["name"], "kind": "categorical", "values": seen if observed and len(seen) > 1 else values}
     return {"name": column["name"], "kind": "continuous", "low": low, "high": high, "bins": bins}

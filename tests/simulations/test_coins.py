@@ -10,7 +10,7 @@ import pytest
 from protocols import discrete_laplace as exact
 from protocols.coins import ONE
 from simulations import SeededCoins
-from simulations.coins import bernoulli, bernoulli_each, discrete_laplace
+from simulations.coins import bernoulli, bernoulli_bits, bernoulli_each, discrete_laplace
 
 
 def test_the_same_seed_gives_the_same_words_and_another_seed_gives_others():
@@ -26,6 +26,23 @@ def test_flags_are_set_as_often_as_their_probability_says(probability):
     assert abs(flags.mean() - p) < 5 * np.sqrt(p * (1 - p) / flags.size)  # False alarm: 6e-7.
     each = bernoulli_each(np.full(1_000_000, probability, dtype=np.uint64), np.random.default_rng(2))
     assert abs(each.mean() - p) < 5 * np.sqrt(p * (1 - p) / each.size)
+
+
+@pytest.mark.parametrize("probability", [1, 1 << 50, 1 << 56, (1 << 63) + 12345, ONE - (1 << 50), 3 << 54, ONE // 3])
+def test_bits_are_set_as_often_as_their_probability_says_in_every_place(probability):
+    """Eight places, false alarm 5e-6 together."""
+    found = np.unpackbits(bernoulli_bits(probability, 250_001, np.random.default_rng(2)).reshape(-1, 1), axis=1)
+    p = probability / ONE
+    assert found.shape == (250_001, 8)
+    assert (np.abs(found.mean(axis=0) - p) < 5 * np.sqrt(p * (1 - p) / 250_001) + 1e-15).all()
+
+
+def test_a_bit_tells_nothing_about_its_neighbours():
+    """Correlations of each place with the next, in the byte and across bytes; false alarm 5e-6 together."""
+    bits = np.unpackbits(bernoulli_bits(ONE // 5, 200_000, np.random.default_rng(6)))
+    for distance in (1, 2, 8, 64, 512):
+        correlation = np.corrcoef(bits[:-distance], bits[distance:])[0, 1]
+        assert abs(correlation) < 5 / np.sqrt(len(bits))
 
 
 def test_a_probability_below_one_byte_is_not_rounded_away():
