@@ -9,17 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final
+from typing import Any
 
 from ldp_client.errors import ClientError, ModelUnavailableError
+from ldp_client.policy import GATEWAY_RETRY_AFTER, GATEWAY_TIMEOUT, LARGEST_UPLOAD
 from ldp_client.relay import Relay
 from ldp_client.transport import PROBLEM_TYPE
 from protocols import ProtocolError
 from protocols.upload import MEDIA_TYPE
-
-LARGEST_UPLOAD: Final = 1 << 20
-CONNECTION_TIMEOUT: Final = 30.0
-RETRY_AFTER: Final = "30"
 
 
 class Gateway(ThreadingHTTPServer):
@@ -45,7 +42,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "ldp-relay"
     sys_version = ""
-    timeout = CONNECTION_TIMEOUT
+    timeout = GATEWAY_TIMEOUT
     disable_nagle_algorithm = True
     server: Gateway
 
@@ -63,7 +60,7 @@ class _Handler(BaseHTTPRequestHandler):
         except ModelUnavailableError as error:
             self._problem(404, error.code)
         except (ClientError, ProtocolError) as error:
-            self._problem(503, error.code, {"Retry-After": RETRY_AFTER})
+            self._problem(503, error.code, {"Retry-After": str(GATEWAY_RETRY_AFTER)})
 
     def do_POST(self) -> None:
         length = self.headers.get("Content-Length", "")
@@ -80,7 +77,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             refused = self.server.relay.collect(body)
         except ClientError as error:
-            self._problem(503, error.code, {"Retry-After": RETRY_AFTER})
+            self._problem(503, error.code, {"Retry-After": str(GATEWAY_RETRY_AFTER)})
         except ProtocolError as error:
             self._problem(400, error.code)
         else:

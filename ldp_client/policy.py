@@ -66,3 +66,19 @@ class Policy:
 
 
 DEFAULT_POLICY: Final = Policy()
+
+STORAGE_WAIT: Final = 10.0
+"""Seconds to wait for another process that holds the storage file."""
+
+CHECKED_STORAGE_BYTES: Final = 1 << 20
+"""A storage file up to this size (a device's has some ten thousand bytes) is checked before every change: a damaged
+page may look empty, and a ledger must not look empty."""
+
+LARGEST_UPLOAD: Final = 1 << 20
+"""Bytes of an upload that a relay's gateway takes."""
+
+GATEWAY_TIMEOUT: Final = 30.0
+"""Seconds of silence after which a gateway hangs up on a device."""
+
+GATEWAY_RETRY_AFTER: Final = 30
+"""Seconds after which a gateway that could not queue an upload asks for it again."""

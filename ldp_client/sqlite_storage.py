@@ -15,16 +15,10 @@ from pathlib import Path
 from typing import Final
 
 from ldp_client.errors import StorageError
+from ldp_client.policy import CHECKED_STORAGE_BYTES, STORAGE_WAIT
 from ldp_client.storage import DictTransaction, Transaction
 
 SCHEMA_VERSION: Final = 1
-BUSY_TIMEOUT: Final = 10.0
-"""Seconds to wait for another process."""
-
-CHECKED_BYTES: Final = 1 << 20
-"""A file up to this size (a device's has some ten thousand bytes) is checked before every change: a damaged page may
-look empty, and a ledger must not look empty."""
-
 _PROBLEMS: Final = (
     ("full", "storage-full"),
     ("readonly", "storage-read-only"),
@@ -70,7 +64,7 @@ class SqliteStorage:
         if not self._path.exists():
             # SQLite would create it readable by everybody that the umask lets in.
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
-        return sqlite3.connect(self._path, timeout=BUSY_TIMEOUT, isolation_level=None, cached_statements=8)
+        return sqlite3.connect(self._path, timeout=STORAGE_WAIT, isolation_level=None, cached_statements=8)
 
     def _run(self, connection: sqlite3.Connection, write: bool) -> Iterator[Transaction]:
         # EXTRA: after a loss of power the rollback journal must not come back and undo a commit. A report sent from an
@@ -83,7 +77,7 @@ class SqliteStorage:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version > SCHEMA_VERSION:
                 raise StorageError("storage-newer")
-            if version and write and self._path.stat().st_size <= CHECKED_BYTES:
+            if version and write and self._path.stat().st_size <= CHECKED_STORAGE_BYTES:
                 (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
                 if verdict != "ok":
                     raise StorageError("storage-corrupt")

@@ -20,8 +20,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from ldp_client.policy import LARGEST_UPLOAD
 from ldp_client.transport import PROBLEM_TYPE
 from protocols import Campaign, PayloadError, ScriptedCoins, UploadError, decode_upload
 from protocols.reports import ID_BYTES
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from typing import Self
 
 __all__ = ["Answer", "FakeClock", "FakeServer", "ScriptedCoins"]
-
-LARGEST_UPLOAD: Final = 1 << 20
 
 
 class FakeClock:

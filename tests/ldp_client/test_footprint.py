@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import ldp_client
+
+BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "client.py"
+
+FRAMING = 10
+"""Bytes of an upload with one report beside its id and its payload, at most."""
 
 _BLOCKED = """
 import sys
@@ -70,3 +77,14 @@ def test_the_function_perturb_is_not_hidden_by_its_module() -> None:
 def test_an_import_starts_no_thread_and_prints_nothing() -> None:
     ran = run("import ldp_client, threading; assert threading.active_count() == 1")
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+
+
+def test_the_benchmark_measures_every_figure_and_an_upload_is_near_its_bound() -> None:
+    command = [sys.executable, str(BENCHMARK), "--rounds", "1", "--json"]
+    figures = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout)
+    assert {"import_ms", "import_added_mib", "first_use_ms"} <= figures["import"].keys()
+    for mechanism in ("de", "oue"):
+        told = figures[mechanism]
+        assert told["perturb_and_encode_us"] > told["least_randomness_us"] > 0
+        assert told["payload_entropy_bytes"] <= told["payload_bytes"]
+        assert told["bound_bytes"] <= told["upload_bytes"] <= 16 + told["payload_bytes"] + FRAMING
