@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from ldp_aggregator.cli import backup, campaign, estimates, fsck, merge, project, serve, token, train
+from ldp_aggregator.cli import backup, campaign, estimates, fit, fsck, merge, node, project, serve, token, train
 from ldp_aggregator.cli.common import CommandError
 from ldp_aggregator.settings import SettingsError
 from ldp_aggregator.store import StoreError, UnknownCampaignError
@@ -15,7 +15,7 @@ from protocols import ProtocolError
 
 NAME: Final = "ldp-aggregator"
 
-GROUPS: Final = (serve, campaign, estimates, train, project, token, fsck, merge, backup)
+GROUPS: Final = (serve, campaign, estimates, train, fit, node, project, token, fsck, merge, backup)
 
 _REPORTED: Final = (CommandError, ProtocolError, SettingsError, StoreError, UnknownCampaignError)
 

@@ -95,6 +95,8 @@ class PrivateNaiveBayes(NaiveBayes):
             schema = Schema.read(self.schema)
             frame = _framed(X, schema.input_names)
             codes, classes = schema.classes_of(y, len(frame)), None
+        if len(frame) == 0:
+            raise ValueError("a model needs at least one row to learn from")
         training = self._begin(schema)
         model, guarantee = self._train(training, frame, codes)
         self._finish(training, model, guarantee, leaked=self.schema is None)

@@ -36,7 +36,7 @@ def test_a_mean_comes_near_with_a_large_epsilon_and_stays_in_its_bounds_with_a_s
 
 
 def test_the_noise_of_a_mean_is_the_range_over_n():
-    """500 means of 1,000 values; the relative error of a mean absolute deviation has sd 4.5 %, 20 % is more than four."""
+    """500 means of 1,000 values; the relative error of a mean absolute deviation has sd 4.5 %, 20 % is four."""
     rng = np.random.default_rng(2)
     values = [0.5] * 1000
     means = [private_mean(values, low=0, high=1, epsilon=0.1, random_state=rng) for _ in range(500)]
