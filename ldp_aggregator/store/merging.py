@@ -12,7 +12,8 @@ from pathlib import Path
 from ldp_aggregator.store import schema
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.parts import part_of_tally, tally_of_parts
-from ldp_aggregator.store.sqlite import FILE_NAME, open_connection, transaction
+from ldp_aggregator.store.sqlite import FILE_NAME
+from ldp_aggregator.store.sqlite_statements import open_connection, transaction
 from protocols import Campaign
 
 

@@ -16,18 +16,16 @@ import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import asyncpg
 
-from ldp_aggregator.counting import Rows
 from ldp_aggregator.store import postgres_schema as schema
+from ldp_aggregator.store import postgres_statements as sql
 from ldp_aggregator.store.audit import Finding, audit_campaign
-from ldp_aggregator.store.batch import RECORD_BYTES, Batch, Settlement, gather, group_by_campaign
+from ldp_aggregator.store.batch import Batch, gather, group_by_campaign
 from ldp_aggregator.store.clock import Clock, utc_now
 from ldp_aggregator.store.contract import (
-    CLOSED,
     UNKNOWN,
     CampaignState,
     Life,
@@ -38,10 +36,8 @@ from ldp_aggregator.store.contract import (
     Submission,
     UnknownCampaignError,
 )
-from ldp_aggregator.store.digest import DIGEST_BYTES
 from ldp_aggregator.store.parts import COMPACT_AT, encode_part, part_of_tally, tally_of_parts
 from protocols import Campaign
-from protocols.reports import ID_BYTES
 
 if TYPE_CHECKING:
     from ldp_aggregator.tally import Tally
@@ -66,7 +62,7 @@ _PASSING: Final = (
 )
 """Failures that another try may not meet."""
 
-Connection = Any
+Connection = sql.Connection
 Result = TypeVar("Result")
 
 
@@ -131,30 +127,30 @@ class PostgresStore:
 
     async def state(self, campaign_id: str) -> CampaignState:
         async def work(db: Connection) -> CampaignState:
-            return _state(await _row(db, campaign_id))
+            return sql.state(await sql.row(db, campaign_id))
 
         return await self._run(work)
 
     async def campaigns(self) -> list[CampaignState]:
         async def work(db: Connection) -> list[CampaignState]:
-            return [_state(row) for row in await db.fetch(f"{_STATES} ORDER BY number")]
+            return [sql.state(row) for row in await db.fetch(f"{sql.STATES} ORDER BY number")]
 
         return await self._run(work)
 
     async def close_campaign(self, campaign_id: str) -> CampaignState:
         async def work(db: Connection) -> CampaignState:
-            number = (await _row(db, campaign_id))["number"]
-            await _lock(db, number, shared=False)
-            if (await _row(db, campaign_id))["closed"] is None:
+            number = (await sql.row(db, campaign_id))["number"]
+            await sql.lock(db, number, shared=False)
+            if (await sql.row(db, campaign_id))["closed"] is None:
                 await db.execute("UPDATE campaigns SET closed = $2 WHERE number = $1", number, self._clock())
                 await db.execute(f"DROP TABLE {schema.ids_table(number)}")
-            return _state(await _row(db, campaign_id))
+            return sql.state(await sql.row(db, campaign_id))
 
         return await self._run(work)
 
     async def close_due(self) -> list[str]:
         now = self._clock()
-        due = [state.id for state in await self.campaigns() if state.life.closed is None and _is_over(state, now)]
+        due = [state.id for state in await self.campaigns() if state.life.closed is None and sql.is_over(state, now)]
         for campaign_id in due:
             await self.close_campaign(campaign_id)
         return due
@@ -186,17 +182,17 @@ class PostgresStore:
 
     async def tally(self, campaign_id: str) -> Tally:
         async def work(db: Connection) -> tuple[bytes, list[bytes]]:
-            row = await _row(db, campaign_id)
+            row = await sql.row(db, campaign_id)
             document = await db.fetchval("SELECT document FROM campaigns WHERE number = $1", row["number"])
-            return document, await _parts(db, row["number"])
+            return document, await sql.parts(db, row["number"])
 
         document, parts = await self._run(work)
         return tally_of_parts(Campaign.parse(document), parts)
 
     async def publish_model(self, campaign_id: str, document: str) -> PublishedModel:
         async def work(db: Connection) -> PublishedModel:
-            number, now = (await _row(db, campaign_id))["number"], self._clock()
-            await _lock(db, number, shared=False)
+            number, now = (await sql.row(db, campaign_id))["number"], self._clock()
+            await sql.lock(db, number, shared=False)
             version = await db.fetchval(
                 "INSERT INTO models (campaign, version, document, created) "
                 "SELECT $1, coalesce(max(version), 0) + 1, $2, $3 FROM models WHERE campaign = $1 RETURNING version",
@@ -213,7 +209,7 @@ class PostgresStore:
             row = await db.fetchrow(
                 "SELECT version, document, created FROM models WHERE campaign = $1 "
                 "AND version = coalesce($2, version) ORDER BY version DESC LIMIT 1",
-                (await _row(db, campaign_id))["number"],
+                (await sql.row(db, campaign_id))["number"],
                 version,
             )
             return row and PublishedModel(**row)
@@ -265,7 +261,7 @@ class PostgresStore:
                 ids = None
                 if row["closed"] is None:
                     ids = await db.fetchval(f"SELECT count(*) FROM {schema.ids_table(row['number'])}")
-                findings += audit_campaign(row["id"], row["document"], await _parts(db, row["number"]), ids)
+                findings += audit_campaign(row["id"], row["document"], await sql.parts(db, row["number"]), ids)
             return findings
 
         return await self._run(work, isolation="repeatable_read")
@@ -282,13 +278,13 @@ class PostgresStore:
         if found is None:
             return None, refused
         number, most = found
-        await _lock(db, number, shared=most is None)
+        await sql.lock(db, number, shared=most is None)
         # Read after the lock: a campaign that was being closed is closed now.
         row = await db.fetchrow("SELECT opens, closes, closed FROM campaigns WHERE number = $1", number)
         refusal = Life(**row).refusal(self._clock())
         if refusal:
             return None, [Outcome(refused=refusal)] * len(batch.submissions)
-        settlement = await _insert(db, number, batch, None if most is None else most - await _reports(db, number))
+        settlement = await sql.insert(db, number, batch, None if most is None else most - await sql.reports(db, number))
         if not settlement.counted:
             return None, settlement.outcomes
         await db.execute(
@@ -344,107 +340,3 @@ class PostgresStore:
     async def _transaction(self, isolation: str) -> AsyncIterator[Connection]:
         async with self._pool.acquire() as db, db.transaction(isolation=isolation):
             yield db
-
-
-_STATES: Final = (
-    "SELECT number, id, title, created, opens, closes, closed, max_reports, "
-    "(SELECT coalesce(sum(reports), 0) FROM parts WHERE campaign = number)::bigint AS reports, "
-    "(SELECT max(version) FROM models WHERE campaign = number) AS model_version FROM campaigns"
-)
-
-
-async def _row(db: Connection, campaign_id: str) -> Any:
-    row = await db.fetchrow(f"{_STATES} WHERE id = $1", campaign_id)
-    if row is None:
-        raise UnknownCampaignError(campaign_id)
-    return row
-
-
-def _state(row: Any) -> CampaignState:
-    life = Life(row["opens"], row["closes"], row["closed"])
-    names = ("id", "title", "created", "max_reports", "reports", "model_version")
-    return CampaignState(life=life, **{name: row[name] for name in names})
-
-
-def _is_over(state: CampaignState, now: datetime) -> bool:
-    full = state.max_reports is not None and state.reports >= state.max_reports
-    return full or state.life.refusal(now) == CLOSED
-
-
-async def _reports(db: Connection, number: int) -> int:
-    return int(await db.fetchval("SELECT coalesce(sum(reports), 0)::bigint FROM parts WHERE campaign = $1", number))
-
-
-async def _parts(db: Connection, number: int) -> list[bytes]:
-    return [row["sums"] for row in await db.fetch("SELECT sums FROM parts WHERE campaign = $1", number)]
-
-
-async def _lock(db: Connection, number: int, *, shared: bool) -> None:
-    """Until the transaction ends. Locks of our own name space, so that no other program's are met."""
-    kind = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
-    await db.execute(f"SELECT {kind}($1, $2)", schema.LOCKS, number)
-
-
-async def _insert(db: Connection, number: int, batch: Batch, room: int | None) -> Settlement:
-    """Store the ids that are new. Nearly always all are, and one statement without an answer does it."""
-    records = batch.candidates
-    if room is not None and len(records) > room:
-        known = await _known(db, number, records, range(len(records)))
-        chosen = batch.earliest(known, max(room, 0))
-        await _insert_records(db, number, records[chosen])
-        return batch.settle(known, chosen)
-    if not len(records):
-        return batch.settle({})
-    attempt = db.transaction()
-    await attempt.start()
-    if await _insert_all(db, number, records):
-        await attempt.commit()
-        return batch.settle({})
-    await attempt.rollback()
-    inserted = await _insert_records(db, number, records)
-    old = [position for position, (id_, _) in enumerate(_pairs(records)) if id_ not in inserted]
-    return batch.settle(await _known(db, number, records, old))
-
-
-async def _insert_all(db: Connection, number: int, records: Rows) -> bool:
-    """Insert records, cut from one blob inside the database; False where some id was there already."""
-    status: str = await db.execute(
-        f"INSERT INTO {schema.ids_table(number)} "
-        f"SELECT substring($1::bytea FROM at + 1 FOR {ID_BYTES}), "
-        f"substring($1::bytea FROM at + {ID_BYTES + 1} FOR {DIGEST_BYTES}) "
-        f"FROM generate_series(0, $2::integer - 1, {RECORD_BYTES}) AS at ON CONFLICT DO NOTHING",
-        records.tobytes(),
-        records.size,
-    )
-    return status == f"INSERT 0 {len(records)}"
-
-
-async def _insert_records(db: Connection, number: int, records: Rows) -> set[bytes]:
-    """The ids that were not there before. Waits for another instance that is inserting one of them."""
-    if not len(records):
-        return set()
-    ids, digests = zip(*_pairs(records), strict=True)
-    rows = await db.fetch(
-        f"INSERT INTO {schema.ids_table(number)} SELECT * FROM unnest($1::bytea[], $2::bytea[]) "
-        "ON CONFLICT DO NOTHING RETURNING id",
-        ids,
-        digests,
-    )
-    return {row[0] for row in rows}
-
-
-async def _known(db: Connection, number: int, records: Rows, positions: Sequence[int]) -> dict[int, bytes]:
-    """Position to stored digest of those records whose id is in the store."""
-    pairs = _pairs(records)
-    position_of = {pairs[position][0]: position for position in positions}
-    rows = await db.fetch(
-        f"SELECT id, digest FROM {schema.ids_table(number)} WHERE id = ANY($1::bytea[])", list(position_of)
-    )
-    return {position_of[row["id"]]: row["digest"] for row in rows}
-
-
-def _pairs(records: Rows) -> list[tuple[bytes, bytes]]:
-    text, width = records.tobytes(), records.shape[1]
-    return [
-        (text[start : start + ID_BYTES], text[start + ID_BYTES : start + width]) for start in range(0, len(text), width)
-    ]

@@ -9,23 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ldp_aggregator.counting import Rows
 from ldp_aggregator.store import schema
+from ldp_aggregator.store import sqlite_statements as sql
 from ldp_aggregator.store.audit import Finding, audit_campaign
-from ldp_aggregator.store.batch import RECORD_BYTES, Batch, Settlement, gather, group_by_campaign
+from ldp_aggregator.store.batch import Batch, Settlement, gather, group_by_campaign
 from ldp_aggregator.store.clock import Clock, from_text, to_text, utc_now
 from ldp_aggregator.store.contract import (
-    CLOSED,
     UNKNOWN,
     CampaignState,
-    Life,
     Outcome,
     PublishedModel,
     StoredToken,
@@ -33,29 +29,15 @@ from ldp_aggregator.store.contract import (
     Submission,
     UnknownCampaignError,
 )
-from ldp_aggregator.store.digest import DIGEST_BYTES
-from ldp_aggregator.store.parts import COMPACT_AT, encode_part, part_of_tally, tally_of_parts
+from ldp_aggregator.store.parts import COMPACT_AT, encode_part, tally_of_parts
 from protocols import Campaign
-from protocols.reports import ID_BYTES
 
 if TYPE_CHECKING:
     from ldp_aggregator.tally import Tally
 
 FILE_NAME: Final = "aggregator.sqlite3"
-BUSY_SECONDS: Final = 20.0
-"""How long a transaction waits for another process's."""
-
-CACHE_KIBIBYTES: Final = 64 << 10
-CHECKPOINT_PAGES: Final = 8_000
-"""Pages of the write-ahead log after which a commit copies them into the database file."""
 
 Result = TypeVar("Result")
-
-_RECORDS: Final = (
-    "WITH RECURSIVE record(at) AS "
-    f"(SELECT 0 UNION ALL SELECT at + {RECORD_BYTES} FROM record WHERE at + {RECORD_BYTES} < length(:records))"
-)
-"""Cuts a blob of records into rows inside SQLite: one statement takes the interpreter's lock once, not once a row."""
 
 
 class SqliteStore:
@@ -65,10 +47,10 @@ class SqliteStore:
         self._clock = clock
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
-        self._write_connection = open_connection(path)
+        self._write_connection = sql.open_connection(path)
         try:
             schema.prepare(self._write_connection)
-            self._read_connection = open_connection(path)
+            self._read_connection = sql.open_connection(path)
         except BaseException:
             self._write_connection.close()
             raise
@@ -84,8 +66,8 @@ class SqliteStore:
                     campaign.id,
                     campaign.title,
                     campaign.document,
-                    _text_or_none(campaign.opens),
-                    _text_or_none(campaign.closes),
+                    sql.text_or_none(campaign.opens),
+                    sql.text_or_none(campaign.closes),
                     to_text(self._clock()),
                     max_reports,
                 ),
@@ -96,27 +78,27 @@ class SqliteStore:
         return await self._write(work)
 
     async def document(self, campaign_id: str) -> bytes:
-        return await self._read(lambda db: _document(db, campaign_id))
+        return await self._read(lambda db: sql.document(db, campaign_id))
 
     async def state(self, campaign_id: str) -> CampaignState:
-        return await self._read(lambda db: _state(db, _row(db, campaign_id)))
+        return await self._read(lambda db: sql.state(db, sql.row(db, campaign_id)))
 
     async def campaigns(self) -> list[CampaignState]:
-        return await self._read(lambda db: [_state(db, row) for row in _rows(db)])
+        return await self._read(lambda db: [sql.state(db, row) for row in sql.rows(db)])
 
     async def close_campaign(self, campaign_id: str) -> CampaignState:
         def work(db: sqlite3.Connection) -> CampaignState:
-            row = _row(db, campaign_id)
+            row = sql.row(db, campaign_id)
             if row["closed"] is None:
                 self._close(db, row)
-            return _state(db, _row(db, campaign_id))
+            return sql.state(db, sql.row(db, campaign_id))
 
         return await self._write(work)
 
     async def close_due(self) -> list[str]:
         def due(db: sqlite3.Connection) -> list[str]:
             now = self._clock()
-            return [row["id"] for row in _rows(db) if row["closed"] is None and _is_over(db, row, now)]
+            return [row["id"] for row in sql.rows(db) if row["closed"] is None and sql.is_over(db, row, now)]
 
         found = await self._read(due)
         for campaign_id in found:
@@ -129,14 +111,14 @@ class SqliteStore:
     async def tally(self, campaign_id: str) -> Tally:
         def work(db: sqlite3.Connection) -> Tally:
             return tally_of_parts(
-                Campaign.parse(_document(db, campaign_id)), _parts(db, _row(db, campaign_id)["number"])
+                Campaign.parse(sql.document(db, campaign_id)), sql.parts(db, sql.row(db, campaign_id)["number"])
             )
 
         return await self._read(work)
 
     async def publish_model(self, campaign_id: str, document: str) -> PublishedModel:
         def work(db: sqlite3.Connection) -> PublishedModel:
-            number, now = _row(db, campaign_id)["number"], self._clock()
+            number, now = sql.row(db, campaign_id)["number"], self._clock()
             version = db.execute(
                 "INSERT INTO models (campaign, version, document, created) "
                 "SELECT ?1, coalesce(max(version), 0) + 1, ?2, ?3 FROM models WHERE campaign = ?1 RETURNING version",
@@ -151,7 +133,7 @@ class SqliteStore:
             row = db.execute(
                 "SELECT version, document, created FROM models WHERE campaign = ?1 AND version = coalesce(?2, version) "
                 "ORDER BY version DESC LIMIT 1",
-                (_row(db, campaign_id)["number"], version),
+                (sql.row(db, campaign_id)["number"], version),
             ).fetchone()
             return row and PublishedModel(row["version"], row["document"], from_text(row["created"]))
 
@@ -198,11 +180,11 @@ class SqliteStore:
     async def audit(self) -> list[Finding]:
         def work(db: sqlite3.Connection) -> list[Finding]:
             findings = [Finding(None, str(row[0])) for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"]
-            for row in _rows(db):
+            for row in sql.rows(db):
                 ids = None
                 if row["closed"] is None:
                     ids = db.execute(f"SELECT count(*) FROM {schema.ids_table(row['number'])}").fetchone()[0]
-                findings += audit_campaign(row["id"], _document(db, row["id"]), _parts(db, row["number"]), ids)
+                findings += audit_campaign(row["id"], sql.document(db, row["id"]), sql.parts(db, row["number"]), ids)
             return findings
 
         return await self._read(work)
@@ -220,7 +202,7 @@ class SqliteStore:
             for campaign_id, positions in members.items()
         }
         outcomes = [Outcome()] * len(submissions)
-        with transaction(self._write_connection) as db:
+        with sql.transaction(self._write_connection) as db:
             for campaign_id, batch in batches.items():
                 answers = self._count_batch(db, campaign_id, batch)
                 for position, outcome in zip(members[campaign_id], answers, strict=True):
@@ -229,13 +211,13 @@ class SqliteStore:
 
     def _count_batch(self, db: sqlite3.Connection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:
         try:
-            row = _row(db, campaign_id)
+            row = sql.row(db, campaign_id)
         except UnknownCampaignError:
             return [Outcome(refused=UNKNOWN)] * len(batch.submissions)
-        refusal = _life(row).refusal(self._clock())
+        refusal = sql.life(row).refusal(self._clock())
         if refusal:
             return [Outcome(refused=refusal)] * len(batch.submissions)
-        room = None if row["max_reports"] is None else row["max_reports"] - _reports(db, row["number"])
+        room = None if row["max_reports"] is None else row["max_reports"] - sql.reports(db, row["number"])
         settlement = self._insert(db, row["number"], batch, room)
         if settlement.counted:
             db.execute(
@@ -243,7 +225,7 @@ class SqliteStore:
                 (row["number"], settlement.counted, encode_part(settlement.sums)),
             )
             if db.execute("SELECT count(*) FROM parts WHERE campaign = ?", (row["number"],)).fetchone()[0] > COMPACT_AT:
-                _compact(db, batch.campaign, row["number"])
+                sql.compact(db, batch.campaign, row["number"])
         return settlement.outcomes
 
     def _insert(self, db: sqlite3.Connection, number: int, batch: Batch, room: int | None) -> Settlement:
@@ -251,160 +233,35 @@ class SqliteStore:
         records = batch.candidates
         if room is None or len(records) <= room:
             db.execute("SAVEPOINT ids")
-            if _insert_records(db, number, records) == len(records):
+            if sql.insert_records(db, number, records) == len(records):
                 db.execute("RELEASE ids")
                 return batch.settle({})
             db.execute("ROLLBACK TO ids")
             db.execute("RELEASE ids")
-        known = _known(db, number, records)
+        known = sql.known_digests(db, number, records)
         inserted = batch.earliest(known, len(records) if room is None else max(room, 0))
-        _insert_records(db, number, records[inserted])
+        sql.insert_records(db, number, records[inserted])
         return batch.settle(known, inserted)
 
     def _close(self, db: sqlite3.Connection, row: sqlite3.Row) -> None:
         """The final tally, then no more need to tell old ids from new ones."""
-        _compact(db, Campaign.parse(_document(db, row["id"])), row["number"])
+        sql.compact(db, Campaign.parse(sql.document(db, row["id"])), row["number"])
         db.execute("UPDATE campaigns SET closed = ? WHERE number = ?", (to_text(self._clock()), row["number"]))
         db.execute(f"DROP TABLE {schema.ids_table(row['number'])}")
 
     async def _read(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         def run() -> Result:
-            with transaction(self._read_connection, "BEGIN") as db:
+            with sql.transaction(self._read_connection, "BEGIN") as db:
                 return work(db)
 
         return await self._in_thread(self._reader, run)
 
     async def _write(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         def run() -> Result:
-            with transaction(self._write_connection) as db:
+            with sql.transaction(self._write_connection) as db:
                 return work(db)
 
         return await self._in_thread(self._writer, run)
 
     async def _in_thread(self, executor: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(executor, work)
-
-
-@contextmanager
-def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[sqlite3.Connection]:
-    """Commit what the block did, or nothing of it. A failure of the database is a StoreError."""
-    try:
-        db.execute(begin)
-        try:
-            yield db
-            db.execute("COMMIT")
-        except BaseException:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            raise
-    except sqlite3.Error as error:
-        raise StoreError(f"the database answered: {error}") from error
-
-
-def open_connection(path: Path) -> sqlite3.Connection:
-    """A connection in autocommit mode; transactions are written out."""
-    try:
-        db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-        db.row_factory = sqlite3.Row
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA foreign_keys = ON")
-        db.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
-        db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-    except sqlite3.Error as error:
-        raise StoreError(f"{path} cannot be opened as a store: {error}") from error
-    return db
-
-
-_COLUMNS: Final = "number, id, title, opens, closes, created, closed, max_reports"
-
-
-def _rows(db: sqlite3.Connection) -> list[sqlite3.Row]:
-    return db.execute(f"SELECT {_COLUMNS} FROM campaigns ORDER BY number").fetchall()
-
-
-def _row(db: sqlite3.Connection, campaign_id: str) -> sqlite3.Row:
-    row: sqlite3.Row | None = db.execute(
-        f"SELECT {_COLUMNS} FROM campaigns WHERE id = ?",
-        (campaign_id,),
-    ).fetchone()
-    if row is None:
-        raise UnknownCampaignError(campaign_id)
-    return row
-
-
-def _document(db: sqlite3.Connection, campaign_id: str) -> bytes:
-    row = db.execute("SELECT document FROM campaigns WHERE id = ?", (campaign_id,)).fetchone()
-    if row is None:
-        raise UnknownCampaignError(campaign_id)
-    return bytes(row["document"])
-
-
-def _life(row: sqlite3.Row) -> Life:
-    return Life(*(row[name] and from_text(row[name]) for name in ("opens", "closes", "closed")))
-
-
-def _state(db: sqlite3.Connection, row: sqlite3.Row) -> CampaignState:
-    version = db.execute("SELECT max(version) FROM models WHERE campaign = ?", (row["number"],)).fetchone()[0]
-    return CampaignState(
-        id=row["id"],
-        title=row["title"],
-        created=from_text(row["created"]),
-        life=_life(row),
-        max_reports=row["max_reports"],
-        reports=_reports(db, row["number"]),
-        model_version=version,
-    )
-
-
-def _is_over(db: sqlite3.Connection, row: sqlite3.Row, now: datetime) -> bool:
-    full = row["max_reports"] is not None and _reports(db, row["number"]) >= row["max_reports"]
-    return full or _life(row).refusal(now) == CLOSED
-
-
-def _reports(db: sqlite3.Connection, number: int) -> int:
-    return int(db.execute("SELECT coalesce(sum(reports), 0) FROM parts WHERE campaign = ?", (number,)).fetchone()[0])
-
-
-def _parts(db: sqlite3.Connection, number: int) -> list[bytes]:
-    return [bytes(row[0]) for row in db.execute("SELECT sums FROM parts WHERE campaign = ?", (number,)).fetchall()]
-
-
-def _compact(db: sqlite3.Connection, campaign: Campaign, number: int) -> None:
-    """Replace the parts of a campaign by their sum."""
-    tally = tally_of_parts(campaign, _parts(db, number))
-    db.execute("DELETE FROM parts WHERE campaign = ?", (number,))
-    db.execute(
-        "INSERT INTO parts (campaign, reports, sums) VALUES (?, ?, ?)",
-        (number, int(tally.n.sum()), part_of_tally(tally)),
-    )
-
-
-def _insert_records(db: sqlite3.Connection, number: int, records: Rows) -> int:
-    """Insert ids, in increasing order, where they are new; returns how many were."""
-    if not len(records):
-        return 0
-    before = db.total_changes
-    db.execute(
-        f"{_RECORDS} INSERT OR IGNORE INTO {schema.ids_table(number)} "
-        f"SELECT substr(:records, at + 1, {ID_BYTES}), substr(:records, at + {ID_BYTES + 1}, {DIGEST_BYTES}) "
-        "FROM record",
-        {"records": records.tobytes()},
-    )
-    return db.total_changes - before
-
-
-def _known(db: sqlite3.Connection, number: int, records: Rows) -> dict[int, bytes]:
-    """Position to stored digest of the records whose id is in the store."""
-    if not len(records):
-        return {}
-    rows = db.execute(
-        f"{_RECORDS} SELECT at / {RECORD_BYTES}, ids.digest FROM record "
-        f"CROSS JOIN {schema.ids_table(number)} AS ids ON ids.id = substr(:records, at + 1, {ID_BYTES})",
-        {"records": records.tobytes()},
-    )
-    return dict(rows.fetchall())
-
-
-def _text_or_none(moment: datetime | None) -> str | None:
-    return None if moment is None else to_text(moment)
