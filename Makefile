@@ -22,8 +22,8 @@ $(INSTALLED): pyproject.toml
 	  { echo "Python 3.11 or newer is needed for development; set PYTHON=python3.11"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || \
 	  { echo "venv is missing; on Debian: apt-get install python3-venv"; exit 1; }
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install -qq --upgrade pip
+	$(BIN)/python -m pip install -qq --editable '.[dev]'
 	@touch $@
 
 demo: $(INSTALLED)
