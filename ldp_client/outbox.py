@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, Final
+from typing import Final
 
 from ldp_client.errors import QuotaError, StorageError
 from ldp_client.policy import Policy
@@ -32,15 +32,15 @@ class Outbox:
         if stored is None:
             return Delivery()
         try:
-            return Delivery(**dict(zip(_NAMES, unpack(self._delivery, stored), strict=True)))
-        except (TypeError, ValueError):
+            # By name, so that a later version may add a field and an earlier one still reads the others.
+            return Delivery(**{name: v for name, v in unpack(self._delivery, stored).items() if name in _NAMES})
+        except (TypeError, ValueError, AttributeError):
             raise StorageError("storage-corrupt") from None
 
     def set_delivery(self, transaction: Transaction, delivery: Delivery) -> None:
-        values: list[Any] = [getattr(delivery, name) for name in _NAMES]
-        transaction.put(
-            self._delivery, pack(self._delivery, [dict(v) if isinstance(v, Mapping) else v for v in values])
-        )
+        values = {name: getattr(delivery, name) for name in _NAMES}
+        plain = {name: dict(value) if isinstance(value, Mapping) else value for name, value in values.items()}
+        transaction.put(self._delivery, pack(self._delivery, plain))
 
     def front(self, transaction: Transaction, limit: int) -> tuple[Report, ...]:
         """The first ``limit`` reports, in the order of their ids, which is always the same."""
@@ -108,7 +108,7 @@ class Outbox:
             for key, _ in transaction.items(prefix):
                 transaction.delete(key)
         delivery = replace(
-            self.delivery(transaction), queued=0, queued_bytes=0, attempts=0, not_before=None, batch_limit=None
+            self.delivery(transaction), queued=0, queued_bytes=0, attempts=0, not_before=None, search_limit=None
         )
         self.set_delivery(transaction, delivery)
 

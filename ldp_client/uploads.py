@@ -35,15 +35,18 @@ class Delivery:
         Tries of the batch in front that have failed in a row.
     not_before
         The clock's time of the next try; None while none is scheduled.
-    batch_limit
-        Reports in the next upload, after the server found one too large; None means as many as the policy allows.
+    size_limit
+        Reports in an upload at most, since the server found more too large; None: as many as the policy allows.
+    search_limit
+        The same while a poisoned report is searched by halving; grows again with every success.
     queued, queued_bytes, sent, retries, dropped, quarantined
         What ``status()`` tells; ``dropped`` and ``quarantined`` count by reason.
     """
 
     attempts: int = 0
     not_before: float | None = None
-    batch_limit: int | None = None
+    size_limit: int | None = None
+    search_limit: int | None = None
     queued: int = 0
     queued_bytes: int = 0
     sent: int = 0
@@ -124,7 +127,8 @@ def next_task(delivery: Delivery, waiting: Sequence[Report], now: float, policy:
 
 def batch_limit(delivery: Delivery, policy: Policy) -> int:
     """Reports in the next upload at most."""
-    return min(delivery.batch_limit or policy.most_reports_per_upload, policy.most_reports_per_upload)
+    limits = (delivery.size_limit, delivery.search_limit, policy.most_reports_per_upload)
+    return min(limit for limit in limits if limit is not None)
 
 
 def size_of(report: Report) -> int:
@@ -141,13 +145,16 @@ def judge(
     rejected = _rejections(answer) if answer.status == 200 else None
     if rejected is not None:
         settled = {report.id: rejected.get(report.id.hex()) for report in task.reports}
-        return Verdict(_fresh(delivery), settled)
+        widened = None if delivery.search_limit is None else 2 * delivery.search_limit
+        return Verdict(replace(_fresh(delivery), search_limit=widened), settled)
     code = answer.problem_code()
     reason = code or f"http-{answer.status}"
-    if answer.status in SPLIT_STATUSES or (code and answer.status in POISON_STATUSES):
-        if len(task.reports) > 1:
-            halved = replace(_fresh(delivery), batch_limit=(len(task.reports) + 1) // 2)
-            return Verdict(halved, problem=reason)
+    half = (len(task.reports) + 1) // 2
+    if len(task.reports) > 1 and answer.status in SPLIT_STATUSES:
+        return Verdict(replace(_fresh(delivery), size_limit=half), problem=reason)
+    if len(task.reports) > 1 and code and answer.status in POISON_STATUSES:
+        return Verdict(replace(_fresh(delivery), search_limit=half), problem=reason)
+    if code and answer.status in SPLIT_STATUSES | POISON_STATUSES:
         return Verdict(_fresh(delivery), quarantined={task.reports[0].id: reason}, problem=reason)
     if code and answer.status in TERMINAL_STATUSES and code not in RETRYABLE_CODES:
         return Verdict(_fresh(delivery), {report.id: code for report in task.reports}, problem=code)
@@ -155,7 +162,7 @@ def judge(
 
 
 def _fresh(delivery: Delivery) -> Delivery:
-    """After an answer that settled something: the next batch is due at once. A lowered limit stays."""
+    """After an answer that settled something: the next batch is due at once."""
     return replace(delivery, attempts=0, not_before=0.0)
 
 

@@ -181,3 +181,36 @@ def test_retry_after_as_a_date_is_measured_on_the_servers_clock() -> None:
     headers = {"retry-after": "Mon, 01 Jan 2001 00:01:30 GMT", "date": "Mon, 01 Jan 2001 00:00:00 GMT"}
     verdict = verdict_on(problem(503, **headers), jitter=0.0)
     assert verdict.delivery.not_before == NOW + 90
+
+
+def test_a_page_that_calls_a_single_report_too_large_is_not_believed() -> None:
+    verdict = verdict_on(Response(413, {"content-type": "text/html"}, b"<html>"))
+    assert (verdict.settled, verdict.quarantined) == ({}, {})
+    assert verdict.delivery.attempts == 1
+
+
+def test_a_size_limit_stays_and_a_search_for_poison_widens_again() -> None:
+    success = Response(200, {}, b'{"rejected": []}')
+    for limits in (Delivery(size_limit=2, search_limit=2), Delivery(size_limit=2, search_limit=1)):
+        task = next_task(limits, REPORTS, NOW, POLICY)
+        assert isinstance(task, Send)
+        after = judge(limits, task, success, NOW, 0.5, POLICY).delivery
+        assert (after.size_limit, after.search_limit) == (2, 2 * (limits.search_limit or 0))
+
+
+def test_poison_among_many_costs_few_uploads() -> None:
+    waiting, delivery, uploads = list(range(64)), Delivery(), 0
+    reports = {number: Report(0, bytes([number]) * 16, b"\x01") for number in waiting}
+    poison = reports[37].id
+    while waiting:
+        task = next_task(delivery, [reports[number] for number in waiting], NOW, POLICY)
+        assert isinstance(task, Send)
+        uploads += 1
+        poisoned = poison in {report.id for report in task.reports}
+        answer = problem(400, "malformed-upload") if poisoned else Response(200, {}, b'{"rejected": []}')
+        verdict = judge(delivery, task, answer, NOW, 0.5, POLICY)
+        delivery = verdict.delivery
+        gone = {*verdict.settled, *verdict.quarantined}
+        assert (verdict.quarantined == {poison: "malformed-upload"}) == (poison in gone)
+        waiting = [number for number in waiting if reports[number].id not in gone]
+    assert uploads < 25
