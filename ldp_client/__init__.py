@@ -14,7 +14,7 @@ from types import ModuleType
 TYPE_CHECKING = False  # as in the module typing, which an import of this package need not load
 if TYPE_CHECKING:
     from ldp_client.classifier import Classifier
-    from ldp_client.client import Client, Status
+    from ldp_client.client import Client
     from ldp_client.errors import (
         ClientError,
         ConsentError,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ldp_client.perturb import perturb
     from ldp_client.policy import Policy
     from ldp_client.sender import Event
+    from ldp_client.status import Status
     from ldp_client.storage import MemoryStorage, ScopedStorage
 
 __all__ = [
@@ -61,7 +62,7 @@ _HOMES = {
     "Policy": "policy",
     "Receipt": "ledger",
     "ScopedStorage": "storage",
-    "Status": "client",
+    "Status": "status",
     "perturb": "perturb",
 }
 """Where the names live; the others are errors."""

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ldp_client.client import Client, Status
+from ldp_client.client import Client
 from ldp_client.errors import TransportError
 from ldp_client.ledger import Receipt
+from ldp_client.status import Status
 from ldp_client.transport import Response
 from ldp_client.uploads import Idle, Send, Wait
 

@@ -2,54 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ldp_client.cache import Cache
 from ldp_client.classifier import Classifier
 from ldp_client.clock import SYSTEM_CLOCK, Clock
-from ldp_client.errors import ConsentError, ModelUnavailableError, StorageError, TransportError
+from ldp_client.errors import ConsentError, StorageError, TransportError
 from ldp_client.ledger import Caps, Device, Ledger, Receipt, read_device, write_device
 from ldp_client.locks import ForkSafeLock
+from ldp_client.models import DeviceModel
 from ldp_client.outbox import Outbox
 from ldp_client.perturb import perturb
 from ldp_client.policy import DEFAULT_POLICY, Policy
-from ldp_client.records import pack, unpack
 from ldp_client.sender import Event, Sender
 from ldp_client.server import Server, check_campaign_id, read_campaign
+from ldp_client.status import Status
 from ldp_client.storage import Storage, Transaction, open_storage
 from ldp_client.transport import Request, Response, Transport
 from ldp_client.uploads import REPORT_OVERHEAD, Send, Task
-from protocols import SYSTEM_COINS, Campaign, Coins, ModelError, Report
-from protocols.model import Model
+from protocols import SYSTEM_COINS, Campaign, Coins, DocumentError, Report
+from protocols.schema import Label
 
 if TYPE_CHECKING:
     from ldp_client.background import BackgroundDriver
-
-
-@dataclass(frozen=True)
-class Status:
-    """What happened so far, for the app and its user; holds nothing of a record.
-
-    ``consent`` is None until somebody decided. ``dropped`` and ``quarantined`` count reports by reason. ``next_try`` is
-    in seconds from now. ``problem`` is the code of the last failure.
-    """
-
-    campaign_id: str
-    consent: bool | None = None
-    contributed: bool = False
-    queued: int = 0
-    queued_bytes: int = 0
-    sent: int = 0
-    retries: int = 0
-    dropped: Mapping[str, int] = field(default_factory=dict)
-    quarantined: Mapping[str, int] = field(default_factory=dict)
-    next_try: float | None = None
-    epsilon: float = 0.0
-    total_epsilon: float = 0.0
-    running: bool = False
-    problem: str | None = None
 
 
 class Client:
@@ -112,8 +90,9 @@ class Client:
             policy=policy,
             on_event=on_event,
         )
+        self._cache = Cache(self._storage, self._note)
+        self._model = DeviceModel(campaign_id, self._server, self._cache)
         self._campaign: Campaign | None = None
-        self._classifier: Classifier | None = None
         self._withdrawn = False
         self._unsaved: tuple[Report, ...] | None = None
         self._driver: BackgroundDriver | None = None
@@ -156,19 +135,16 @@ class Client:
         TransportError where it cannot be had.
         """
         if self._campaign is None:
-            stored = self._stored(f"campaign/{self.campaign_id}")
-            if stored is not None:
-                self._campaign = read_campaign(stored, self.campaign_id)
-            else:
-                self.load_campaign(self._server.campaign())
-        if self._campaign is None:
-            raise AssertionError("load_campaign sets the campaign or raises")
-        return self._campaign
+            stored = self._cache.get(f"campaign/{self.campaign_id}")
+            # A stored document that was damaged is fetched again.
+            with contextlib.suppress(DocumentError):
+                self._campaign = None if stored is None else read_campaign(stored, self.campaign_id)
+        return self._campaign or self.load_campaign(self._server.campaign())
 
     def load_campaign(self, document: bytes) -> Campaign:
         """Take a campaign's document from the app itself instead of fetching it; verified the same way."""
         self._campaign = campaign = read_campaign(document, self.campaign_id)
-        self._keep(f"campaign/{self.campaign_id}", campaign.document)
+        self._cache.put(f"campaign/{self.campaign_id}", campaign.document)
         return campaign
 
     def contribute(self, record: Mapping[str, object], label: object) -> Receipt:
@@ -309,26 +285,11 @@ class Client:
 
         Raises ModelUnavailableError, ModelError, ServerError or TransportError; a model at hand is then kept.
         """
-        etag, _ = self._stored_model()
-        answer = self._server.model(etag)
-        if answer.status == 304:
-            return False
-        self._classifier = self._read_model(answer.body)
-        key = f"model/{self.campaign_id}"
-        self._keep(key, pack(key, [answer.headers.get("etag"), answer.body]))
-        return True
+        return self._model.refresh(self._label)
 
     def classifier(self) -> Classifier:
         """The model at hand, from memory or storage; fetched where there is none."""
-        if self._classifier is None:
-            _, document = self._stored_model()
-            if document is not None:
-                self._classifier = self._read_model(document)
-            else:
-                self.refresh_model()
-        if self._classifier is None:
-            raise ModelUnavailableError
-        return self._classifier
+        return self._model.classifier(self._label)
 
     def predict(self, record: Mapping[str, object]) -> str:
         """The most probable class of a record, on this device."""
@@ -352,39 +313,12 @@ class Client:
         with self._storage.transaction(write=False) as transaction:
             return read_device(transaction)
 
-    def _read_model(self, document: bytes) -> Classifier:
-        model = Model.from_json(document)
-        label = None if self._campaign is None else self._campaign.label
-        if label is not None and (model.label, model.classes) != (label.name, label.classes):
-            raise ModelError("classes: the model is about another label than the campaign")
-        return Classifier(model)
+    @property
+    def _label(self) -> Label | None:
+        return None if self._campaign is None else self._campaign.label
 
-    def _stored_model(self) -> tuple[str | None, bytes | None]:
-        key = f"model/{self.campaign_id}"
-        stored = self._stored(key)
-        try:
-            etag, document = (None, None) if stored is None else unpack(key, stored)
-        except (StorageError, TypeError, ValueError):
-            return None, None
-        return etag, document
-
-    def _stored(self, key: str) -> bytes | None:
-        """Something that can be fetched again: a storage that fails is no reason to do without it."""
-        try:
-            with self._storage.transaction(write=False) as transaction:
-                return transaction.get(key)
-        except StorageError as error:
-            self._sender.problem = error.code
-            return None
-
-    def _keep(self, key: str, value: bytes) -> None:
-        try:
-            with self._storage.transaction(write=True) as transaction:
-                # The device comes first: nothing may be stored without it, see read_device.
-                write_device(transaction, read_device(transaction) or Device.make())
-                transaction.put(key, value)
-        except StorageError as error:
-            self._sender.problem = error.code
+    def _note(self, code: str) -> None:
+        self._sender.problem = code
 
 
 def _room_for(campaign: Campaign) -> tuple[int, int]:

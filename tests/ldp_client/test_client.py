@@ -538,3 +538,14 @@ def test_a_model_about_another_label_is_refused(
     client.campaign()
     with pytest.raises(ModelError, match="another label"):
         client.predict(RECORD)
+
+
+def test_a_stored_document_that_was_damaged_is_fetched_again(
+    make_client: MakeClient, server: FakeServer, campaign: Campaign
+) -> None:
+    storage = MemoryStorage()
+    make_client(storage=storage).campaign()
+    with storage.transaction(write=True) as transaction:
+        transaction.put(f"campaign/{campaign.id}", campaign.document[:-1])
+    assert make_client(storage=storage).campaign() == campaign
+    assert len(server.requests) == 2
