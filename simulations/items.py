@@ -58,7 +58,7 @@ class Columns:
         classes = class_indices(campaign.label, pd.Series(labels))
         if len(classes) != len(frame):
             raise ValueError(f"{len(frame)} rows have {len(classes)} labels; every row needs one")
-        absent = pd.Series([None] * len(frame), dtype=object)
+        absent = pd.Series(np.nan, index=frame.index)
         return cls(campaign, classes, {f.name: _column(f, frame.get(f.name, absent)) for f in campaign.features})
 
     def __len__(self) -> int:

@@ -56,6 +56,9 @@ def _answer(columns: Columns, owners: Integers, rng: np.random.Generator) -> Tal
 
 
 def _draw(pool: Sequence[Question], devices: int, rng: np.random.Generator) -> Iterator[tuple[Question, Integers]]:
+    if len(pool) == 1:
+        yield pool[0], np.arange(devices)
+        return
     bounds = np.cumsum([question.weight for question in pool])
     drawn = np.searchsorted(bounds, rng.integers(0, bounds[-1], size=devices), side="right")
     order = np.argsort(drawn, kind="stable")
