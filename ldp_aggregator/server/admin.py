@@ -10,7 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from ldp_aggregator.drafts import compile_draft
 from ldp_aggregator.publishing import TrainingOptions, UntrainableError, publish_trained
-from ldp_aggregator.server.context import METRICS, STORE
+from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.operations import JSON, STORED, Operation
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.server.requests import HeldBody, authorise, campaign_id, parameters, whole_number
@@ -23,70 +23,66 @@ TOML: Final = "application/toml"
 EXPOSITION: Final = "text/plain"
 
 
-async def post_campaign(request: web.Request) -> web.Response:
+async def post_campaign(request: web.Request, context: Context) -> web.Response:
     """Compile and publish a draft. The same draft gives the same id; the second time nothing is made (200)."""
-    await authorise(request, "admin")
+    await authorise(request, context.store, "admin")
     most = whole_number(parameters(request, ["max_reports"]), "max_reports")
-    async with HeldBody(request, (JSON, TOML)) as body:
+    async with HeldBody(request, context, (JSON, TOML)) as body:
         try:
             campaign = await asyncio.to_thread(compile_draft, body, toml=request.content_type == TOML)
         except DraftError as error:
             raise ProblemError(error.code, str(error), members={"field": error.field}) from None
-    created = await request.app[STORE].create_campaign(campaign, max_reports=most)
+    created = await context.store.create_campaign(campaign, max_reports=most)
     if created:
-        request.app[METRICS].mutations.labels("campaign-created").inc()
+        context.metrics.mutations.labels("campaign-created").inc()
     headers = {"Location": f"/v1/campaigns/{campaign.id}"}
     return web.json_response({"id": campaign.id}, status=201 if created else 200, headers=headers)
 
 
-async def get_campaigns(request: web.Request) -> web.Response:
+async def get_campaigns(request: web.Request, context: Context) -> web.Response:
     """All campaigns and their state, oldest first."""
-    await authorise(request, "admin")
+    await authorise(request, context.store, "admin")
     parameters(request, ())
-    return web.json_response(
-        {"campaigns": [state.to_json(utc_now()) for state in await request.app[STORE].campaigns()]}
-    )
+    return web.json_response({"campaigns": [state.to_json(utc_now()) for state in await context.store.campaigns()]})
 
 
-async def close_campaign(request: web.Request) -> web.Response:
+async def close_campaign(request: web.Request, context: Context) -> web.Response:
     """Accept no more reports. The ids are dropped after the final tally."""
-    await authorise(request, "admin")
+    await authorise(request, context.store, "admin")
     parameters(request, ())
-    state = await request.app[STORE].close_campaign(campaign_id(request))
-    request.app[METRICS].mutations.labels("campaign-closed").inc()
+    state = await context.store.close_campaign(campaign_id(request))
+    context.metrics.mutations.labels("campaign-closed").inc()
     return web.json_response(state.to_json(utc_now()))
 
 
-async def train_campaign(request: web.Request) -> web.Response:
+async def train_campaign(request: web.Request, context: Context) -> web.Response:
     """Train on what was counted so far and publish the model under the next version."""
-    await authorise(request, "admin")
+    await authorise(request, context.store, "admin")
     post = parameters(request, ["post"]).get("post", NORM_SUB)
     if post not in (NORM_SUB, FLOOR):
         raise ProblemError("malformed-query", f"post must be {NORM_SUB} or {FLOOR}")
     try:
-        reports, (model,) = await publish_trained(
-            request.app[STORE], [campaign_id(request)], TrainingOptions(post=post)
-        )
+        reports, (model,) = await publish_trained(context.store, [campaign_id(request)], TrainingOptions(post=post))
     except UntrainableError as error:
         raise ProblemError("nothing-to-train", str(error)) from None
-    request.app[METRICS].mutations.labels("model-published").inc()
+    context.metrics.mutations.labels("model-published").inc()
     return web.json_response({"version": model.version, "reports": reports})
 
 
-async def get_health(_request: web.Request) -> web.Response:
+async def get_health(_request: web.Request, _context: Context) -> web.Response:
     """The process runs."""
     return web.json_response({"status": "ok"})
 
 
-async def get_metrics(request: web.Request) -> web.Response:
+async def get_metrics(_request: web.Request, context: Context) -> web.Response:
     """Counts and times in Prometheus' exposition format."""
-    body = await asyncio.to_thread(request.app[METRICS].render)
+    body = await asyncio.to_thread(context.metrics.render)
     return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
-async def get_readiness(request: web.Request) -> web.Response:
+async def get_readiness(_request: web.Request, context: Context) -> web.Response:
     """The store takes writes; 503 otherwise."""
-    await request.app[STORE].check()
+    await context.store.check()
     return web.json_response({"status": "ready"})
 
 

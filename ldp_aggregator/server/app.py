@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from aiohttp import web
 
 from ldp_aggregator.server import admin, public
-from ldp_aggregator.server.context import CAMPAIGNS, INGEST, METRICS, SETTINGS, STORE, Campaigns
-from ldp_aggregator.server.ingest import RETRY_SECONDS, Ingest
-from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.server.context import Context
+from ldp_aggregator.server.ingest import RETRY_SECONDS
 from ldp_aggregator.server.openapi import openapi_operation
+from ldp_aggregator.server.operations import Handler, Operation
 from ldp_aggregator.server.problems import ProblemError, retry_later
-from ldp_aggregator.settings import Settings
-from ldp_aggregator.store.contract import UNKNOWN, Store, StoreError, UnknownCampaignError
+from ldp_aggregator.store.contract import UNKNOWN, StoreError, UnknownCampaignError
 
 LOG: Final = logging.getLogger("ldp_aggregator")
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 SECURITY_HEADERS: Final = {
     "Server": "ldp-aggregator",
@@ -31,54 +28,71 @@ SECURITY_HEADERS: Final = {
 }
 """On every answer. Nothing this server sends is meant to be framed, sniffed or run."""
 
-_HTTP_CODES: Final = {
-    404: "not-found",
-    405: "method-not-allowed",
-    413: "body-too-large",
-}
-
-
 PUBLIC: Final = (*public.OPERATIONS, openapi_operation("/openapi.json", public.OPERATIONS))
 ADMIN: Final = (*admin.OPERATIONS, openapi_operation("/openapi.json", admin.OPERATIONS))
 
 
-def make_apps(
-    store: Store, ingest: Ingest, metrics: Metrics, settings: Settings
-) -> tuple[web.Application, web.Application]:
-    """The public and the admin application."""
-    campaigns = Campaigns(store)
-    apps = []
-    for operations in (PUBLIC, ADMIN):
-        app = web.Application(middlewares=[answer_problems])
-        app[STORE], app[INGEST], app[SETTINGS], app[CAMPAIGNS] = store, ingest, settings, campaigns
-        app[METRICS] = metrics
-        app.add_routes([operation.route for operation in operations])
-        apps.append(app)
-    return apps[0], apps[1]
+def make_apps(context: Context) -> tuple[web.Application, web.Application]:
+    """The public and the admin application.
+
+    Problems are answered by a wrapper of each handler, not by a middleware: it is on every upload's way, and aiohttp's
+    chain of middlewares costs more than what this one does. Paths and methods that do not exist have handlers, too.
+    """
+    return _make_app(PUBLIC, context), _make_app(ADMIN, context)
 
 
-@web.middleware
-async def answer_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Every failure becomes a problem document; every answer gets the common headers."""
-    try:
-        response = await handler(request)
-    except ProblemError as error:
-        response = error.response()
-    except UnknownCampaignError:
-        response = ProblemError(UNKNOWN).response()
-    except StoreError as error:
+def _make_app(operations: Sequence[Operation], context: Context) -> web.Application:
+    app = web.Application()
+    for operation in operations:
+        handler = answering(operation.handler, context, operation.path, operation.method)
+        app.router.add_route(operation.method, operation.path, handler)
+        if operation.method == "GET":
+            app.router.add_route("HEAD", operation.path, handler)
+    for path in dict.fromkeys(operation.path for operation in operations):
+        allowed = ", ".join(sorted(operation.method for operation in operations if operation.path == path))
+        app.router.add_route(
+            "*", path, answering(_refusing("method-not-allowed", Allow=allowed), context, path, "other")
+        )
+    app.router.add_route("*", "/{path:.*}", answering(_refusing("not-found"), context, "none", "any"))
+    return app
+
+
+def answering(
+    handler: Handler, context: Context, path: str, method: str
+) -> Callable[[web.Request], Awaitable[web.Response]]:
+    """``handler`` for aiohttp: every failure becomes a problem document, every answer is counted and gets its headers.
+
+    ``path`` and ``method`` are what the answer is counted under, whatever the client wrote.
+    """
+
+    async def answer(request: web.Request) -> web.Response:
+        try:
+            response = await handler(request, context)
+        except Exception as error:  # Whatever it is, the client gets a document and not a traceback.
+            response = _problem(error, context).response()
+        response.headers.update(SECURITY_HEADERS)
+        response.headers.setdefault("Cache-Control", "no-store")
+        context.metrics.count_request(path, method, response.status)
+        return response
+
+    return answer
+
+
+def _refusing(code: str, **headers: str) -> Handler:
+    async def refuse(_request: web.Request, _context: Context) -> web.Response:
+        raise ProblemError(code, headers=headers)
+
+    return refuse
+
+
+def _problem(error: Exception, context: Context) -> ProblemError:
+    if isinstance(error, ProblemError):
+        return error
+    if isinstance(error, UnknownCampaignError):
+        return ProblemError(UNKNOWN)
+    if isinstance(error, StoreError):
         LOG.error("store error", extra={"reason": str(error)})
-        request.app[METRICS].store_errors.inc()
-        response = retry_later("store-unavailable", RETRY_SECONDS).response()
-    except web.HTTPException as error:
-        headers = {name: error.headers[name] for name in ("Allow",) if name in error.headers}
-        response = ProblemError(_HTTP_CODES.get(error.status, "malformed-request"), headers=headers).response()
-    except Exception as error:
-        LOG.error("internal error", extra={"reason": type(error).__name__}, exc_info=error)
-        response = ProblemError("internal-error").response()
-    response.headers.update(SECURITY_HEADERS)
-    response.headers.setdefault("Cache-Control", "no-store")
-    resource = request.match_info.route.resource
-    route = "none" if resource is None else resource.canonical
-    request.app[METRICS].count_request(route, request.method if resource else "any", response.status)
-    return response
+        context.metrics.store_errors.inc()
+        return retry_later("store-unavailable", RETRY_SECONDS)
+    LOG.error("internal error", extra={"reason": type(error).__name__}, exc_info=error)
+    return ProblemError("internal-error")

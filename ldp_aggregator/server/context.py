@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Final
-
-from aiohttp import web
 
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.metrics import Metrics
@@ -38,8 +37,12 @@ class Campaigns:
         return campaign
 
 
-STORE: Final = web.AppKey("store", Store)
-INGEST: Final = web.AppKey("ingest", Ingest)
-SETTINGS: Final = web.AppKey("settings", Settings)
-METRICS: Final = web.AppKey("metrics", Metrics)
-CAMPAIGNS: Final = web.AppKey("campaigns", Campaigns)
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Passed to every handler."""
+
+    store: Store
+    ingest: Ingest
+    metrics: Metrics
+    settings: Settings
+    campaigns: Campaigns

@@ -10,6 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
+from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.operations import JSON, Operation
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
 
@@ -55,7 +56,7 @@ def openapi_operation(path: str, operations: Iterable[Operation]) -> Operation:
     def body() -> bytes:
         return json.dumps(openapi_document(described), indent=1).encode()
 
-    async def get_openapi(_request: web.Request) -> web.Response:
+    async def get_openapi(_request: web.Request, _context: Context) -> web.Response:
         """The description of this API."""
         return web.Response(body=body(), content_type=JSON)
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.problems import MEDIA_TYPE as PROBLEM
 from ldp_aggregator.server.problems import PROBLEMS
 
@@ -29,6 +30,7 @@ WITH_BODY: Final = (
 )
 
 Schema = Mapping[str, Any]
+Handler = Callable[[web.Request, Context], Awaitable[web.Response]]
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Operation:
 
     method: str
     path: str
-    handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    handler: Handler
     scopes: tuple[str, ...] = ()
     query: Mapping[str, Schema] = field(default_factory=dict)
     bodies: Mapping[str, Schema] = field(default_factory=dict)
@@ -48,10 +50,6 @@ class Operation:
     codes: tuple[str, ...] = ()
     optional_scopes: bool = False
     """Whether a setting decides if the token is needed."""
-
-    @property
-    def route(self) -> web.RouteDef:
-        return web.route(self.method, self.path, self.handler)
 
     @property
     def summary(self) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 from aiohttp import ETag, web
 
 from ldp_aggregator.estimates import estimate
-from ldp_aggregator.server.context import CAMPAIGNS, INGEST, SETTINGS, STORE
+from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.operations import JSON, STORED, Operation
 from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
 from ldp_aggregator.server.requests import HeldBody, authorise, campaign_id, parameters, whole_number
@@ -24,20 +24,20 @@ _REPORTS: Final = (MEDIA_TYPE,)
 _ALL_COUNTED: Final = b'{"rejected": []}'
 
 
-async def get_campaign(request: web.Request) -> web.Response:
+async def get_campaign(request: web.Request, context: Context) -> web.Response:
     """The document bytes; the id is their hash, so it is the strong ETag too, and they may be cached for ever."""
     parameters(request, ())
-    campaign = await request.app[CAMPAIGNS].get(campaign_id(request))
+    campaign = await context.campaigns.get(campaign_id(request))
     return _cacheable(request, campaign.document, campaign.id, FOREVER)
 
 
-async def post_reports(request: web.Request) -> web.Response:
+async def post_reports(request: web.Request, context: Context) -> web.Response:
     """Count an upload; answered after the commit that holds it is on disk."""
-    settings = request.app[SETTINGS]
+    settings = context.settings
     if settings.uploads_need_token:
-        await authorise(request, "relay")
-    campaign = await request.app[CAMPAIGNS].get(request.match_info["id"])
-    async with HeldBody(request, _REPORTS) as body:
+        await authorise(request, context.store, "relay")
+    campaign = await context.campaigns.get(request.match_info["id"])
+    async with HeldBody(request, context, _REPORTS) as body:
         try:
             blocks = decode_upload(body, campaign)
         except UploadError as error:
@@ -46,16 +46,16 @@ async def post_reports(request: web.Request) -> web.Response:
         reports, most = submission.reports, settings.limits.reports_per_upload
         if reports > most:
             raise ProblemError("too-many-reports", f"at most {most} are accepted, not {reports}")
-        outcome = await request.app[INGEST].submit(submission, reports)
+        outcome = await context.ingest.submit(submission, reports)
     if outcome.refused:
         raise ProblemError(outcome.refused)
     return web.Response(body=_answer(outcome), content_type=JSON)
 
 
-async def get_model(request: web.Request) -> web.Response:
+async def get_model(request: web.Request, context: Context) -> web.Response:
     """The latest model, or the version asked for."""
     version = whole_number(parameters(request, ["version"]), "version")
-    model = await request.app[STORE].model(campaign_id(request), version)
+    model = await context.store.model(campaign_id(request), version)
     if model is None:
         raise ProblemError("no-model")
     body = model.document.encode()
@@ -65,15 +65,15 @@ async def get_model(request: web.Request) -> web.Response:
     return response
 
 
-async def get_estimates(request: web.Request) -> web.Response:
+async def get_estimates(request: web.Request, context: Context) -> web.Response:
     """Frequencies, variances and intervals of what was counted so far; for collectors and admins."""
-    await authorise(request, "collector", "admin")
+    await authorise(request, context.store, "collector", "admin")
     values = parameters(request, ["post"])
     post = values.get("post", NORM_SUB)
     if post not in MODES:
         raise ProblemError("malformed-query", f"post must be one of {', '.join(MODES)}")
-    campaign = await request.app[CAMPAIGNS].get(campaign_id(request))
-    tally = await request.app[STORE].tally(campaign.id)
+    campaign = await context.campaigns.get(campaign_id(request))
+    tally = await context.store.tally(campaign.id)
     estimates = await asyncio.to_thread(lambda: json.dumps(estimate(campaign, tally, post=post).to_json()))
     return web.Response(body=estimates.encode(), content_type=JSON)
 

@@ -9,9 +9,9 @@ from typing import Final
 
 from aiohttp import web
 
-from ldp_aggregator.server.context import ID_PATTERN, INGEST, SETTINGS, STORE
+from ldp_aggregator.server.context import ID_PATTERN, Context
 from ldp_aggregator.server.problems import ProblemError
-from ldp_aggregator.store.contract import UNKNOWN, StoredToken
+from ldp_aggregator.store.contract import UNKNOWN, Store, StoredToken
 from ldp_aggregator.tokens import find_token
 
 _CHUNK: Final = 1 << 16
@@ -46,13 +46,13 @@ def whole_number(values: dict[str, str], name: str, *, most: int = 2**53) -> int
     return int(text)
 
 
-async def authorise(request: web.Request, *scopes: str) -> StoredToken:
+async def authorise(request: web.Request, store: Store, *scopes: str) -> StoredToken:
     """Refuse a request without a token of one of these scopes. Tokens are read anew: a revoked one ends at once."""
     scheme, _, text = request.headers.get("Authorization", "").partition(" ")
     challenge = {"WWW-Authenticate": "Bearer"}
     if scheme.lower() != "bearer" or not text.strip():
         raise ProblemError("missing-token", headers=challenge)
-    token = find_token(text.strip(), await request.app[STORE].tokens())
+    token = find_token(text.strip(), await store.tokens())
     if token is None:
         raise ProblemError("wrong-token", headers=challenge)
     if token.scope not in scopes:
@@ -61,16 +61,16 @@ async def authorise(request: web.Request, *scopes: str) -> StoredToken:
 
 
 class HeldBody:
-    """``async with HeldBody(request, media_types) as body``: the body, its bytes held in the queue's budget inside the
-    block, from the moment they arrive.
+    """``async with HeldBody(request, context, media_types) as body``: its bytes are held in the queue's budget inside
+    the block, from the moment they arrive.
     """
 
     __slots__ = ("_held", "_ingest", "_length", "_request", "_seconds")
 
-    def __init__(self, request: web.Request, media_types: tuple[str, ...]) -> None:
-        limits = request.app[SETTINGS].limits
+    def __init__(self, request: web.Request, context: Context, media_types: tuple[str, ...]) -> None:
+        limits = context.settings.limits
         self._request = request
-        self._ingest = request.app[INGEST]
+        self._ingest = context.ingest
         self._seconds = limits.body_seconds
         self._length = check_head(request, media_types, limits.body_bytes)
         self._held = 0

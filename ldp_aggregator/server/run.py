@@ -14,6 +14,7 @@ from typing import Final
 from aiohttp import web
 
 from ldp_aggregator.server.app import LOG, make_apps
+from ldp_aggregator.server.context import Campaigns, Context
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.listener import bind, listen, url_of
 from ldp_aggregator.server.metrics import Metrics
@@ -77,17 +78,17 @@ async def running(
     opened = store or await open_store(settings.data, settings.database_address)
     limits, metrics = settings.limits, Metrics()
     ingest = Ingest(opened, metrics, queue_bytes=limits.queue_bytes, group_reports=limits.group_reports)
+    context = Context(opened, ingest, metrics, settings, Campaigns(opened))
     writer = asyncio.create_task(ingest.run())
     keeper = asyncio.create_task(_close_due(opened, metrics))
     runners = [
-        web.AppRunner(app, handle_signals=False, shutdown_timeout=limits.drain_seconds)
-        for app in make_apps(opened, ingest, metrics, settings)
+        web.AppRunner(app, handle_signals=False, shutdown_timeout=limits.drain_seconds) for app in make_apps(context)
     ]
     servers = []
     try:
-        for runner, bound, context in zip(runners, (listeners.public, listeners.admin), (tls, None), strict=True):
+        for runner, bound, secure in zip(runners, (listeners.public, listeners.admin), (tls, None), strict=True):
             await runner.setup()
-            servers.append(await listen(runner, bound, limits, context))
+            servers.append(await listen(runner, bound, limits, secure))
         yield
     finally:
         for server in servers:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ldp_aggregator.server.app import ADMIN, PUBLIC
+from ldp_aggregator.server.app import ADMIN, PUBLIC, make_apps
+from ldp_aggregator.server.context import Campaigns, Context
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
@@ -14,13 +15,11 @@ from ldp_aggregator.settings import Settings
 @pytest.fixture(params=["public", "admin"])
 async def listener(request, server):
     """A listener's served document, its operations, and its application's routes."""
-    from ldp_aggregator.server.app import make_apps
-
     base, operations = (server.public, PUBLIC) if request.param == "public" else (server.admin, ADMIN)
-    metrics = Metrics()
-    apps = make_apps(server.store, Ingest(server.store, metrics, queue_bytes=1, group_reports=1), metrics, Settings())
-    app = apps[request.param == "admin"]
-    routes = {(r.method, r.resource.canonical) for r in app.router.routes() if r.method != "HEAD"}
+    ingest = Ingest(server.store, Metrics(), queue_bytes=1, group_reports=1)
+    context = Context(server.store, ingest, Metrics(), Settings(), Campaigns(server.store))
+    app = make_apps(context)[request.param == "admin"]
+    routes = {(r.method, r.resource.canonical) for r in app.router.routes() if r.method not in ("HEAD", "*")}
     async with server.session.get(base + "/openapi.json") as answer:
         assert answer.status == 200
         return await answer.json(), operations, routes
