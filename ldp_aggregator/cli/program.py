@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Final
 
-from ldp_aggregator.cli import backup, campaign, estimates, fit, fsck, merge, node, project, serve, token, train
 from ldp_aggregator.cli.common import CommandError
 from ldp_aggregator.settings import SettingsError
 from ldp_aggregator.store import StoreError, UnknownCampaignError
@@ -15,24 +15,41 @@ from protocols import ProtocolError
 
 NAME: Final = "ldp-aggregator"
 
-GROUPS: Final = (serve, campaign, estimates, train, fit, node, project, token, fsck, merge, backup)
+COMMANDS: Final = (
+    "serve",
+    "campaign",
+    "estimates",
+    "train",
+    "fit",
+    "node",
+    "project",
+    "token",
+    "fsck",
+    "merge",
+    "backup",
+    "audit",
+)
+"""Each has a module of its name in this package. Only the one that is asked for is imported: some bring libraries that
+take seconds and memory, and serving needs neither."""
 
 _REPORTED: Final = (CommandError, ProtocolError, SettingsError, StoreError, UnknownCampaignError)
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser(command: str | None = None) -> argparse.ArgumentParser:
+    """The parser of one command, or of all where it is not one of :data:`COMMANDS`."""
     parser = argparse.ArgumentParser(
         prog=NAME, description="Collects locally private reports, learns Naive Bayes models from them, publishes them."
     )
     groups = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for group in GROUPS:
-        group.add_commands(groups)
+    for name in (command,) if command in COMMANDS else COMMANDS:
+        import_module(f"ldp_aggregator.cli.{name}").add_commands(groups)
     return parser
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0 for success, 1 for a failure that is told in one line, 2 for a wrong command line."""
-    chosen = make_parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    chosen = make_parser(given[0] if given else None).parse_args(given)
     try:
         code: int = chosen.command(chosen) or 0
     except _REPORTED as error:
