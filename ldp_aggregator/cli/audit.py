@@ -1,0 +1,88 @@
+"""``ldp-aggregator audit``: measure what a client really tells, on the bytes it sends."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Final
+
+from ldp_aggregator.audit import Audit, BlackBoxError, audit, command_client
+from ldp_aggregator.cli.common import CommandError, Groups, add_command, read_file, say, say_json, say_table
+from protocols import Campaign
+from protocols.schema import CONTINUOUS_CHOICES, DISCRETE_CHOICES
+
+TRIALS: Final = 20_000
+REFERENCE: Final = (sys.executable, "-m", "ldp_client.lines")
+"""The client of this distribution, in a process of its own."""
+
+_MECHANISMS: Final = tuple(name for name in (*DISCRETE_CHOICES, *CONTINUOUS_CHOICES) if name != "auto")
+_SHOWN: Final = 8
+
+
+def add_commands(groups: Groups) -> None:
+    parser = add_command(
+        groups,
+        "audit",
+        "find a lower bound of a client's true privacy loss in its uploads; exit code 1 where it is above epsilon",
+        _audit,
+    )
+    parser.add_argument("--mechanism", choices=_MECHANISMS, default="ss", help="default: %(default)s")
+    parser.add_argument("--domain", type=int, default=8, metavar="D", help="cells, for continuous mechanisms classes")
+    parser.add_argument("--epsilon", type=float, default=1.0, metavar="E", help="default: %(default)s")
+    parser.add_argument("--document", type=Path, metavar="DOC", help="audit this campaign document instead")
+    parser.add_argument(
+        "--command", type=shlex.split, default=REFERENCE, dest="program", help="the client; see docs/privacy.md"
+    )
+    parser.add_argument("--trials", type=int, default=TRIALS, metavar="N", help="per person; default: %(default)s")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _audit(options: argparse.Namespace) -> int:
+    if options.trials < 1:
+        raise CommandError("--trials must be at least 1")
+    document = (
+        read_file(options.document).decode()
+        if options.document
+        else single_question(options.mechanism, options.domain, options.epsilon)
+    )
+    Campaign.parse(document.encode())
+    try:
+        result = audit(document, command_client(options.program), options.trials)
+    except BlackBoxError as error:
+        raise CommandError(str(error)) from None
+    if options.json:
+        say_json(result.to_json())
+    else:
+        _tell(result)
+    return 0 if result.passed else 1
+
+
+def single_question(mechanism: str, domain: int, epsilon: float) -> str:
+    """The document of a campaign that asks one question: a label of ``domain`` classes, or a value with that label."""
+    continuous = mechanism in CONTINUOUS_CHOICES
+    draft = {
+        "version": 1,
+        "title": f"Audit of {mechanism}",
+        "label": {"name": "label", "classes": [f"c{number}" for number in range(domain)]},
+        "features": [{"name": "value", "kind": "continuous", "low": 0, "high": 1}],
+        "privacy": {"epsilon": epsilon, "continuous" if continuous else "discrete": mechanism},
+    }
+    document = json.loads(Campaign.compile(draft).document)
+    kind = "value" if continuous else "label"
+    document["questions"] = [question for question in document["questions"] if question["kind"] == kind]
+    return json.dumps(document, separators=(",", ":"))
+
+
+def _tell(result: Audit) -> None:
+    say_table(
+        ("bound", "seen", "of", "seen", "of", "event"),
+        [(f"{e.bound:.4f}", e.ones, e.one_trials, e.others, e.other_trials, e.name) for e in result.events[:_SHOWN]],
+    )
+    say(f"With {result.trials} trials a person the true loss is at least {result.lower_bound:.4f} (confidence 99 %);")
+    say(f"the claim is {result.claim:g}.")
+    for finding in result.findings:
+        say(f"{finding.code}: {finding.text}")
+    say("The audit found nothing." if result.passed else "The audit FAILED.")
