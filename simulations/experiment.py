@@ -12,7 +12,7 @@ from tqdm import tqdm
 from ldp_aggregator import NaiveBayes
 from protocols import Campaign
 from simulations.aggregator import Aggregator
-from simulations.fleet import DEFAULT_THREADS, Delivery, run_devices
+from simulations.fleet import DEFAULT_THREADS, HONEST, Behaviour, Delivery, run_devices
 from simulations.frames import Table, TableError
 from simulations.network import Network
 from simulations.scores import Accuracies, accuracies
@@ -28,6 +28,7 @@ class Plan:
     threads: int = DEFAULT_THREADS
     seed: int | None = None
     progress: bool = True
+    behaviour: Behaviour = HONEST
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,11 @@ class Result:
         """Whether there are more devices than people, so that the same person answers on several devices."""
         return self.delivery.devices > self.people
 
+    def predicted_shares(self) -> dict[str, float]:
+        """Class to the share of the people held out whom the model puts there."""
+        predicted = self.model.predict(self.held_out.frame)
+        return {name: float(np.mean(predicted == name)) for name in self.campaign.label.classes}
+
     def to_json(self) -> dict[str, Any]:
         """The figures that ``--json`` prints."""
         return {
@@ -60,6 +66,7 @@ class Result:
             **asdict(self.delivery),
             "held_out": len(self.held_out),
             "accuracy": asdict(self.accuracies),
+            "predicted_shares": self.predicted_shares(),
         }
 
 
@@ -81,6 +88,7 @@ def run(aggregator: Aggregator, source: Source, plan: Plan, network: Network) ->
             network,
             threads=plan.threads,
             seed=plan.seed,
+            behaviour=plan.behaviour,
             on_device=bar.update,
         )
     model = aggregator.train(campaign)

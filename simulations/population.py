@@ -12,14 +12,17 @@ from typing import Final
 from simulations.aggregator import Aggregator, make_admin_token, temporary_aggregator
 from simulations.commands import Groups, add_table_options, at_least, between, say, say_json, source_of, warn
 from simulations.experiment import Plan, Result, run
-from simulations.fleet import DEFAULT_THREADS
+from simulations.fleet import DEFAULT_THREADS, Behaviour
+from simulations.lying import LIES, RANDOM
 from simulations.network import Network
+from simulations.sources import Source
 
 TOKEN_VARIABLE: Final = "LDP_BAYES_ADMIN_TOKEN"  # noqa: S105 - the name of a variable, not a token
 
 DESCRIPTION: Final = """\
 Let the people of a table answer a campaign, each on a device of its own: the real client, over real HTTP, with its
-storage in memory. The aggregator is one that is running (--url), or one started for this alone.
+storage in memory. The aggregator is one that is running (--url), or one started for this alone. Answers may get lost,
+uploads may be doubled, and some of the devices may lie.
 
 Prints devices, reports accepted, retries, bytes per report, seconds, and accuracies on people who were held out: of
 always saying the most frequent class, of the model learned from the reports, and of the same model learned without any
@@ -63,6 +66,19 @@ def add_command(groups: Groups) -> None:
     devices.add_argument(
         "--repeats", type=between(-1e-9, 1), default=0.0, metavar="F", help="share of uploads that arrive twice"
     )
+    devices.add_argument(
+        "--arrivals", type=between(0, 1e9), metavar="R", help="devices a second, at random moments (default: no pause)"
+    )
+    devices.add_argument(
+        "--liars", type=between(-1e-9, 1), default=0.0, metavar="F", help="share of devices that send made-up reports"
+    )
+    devices.add_argument(
+        "--lie",
+        choices=LIES,
+        default=RANDOM,
+        help="what liars send: the answer of a random person, or what moves the model furthest to --target",
+    )
+    devices.add_argument("--target", metavar="CLASS", help="the class that lies promote (default: the first)")
     server = parser.add_argument_group("aggregator (default: one of its own, gone afterwards)")
     server.add_argument("--url", help="public address of a running aggregator")
     server.add_argument("--admin-url", default="http://127.0.0.1:8081", help="its admin address (default: %(default)s)")
@@ -76,7 +92,14 @@ def _run(options: argparse.Namespace) -> None:
     source = source_of(options)
     if options.epsilon is not None:
         source = source.with_epsilon(options.epsilon)
-    plan = Plan(options.devices, options.train_fraction, options.threads, options.seed, progress=not options.quiet)
+    plan = Plan(
+        options.devices,
+        options.train_fraction,
+        options.threads,
+        options.seed,
+        progress=not options.quiet,
+        behaviour=Behaviour(options.liars, options.lie, _target(options, source), options.arrivals),
+    )
     for note in source.notes:
         warn(f"note: {note}")
     accidents = Network(lost_answers=options.lost_answers, repeats=options.repeats, seed=options.seed)
@@ -86,6 +109,16 @@ def _run(options: argparse.Namespace) -> None:
         say_json(result.to_json())
     else:
         _print(result)
+
+
+def _target(options: argparse.Namespace, source: Source) -> int:
+    """The index of the class that lies promote."""
+    classes = source.draft["label"]["classes"]
+    if options.target is None:
+        return 0
+    if options.target not in classes:
+        raise argparse.ArgumentTypeError(f"--target must be one of {', '.join(classes)}, not {options.target!r}")
+    return int(classes.index(options.target))
 
 
 @contextmanager
@@ -106,6 +139,8 @@ def _print(result: Result) -> None:
     delivery, scores = result.delivery, result.accuracies
     drawn = f", drawn with replacement from {result.people} people" if result.resampled else ""
     say(f"devices           {delivery.devices}{drawn}")
+    if delivery.liars:
+        say(f"of them lying     {delivery.liars}")
     say(f"reports accepted  {delivery.accepted}")
     for code, number in delivery.refused.items():
         say(f"reports refused   {number} ({code})")
@@ -117,3 +152,5 @@ def _print(result: Result) -> None:
     say(f"  majority class  {scores.majority:.3f}")
     say(f"  this model      {scores.private:.3f}")
     say(f"  without privacy {scores.non_private:.3f}")
+    shares = ", ".join(f"{name} {share:.3f}" for name, share in result.predicted_shares().items())
+    say(f"  it predicts     {shares}")

@@ -1,7 +1,8 @@
 """diffprivlib's GaussianNB on given splits, as a program of its own: it runs in an environment that has diffprivlib.
 
 ``PYTHON trainers_peer.py FOLDER``: every ``*.npz`` holds one split (train, train_classes, test, test_classes, low,
-high) and ``epsilons.json`` the list; prints ``{"split.npz": [accuracy per epsilon]}``. It imports nothing of this project.
+high) and ``epsilons.json`` the list; prints ``{"split.npz": [accuracy per epsilon]}``. Nothing of this project is
+imported.
 """
 
 from __future__ import annotations

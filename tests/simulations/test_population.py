@@ -65,6 +65,22 @@ def test_devices_answer_once_each_whatever_gets_lost_or_doubled_on_the_way(table
     assert "/150 [" in err
 
 
+def test_lying_devices_are_counted_as_any_other_and_pull_the_model_towards_their_class(table, schema, capsys):
+    flags = ["--data", table, "--schema", schema, "--devices", 200, "--seed", 5, "--json", "--quiet"]
+    code, out, _ = run(capsys, "population", *flags)
+    honest = json.loads(out)
+    assert (code, honest["liars"]) == (0, 0)
+    lie = ["--liars", 0.5, "--lie", "target", "--target", "no", "--arrivals", 1000]
+    code, out, _ = run(capsys, "population", *flags, *lie)
+    poisoned = json.loads(out)
+    assert code == 0
+    assert (poisoned["devices"], poisoned["accepted"], poisoned["refused"]) == (200, 200, {})
+    assert abs(poisoned["liars"] - 100) < 5 * 50**0.5
+    assert poisoned["seconds"] >= 0.1
+    assert poisoned["predicted_shares"]["no"] >= honest["predicted_shares"]["no"]
+    assert sum(poisoned["predicted_shares"].values()) == pytest.approx(1)
+
+
 def test_a_running_aggregator_is_used_and_left_running(table, schema, tmp_path, capsys):
     with Daemon(tmp_path / "data") as daemon:
         flags = ["--data", table, "--schema", schema, "--devices", 40, "--quiet"]
@@ -100,6 +116,7 @@ def test_a_running_aggregator_is_used_and_left_running(table, schema, tmp_path, 
             ["population", "--data", "TABLE", "--schema", "SCHEMA", *UNREACHABLE],
             f"{NOBODY}/admin/v1/campaigns cannot be reached",
         ),
+        (["population", "--data", "TABLE", "--schema", "SCHEMA", "--target", "never"], "must be one of yes, no"),
         (["demo", "--data", "TABLE"], "--data and --label go together"),
     ],
 )
