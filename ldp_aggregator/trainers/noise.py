@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ldp_aggregator.trainers.randomness import word_array
 from protocols.coins import Coins
 
 Integers = NDArray[np.int64]
@@ -98,7 +99,7 @@ def _below(bounds: Words, coins: Coins) -> Words:
     values: Words = np.zeros(bounds.size, dtype=np.uint64)
     pending = np.arange(bounds.size)
     while pending.size:
-        drawn = np.array(coins.words(pending.size), dtype=np.uint64) & masks[pending]
+        drawn = word_array(coins, pending.size) & masks[pending]
         right = drawn < bounds[pending]
         values[pending[right]] = drawn[right]
         pending = pending[~right]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import warnings
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from protocols.coins import SYSTEM_COINS, Coins
+from protocols.coins import SYSTEM_COINS, Coins, SystemCoins
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
@@ -24,7 +26,20 @@ class SeededCoins(Coins):
         self._generator = generator
 
     def words(self, count: int) -> Sequence[int]:
-        return struct.unpack(f"<{count}Q", self._generator.bytes(8 * count))
+        return struct.unpack(f"<{count}Q", self.packed(count))
+
+    def packed(self, count: int) -> bytes:
+        """The same words, little-endian."""
+        return self._generator.bytes(8 * count)
+
+
+def word_array(coins: Coins, count: int) -> NDArray[np.uint64]:
+    """``coins.words`` as an array; without a detour over Python's integers where the coins are known."""
+    if type(coins) is SystemCoins:
+        return np.frombuffer(os.urandom(8 * count), dtype="<u8")
+    if isinstance(coins, SeededCoins):
+        return np.frombuffer(coins.packed(count), dtype="<u8")
+    return np.array(coins.words(count), dtype=np.uint64)
 
 
 def coins_of(random_state: RandomState) -> Coins:

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from ldp_aggregator.trainers.noise import STEPS, discrete_laplace, drawable, release
-from ldp_aggregator.trainers.randomness import PrivacyWarning, coins_of
+from ldp_aggregator.trainers.randomness import PrivacyWarning, SeededCoins, coins_of, word_array
 from protocols.coins import SYSTEM_COINS, ScriptedCoins
 
 
@@ -66,3 +66,12 @@ def test_the_same_seed_repeats_and_the_system_does_not():
     assert (first == second).all()
     drawn = [discrete_laplace(Fraction(1000), 50, coins_of(None)) for _ in range(2)]
     assert (drawn[0] != drawn[1]).any()
+
+
+def test_known_coins_give_the_same_words_as_an_array():
+    words = SeededCoins(np.random.default_rng(6)).words(100)
+    assert word_array(SeededCoins(np.random.default_rng(6)), 100).tolist() == list(words)
+    assert word_array(ScriptedCoins(words), 100).tolist() == list(words)
+    drawn = word_array(SYSTEM_COINS, 1000)
+    assert len(set(drawn.tolist())) == 1000
+    assert (drawn >> np.uint64(63)).mean() == pytest.approx(0.5, abs=0.1)
