@@ -19,6 +19,8 @@ from ldp_aggregator.store.parts import part_of_tally, tally_of_parts
 from protocols import Campaign
 from protocols.reports import ID_BYTES
 
+LEAST_SQLITE: Final = (3, 35)
+"""The first with RETURNING."""
 BUSY_SECONDS: Final = 20.0
 """How long a transaction waits for another process's."""
 
@@ -51,6 +53,9 @@ def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Itera
 
 def open_connection(path: Path) -> sqlite3.Connection:
     """A connection in autocommit mode; transactions are written out."""
+    if sqlite3.sqlite_version_info < LEAST_SQLITE:
+        wanted = ".".join(map(str, LEAST_SQLITE))
+        raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; the embedded store needs {wanted} or newer")
     try:
         db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         db.row_factory = sqlite3.Row

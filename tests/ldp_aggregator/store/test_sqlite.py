@@ -101,6 +101,12 @@ async def test_a_file_that_is_no_database_is_refused(tmp_path):
         SqliteStore(path)
 
 
+async def test_a_library_that_is_too_old_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
+    with pytest.raises(StoreError, match=r"needs 3\.35 or newer"):
+        SqliteStore(tmp_path / "store.sqlite3")
+
+
 async def test_two_processes_worth_of_stores_share_a_file(tmp_path, make_campaign, make_submission, make_report):
     """Two stores on one file stand for two processes: nothing mutable is kept outside the file."""
     first, second = SqliteStore(tmp_path / "s.sqlite3"), SqliteStore(tmp_path / "s.sqlite3")
