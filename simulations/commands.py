@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from simulations.frames import TableError
+from simulations.loaders import TABLE_HELP
 from simulations.sources import Source, source_with_schema, source_without_schema
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ else:
 STANDARD_OUTPUT: Final = "-"
 DERIVED_EPSILON: Final = 1.0
 """The total loss in a draft that is derived from a table, unless a flag says otherwise."""
-
-TABLE_HELP: Final = "the people: CSV or CSV.gz with a header row"
 
 
 class Parser(argparse.ArgumentParser):

@@ -12,6 +12,7 @@ from simulations.breast_cancer import demonstration_source
 from simulations.commands import Groups, at_least, between, say, say_json, warn
 from simulations.experiment import Plan, Result, run
 from simulations.frames import records
+from simulations.loaders import TABLE_HELP
 from simulations.network import Network
 from simulations.reading import read_report
 from simulations.sources import Source, source_without_schema
@@ -41,7 +42,7 @@ def add_command(groups: Groups) -> None:
     parser.add_argument(
         "--devices", type=at_least(1), default=DEFAULT_DEVICES, metavar="N", help="default: %(default)s"
     )
-    parser.add_argument("--data", metavar="TABLE", help="a table of your own: CSV or CSV.gz with a header row")
+    parser.add_argument("--data", metavar="TABLE", help=f"a table of your own; {TABLE_HELP}")
     parser.add_argument("--label", metavar="COLUMN", help="the column of --data to learn")
     parser.add_argument(
         "--epsilon", type=between(0, 64), metavar="E", help=f"total loss of a device (default: {DERIVED_EPSILON:g})"

@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Final
 
-from simulations.commands import DERIVED_EPSILON, TABLE_HELP, Groups, at_least, between, give_json, say, say_json, warn
+from simulations.commands import DERIVED_EPSILON, Groups, at_least, between, give_json, say, say_json, warn
 from simulations.drafting import DEFAULT_BINS, draft_from_table
-from simulations.frames import read_text_table
+from simulations.loaders import TABLE_HELP, read_text_table
 
 DESCRIPTION: Final = """\
 Derive a campaign's draft from a table, as a start for experiments.

@@ -40,7 +40,7 @@ class TableDraft:
 def draft_from_table(
     table: pd.DataFrame, label: str, *, source: str, epsilon: float = 1.0, bins: int = DEFAULT_BINS
 ) -> TableDraft:
-    """A draft for a table of texts (see :func:`simulations.frames.read_text_table`) whose classes are in ``label``.
+    """A draft for a table of texts (see :func:`simulations.loaders.read_text_table`) whose classes are in ``label``.
 
     Raises TableError where the label column is missing, empty somewhere, or no column to learn from is left.
     """

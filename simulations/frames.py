@@ -47,7 +47,7 @@ class Table:
         return self.take(rng.choice(len(self), size=devices, replace=devices > len(self)))
 
 
-def read_text_table(path: Path | str) -> pd.DataFrame:
+def read_csv(path: Path | str) -> pd.DataFrame:
     """Every column as the text in the file (CSV with a header row, gzip-compressed where the name ends in ``.gz``)."""
     try:
         frame = pd.read_csv(path, dtype=str, keep_default_na=False, na_filter=False)
@@ -66,7 +66,7 @@ def read_table(path: Path | str, features: Sequence[Feature], label: Label) -> T
 
     Raises TableError for a column that is not there and for text where a number should be.
     """
-    return typed(read_text_table(path), features, label, str(path))
+    return typed(read_csv(path), features, label, str(path))
 
 
 def typed(table: pd.DataFrame, features: Sequence[Feature], label: Label, source: str) -> Table:

@@ -13,7 +13,6 @@ import numpy as np
 from protocols import Campaign
 from protocols.questions import LABEL, PAIR, SIGN
 from simulations.commands import (
-    TABLE_HELP,
     Groups,
     add_json,
     at_least,
@@ -23,6 +22,7 @@ from simulations.commands import (
     warn,
 )
 from simulations.frames import Table
+from simulations.loaders import TABLE_HELP
 from simulations.planning import (
     Array,
     accuracy_curve,
@@ -64,7 +64,7 @@ def add_command(groups: Groups) -> None:
     parser.add_argument("--schema", type=Path, required=True, metavar="DRAFT", help="the draft, .json or .toml")
     parser.add_argument("--epsilon", type=between(0, 64), metavar="E", help="total loss of a device, not the draft's")
     parser.add_argument("--devices", type=at_least(1), required=True, metavar="N", help="devices that will answer")
-    parser.add_argument("--pilot", metavar="TABLE", help=f"a table to learn from: {TABLE_HELP}")
+    parser.add_argument("--pilot", metavar="TABLE", help=TABLE_HELP)
     parser.add_argument(
         "--loss", type=between(0, 1), default=DEFAULT_LOSS, metavar="L", help="of accuracy (default: %(default)g)"
     )

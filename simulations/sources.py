@@ -11,7 +11,8 @@ from typing import Any
 from ldp_aggregator.drafts import compile_draft
 from protocols import Campaign
 from simulations.drafting import DEFAULT_BINS, draft_from_table
-from simulations.frames import Table, TableError, check_declared, clipped_share, read_text_table, typed
+from simulations.frames import Table, TableError, check_declared, clipped_share, typed
+from simulations.loaders import read_text_table
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pandas as pd
 
 from ldp_aggregator.drafts import compile_draft
-from simulations.frames import Table, TableError, read_text_table, typed
+from simulations.frames import Table, TableError, read_csv, typed
 
 FOLDER_VARIABLE: Final = "LDP_BAYES_DATA"
 CLASS: Final = "class"
@@ -42,7 +42,7 @@ def description_of(name: str) -> Mapping[str, Any]:
 def people_of(name: str, draft: Mapping[str, Any]) -> Table:
     """The rows of all files of a data set, typed as the draft says."""
     folder = uci_folder()
-    parts = [read_text_table(folder / entry["file"]) for entry in description_of(name)["files"]]
+    parts = [read_csv(folder / entry["file"]) for entry in description_of(name)["files"]]
     campaign = compile_draft(json.dumps(draft).encode(), toml=False)
     return typed(pd.concat(parts, ignore_index=True), campaign.features, campaign.label, name)
 
