@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -45,8 +46,11 @@ if TYPE_CHECKING:
 ATTEMPTS: Final = 6
 FIRST_DELAY_SECONDS: Final = 0.05
 """A failed transaction is tried again after a random time below this, doubled each time."""
+GIVE_UP_SECONDS: Final = 10.0
+"""No transaction is tried again after this: whoever waits is better told to come back."""
 MOST_CONNECTIONS: Final = 6
-COMMAND_SECONDS: Final = 60.0
+CONNECT_SECONDS: Final = 5.0
+COMMAND_SECONDS: Final = 30.0
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 
@@ -59,6 +63,7 @@ _PASSING: Final = (
     asyncpg.CrashShutdownError,
     asyncpg.InterfaceError,
     OSError,
+    asyncio.TimeoutError,
 )
 """Failures that another try may not meet."""
 
@@ -83,9 +88,10 @@ class PostgresStore:
                 min_size=1,
                 max_size=MOST_CONNECTIONS,
                 command_timeout=COMMAND_SECONDS,
+                timeout=CONNECT_SECONDS,
                 server_settings={"synchronous_commit": "on", "search_path": schema.NAME},
             )
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, asyncio.TimeoutError, ValueError) as error:
             # The message of a wrong address may hold the address, and that a password.
             raise StoreError(f"the database cannot be reached ({type(error).__name__})") from None
         store = cls(pool, clock)
@@ -322,21 +328,20 @@ class PostgresStore:
         attempts: int = ATTEMPTS,
     ) -> Result:
         """One transaction, tried again where that may help."""
+        give_up = time.monotonic() + GIVE_UP_SECONDS
         for attempt in range(attempts):
             try:
                 async with self._transaction(isolation) as db:
                     return await work(db)
             except _PASSING as error:  # noqa: PERF203 - trying again is the point
-                if attempt + 1 == attempts:
+                if attempt + 1 == attempts or time.monotonic() > give_up:
                     raise StoreError(f"the database answered: {type(error).__name__}") from error
                 await asyncio.sleep(random.uniform(0, FIRST_DELAY_SECONDS * 2**attempt))  # noqa: S311 - only a delay
             except asyncpg.PostgresError as error:
                 raise StoreError(f"the database answered: {error}") from error
-            except asyncio.TimeoutError as error:
-                raise StoreError("the database did not answer in time") from error
         raise AssertionError("the last attempt returns or raises")
 
     @asynccontextmanager
     async def _transaction(self, isolation: str) -> AsyncIterator[Connection]:
-        async with self._pool.acquire() as db, db.transaction(isolation=isolation):
+        async with self._pool.acquire(timeout=CONNECT_SECONDS) as db, db.transaction(isolation=isolation):
             yield db

@@ -1,6 +1,6 @@
 """Real processes, killed: an acknowledged report is on disk, and counts once however often it is sent.
 
-``LDP_BAYES_KILLS`` sets how often a server is killed (default 3, the promise is 200), ``LDP_BAYES_REPORTS`` how many
+``LDP_BAYES_KILLS`` sets how often a server is killed (default 2, the promise is 200), ``LDP_BAYES_REPORTS`` how many
 reports two instances get::
 
     LDP_BAYES_KILLS=200 LDP_BAYES_REPORTS=100000 python -m pytest tests/ldp_aggregator/system/test_crashes.py
@@ -21,8 +21,8 @@ from uploader import Uploaders, in_groups, post
 
 from protocols import Report, encode_upload
 
-KILLS = int(os.environ.get("LDP_BAYES_KILLS", "3"))
-REPORTS = int(os.environ.get("LDP_BAYES_REPORTS", "20000"))
+KILLS = int(os.environ.get("LDP_BAYES_KILLS", "2"))
+REPORTS = int(os.environ.get("LDP_BAYES_REPORTS", "10000"))
 
 
 def uploads_of(campaign, numbers, size=1):
@@ -33,7 +33,7 @@ def uploads_of(campaign, numbers, size=1):
 
 
 def test_no_acknowledged_report_is_lost_when_the_server_is_killed(kept):
-    reports = 1500 * max(1, KILLS // 3)
+    reports = 1500 * max(1, KILLS // 2)
     campaign = kept.publish(min(reports, 20_000))
     cells = campaign.questions[0].domain_size
     uploads = uploads_of(campaign, range(cells))

@@ -24,7 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from ldp_aggregator.store import Outcome, SqliteStore
 from ldp_aggregator.store.schema import ids_table
 
-EXAMPLES = int(os.environ.get("LDP_BAYES_MODEL_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("LDP_BAYES_MODEL_EXAMPLES", "25"))
 CELLS = 128
 
 numbers = st.lists(st.integers(0, CELLS - 1), min_size=1, max_size=6, unique=True)
