@@ -24,7 +24,6 @@ from ldp_aggregator.trainers.base import PrivateNaiveBayes
 from simulations.trainers_experiment import (
     EPSILONS,
     FIGURES,
-    VARIANCE_FLOOR,
     Data,
     Fold,
     Result,
@@ -56,9 +55,7 @@ def measure(data: Data, repeats: int, folds: int, peer: str | None) -> list[Resu
         for epsilon in EPSILONS:
             accuracies = [
                 data.score(
-                    maker(
-                        data.schema, epsilon=epsilon, variance_floor=VARIANCE_FLOOR, random_state=number, **parameters
-                    ),
+                    maker(data.schema, epsilon=epsilon, random_state=number, **parameters),
                     fold,
                 )
                 for number, fold in splits

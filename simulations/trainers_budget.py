@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from simulations.trainers_accuracy import TRAINERS
-from simulations.trainers_experiment import FIGURES, VARIANCE_FLOOR, Data, Result, plot, summary, write_table
+from simulations.trainers_experiment import FIGURES, Data, Result, plot, summary, write_table
 
 SHARES: Final = (0.1, 0.25, 0.5, 0.75, 0.9)
 EPSILONS: Final = (0.1, 1.0)
@@ -32,7 +32,6 @@ def measure(data: Data, repeats: int, folds: int) -> list[Result]:
                         data.schema,
                         epsilon=epsilon,
                         numerical_share=share,
-                        variance_floor=VARIANCE_FLOOR,
                         random_state=number,
                         **parameters,
                     )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from ldp_aggregator.trainers import FederatedNB
-from simulations.trainers_experiment import FIGURES, VARIANCE_FLOOR, Data, Result, plot, summary, write_table
+from simulations.trainers_experiment import FIGURES, Data, Result, plot, summary, write_table
 
 DATA: Final = ("adult", "mushroom", "skin", "accelerometer", "spect")
 NODES: Final = (1, 10, 100, 1000)
@@ -34,7 +34,6 @@ def measure(data: Data, repeats: int, folds: int) -> list[Result]:
                         nodes=nodes,
                         epsilon=epsilon,
                         variant=variant,
-                        variance_floor=VARIANCE_FLOOR,
                         random_state=number,
                     )
                     accuracies.append(data.score(trainer, fold))

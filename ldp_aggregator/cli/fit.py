@@ -57,7 +57,7 @@ def add_commands(groups: Groups) -> None:
         parser.add_argument("--output", type=Path, metavar="FILE", help="write the model document to a file")
         parser.add_argument("--relation", choices=tuple(RELATIONS), default=ADD_REMOVE, help="default: %(default)s")
         parser.add_argument("--numerical-share", type=float, metavar="SHARE", help="share of epsilon for the moments")
-        parser.add_argument("--variance-floor", type=float, default=1e-3, metavar="V", help="default: %(default)s")
+        parser.add_argument("--variance-floor", type=float, metavar="V", help="relative to (high - low)^2")
         if name != "sums":
             parser.add_argument("--variant", choices=(SOUND, PUBLISHED), default=SOUND, help="default: %(default)s")
         if name == "federated":
@@ -84,7 +84,7 @@ def _fit(options: argparse.Namespace) -> None:
     draft, schema = _read_schema(options.schema)
     kind = _CLASSIFIERS[options.trainer][0]
     names = ("epsilon", "relation", "variant", "numerical_share", "variance_floor", "nodes", "groups")
-    parameters = {name: getattr(options, name) for name in names if hasattr(options, name)}
+    parameters = {name: getattr(options, name) for name in names if getattr(options, name, None) is not None}
     trainer = kind(draft, random_state=options.seed, **parameters)
     try:
         with _told_warnings():

@@ -20,7 +20,7 @@ from ldp_aggregator.trainers.base import PUBLISHED, SOUND, PrivateNaiveBayes, Tr
 from ldp_aggregator.trainers.federation import Group, robust_model
 from ldp_aggregator.trainers.noise import STEPS, discrete_laplace
 from ldp_aggregator.trainers.randomness import RandomState
-from ldp_aggregator.trainers.rebuilding import Options
+from ldp_aggregator.trainers.rebuilding import DEFAULT_VARIANCE_FLOOR, Options
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.sensitivities import ADD_REMOVE, checked_relation
 from ldp_aggregator.trainers.statistics import (
@@ -68,7 +68,7 @@ class FederatedNB(PrivateNaiveBayes):
         variant: str = SOUND,
         numerical_share: float | None = None,
         smoothing: float = 1.0,
-        variance_floor: float = 1e-3,
+        variance_floor: float = DEFAULT_VARIANCE_FLOOR,
         random_state: RandomState = None,
     ) -> None:
         super().__init__(

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.naive_bayes import discrete_likelihood
-from ldp_aggregator.simplex import norm_sub
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import CLASSES, GRID, SQUARE, SUM, TABLE, Integers, Plan
 from protocols.model import GaussianLikelihood, Likelihood, Model
@@ -22,8 +21,12 @@ from protocols.schema import ContinuousFeature
 
 Array = NDArray[np.float64]
 
-DEFAULT_VARIANCE_FLOOR: Final = 1e-3
-"""Relative to (high - low)^2, where the noise may be larger than the variance."""
+DEFAULT_VARIANCE_FLOOR: Final = 1e-4
+"""Relative to (high - low)^2."""
+
+_NOISY_FLOOR: Final = 1e-3
+_NOISE_PER_FLOOR: Final = 2.0
+"""A variance is not believed below so many standard deviations of its noise, up to a floor of :data:`_NOISY_FLOOR`."""
 
 _SURPRISE: Final = 3.0
 """Standard deviations by which a table's total may differ from the class count and still be pooled with it."""
@@ -65,7 +68,7 @@ def rebuild(
         if part.kind == CLASSES or part.feature is None:
             continue
         if part.kind == TABLE:
-            table = _table(pieces[position].reshape(-1, k), variances[position], counts, options)
+            table = np.maximum(pieces[position].reshape(-1, k), 0.0) + options.smoothing
             likelihoods.append(discrete_likelihood(part.feature, table))
         elif part.kind == SUM and isinstance(part.feature, ContinuousFeature):
             if released is not None:
@@ -106,17 +109,6 @@ def _class_counts(
     return np.maximum(counts, 1.0), variance
 
 
-def _table(cells: Array, variance: float, counts: Array, options: Options) -> Array:
-    """Non-negative weights of shape (values, k)."""
-    if not options.shrink:
-        return np.maximum(cells, 0.0) + options.smoothing
-    shares = np.array([norm_sub(column / n) for column, n in zip(cells.T, counts, strict=True)]).T
-    together = norm_sub(cells.sum(axis=1) / counts.sum())[:, None]
-    noise = np.sqrt(variance)
-    weights: Array = shares * counts + noise * together + options.smoothing
-    return weights
-
-
 class _Moments(NamedTuple):
     """Noisy statistics of one feature per class, in units of t, with the variances of their noise."""
 
@@ -142,7 +134,9 @@ def _gaussian(feature: ContinuousFeature, m: _Moments, options: Options) -> Gaus
         second_noise = (m.square_variance + (second - 0.5) ** 2 * m.count_variance) / m.counts**2
         total = float(np.clip(m.squares.sum() / rows + 0.5, 0.0, 1.0))
         within = max(total - float(m.counts @ mean**2) / rows, least)
-        variance = _shrunk(variance, second_noise + 4 * mean**2 * mean_noise, within)
+        noise = second_noise + 4 * mean**2 * mean_noise
+        variance = _shrunk(variance, noise, within)
+        variance = np.maximum(variance, np.minimum(_NOISE_PER_FLOOR * np.sqrt(noise), 4 * _NOISY_FLOOR))
     return _likelihood(feature, (mean + 1) / 2, variance / 4, options.variance_floor)
 
 

@@ -6,7 +6,7 @@ what the noise drowned is shrunk by its known variance. See :mod:`ldp_aggregator
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.guarantee import Guarantee
 from ldp_aggregator.trainers.base import SOUND, PrivateNaiveBayes, Training
-from ldp_aggregator.trainers.rebuilding import Options, rebuild
+from ldp_aggregator.trainers.randomness import RandomState
+from ldp_aggregator.trainers.rebuilding import DEFAULT_VARIANCE_FLOOR, Options, rebuild
 from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.statistics import add_noise, plan_noise, statistics_of, statistics_of_chunks
 from protocols.model import Model
 
@@ -40,10 +42,34 @@ class SufficientStatisticsNB(PrivateNaiveBayes):
     smoothing
         Pseudo-count per table cell.
     variance_floor
-        Least variance of a Gaussian feature, relative to (high - low)^2.
+        Least variance of a Gaussian feature, relative to (high - low)^2; where the noise is larger, the floor is, up to
+        0.001.
     random_state
         None takes the operating system's CSPRNG. A seed repeats, and warns: its output is not for release.
     """
+
+    def __init__(
+        self,
+        schema: Mapping[str, Any] | None = None,
+        *,
+        epsilon: float = 1.0,
+        relation: str = ADD_REMOVE,
+        variant: str = SOUND,
+        numerical_share: float | None = None,
+        smoothing: float = 1.0,
+        variance_floor: float = DEFAULT_VARIANCE_FLOOR,
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__(
+            schema,
+            epsilon=epsilon,
+            relation=relation,
+            variant=variant,
+            numerical_share=numerical_share,
+            smoothing=smoothing,
+            variance_floor=variance_floor,
+            random_state=random_state,
+        )
 
     def fit_chunks(self, chunks: Iterable[tuple[pd.DataFrame, Any]]) -> SufficientStatisticsNB:
         """Learn from ``(X, y)`` pieces of one table; memory holds one piece and the statistics."""
