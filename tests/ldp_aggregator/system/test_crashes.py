@@ -96,7 +96,7 @@ def test_two_instances_and_a_restarted_database_count_each_report_once(kept, pos
     half = REPORTS // 2
     campaign = kept.publish(0, **two_questions(half))
     reports = [
-        Report(question, cell_report(campaign, question * half + cell).id, cell.to_bytes(2, "little"))
+        Report(question, cell_report(campaign, question * half + cell, cell=0).id, cell.to_bytes(2, "little"))
         for question in (0, 1)
         for cell in range(half)
     ]
