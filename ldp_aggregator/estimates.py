@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ldp_aggregator.estimators import Cells, QuestionEstimate, estimate_question
 from ldp_aggregator.moments import Moments, add_record_spread, rebuild_moments
+from ldp_aggregator.poisoning import class_prior_per_liar, per_liar
 from ldp_aggregator.pooling import pool_classes
 from ldp_aggregator.simplex import NORM_SUB
 from ldp_aggregator.tally import Tally
@@ -27,20 +29,22 @@ from protocols.schema import CategoricalFeature, ContinuousFeature
 class Estimates:
     """The estimates of all questions of a campaign.
 
-    ``class_prior`` is P(class), unbiased, pooled over every question that carries the class.
+    ``class_prior`` is P(class), unbiased, pooled over every question that carries the class. ``per_liar`` has, for
+    every question's cells, the most that one made-up report moves them; see ``ldp_aggregator.poisoning``.
     """
 
     campaign: Campaign
     questions: tuple[QuestionEstimate, ...]
     class_prior: Cells
     post: str
+    per_liar: tuple[NDArray[np.float64], ...]
 
     def __getitem__(self, question: int) -> QuestionEstimate:
         return self.questions[question]
 
     def to_frame(self) -> pd.DataFrame:
         """One row per cell: question, kind, feature, mechanism, value, class, n, estimate, variance, low, high,
-        processed.
+        per_liar, processed.
         """
         return pd.DataFrame.from_records(list(self._rows()))
 
@@ -51,7 +55,9 @@ class Estimates:
             "epsilon": self.campaign.privacy.epsilon,
             "post": self.post,
             "classes": list(self.campaign.label.classes),
-            "class_prior": _cells_to_json(self.class_prior),
+            "class_prior": [
+                _finite_only({**row, "per_liar": self.class_prior_per_liar}) for row in _cells_to_json(self.class_prior)
+            ],
             "moments": {name: moments.to_json() for name, moments in self.moments.items()},
             "questions": [
                 {
@@ -80,6 +86,12 @@ class Estimates:
             if isinstance(feature, ContinuousFeature) and (feature.name, SQUARE) in by_kind
         }
 
+    @cached_property
+    def class_prior_per_liar(self) -> float:
+        """The most that one lying device moves a class's share."""
+        classes, answers = len(self.campaign.label.classes), self.campaign.privacy.answers
+        return class_prior_per_liar(self.questions, classes, answers_all=answers == "all")
+
     def _rows(self) -> Iterable[dict[str, Any]]:
         for estimate in self.questions:
             question = estimate.question
@@ -104,6 +116,7 @@ class Estimates:
                 "variance": float(estimate.cells.variance[cell]),
                 "low": float(estimate.cells.low[cell]),
                 "high": float(estimate.cells.high[cell]),
+                "per_liar": float(self.per_liar[estimate.question.index][cell]),
                 "processed": None if estimate.processed is None else float(estimate.processed[cell]),
             }
 
@@ -118,7 +131,11 @@ def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estim
         for question, n, counts in zip(campaign.questions, tally.n.tolist(), tally.counts, strict=True)
     ]
     prior = pool_classes(found, classes, shared_records=campaign.privacy.answers == "all")
-    return Estimates(campaign, add_record_spread(found, prior), prior, post)
+    liars = tuple(
+        per_liar(one.question, one.n, counts, one.cells.value.size)
+        for one, counts in zip(found, tally.counts, strict=True)
+    )
+    return Estimates(campaign, add_record_spread(found, prior), prior, post, liars)
 
 
 def _value_names(campaign: Campaign, question: Question) -> list[str] | None:
