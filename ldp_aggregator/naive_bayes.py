@@ -124,7 +124,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         return self.model_.to_json()
 
     def predict(self, X: pd.DataFrame) -> NDArray[Any]:
-        """The most probable class of every row (of equals the first declared); by the prior where all are impossible."""
+        """The most probable class of every row; by the prior where all are impossible, of equals the first."""
         scores = self._possible_scores(X)
         winners: NDArray[Any] = self.classes_[scores.argmax(axis=1)]
         return winners
