@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import subprocess
@@ -76,6 +77,22 @@ def test_an_uploads_length_depends_on_the_questions_only():
         lengths.setdefault(key, set()).add(len(case["upload"]))
     assert max(len(cases) for cases in lengths.values()) == 1
     assert len(lengths) < len(REPORTS["accepted"]), "some questions are answered by several people"
+
+
+@pytest.mark.parametrize("name", ["de-onebit", "ss-laplace", "oue-sign", "the-sign", "she-onebit", "wide"])
+def test_an_uploads_length_is_the_same_for_all_values_and_classes(name):
+    campaign = CAMPAIGNS[name]
+    records = [{}]
+    for feature in campaign.features:
+        values = getattr(feature, "values", None) or (feature.low, feature.high, (feature.low + feature.high) / 3)
+        records += [{feature.name: value} for value in values]
+    lengths = {}
+    for record, label in itertools.product(records, campaign.label.classes):
+        for _ in range(4):
+            sent = perturb(campaign, record, label)
+            lengths.setdefault(sent[0].question, set()).add(len(encode_upload(sent)))
+    assert {question.index for question in campaign.questions} == set(lengths)
+    assert all(len(found) == 1 for found in lengths.values())
 
 
 @pytest.mark.parametrize("case", REPORTS["refused"], ids=lambda case: repr(case["label"]))

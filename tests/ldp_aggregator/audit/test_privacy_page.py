@@ -1,0 +1,64 @@
+"""What docs/privacy.md says is so."""
+
+from __future__ import annotations
+
+import json
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from ldp_aggregator.cli import run
+from ldp_aggregator.cli.program import make_parser
+from ldp_client.lines import answers
+from protocols import Campaign
+from protocols.mechanisms import DISCRETE, MOMENTS
+from protocols.verify import worst_case
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "privacy.md").read_text(encoding="utf-8")
+DRAFT = {
+    "version": 1,
+    "title": "t",
+    "label": {"name": "y", "classes": ["yes", "no"]},
+    "features": [{"name": "age", "kind": "categorical", "values": ["young", "old"]}],
+    "privacy": {"epsilon": 1.0},
+}
+
+
+def test_its_commands_are_commands():
+    for line in re.findall(r"`ldp-aggregator (.*?)`", PAGE):
+        assert make_parser().parse_args(line.split()).command
+
+
+def test_its_lines_are_answered():
+    document = Campaign.compile(DRAFT).document.decode()
+    lines = re.search(r"```text\n(.*?)```", PAGE, re.DOTALL)[1].splitlines()
+    lines[0] = lines[0].replace(re.search(r'"document": (".*?\.\.\.}")', lines[0])[1], json.dumps(document))
+    first, *again = answers([*lines, lines[-1], '{"record": {}, "label": "maybe"}'])
+    assert len(bytes.fromhex(first)) > 20
+    assert again[-3] == again[-2]
+    assert again[-1] == "!undeclared-label"
+
+
+def test_every_mechanism_has_its_bound_for_liars():
+    table = PAGE[PAGE.index("| mechanism | per liar |") : PAGE.index("p and q are the mechanism's")]
+    assert set(re.findall(r"`(\w+)`", table)) >= {*DISCRETE, *MOMENTS, "sign"}
+
+
+def test_its_numbers_are_the_ones_computed():
+    assert f"({float(worst_case(DISCRETE['the'].make(8, Fraction(1))).loss):.3f} at epsilon 1)" in PAGE
+    oue = DISCRETE["oue"].make(8, Fraction(1))
+    gap = float(oue.p - oue.q)
+    assert f"p - q\nis {gap:.2f} for `oue`: 1 % of liars move a frequency by up to {0.01 / gap:.3f}" in PAGE
+
+
+def test_the_reference_client_is_told_when_the_first_line_has_no_document():
+    with pytest.raises(ValueError, match="needs a document"):
+        next(answers(['{"record": {}, "label": "yes"}']))
+
+
+def test_the_help_names_the_audit(capsys):
+    with pytest.raises(SystemExit):
+        run(["audit", "--help"])
+    assert "lower bound" in capsys.readouterr().out
