@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -101,12 +102,20 @@ class Daemon:
     def __enter__(self) -> Self:
         listeners = ("--host", "127.0.0.1", "--port", "0", "--admin-port", "0")
         command = [*_PROGRAM, "serve", "--data", str(self._data), *listeners]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603 - as above
+        environment = {**os.environ, "LDP_AGGREGATOR_LOG_LEVEL": "warning"}  # Its life is this program's business.
+        # Its log is for operators; here it is read only where the start fails.
+        self._log = tempfile.TemporaryFile("w+", encoding="utf-8")
+        self._process = subprocess.Popen(  # noqa: S603 - as above
+            command, stdout=subprocess.PIPE, stderr=self._log, text=True
+        )
         first = self._process.stdout.readline() if self._process.stdout else ""
         ready = _READY.search(first)
         if ready is None:
+            self._process.wait(_TIMEOUT)
+            self._log.seek(0)
+            said = self._log.read().strip().splitlines()
             self._stop()
-            raise AggregatorError("the aggregator did not start; what it said is above")
+            raise AggregatorError(f"the aggregator did not start: {said[-1] if said else 'it said nothing'}")
         self.url, self.admin_url = ready.groups()
         return self
 
@@ -125,6 +134,7 @@ class Daemon:
             self._process.wait()
         if self._process.stdout:
             self._process.stdout.close()
+        self._log.close()
 
 
 def _problem(body: bytes) -> str:
