@@ -117,6 +117,8 @@ class FederatedState:
             return [Group(self._totals, len(self._shares))]
         if not 1 <= groups <= len(self._shares):
             raise ValueError(f"groups must be from 1 to the {len(self._shares)} nodes there are, not {groups}")
+        if not salt:
+            raise ValueError("groups are drawn by a salt that the nodes do not know; give one, and keep it")
         order = sorted(self._shares, key=lambda node: hashlib.sha256(salt + node.encode()).digest())
         return [
             Group(_exact_sum([self._shares[node] for node in order[first::groups]]), len(order[first::groups]))

@@ -134,6 +134,8 @@ def test_the_median_of_groups_outlives_a_minority_that_lies(campaign, shares, ta
     assert score > 0.6 > attacked.model().score(*table)
     with pytest.raises(ValueError, match="groups must be from 1 to the 6 nodes"):
         attacked.model(groups=7)
+    with pytest.raises(ValueError, match="a salt that the nodes do not know"):
+        attacked.model(groups=2)
 
 
 def test_groups_do_not_depend_on_the_order_but_on_the_salt(campaign, shares):
