@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 from ldp_aggregator.drafts import compile_draft
-from ldp_aggregator.server.run import Addresses, serve
+from ldp_aggregator.server.run import Addresses
+from ldp_aggregator.server.workers import run
 from ldp_aggregator.settings import read_settings
 from ldp_aggregator.store import open_store
 from protocols import Campaign
@@ -35,7 +36,7 @@ def main() -> None:
 
     # The admin listener stays on this machine; put a TLS proxy in front of the public one.
     settings = read_settings(flags={"data": data, "host": "127.0.0.1", "port": port, "admin_port": 0})
-    asyncio.run(serve(settings, ready))
+    run(settings, ready)
 
 
 if __name__ == "__main__":
