@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import random
 import shlex
+import shutil
 import sys
+from pathlib import Path
 
 import msgpack
 import numpy as np
@@ -20,6 +22,8 @@ from ldp_aggregator.audit.people import pairs
 from ldp_aggregator.audit.search import find_events
 from ldp_aggregator.cli import run
 from ldp_aggregator.cli.audit import REFERENCE
+
+JAVASCRIPT = Path(__file__).resolve().parents[3] / "examples" / "javascript" / "lines.mjs"
 
 
 def upload(number, payload):
@@ -132,6 +136,18 @@ def test_the_command_passes_the_reference_client(capsys):
     told = json.loads(capsys.readouterr().out)
     assert code == 0
     assert told["passed"]
+    assert 1.2 < told["lower_bound"] <= 2
+
+
+def test_the_command_passes_the_client_in_javascript(capsys):
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed; the JavaScript client is audited where it is")
+    command = shlex.join([node, str(JAVASCRIPT)])
+    assert (
+        run(["audit", "--mechanism", "ss", "--epsilon", "2", "--trials", "2000", "--json", "--command", command]) == 0
+    )
+    told = json.loads(capsys.readouterr().out)
     assert 1.2 < told["lower_bound"] <= 2
 
 
