@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -102,7 +101,6 @@ class Daemon:
     def __enter__(self) -> Self:
         listeners = ("--host", "127.0.0.1", "--port", "0", "--admin-port", "0")
         command = [*_PROGRAM, "serve", "--data", str(self._data), *listeners]
-        environment = {**os.environ, "LDP_AGGREGATOR_LOG_LEVEL": "warning"}  # Its life is this program's business.
         # Its log is for operators; here it is read only where the start fails.
         self._log = tempfile.TemporaryFile("w+", encoding="utf-8")
         self._process = subprocess.Popen(  # noqa: S603 - as above
