@@ -14,13 +14,14 @@ from ldp_client.errors import ConsentError, StorageError, TransportError
 from ldp_client.ledger import Caps, Device, Ledger, Receipt, read_device, write_device
 from ldp_client.locks import ForkSafeLock
 from ldp_client.models import DeviceModel
+from ldp_client.opening import open_storage
 from ldp_client.outbox import Outbox
 from ldp_client.perturb import perturb
 from ldp_client.policy import DEFAULT_POLICY, Policy
 from ldp_client.sender import Event, Sender
 from ldp_client.server import Server, check_campaign_id, read_campaign
 from ldp_client.status import Status
-from ldp_client.storage import Storage, Transaction, open_storage
+from ldp_client.storage import Storage, Transaction
 from ldp_client.transport import Request, Response, Transport
 from ldp_client.uploads import REPORT_OVERHEAD, Send, Task
 from protocols import SYSTEM_COINS, Campaign, Coins, DocumentError, Report

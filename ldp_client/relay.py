@@ -13,11 +13,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ldp_client.clock import SYSTEM_CLOCK, Clock
+from ldp_client.opening import open_storage
 from ldp_client.outbox import Outbox
 from ldp_client.policy import DEFAULT_POLICY, Policy
 from ldp_client.sender import Event, Sender
 from ldp_client.server import Server, check_campaign_id, read_campaign
-from ldp_client.storage import ScopedStorage, Storage, open_storage
+from ldp_client.storage import ScopedStorage, Storage
 from ldp_client.transport import Response, Transport
 from ldp_client.uploads import REPORT_OVERHEAD, Delivery
 from protocols import Campaign, PayloadError, Report, decode_upload

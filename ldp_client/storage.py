@@ -7,7 +7,6 @@ An app that has a store of its own implements :class:`Storage` and :class:`Trans
 from __future__ import annotations
 
 import heapq
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final, Protocol
@@ -131,15 +130,3 @@ class _ScopedTransaction:
     def items(self, prefix: str, limit: int | None = None) -> list[tuple[str, bytes]]:
         skipped = len(self._prefix)
         return [(key[skipped:], value) for key, value in self._inner.items(self._prefix + prefix, limit)]
-
-
-def open_storage(storage: str | os.PathLike[str] | Storage) -> Storage:
-    """A storage from what a Client takes: a file path, ``":memory:"``, or an object that is one already."""
-    if isinstance(storage, (str, os.PathLike)):
-        if storage == MEMORY:
-            return MemoryStorage()
-        # Imported here: an app that brings its own storage does not pay for SQLite.
-        from ldp_client.sqlite_storage import SqliteStorage
-
-        return SqliteStorage(storage)
-    return storage

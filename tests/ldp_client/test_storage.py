@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from ldp_client import MemoryStorage, ScopedStorage, StorageError
+from ldp_client.opening import open_storage
 from ldp_client.sqlite_storage import SqliteStorage
-from ldp_client.storage import Storage, open_storage
+from ldp_client.storage import Storage
 
 MAKERS: dict[str, Callable[[Path], Storage]] = {
     "memory": lambda _: MemoryStorage(),

@@ -7,8 +7,8 @@ import csv
 import numpy as np
 import pytest
 
-from simulations import trainers_accuracy, trainers_federated
-from simulations.trainers_experiment import Data, plot, summary, write_table
+from simulations.figures import trainers_accuracy, trainers_federated
+from simulations.figures.trainers_experiment import Data, plot, summary, write_table
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Accuracy on adult against the share of epsilon that sums and squares get (Zafarani, Clifton 2020, Figure 10).
 
-``python -m simulations.trainers_budget`` writes docs/figures/trainers_budget.csv and .svg.
+``python -m simulations.figures.trainers_budget`` writes docs/figures/trainers_budget.csv and .svg.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from simulations.trainers_accuracy import TRAINERS
-from simulations.trainers_experiment import FIGURES, Data, Result, plot, summary, write_table
+from simulations.figures.trainers_accuracy import TRAINERS
+from simulations.figures.trainers_experiment import FIGURES, Data, Result, plot, summary, write_table
 
 SHARES: Final = (0.1, 0.25, 0.5, 0.75, 0.9)
 EPSILONS: Final = (0.1, 1.0)

@@ -17,7 +17,7 @@ from ldp_aggregator import NaiveBayes
 from ldp_aggregator.trainers import PrivacyWarning
 from simulations.uci import draft_of, people_of
 
-FIGURES: Final = Path(__file__).resolve().parents[1] / "docs" / "figures"
+FIGURES: Final = Path(__file__).resolve().parents[2] / "docs" / "figures"
 EPSILONS: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 NON_PRIVATE_FLOOR: Final = 1e-4
 

@@ -1,9 +1,9 @@
 """Accuracy against epsilon: global and smooth sensitivity, published and sound, and sums; with diffprivlib beside them.
 
-``python -m simulations.trainers_accuracy`` writes docs/figures/trainers_accuracy.csv and .svg. ``--peer PYTHON`` names
-an interpreter with diffprivlib (``python -m venv F; F/bin/pip install diffprivlib``), which then takes part in the same
-run, on the same splits, where all features are numbers. ``published`` curves are drawn over the epsilon that the papers
-claim; what they really guarantee is in their ``guarantee_``.
+``python -m simulations.figures.trainers_accuracy`` writes docs/figures/trainers_accuracy.csv and .svg. ``--peer
+PYTHON`` names an interpreter with diffprivlib (``python -m venv F; F/bin/pip install diffprivlib``), which then takes
+part in the same run, on the same splits, where all features are numbers. ``published`` curves are drawn over the
+epsilon that the papers claim; what they really guarantee is in their ``guarantee_``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from ldp_aggregator.trainers import GlobalSensitivityNB, SmoothSensitivityNB, SufficientStatisticsNB
 from ldp_aggregator.trainers.base import PrivateNaiveBayes
-from simulations.trainers_experiment import (
+from simulations.figures.trainers_experiment import (
     EPSILONS,
     FIGURES,
     Data,

@@ -1,7 +1,7 @@
 """Accuracy of federated Naive Bayes against epsilon for 1, 10, 100 and 1000 nodes, sound and as published.
 
-``python -m simulations.trainers_federated`` writes docs/figures/trainers_federated.csv and .svg. A data set with fewer
-rows than nodes leaves some nodes without any; they send noise like the others.
+``python -m simulations.figures.trainers_federated`` writes docs/figures/trainers_federated.csv and .svg. A data set
+with fewer rows than nodes leaves some nodes without any; they send noise like the others.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from ldp_aggregator.trainers import FederatedNB
-from simulations.trainers_experiment import FIGURES, Data, Result, plot, summary, write_table
+from simulations.figures.trainers_experiment import FIGURES, Data, Result, plot, summary, write_table
 
 DATA: Final = ("adult", "mushroom", "skin", "accelerometer", "spect")
 NODES: Final = (1, 10, 100, 1000)
