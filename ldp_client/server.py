@@ -11,10 +11,11 @@ from ldp_client.errors import ClientError, ModelUnavailableError, ServerError, T
 from ldp_client.locks import ForkSafeLock
 from ldp_client.policy import RETRYABLE_STATUSES, Policy
 from ldp_client.transport import Request, Response, Transport, check_url
-from protocols import Campaign
+from protocols import Campaign, DocumentError
 from protocols.campaign import LARGEST_DOCUMENT
 from protocols.coins import ONE, SYSTEM_COINS
 from protocols.upload import MEDIA_TYPE
+from protocols.verify import verify
 
 _ACCEPT: Final = "application/json, application/problem+json"
 _ID_CHARACTERS: Final = 43
@@ -101,8 +102,15 @@ def check_campaign_id(campaign_id: str) -> str:
 
 @lru_cache(maxsize=16)
 def read_campaign(document: bytes, campaign_id: str) -> Campaign:
-    """The verified campaign; once in a process, since a backend makes a client for every user."""
-    return Campaign.parse(document, campaign_id)
+    """The verified campaign; once in a process, since a backend makes a client for every user.
+
+    Parsing recomputes the loss; the check of ``protocols.verify``, the one that an auditor runs, has formulas of its
+    own and has to agree.
+    """
+    campaign = Campaign.parse(document, campaign_id)
+    if not verify(campaign).holds:
+        raise DocumentError("loss-above-epsilon", "a device would lose more than the campaign declares")
+    return campaign
 
 
 _MAKING_TRANSPORT: Final = ForkSafeLock()

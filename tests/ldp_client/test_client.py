@@ -7,6 +7,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,14 @@ from ldp_client import (
     TransportError,
 )
 from ldp_client.http_transport import HttpTransport
+from ldp_client.server import read_campaign
 from ldp_client.sqlite_storage import SqliteStorage
 from ldp_client.testing import Answer, FakeClock, FakeServer, ScriptedCoins
 from ldp_client.transport import Request, Response
 from ldp_client.uploads import Idle, Send, Wait
 from protocols import Campaign, DocumentError, ModelError, RecordError, decode_upload
 from protocols.campaign import document_id
+from protocols.mechanisms import DirectEncoding, SubsetSelection, UnaryEncoding
 
 RECORD = {"age": "young", "income": 30_000, "hours": 12}
 MakeClient = Callable[..., Client]
@@ -549,3 +552,20 @@ def test_a_stored_document_that_was_damaged_is_fetched_again(
         transaction.put(f"campaign/{campaign.id}", campaign.document[:-1])
     assert make_client(storage=storage).campaign() == campaign
     assert len(server.requests) == 2
+
+
+def test_a_device_runs_the_auditors_check_too(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where parsing overlooked a loss, the independent formulas of ``protocols.verify`` still refuse the document."""
+    honest = json.loads(campaign.document)
+    greedy = {**honest, "privacy": {**honest["privacy"], "epsilon": honest["privacy"]["epsilon"] / 2}}
+    for question in greedy["questions"]:
+        question["epsilon"] /= 2
+    document = json.dumps(greedy, separators=(",", ":")).encode()
+    with pytest.raises(DocumentError):
+        read_campaign(document, document_id(document))
+    for mechanism in (DirectEncoding, SubsetSelection, UnaryEncoding):
+        monkeypatch.setattr(mechanism, "loss", lambda self: Fraction(0))
+    assert Campaign.parse(document).privacy.epsilon == greedy["privacy"]["epsilon"]
+    with pytest.raises(DocumentError) as caught:
+        read_campaign(document, document_id(document))
+    assert caught.value.code == "loss-above-epsilon"
