@@ -21,7 +21,11 @@ from protocols.schema import ContinuousFeature
 Array = NDArray[np.float64]
 
 _VARIANCE_PRIOR: Final = 0.5
-"""Standard deviation of a class variance around the common one, relative to it."""
+"""Standard deviation of a class variance around the common one, relative to it.
+
+Chosen with the rest of the rule among six variants, by held-out accuracy on five public tables (diabetes, australian,
+skin, accelerometer, seeds). It was better on most of their settings, worse on a few, and was not tried on others.
+"""
 
 
 def shrink_moments(
