@@ -98,8 +98,8 @@ def _page(summary: pd.DataFrame) -> str:
     sections += [f"![{dataset}]({NAME}-{dataset}.svg)" for dataset in DATASETS]
     sections += [
         "## What the paper says, and what is measured here",
-        "*Confirmed* says that more than four fifths of the comparisons of means go the paper's way, *contradicted* that "
-        "fewer than half do; a comparison counts whatever its standard error, also where both sides are near guessing.",
+        "*Confirmed* says that more than four fifths of the comparisons of means go the paper's way, *contradicted* "
+        "that fewer than half do; a comparison counts whatever its standard error, also where both sides are near guessing.",
         *_claims(summary),
     ]
     for dataset in DATASETS:
