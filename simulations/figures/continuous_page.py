@@ -99,7 +99,8 @@ def _page(summary: pd.DataFrame) -> str:
     sections += [
         "## What the paper says, and what is measured here",
         "*Confirmed* says that more than four fifths of the comparisons of means go the paper's way, *contradicted* "
-        "that fewer than half do; a comparison counts whatever its standard error, also where both sides are near guessing.",
+        "that fewer than half do; a comparison counts whatever its standard error, also where both sides are near "
+        "guessing.",
         *_claims(summary),
     ]
     for dataset in DATASETS:
