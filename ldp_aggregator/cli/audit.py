@@ -15,7 +15,7 @@ from protocols import Campaign
 from protocols.schema import CONTINUOUS_CHOICES, DISCRETE_CHOICES
 
 TRIALS: Final = 20_000
-REFERENCE: Final = (sys.executable, "-m", "ldp_client.lines")
+REFERENCE: Final = (sys.executable, "-m", "ldp_client.testing.lines")
 """The client of this distribution, in a process of its own."""
 
 _MECHANISMS: Final = tuple(name for name in (*DISCRETE_CHOICES, *CONTINUOUS_CHOICES) if name != "auto")

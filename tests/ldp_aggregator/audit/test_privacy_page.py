@@ -11,7 +11,7 @@ import pytest
 
 from ldp_aggregator.cli import run
 from ldp_aggregator.cli.program import make_parser
-from ldp_client.lines import answers
+from ldp_client.testing.lines import answers
 from protocols import Campaign
 from protocols.mechanisms import DISCRETE, MOMENTS
 from protocols.verify import worst_case

@@ -1,15 +1,4 @@
-"""For an app's own tests: a server that speaks the aggregator's HTTP contract, a clock to turn, and coins to script.
-
-::
-
-    with FakeServer() as server:
-        campaign = server.publish(draft)
-        client = Client(server.url, campaign.id, storage=":memory:", max_epsilon=1, max_total_epsilon=1)
-        client.grant()
-        client.contribute({"age": "young"}, "yes")
-        assert client.run_once(5)
-        assert server.counted(campaign.id) == 1
-"""
+"""The server and the clock of :mod:`ldp_client.testing`."""
 
 from __future__ import annotations
 
@@ -24,14 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_client.policy import LARGEST_UPLOAD
 from ldp_client.transport import PROBLEM_TYPE
-from protocols import Campaign, PayloadError, ScriptedCoins, UploadError, decode_upload
+from protocols import Campaign, PayloadError, UploadError, decode_upload
 from protocols.reports import ID_BYTES
 from protocols.upload import MEDIA_TYPE
 
 if TYPE_CHECKING:
     from typing import Self
-
-__all__ = ["Answer", "FakeClock", "FakeServer", "ScriptedCoins"]
 
 
 class FakeClock:

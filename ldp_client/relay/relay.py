@@ -1,4 +1,4 @@
-"""A gateway at the edge: collects the uploads of many devices and forwards them in merged blocks.
+"""The queue of a gateway at the edge: collects the uploads of many devices and forwards them in merged blocks.
 
 It keeps what it forwards, until the aggregator has it, and nothing else; ids and payloads pass through unchanged, so a
 report that arrives twice (from the device, from the relay, or both) is counted once. An upload is acknowledged when it

@@ -1,4 +1,4 @@
-"""The client as a program of lines, for whoever checks it from outside: ``python -m ldp_client.lines``.
+"""The client as a program of lines, for whoever checks it from outside: ``python -m ldp_client.testing.lines``.
 
 Every line of standard input is a JSON object with ``record`` and ``label``, and with the text of a campaign document in
 ``document``; a line without one means that of the line before. The answer is a line with the bytes of the upload in
@@ -18,7 +18,7 @@ from ldp_client.client import Client
 from ldp_client.errors import ClientError, TransportError
 from ldp_client.perturb import perturb
 from ldp_client.storage import MEMORY
-from ldp_client.testing import FakeClock
+from ldp_client.testing.fakes import FakeClock
 from ldp_client.uploads import Send
 from protocols import Campaign, ProtocolError, encode_upload
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ldp_client.errors import ClientError, ModelUnavailableError
 from ldp_client.policy import GATEWAY_RETRY_AFTER, GATEWAY_TIMEOUT, LARGEST_UPLOAD
-from ldp_client.relay import Relay
+from ldp_client.relay.relay import Relay
 from ldp_client.transport import PROBLEM_TYPE
 from protocols import ProtocolError
 from protocols.upload import MEDIA_TYPE

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ldp_client.__main__ import main
+from ldp_client.command import main
 from ldp_client.testing import Answer, FakeServer
 from protocols import Campaign
 

@@ -1,0 +1,36 @@
+"""The client from a shell: ``python -m ldp_client contribute|predict|status|withdraw|relay``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from ldp_client.command import device, relay
+from ldp_client.errors import ClientError
+from protocols import ProtocolError
+
+FAILED: Final = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code is 0, or 2 after a one-line message on standard error."""
+    options = _parser().parse_args(arguments)
+    try:
+        result: int = options.run(options)
+    except (ClientError, ProtocolError, ValueError, OSError) as error:
+        print(f"ldp_client: {error}", file=sys.stderr)
+        return FAILED
+    return result
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m ldp_client",
+        description="Answer a campaign under local differential privacy, and classify with the model it gives.",
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    device.add_commands(commands)
+    relay.add_command(commands)
+    return parser

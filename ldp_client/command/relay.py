@@ -1,0 +1,47 @@
+"""``python -m ldp_client relay``."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``relay`` to the client's commands."""
+    relay = commands.add_parser(
+        "relay",
+        help="collect the uploads of devices nearby and forward them in merged blocks",
+        description="Serve devices like an aggregator would and forward what they send. An upload is acknowledged "
+        "when it is on disk. Stops on SIGTERM or Ctrl-C; what is queued then is forwarded after the next start.",
+    )
+    relay.add_argument("url", metavar="URL", help="the aggregator, such as https://collect.example.org")
+    relay.add_argument("campaign_id", metavar="CAMPAIGN_ID")
+    relay.add_argument("--storage", metavar="FILE", required=True, help="where uploads wait")
+    relay.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    relay.add_argument("--port", type=int, default=8090, help="port to listen on; 0 takes a free one (default: 8090)")
+    relay.add_argument("--gather", type=float, default=10.0, help="seconds to gather uploads (default: %(default)g)")
+    relay.add_argument("--token-file", metavar="FILE", help="a token of scope relay, where the aggregator asks for one")
+    relay.set_defaults(run=_relay)
+
+
+def _relay(options: argparse.Namespace) -> int:
+    # Imported here: the other commands do not pay for a server.
+    from ldp_client.relay.gateway import Gateway
+    from ldp_client.relay.relay import Relay
+
+    token = None if options.token_file is None else Path(options.token_file).read_text(encoding="ascii").strip()
+    relay = Relay(options.url, options.campaign_id, storage=options.storage, token=token)
+    relay.campaign()
+    with Gateway(relay, options.host, options.port) as gateway:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        relay.start(first_delay=options.gather)
+        print(f"relaying on {options.host}:{gateway.server_port}", flush=True)
+        try:
+            gateway.serve_forever()
+        except KeyboardInterrupt:
+            return 0
+        finally:
+            relay.close()
+    return 0

@@ -1,0 +1,19 @@
+"""For an app's own tests: a server that speaks the aggregator's HTTP contract, a clock to turn, and coins to script.
+
+::
+
+    with FakeServer() as server:
+        campaign = server.publish(draft)
+        client = Client(server.url, campaign.id, storage=":memory:", max_epsilon=1, max_total_epsilon=1)
+        client.grant()
+        client.contribute({"age": "young"}, "yes")
+        assert client.run_once(5)
+        assert server.counted(campaign.id) == 1
+
+Not in the small wheel ``ldp-bayes-client``: tests run where ``ldp-bayes`` is installed.
+"""
+
+from ldp_client.testing.fakes import Answer, FakeClock, FakeServer
+from protocols import ScriptedCoins
+
+__all__ = ["Answer", "FakeClock", "FakeServer", "ScriptedCoins"]
