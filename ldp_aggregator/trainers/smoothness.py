@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 def smooth_mean(ascending: Array, beta: float) -> float:
@@ -40,10 +41,13 @@ def smooth_variance(ascending: Array, beta: float) -> float:
     unit = (m - 1) / m**2
     sides = [_Side(ascending), _Side(1 - ascending[::-1])]
     best = raw = 0.0
-    for k in range(m + 1):
-        raw = max(raw, *(change for side in sides for change in side.changes(k)))
-        best = max(best, math.exp(-beta * k) * unit * raw)
-        if math.exp(-beta * (k + 1)) * unit <= best:
+    for ks in _blocks(m):
+        largest = np.maximum(sides[0].changes(ks), sides[1].changes(ks))
+        largest[0] = max(raw, largest[0])
+        np.maximum.accumulate(largest, out=largest)
+        raw = float(largest[-1])
+        best = max(best, unit * float((np.exp(-beta * ks) * largest).max()))
+        if math.exp(-beta * (ks[-1] + 1)) * unit <= best:
             break
     return best
 
@@ -88,6 +92,14 @@ def smooth_variance_of_size(rows: int, beta: float) -> float:
     return max(math.exp(-beta * (rows - j)) * max((j - 1) / j**2, 0.25 * (j == 1)) for j in sizes)
 
 
+def _blocks(m: int) -> Iterator[Integers]:
+    """The numbers 0 to m in pieces that double: few k matter for most tables, very many at a tiny beta."""
+    start, size = 0, 64
+    while start <= m:
+        yield np.arange(start, min(start + size, m + 1))
+        start, size = start + size, 2 * size
+
+
 class _Side:
     """The values from one end: ``sums[j]`` is the sum of the j smallest."""
 
@@ -95,19 +107,25 @@ class _Side:
         self.values = ascending
         self.sums = np.concatenate([[0.0], np.cumsum(ascending)])
 
-    def changes(self, k: int) -> Iterator[float]:
-        """|q - p| |q + p - 2 mu| for the pairs (p, q) that can be largest, k values having gone to 0."""
+    def changes(self, ks: Integers) -> Array:
+        """For each k the largest |q - p| |q + p - 2 mu| of a pair (p, q), k values having gone to 0."""
         m = len(self.values)
-        kept = float(self.sums[m - k])
-        peak = int(np.searchsorted(self.values[: m - k], (1 + kept) / (m + 1)))
-        for position in (peak - 1, peak):
-            if 0 <= position < m - k:
-                t = float(self.values[position])
-                yield (1 - t) * (1 + t - 2 * (kept - t) / (m - 1))
-        if k <= m - 1:
-            yield (float(self.values[-1]) - float(self.sums[m - 1 - k]) / (m - 1)) ** 2
-        if k >= 1:
-            yield (1 - kept / (m - 1)) ** 2
+        kept = self.sums[m - ks]
+        # A value that is left goes to 1: the best is on either side of the parabola's peak.
+        above = np.minimum(np.searchsorted(self.values, (1 + kept) / (m + 1)), m - ks)
+        largest: Array = np.zeros(len(ks))
+        for position in (above - 1, above):
+            there = (position >= 0) & (position < m - ks)
+            t = self.values[position[there]]
+            change = (1 - t) * (1 + t - 2 * (kept[there] - t) / (m - 1))
+            largest[there] = np.maximum(largest[there], change)
+        # The largest value, or one of the k that went to 1 instead, moves to the mean of the others.
+        rest = ks <= m - 1
+        to_mean = (self.values[-1] - self.sums[m - 1 - ks[rest]] / (m - 1)) ** 2
+        largest[rest] = np.maximum(largest[rest], to_mean)
+        gone = ks >= 1
+        largest[gone] = np.maximum(largest[gone], (1 - kept[gone] / (m - 1)) ** 2)
+        return largest
 
     def tightest(self, count: int) -> float:
         """The least sum of squares about their mean among any ``count`` neighbouring values."""

@@ -89,16 +89,28 @@ def test_sizes_alone_bound_adding_and_removing(beta):
                     assert moved <= min(smooth[rows], smooth[rows + 1]) + 1e-12
 
 
+def change_after(values, k):
+    """The largest change of m^2/(m - 1) times the variance by one value more, k having gone to one end."""
+    m, largest = len(values), 0.0
+    for side in (values, 1 - values[::-1]):
+        tables = [np.concatenate([np.zeros(k), side[: m - k]])]
+        if k >= 1:
+            tables.append(np.concatenate([np.zeros(k - 1), [1], side[: m - k]]))
+        if k < m:
+            tables.append(np.concatenate([np.zeros(k), side[: m - 1 - k], side[-1:]]))
+        for p in tables:
+            mean = (p.sum(axis=-1) - p) / (m - 1)
+            largest = max(largest, *(float((abs(q - p) * abs(q + p - 2 * mean)).max()) for q in (0.0, 1.0, mean)))
+    return largest
+
+
+@pytest.mark.parametrize("beta", [0.0005, 0.05])
 @pytest.mark.parametrize("spread", [0.0, 0.02, 0.3])
-def test_long_columns_stop_early_and_agree_with_every_k(spread):
+def test_long_columns_stop_early_and_agree_with_every_k(spread, beta):
     rng = np.random.default_rng(2)
-    ascending = np.sort(np.clip(0.4 + spread * rng.standard_normal(400), 0, 1))
-    every = 0.0
-    for k in range(401):
-        sides = [smoothness._Side(ascending), smoothness._Side(1 - ascending[::-1])]
-        raw = max(change for side in sides for change in side.changes(k))
-        every = max(every, math.exp(-0.05 * k) * 399 / 400**2 * raw)
-    assert smoothness.smooth_variance(ascending, 0.05) == pytest.approx(every, rel=1e-12)
+    ascending = np.sort(np.clip(0.4 + spread * rng.standard_normal(200), 0, 1))
+    every = max(math.exp(-beta * k) * change_after(ascending, k) for k in range(201)) * 199 / 200**2
+    assert smoothness.smooth_variance(ascending, beta) == pytest.approx(every, rel=1e-12)
 
 
 def test_no_rows_or_one_row_have_nothing_to_move():
