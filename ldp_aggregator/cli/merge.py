@@ -24,5 +24,5 @@ def add_commands(groups: Groups) -> None:
 
 def _merge(options: argparse.Namespace) -> None:
     merged = merge_stores(options.first, options.second, options.output, assume_disjoint=options.assume_disjoint)
-    for campaign_id, reports in merged:
-        say(f"{campaign_id} {reports} reports")
+    for campaign_id, count in merged:
+        say(f"{campaign_id} {count} reports or shares")

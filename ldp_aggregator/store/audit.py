@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ldp_aggregator.store.parts import tally_of_parts
@@ -44,3 +45,29 @@ def audit_campaign(campaign_id: str, document: bytes, parts: Sequence[bytes], id
         if isinstance(mechanism, (SubsetSelection, UnaryEncoding)) and not all((counts >= 0) & (counts <= n)):
             problems.append(f"{place}: a cell is counted more often than there are reports, or less than never")
     return [Finding(campaign_id, problem) for problem in problems]
+
+
+def audit_shares(
+    campaign_id: str, document: bytes, salt: bytes | None, rows: Iterable[tuple[str, bytes, bytes]]
+) -> list[Finding]:
+    """Check the shares of one campaign: node, bytes and digest of each. ``salt`` is None where it takes reports."""
+    rows = list(rows)
+    if not rows:
+        return []
+    if salt is None:
+        return [Finding(campaign_id, f"{len(rows)} shares are stored, but the campaign takes reports")]
+    from ldp_aggregator.trainers.shares import decode_share  # The trainers' libraries take a second to import.
+
+    try:
+        campaign = Campaign.parse(document, campaign_id)
+    except ProtocolError:
+        return []  # Told already, of the campaign itself.
+    findings = []
+    for node, share, digest in rows:
+        try:
+            decode_share(share, campaign)
+        except ProtocolError as error:
+            findings.append(Finding(campaign_id, f"the share of {node!r}: {error}"))
+        if hashlib.sha256(share).digest() != digest:
+            findings.append(Finding(campaign_id, f"the share of {node!r}: its bytes are not those of its digest"))
+    return findings

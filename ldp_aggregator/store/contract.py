@@ -3,6 +3,8 @@
 * A report's id and its count change in one durable transaction: :meth:`Store.count` returns after the commit is on
   disk, or raises and has counted nothing.
 * The same id counts once for as long as its campaign accepts reports; closing a campaign drops its ids.
+* A campaign takes reports of devices or, where it was created as federated, shares of nodes; never both. A node is
+  named by its token and has at most one share in a campaign, the last one it sent.
 * Campaign documents never change. Everything else is read inside the transaction that needs it, so any number of
   processes may share a store.
 """
@@ -27,6 +29,11 @@ CONFLICTING: Final = "conflicting-report"
 CLOSED: Final = "campaign-closed"
 NOT_OPEN: Final = "campaign-not-open"
 UNKNOWN: Final = "unknown-campaign"
+TAKES_SHARES: Final = "takes-shares"
+TAKES_REPORTS: Final = "takes-reports"
+REVOKED: Final = "wrong-token"
+
+SALT_BYTES: Final = 32
 
 SCOPES: Final = ("admin", "collector", "node", "relay")
 
@@ -92,6 +99,9 @@ class CampaignState:
     max_reports: int | None
     reports: int
     model_version: int | None
+    federated: bool = False
+    """Whether it takes shares of nodes, and no reports. Fixed when the campaign is created."""
+    shares: int = 0
 
     def status(self, now: datetime) -> str:
         """``waiting``, ``open`` or ``closed``."""
@@ -111,7 +121,29 @@ class CampaignState:
             "max_reports": self.max_reports,
             "reports": self.reports,
             "model_version": self.model_version,
+            "federated": self.federated,
+            "shares": self.shares if self.federated else None,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class StoredShare:
+    """The share that a node sent last, byte for byte."""
+
+    node: str
+    share: bytes
+    received: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """The shares of a federated campaign as of one moment, sorted by node.
+
+    ``salt`` is drawn when the campaign is created, and secret from the nodes: it decides who is in which group.
+    """
+
+    salt: bytes
+    members: tuple[StoredShare, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +167,14 @@ class StoredToken:
 
 
 class Store(Protocol):
-    """Campaigns, reports, models and tokens. Methods may raise StoreError; those that name a campaign also
+    """Campaigns, reports, shares, models and tokens. Methods may raise StoreError; those that name a campaign also
     UnknownCampaignError.
     """
 
-    async def create_campaign(self, campaign: Campaign, *, max_reports: int | None = None) -> bool:
-        """Keep a campaign; False (and no change) where it exists already."""
+    async def create_campaign(
+        self, campaign: Campaign, *, max_reports: int | None = None, federated: bool = False
+    ) -> bool:
+        """Keep a campaign; False (and no change) where it exists already, of whatever kind."""
         ...
 
     async def document(self, campaign_id: str) -> bytes:
@@ -169,6 +203,30 @@ class Store(Protocol):
         """The exact sums of all reports counted so far."""
         ...
 
+    async def put_share(self, campaign_id: str, node: str, share: bytes) -> str | None:
+        """Keep a node's share durably, in place of the one it sent before; the same share again changes nothing.
+
+        Returns the code that refuses it, None where it is kept. ``node`` is the name of a token in use; the bytes are
+        those of a share that was decoded.
+        """
+        ...
+
+    async def withdraw_share(self, campaign_id: str, node: str) -> str | None:
+        """Drop a node's share, durably; None also where it has none, else the code that refuses it."""
+        ...
+
+    async def withdraw_node(self, node: str) -> int:
+        """Drop a node's shares from all campaigns, closed ones too; returns how many there were."""
+        ...
+
+    async def shares(self, campaign_id: str) -> Shares | None:
+        """The shares of a federated campaign, None for one that takes reports."""
+        ...
+
+    async def share_digests(self, campaign_id: str) -> tuple[tuple[str, bytes], ...]:
+        """Node and SHA-256 of every share, sorted: what tells whether anything has changed."""
+        ...
+
     async def publish_model(self, campaign_id: str, document: str) -> PublishedModel:
         """Keep a model under the next version."""
         ...
@@ -189,12 +247,21 @@ class Store(Protocol):
         """Make a token useless; False where no token in use has this name."""
         ...
 
+    async def rotate_token(self, name: str, token: StoredToken) -> bool:
+        """Keep a token in place of the one in use under ``name``, which is revoked; the node's shares go over to it.
+
+        False (and no change) where no token in use has this name. Raises StoreError where the new name is taken.
+        """
+        ...
+
     async def check(self) -> None:
         """Raise StoreError unless the store can be read and written now."""
         ...
 
     async def audit(self) -> list[Finding]:
-        """What is wrong with what is stored: ids and counts that do not agree, documents that are not their id."""
+        """What is wrong with what is stored: ids and counts that do not agree, documents that are not their id, shares
+        that are none of their campaign.
+        """
         ...
 
     async def close(self) -> None: ...

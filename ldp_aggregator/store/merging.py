@@ -2,6 +2,7 @@
 
 A report that both shards hold would be counted twice, and a tally cannot be taken apart again. Where both still have
 their ids that is checked, and refused; where one campaign was closed its ids are gone, and the caller has to know.
+Shares of nodes have their node's name: the same share of the same node in both is one.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from protocols import Campaign
 
 
 def merge_stores(first: Path, second: Path, output: Path, *, assume_disjoint: bool = False) -> list[tuple[str, int]]:
-    """Write the campaigns of two data folders into a new one; returns (campaign id, reports) of each.
+    """Write the campaigns of two data folders into a new one; returns (campaign id, reports or shares) of each.
 
     Models and tokens are left behind: a model is trained anew, a token is made where it is used. A campaign that is
     closed in either store is closed in the output. Raises StoreError, and writes nothing, where a report would count
-    twice, and where that cannot be told unless ``assume_disjoint``.
+    twice, where that cannot be told unless ``assume_disjoint``, and where a node has two shares.
     """
     for folder in (first, second):
         if not (folder / FILE_NAME).exists():
@@ -60,7 +61,10 @@ def _merge_campaign(db: sqlite3.Connection, campaign_id: str, assume_disjoint: b
         if row is not None:
             found[name] = row
     closings = [row["closed"] for row in found.values() if row["closed"] is not None]
-    if len(found) == 2 and closings and not assume_disjoint:
+    salts = [row["salt"] for row in found.values() if row["salt"] is not None]
+    if salts and len(salts) < len(found):
+        raise StoreError(f"campaign {campaign_id} takes reports in one store and shares in the other")
+    if len(found) == 2 and closings and not assume_disjoint and not salts:
         raise StoreError(
             f"campaign {campaign_id} is closed in a store, so its ids are gone and nobody can tell whether "
             "both counted the same report; merge with --assume-disjoint if no device can have sent to both"
@@ -68,8 +72,8 @@ def _merge_campaign(db: sqlite3.Connection, campaign_id: str, assume_disjoint: b
     sample = next(iter(found.values()))
     limits = [row["max_reports"] for row in found.values() if row["max_reports"] is not None]
     number = db.execute(
-        "INSERT INTO main.campaigns (id, title, document, opens, closes, created, closed, max_reports) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
+        "INSERT INTO main.campaigns (id, title, document, opens, closes, created, closed, max_reports, salt) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
         (
             campaign_id,
             sample["title"],
@@ -79,6 +83,7 @@ def _merge_campaign(db: sqlite3.Connection, campaign_id: str, assume_disjoint: b
             min(row["created"] for row in found.values()),
             max(closings, default=None),
             max(limits, default=None),
+            salts[0] if salts else None,
         ),
     ).fetchone()[0]
     campaign = Campaign.parse(bytes(sample["document"]), campaign_id)
@@ -92,9 +97,27 @@ def _merge_campaign(db: sqlite3.Connection, campaign_id: str, assume_disjoint: b
     db.execute(
         "INSERT INTO main.parts (campaign, reports, sums) VALUES (?, ?, ?)", (number, reports, part_of_tally(tally))
     )
+    sources = {name: row["number"] for name, row in found.items()}
     if not closings:
-        _merge_ids(db, campaign_id, number, {name: row["number"] for name, row in found.items()}, reports)
-    return campaign_id, reports
+        _merge_ids(db, campaign_id, number, sources, reports)
+    return campaign_id, _merge_shares(db, campaign_id, number, sources) if salts else reports
+
+
+def _merge_shares(db: sqlite3.Connection, campaign_id: str, number: int, sources: dict[str, int]) -> int:
+    for name, source in sources.items():
+        for row in db.execute(f"SELECT * FROM {name}.shares WHERE campaign = ?", (source,)).fetchall():
+            db.execute(
+                "INSERT INTO main.shares (campaign, node, share, digest, received) VALUES (?, ?, ?, ?, ?) "
+                "ON CONFLICT (campaign, node) DO NOTHING",
+                (number, row["node"], row["share"], row["digest"], row["received"]),
+            )
+            kept = "SELECT digest FROM main.shares WHERE campaign = ? AND node = ?"
+            if db.execute(kept, (number, row["node"])).fetchone()["digest"] != row["digest"]:
+                raise StoreError(
+                    f"campaign {campaign_id}: node {row['node']!r} has another share in each store; "
+                    "withdraw one of them first"
+                )
+    return int(db.execute("SELECT count(*) FROM main.shares WHERE campaign = ?", (number,)).fetchone()[0])
 
 
 def _merge_ids(db: sqlite3.Connection, campaign_id: str, number: int, sources: dict[str, int], reports: int) -> None:

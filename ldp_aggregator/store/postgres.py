@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -22,16 +23,20 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import asyncpg
 
 from ldp_aggregator.store import postgres_schema as schema
+from ldp_aggregator.store import postgres_shares
 from ldp_aggregator.store import postgres_statements as sql
-from ldp_aggregator.store.audit import Finding, audit_campaign
+from ldp_aggregator.store.audit import Finding, audit_campaign, audit_shares
 from ldp_aggregator.store.batch import Batch, gather, group_by_campaign
 from ldp_aggregator.store.clock import Clock, utc_now
 from ldp_aggregator.store.contract import (
+    SALT_BYTES,
+    TAKES_SHARES,
     UNKNOWN,
     CampaignState,
     Life,
     Outcome,
     PublishedModel,
+    Shares,
     StoredToken,
     StoreError,
     Submission,
@@ -102,11 +107,13 @@ class PostgresStore:
             raise
         return store
 
-    async def create_campaign(self, campaign: Campaign, *, max_reports: int | None = None) -> bool:
+    async def create_campaign(
+        self, campaign: Campaign, *, max_reports: int | None = None, federated: bool = False
+    ) -> bool:
         async def work(db: Connection) -> bool:
             number = await db.fetchval(
-                "INSERT INTO campaigns (id, title, document, opens, closes, created, max_reports) "
-                "VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING RETURNING number",
+                "INSERT INTO campaigns (id, title, document, opens, closes, created, max_reports, salt) "
+                "VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING RETURNING number",
                 campaign.id,
                 campaign.title,
                 campaign.document,
@@ -114,6 +121,7 @@ class PostgresStore:
                 campaign.closes,
                 self._clock(),
                 max_reports,
+                os.urandom(SALT_BYTES) if federated else None,
             )
             if number is None:
                 return False
@@ -195,6 +203,21 @@ class PostgresStore:
         document, parts = await self._run(work)
         return tally_of_parts(Campaign.parse(document), parts)
 
+    async def put_share(self, campaign_id: str, node: str, share: bytes) -> str | None:
+        return await self._run(lambda db: postgres_shares.put(db, campaign_id, node, share, self._clock()))
+
+    async def withdraw_share(self, campaign_id: str, node: str) -> str | None:
+        return await self._run(lambda db: postgres_shares.withdraw(db, campaign_id, node, self._clock()))
+
+    async def withdraw_node(self, node: str) -> int:
+        return await self._run(lambda db: postgres_shares.withdraw_node(db, node))
+
+    async def shares(self, campaign_id: str) -> Shares | None:
+        return await self._run(lambda db: postgres_shares.shares(db, campaign_id))
+
+    async def share_digests(self, campaign_id: str) -> tuple[tuple[str, bytes], ...]:
+        return await self._run(lambda db: postgres_shares.digests(db, campaign_id))
+
     async def publish_model(self, campaign_id: str, document: str) -> PublishedModel:
         async def work(db: Connection) -> PublishedModel:
             number, now = (await sql.row(db, campaign_id))["number"], self._clock()
@@ -223,19 +246,10 @@ class PostgresStore:
         return await self._run(work)
 
     async def add_token(self, token: StoredToken) -> None:
-        async def work(db: Connection) -> None:
-            added = await db.fetchval(
-                "INSERT INTO tokens (name, scope, digest, created) VALUES ($1, $2, $3, $4) "
-                "ON CONFLICT (name) DO NOTHING RETURNING name",
-                token.name,
-                token.scope,
-                token.digest,
-                token.created,
-            )
-            if added is None:
-                raise StoreError(f"a token with the name {token.name!r} exists already; choose another name")
+        await self._run(lambda db: postgres_shares.add_token(db, token))
 
-        await self._run(work)
+    async def rotate_token(self, name: str, token: StoredToken) -> bool:
+        return await self._run(lambda db: postgres_shares.rotate(db, name, token, self._clock()))
 
     async def tokens(self) -> list[StoredToken]:
         async def work(db: Connection) -> list[StoredToken]:
@@ -245,16 +259,7 @@ class PostgresStore:
         return await self._run(work)
 
     async def revoke_token(self, name: str) -> bool:
-        async def work(db: Connection) -> bool:
-            return bool(
-                await db.fetchval(
-                    "UPDATE tokens SET revoked = $2 WHERE name = $1 AND revoked IS NULL RETURNING true",
-                    name,
-                    self._clock(),
-                )
-            )
-
-        return await self._run(work)
+        return await self._run(lambda db: postgres_shares.revoke(db, name, self._clock()))
 
     async def check(self) -> None:
         await self._run(schema.check, attempts=1)
@@ -262,12 +267,14 @@ class PostgresStore:
     async def audit(self) -> list[Finding]:
         async def work(db: Connection) -> list[Finding]:
             findings: list[Finding] = []
-            rows = await db.fetch("SELECT number, id, document, closed FROM campaigns ORDER BY number")
+            rows = await db.fetch("SELECT number, id, document, closed, salt FROM campaigns ORDER BY number")
             for row in rows:
                 ids = None
                 if row["closed"] is None:
                     ids = await db.fetchval(f"SELECT count(*) FROM {schema.ids_table(row['number'])}")
                 findings += audit_campaign(row["id"], row["document"], await sql.parts(db, row["number"]), ids)
+                shares = await postgres_shares.stored(db, row["number"])
+                findings += audit_shares(row["id"], row["document"], row["salt"], shares)
             return findings
 
         return await self._run(work, isolation="repeatable_read")
@@ -286,8 +293,9 @@ class PostgresStore:
         number, most = found
         await sql.lock(db, number, shared=most is None)
         # Read after the lock: a campaign that was being closed is closed now.
-        row = await db.fetchrow("SELECT opens, closes, closed FROM campaigns WHERE number = $1", number)
-        refusal = Life(**row).refusal(self._clock())
+        row = await db.fetchrow("SELECT opens, closes, closed, salt FROM campaigns WHERE number = $1", number)
+        life = Life(row["opens"], row["closes"], row["closed"])
+        refusal = life.refusal(self._clock()) if row["salt"] is None else TAKES_SHARES
         if refusal:
             return None, [Outcome(refused=refusal)] * len(batch.submissions)
         settlement = await sql.insert(db, number, batch, None if most is None else most - await sql.reports(db, number))

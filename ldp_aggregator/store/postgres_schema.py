@@ -7,11 +7,10 @@ from typing import Any, Final
 from ldp_aggregator.store.contract import StoreError
 
 NAME: Final = "ldp_aggregator"
-VERSION: Final = 1
 LOCKS: Final = 0x6C647062
 """First key of our advisory locks; the second is a campaign's number, 0 for the schema."""
 
-TABLES: Final = """
+_FIRST: Final = """
 CREATE TABLE schema_version (version integer NOT NULL);
 CREATE TABLE campaigns (
     number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -44,7 +43,24 @@ CREATE TABLE tokens (
     created timestamptz NOT NULL,
     revoked timestamptz
 );
+INSERT INTO schema_version VALUES (1);
 """
+_SHARES: Final = """
+ALTER TABLE campaigns ADD COLUMN salt bytea;
+CREATE TABLE shares (
+    campaign integer NOT NULL REFERENCES campaigns (number),
+    node text COLLATE "C" NOT NULL,
+    share bytea NOT NULL,
+    digest bytea NOT NULL,
+    received timestamptz NOT NULL,
+    PRIMARY KEY (campaign, node)
+);
+"""
+"""A campaign has a salt if and only if it is federated."""
+
+STEPS: Final = (_FIRST, _SHARES)
+"""What brings a database from each version to the next; an empty one has version 0. Steps are added, never changed."""
+VERSION: Final = len(STEPS)
 
 
 def ids_table(number: int) -> str:
@@ -57,14 +73,21 @@ def create_ids(number: int) -> str:
 
 
 async def prepare(db: Any) -> None:
-    """Make the tables where there are none; refuse those of another version. One instance at a time."""
+    """Make the tables, bring those of an older version up to date; refuse those of a later one.
+
+    One instance at a time, in one transaction.
+    """
     await db.execute("SELECT pg_advisory_xact_lock($1, 0)", LOCKS)
-    if not await db.fetchval("SELECT to_regclass($1) IS NOT NULL", f"{NAME}.schema_version"):
+    version = 0
+    if await db.fetchval("SELECT to_regclass($1) IS NOT NULL", f"{NAME}.schema_version"):
+        version = await db.fetchval("SELECT version FROM schema_version")
+    else:
         await db.execute(f"CREATE SCHEMA IF NOT EXISTS {NAME}")
-        await db.execute(TABLES)
-        await db.execute("INSERT INTO schema_version VALUES ($1)", VERSION)
-    version = await db.fetchval("SELECT version FROM schema_version")
-    if version != VERSION:
+    for step in STEPS[version:]:
+        await db.execute(step)
+    if version < VERSION:
+        await db.execute("UPDATE schema_version SET version = $1", VERSION)
+    elif version > VERSION:
         raise StoreError(f"the database has schema version {version}; this program reads version {VERSION}")
 
 

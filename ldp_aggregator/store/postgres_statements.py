@@ -17,7 +17,8 @@ Connection = Any
 """asyncpg has no types."""
 
 STATES: Final = (
-    "SELECT number, id, title, created, opens, closes, closed, max_reports, "
+    "SELECT number, id, title, created, opens, closes, closed, max_reports, salt, salt IS NOT NULL AS federated, "
+    "(SELECT count(*) FROM shares WHERE campaign = number) AS shares, "
     "(SELECT coalesce(sum(reports), 0) FROM parts WHERE campaign = number)::bigint AS reports, "
     "(SELECT max(version) FROM models WHERE campaign = number) AS model_version FROM campaigns"
 )
@@ -32,7 +33,7 @@ async def row(db: Connection, campaign_id: str) -> Any:
 
 def state(row: Any) -> CampaignState:
     life = Life(row["opens"], row["closes"], row["closed"])
-    names = ("id", "title", "created", "max_reports", "reports", "model_version")
+    names = ("id", "title", "created", "max_reports", "reports", "model_version", "federated", "shares")
     return CampaignState(life=life, **{name: row[name] for name in names})
 
 

@@ -7,11 +7,10 @@ from typing import Final
 
 from ldp_aggregator.store.contract import StoreError
 
-VERSION: Final = 1
 APPLICATION: Final = 0x6C647062
 """SQLite's ``application_id``: "ldpb" in ASCII. Tells our files from other programs'."""
 
-TABLES: Final = """
+_FIRST: Final = """
 CREATE TABLE campaigns (
     number INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -45,6 +44,22 @@ CREATE TABLE tokens (
     revoked TEXT
 );
 """
+_SHARES: Final = """
+ALTER TABLE campaigns ADD COLUMN salt BLOB;
+CREATE TABLE shares (
+    campaign INTEGER NOT NULL REFERENCES campaigns (number),
+    node TEXT NOT NULL,
+    share BLOB NOT NULL,
+    digest BLOB NOT NULL,
+    received TEXT NOT NULL,
+    PRIMARY KEY (campaign, node)
+);
+"""
+"""A campaign has a salt if and only if it is federated."""
+
+STEPS: Final = (_FIRST, _SHARES)
+"""What brings a file from each version to the next; an empty file has version 0. Steps are added, never changed."""
+VERSION: Final = len(STEPS)
 
 
 def ids_table(number: int) -> str:
@@ -64,18 +79,25 @@ def check_version(db: sqlite3.Connection, name: str = "main") -> None:
     if application != APPLICATION:
         raise StoreError("the file is a database of another program")
     if version != VERSION:
-        raise StoreError(f"the store has schema version {version}; this program reads version {VERSION}")
+        remedy = "; any other command on it, such as fsck, brings it up to date" if version < VERSION else ""
+        raise StoreError(f"the store has schema version {version}; this program reads version {VERSION}{remedy}")
 
 
 def prepare(db: sqlite3.Connection) -> None:
-    """Make the tables in an empty file; refuse a file that is not ours or not of this version."""
+    """Make the tables in an empty file, bring those of an older version up to date, all or nothing.
+
+    Refuses a file that is not ours or of a later version.
+    """
     try:
         db.execute("BEGIN IMMEDIATE")
-        if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
-            for statement in filter(str.strip, TABLES.split(";")):
-                db.execute(statement)
+        ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        if ours or not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+            for step in STEPS[version:]:
+                for statement in filter(str.strip, step.split(";")):
+                    db.execute(statement)
             db.execute(f"PRAGMA application_id = {APPLICATION}")
-            db.execute(f"PRAGMA user_version = {VERSION}")
+            db.execute(f"PRAGMA user_version = {max(version, VERSION)}")
         check_version(db)
         db.execute("COMMIT")
     except sqlite3.Error as error:

@@ -8,24 +8,27 @@ first (``BEGIN IMMEDIATE``) and reads what it depends on inside.
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ldp_aggregator.store import schema
+from ldp_aggregator.store import schema, sqlite_shares
 from ldp_aggregator.store import sqlite_statements as sql
-from ldp_aggregator.store.audit import Finding, audit_campaign
+from ldp_aggregator.store.audit import Finding, audit_campaign, audit_shares
 from ldp_aggregator.store.batch import Batch, Settlement, gather, group_by_campaign
 from ldp_aggregator.store.clock import Clock, from_text, to_text, utc_now
 from ldp_aggregator.store.contract import (
+    SALT_BYTES,
+    TAKES_SHARES,
     UNKNOWN,
     CampaignState,
     Outcome,
     PublishedModel,
+    Shares,
     StoredToken,
-    StoreError,
     Submission,
     UnknownCampaignError,
 )
@@ -55,13 +58,15 @@ class SqliteStore:
             self._write_connection.close()
             raise
 
-    async def create_campaign(self, campaign: Campaign, *, max_reports: int | None = None) -> bool:
+    async def create_campaign(
+        self, campaign: Campaign, *, max_reports: int | None = None, federated: bool = False
+    ) -> bool:
         def work(db: sqlite3.Connection) -> bool:
             if db.execute("SELECT 1 FROM campaigns WHERE id = ?", (campaign.id,)).fetchone():
                 return False
             number = db.execute(
-                "INSERT INTO campaigns (id, title, document, opens, closes, created, max_reports) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING number",
+                "INSERT INTO campaigns (id, title, document, opens, closes, created, max_reports, salt) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
                 (
                     campaign.id,
                     campaign.title,
@@ -70,6 +75,7 @@ class SqliteStore:
                     sql.text_or_none(campaign.closes),
                     to_text(self._clock()),
                     max_reports,
+                    os.urandom(SALT_BYTES) if federated else None,
                 ),
             ).fetchone()[0]
             db.execute(schema.create_ids(number))
@@ -116,6 +122,21 @@ class SqliteStore:
 
         return await self._read(work)
 
+    async def put_share(self, campaign_id: str, node: str, share: bytes) -> str | None:
+        return await self._write(lambda db: sqlite_shares.put(db, campaign_id, node, share, self._clock()))
+
+    async def withdraw_share(self, campaign_id: str, node: str) -> str | None:
+        return await self._write(lambda db: sqlite_shares.withdraw(db, campaign_id, node, self._clock()))
+
+    async def withdraw_node(self, node: str) -> int:
+        return await self._write(lambda db: sqlite_shares.withdraw_node(db, node))
+
+    async def shares(self, campaign_id: str) -> Shares | None:
+        return await self._read(lambda db: sqlite_shares.shares(db, campaign_id))
+
+    async def share_digests(self, campaign_id: str) -> tuple[tuple[str, bytes], ...]:
+        return await self._read(lambda db: sqlite_shares.digests(db, campaign_id))
+
     async def publish_model(self, campaign_id: str, document: str) -> PublishedModel:
         def work(db: sqlite3.Connection) -> PublishedModel:
             number, now = sql.row(db, campaign_id)["number"], self._clock()
@@ -140,15 +161,10 @@ class SqliteStore:
         return await self._read(work)
 
     async def add_token(self, token: StoredToken) -> None:
-        def work(db: sqlite3.Connection) -> None:
-            if db.execute("SELECT 1 FROM tokens WHERE name = ?", (token.name,)).fetchone():
-                raise StoreError(f"a token with the name {token.name!r} exists already; choose another name")
-            db.execute(
-                "INSERT INTO tokens (name, scope, digest, created) VALUES (?, ?, ?, ?)",
-                (token.name, token.scope, token.digest, to_text(token.created)),
-            )
+        await self._write(lambda db: sqlite_shares.add_token(db, token))
 
-        await self._write(work)
+    async def rotate_token(self, name: str, token: StoredToken) -> bool:
+        return await self._write(lambda db: sqlite_shares.rotate(db, name, token, self._clock()))
 
     async def tokens(self) -> list[StoredToken]:
         def work(db: sqlite3.Connection) -> list[StoredToken]:
@@ -184,7 +200,9 @@ class SqliteStore:
                 ids = None
                 if row["closed"] is None:
                     ids = db.execute(f"SELECT count(*) FROM {schema.ids_table(row['number'])}").fetchone()[0]
-                findings += audit_campaign(row["id"], sql.document(db, row["id"]), sql.parts(db, row["number"]), ids)
+                document = sql.document(db, row["id"])
+                findings += audit_campaign(row["id"], document, sql.parts(db, row["number"]), ids)
+                findings += audit_shares(row["id"], document, row["salt"], sqlite_shares.stored(db, row["number"]))
             return findings
 
         return await self._read(work)
@@ -214,7 +232,7 @@ class SqliteStore:
             row = sql.row(db, campaign_id)
         except UnknownCampaignError:
             return [Outcome(refused=UNKNOWN)] * len(batch.submissions)
-        refusal = sql.life(row).refusal(self._clock())
+        refusal = sql.life(row).refusal(self._clock()) if row["salt"] is None else TAKES_SHARES
         if refusal:
             return [Outcome(refused=refusal)] * len(batch.submissions)
         room = None if row["max_reports"] is None else row["max_reports"] - sql.reports(db, row["number"])

@@ -69,7 +69,7 @@ def open_connection(path: Path) -> sqlite3.Connection:
     return db
 
 
-_COLUMNS: Final = "number, id, title, opens, closes, created, closed, max_reports"
+_COLUMNS: Final = "number, id, title, opens, closes, created, closed, max_reports, salt"
 
 
 def rows(db: sqlite3.Connection) -> list[sqlite3.Row]:
@@ -107,6 +107,8 @@ def state(db: sqlite3.Connection, row: sqlite3.Row) -> CampaignState:
         max_reports=row["max_reports"],
         reports=reports(db, row["number"]),
         model_version=version,
+        federated=row["salt"] is not None,
+        shares=db.execute("SELECT count(*) FROM shares WHERE campaign = ?", (row["number"],)).fetchone()[0],
     )
 
 
