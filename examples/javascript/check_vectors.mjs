@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { parseModel, predict, scores } from "./classifier.mjs";
+import { Coins } from "./coins.mjs";
 import { parseDocument } from "./document.mjs";
-import { Coins, encodeUpload, perturb } from "./encoder.mjs";
+import { encodeUpload, perturb } from "./encoder.mjs";
 import { count, decodeUpload } from "./server.mjs";
 
 const folder = process.argv[2] ?? "protocols/vectors";

@@ -1,8 +1,8 @@
 // Classifying on the device with a published model.
-import { Refusal, project, valueIndex } from "./encoder.mjs";
 import { strictJson } from "./document.mjs";
+import { clip, isNumber, project, valueIndex } from "./record.mjs";
+import { Refusal } from "./refusal.mjs";
 
-const isNumber = (x) => typeof x === "number" && !Number.isNaN(x);
 const adds = (shares) => shares.every((p) => p >= 0) && Math.abs(shares.reduce((a, b) => a + b, 0) - 1) < 1e-6;
 
 /** A model document. Throws Refusal with the code `invalid-model`. */
@@ -45,7 +45,7 @@ export function scores(model, record) {
     const value = valueOf(model, feature.name, record);
     if (feature.kind === "gaussian") {
       if (!isNumber(value)) continue;
-      const x = Math.min(Math.max(value, feature.low), feature.high);
+      const x = clip(value, feature.low, feature.high);
       sums = sums.map((sum, c) => {
         const [mean, variance] = [feature.mean[c], feature.variance[c]];
         return sum - 0.5 * Math.log(2 * Math.PI * variance) - ((x - mean) * (x - mean)) / (2 * variance);

@@ -1,6 +1,7 @@
 // A campaign document as a device must read it: strictly, and with its privacy loss recomputed in integers.
 import { createHash } from "node:crypto";
-import { Refusal, cellBound, indexWidth } from "./encoder.mjs";
+import { cellBound, indexWidth } from "./encoder.mjs";
+import { Refusal } from "./refusal.mjs";
 
 const LOG_UNIT = 1n << 128n; // a logarithm is an integer L and means L / 2^128
 const KNOWN = {

@@ -1,6 +1,7 @@
 // The server's side of an upload, as far as the test vectors go: what is refused, and what a report adds to the tally.
-import { Refusal, cellBound, encodeUpload } from "./encoder.mjs";
 import { width } from "./document.mjs";
+import { cellBound, encodeUpload } from "./encoder.mjs";
+import { Refusal } from "./refusal.mjs";
 
 /** The reports of an upload. One encoding is valid: what is read here must give the same bytes when it is written. */
 export function decodeUpload(bytes, campaign) {

@@ -23,7 +23,7 @@ _FINEST_GRID: Final = 12
 """2**-12 of the half-width: rounding to it adds at most 1.5e-8 to a report's variance."""
 
 _WIDEST_NOISE: Final = 1 << 25
-"""Grid steps; the grid is coarser at tiny epsilons so that 48 scales of noise fit the wire's int32."""
+"""Grid steps: the grid is coarser at tiny epsilons, so that the noise fits the wire's int32."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -472,8 +472,8 @@ def test_missing_and_unknown_parameters_are_refused(name):
         ("onebit", {"p": str(ONE // 2)}),
         ("onebit", {"p": str(ONE)}),
         ("laplace", {"grid": 13, "scale": str(1 << 53)}),
-        ("laplace", {"grid": 12, "scale": str(1 << 66)}),
-        ("she", {"scale": str(1 << 66)}),
+        ("laplace", {"grid": 12, "scale": str(1 << 67)}),
+        ("she", {"scale": str(1 << 67)}),
     ],
 )
 def test_parameters_that_carry_no_signal_or_hide_nothing_are_refused(name, parameters):
@@ -550,6 +550,21 @@ def test_exactly_the_impossible_payloads_are_refused_with_the_documented_code(na
             assert code == possible(mechanism, payload)
             if code is None and name in PURE:
                 assert list(mechanism.support(payload)) == sorted(mechanism.support(payload))
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("name", NOISY)
+def test_what_clamping_takes_from_a_mean_is_lost_in_the_noise_of_a_thousand_million_reports(name, epsilon):
+    mechanism = NOISY[name].make(2, exact_epsilon(epsilon))
+    unit, beyond = 1 << mechanism.grid, mechanism.bound - (1 << mechanism.grid)
+
+    def excess(steps):
+        """E[max(Z - steps, 0)]: the sum over j of j P(Z = steps + j), P(z) = (1 - a) / (1 + a) a^|z|."""
+        rate = 1 / float(mechanism.scale)
+        return math.exp(-rate * (steps + 1)) / ((1 + math.exp(-rate)) * -math.expm1(-rate))
+
+    bias = (excess(beyond) - excess(beyond + 2 * unit)) / unit
+    assert 0 < bias < math.sqrt(mechanism.noise_variance(0.0) / 1e9) / 790
 
 
 @pytest.mark.parametrize("name", PURE)

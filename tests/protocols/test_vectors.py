@@ -188,6 +188,12 @@ def test_the_javascript_port_passes_every_vector():
     }
 
 
+def test_the_reference_encoder_stays_short_enough_to_be_read_at_once():
+    lines = (ROOT / "examples" / "javascript" / "encoder.mjs").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 170
+    assert max(map(len, lines)) <= 120
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_the_javascript_port_notices_a_changed_vector(name, tmp_path):
     for file in FILES:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -52,14 +53,18 @@ RECORDS = [
 
 
 class RecordingCoins(Coins):
-    """Words from a seed, kept as they are taken."""
+    """Words from a script, or from a seed, kept as they are taken."""
 
-    def __init__(self, seed: object) -> None:
+    def __init__(self, seed: object, script: Sequence[int] | None = None) -> None:
         self._random = random.Random(repr(seed))
+        self._script = script
         self.taken: list[int] = []
 
     def words(self, count: int) -> Sequence[int]:
-        fresh = [self._random.getrandbits(64) for _ in range(count)]
+        if self._script is None:
+            fresh: Sequence[int] = [self._random.getrandbits(64) for _ in range(count)]
+        else:
+            fresh = self._script[len(self.taken) : len(self.taken) + count]
         self.taken += fresh
         return fresh
 
@@ -204,6 +209,10 @@ def reports(known: dict[str, Campaign]) -> dict[str, Any]:
                 made.append(case)
             missing -= drawn
             seed += 1
+    made += [
+        _case("she-onebit", known["she-onebit"], 0, _loud(0)),
+        _case("ss-laplace", known["ss-laplace"], 0, _loud(3, 0)),
+    ]
     return {
         "secret": SECRET.hex(),
         "accepted": made,
@@ -214,12 +223,18 @@ def reports(known: dict[str, Campaign]) -> dict[str, Any]:
     }
 
 
-def _case(name: str, campaign: Campaign, seed: int) -> dict[str, Any]:
+def _loud(ticket: int, *before_noise: int) -> list[int]:
+    """Words that draw a question, and noise of 60 scales, up and down in turn, which the device must cut."""
+    offset, periods = [0, 0], [0, 1] * 60 + [1]
+    return [ticket, *before_noise, *(word for sign in (0, 1, 0) for word in (*offset, *periods, sign))]
+
+
+def _case(name: str, campaign: Campaign, seed: int, script: Sequence[int] | None = None) -> dict[str, Any]:
     record, classes = RECORDS[seed % len(RECORDS)], campaign.label.classes
     label = classes[seed % len(classes)]
-    coins = RecordingCoins((name, seed))
+    coins = RecordingCoins((name, seed), script)
     sent = perturb(campaign, record, label, secret=SECRET, coins=coins)
-    items = _items(campaign, record, label, RecordingCoins((name, seed)))
+    items = _items(campaign, record, label, RecordingCoins((name, seed), script))
     return {
         "document": name,
         "record": record,
@@ -274,6 +289,7 @@ def uploads(known: dict[str, Campaign]) -> dict[str, Any]:
         "two ids and one payload": _pack([[first[0], first[1] * 2, first[2]]]),
     }
     impossible = []
+    least_refused = struct.pack("<3i", known["ss-laplace"].questions[3].mechanism.bound + 1, 0, 0).hex()
     for name, question, payload, code in (
         ("de-onebit", 1, "0c", "index-out-of-range"),
         ("de-onebit", 3, "0300", "index-out-of-range"),
@@ -284,6 +300,7 @@ def uploads(known: dict[str, Campaign]) -> dict[str, Any]:
         ("oue-sign", 1, "0010", "padding-bits-set"),
         ("ss-laplace", 3, "ffffff7f" + "00" * 8, "value-out-of-range"),
         ("ss-laplace", 3, "00000080" + "00" * 8, "value-out-of-range"),
+        ("ss-laplace", 3, least_refused, "value-out-of-range"),
         ("she-onebit", 1, "00" * 44 + "ffff0000", "value-out-of-range"),
         ("wide", 0, "2c01", "index-out-of-range"),
     ):
