@@ -52,6 +52,11 @@ class Observations:
             return self.payloads[number]
         return np.asarray(self.payloads[number][np.flatnonzero(self.shape == number) % 2 == half])
 
+    def first_rows(self, shape: Shape, trials: int) -> NDArray[np.uint8]:
+        """The payloads of a shape among the first ``trials`` uploads."""
+        rows = self.rows(shape, None)
+        return rows[: int((self.shape[:trials] == self.shapes.index(shape)).sum())] if len(rows) else rows
+
     def half_trials(self, half: int) -> int:
         return len(range(half, self.trials, 2))
 

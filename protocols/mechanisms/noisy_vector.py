@@ -26,9 +26,9 @@ _REACH: Final = 16
 """Scales of noise a cell may carry: what a liar can add to a sum, traded against what honest devices lose.
 
 An honest draw lies beyond with probability below exp(-16), 1.1e-7, and is cut there, on the device: no privacy is lost
-by looking at the noisy cell alone. Zeros stay unbiased by symmetry; a cell at the end of the range is drawn towards 0 by
-at most t exp(-16) / 2. With 10^9 reports to one question that is 1/790 of the standard error of their mean, which is
-t sqrt(2 / n) from the noise alone. Twice the reach would double what a liar can do and gain nothing anybody can see.
+by looking at the noisy cell alone. Zeros stay unbiased by symmetry; a cell at the end of the range is drawn towards 0
+by at most t exp(-16) / 2. With 10^9 reports to one question that is below 1/790 of the standard error of their mean,
+of which the noise alone makes t sqrt(2 / n). Twice the reach would double what a liar can do, for nothing measurable.
 """
 
 _INT32_MAX: Final = (1 << 31) - 1
