@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from datetime import date, datetime, timezone
-from typing import Any
+from typing import Any, Final
 
 from protocols import Campaign, DraftError
+from protocols.campaign import MODEL
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -14,9 +15,20 @@ else:
     import tomli as tomllib
 
 
+ANOTHER_KIND: Final = "this draft was published before, and its kind cannot change; change its title to publish another"
+
+
 def compile_draft(text: bytes, *, toml: bool) -> Campaign:
     """Raises DraftError, which names the field and says what would be right."""
     return Campaign.compile(_parse_toml(text) if toml else text)
+
+
+def check_kind(campaign: Campaign, *, federated: bool, max_reports: int | None) -> None:
+    """Refuse what a federated campaign cannot be. Raises DraftError."""
+    if federated and campaign.asks != MODEL:
+        raise DraftError("asks", f'a federated campaign asks for a "{MODEL}", not for "{campaign.asks}"')
+    if federated and max_reports is not None:
+        raise DraftError("max_reports", "a federated campaign takes shares of nodes and no reports; leave it out")
 
 
 def _parse_toml(text: bytes) -> dict[str, Any]:

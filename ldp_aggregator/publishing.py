@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 from ldp_aggregator.moments import DEFAULT_VARIANCE_FLOOR
 from ldp_aggregator.simplex import NORM_SUB
-from ldp_aggregator.store.contract import PublishedModel, Store
+from ldp_aggregator.store.contract import PublishedModel, Shares, Store
 from ldp_aggregator.tally import Tally
 from protocols import Campaign
 
@@ -35,6 +35,11 @@ async def publish_trained(
     """
     pairs = []
     for campaign_id in dict.fromkeys(campaign_ids):
+        if (await store.state(campaign_id)).federated:
+            raise UntrainableError(
+                f"campaign {campaign_id} is federated: its model is that of the shares there are whenever it is read, "
+                "so there is nothing to train"
+            )
         campaign = Campaign.parse(await store.document(campaign_id), campaign_id)
         pairs.append((campaign, await store.tally(campaign_id)))
     reports = int(sum(tally.n.sum() for _, tally in pairs))
@@ -42,6 +47,14 @@ async def publish_trained(
         raise UntrainableError("no report has been counted yet")
     document = await asyncio.to_thread(_train, pairs, options)
     return reports, tuple([await store.publish_model(campaign.id, document) for campaign, _ in pairs])
+
+
+def derive_model(campaign: Campaign, shares: Shares, groups: int = 1) -> str:
+    """The model document of a federated campaign's shares; the same bytes whatever order they came in."""
+    from ldp_aggregator.trainers.federation import FederatedState
+
+    state = FederatedState(campaign, {member.node: member.share for member in shares.members})
+    return state.model(groups=groups, salt=shares.salt).to_json()
 
 
 def _train(pairs: Sequence[tuple[Campaign, Tally]], options: TrainingOptions) -> str:

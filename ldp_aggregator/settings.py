@@ -73,6 +73,9 @@ class Settings(BaseSettings):
     workers: int = Field(default=1, ge=1, le=64, description="processes that serve the same ports")
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least level logged")
     uploads_need_token: bool = Field(default=False, description="accept uploads only with a relay token")
+    federation_groups: int = Field(
+        default=1, ge=1, le=1000, description="groups of nodes of whose models federated campaigns take the median"
+    )
     limits: Limits = Limits()
 
     @model_validator(mode="after")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from ldp_aggregator.cli.common import (
+    CommandError,
     Groups,
     add_command,
     add_store_options,
@@ -16,8 +18,9 @@ from ldp_aggregator.cli.common import (
     with_store,
 )
 from ldp_aggregator.cli.verify import add_verify
-from ldp_aggregator.drafts import compile_draft
-from ldp_aggregator.store.clock import utc_now
+from ldp_aggregator.drafts import ANOTHER_KIND, check_kind, compile_draft
+from ldp_aggregator.store import Store
+from ldp_aggregator.store.clock import to_text, utc_now
 from protocols import Campaign
 
 
@@ -30,6 +33,7 @@ def add_commands(groups: Groups) -> None:
     add_store_options(create)
     create.add_argument("draft", type=Path, metavar="DRAFT", help="the draft, .json or .toml")
     create.add_argument("--max-reports", type=_positive, metavar="N", help="close after this many reports")
+    create.add_argument("--federated", action="store_true", help="take shares of nodes, and no reports of devices")
     listing = add_command(commands, "list", "list the campaigns, oldest first", _list)
     add_store_options(listing)
     listing.add_argument("--json", action="store_true", help="print JSON")
@@ -46,7 +50,14 @@ def add_commands(groups: Groups) -> None:
 
 def _create(options: argparse.Namespace) -> None:
     campaign = compile_draft(read_file(options.draft), toml=options.draft.suffix.lower() == ".toml")
-    with_store(options, lambda store: store.create_campaign(campaign, max_reports=options.max_reports), create=True)
+    check_kind(campaign, federated=options.federated, max_reports=options.max_reports)
+
+    async def work(store: Store) -> bool:
+        await store.create_campaign(campaign, max_reports=options.max_reports, federated=options.federated)
+        return (await store.state(campaign.id)).federated
+
+    if with_store(options, work, create=True) is not options.federated:
+        raise CommandError(ANOTHER_KIND)
     say(campaign.id)
 
 
@@ -55,7 +66,7 @@ def _list(options: argparse.Namespace) -> None:
     if options.json:
         say_json(states)
     else:
-        names = ("id", "status", "reports", "model_version", "title")
+        names = ("id", "status", "reports", "shares", "model_version", "title")
         say_table(names, [[state[name] for name in names] for state in states])
 
 
@@ -66,12 +77,13 @@ def _show(options: argparse.Namespace) -> None:
         return
     campaign = Campaign.parse(document, options.id)
     state = with_store(options, lambda store: store.state(options.id)).to_json(utc_now())
+    if state["federated"]:
+        _show_federated(options, campaign, state)
+        return
     if options.json:
         say_json(state | {"realised_epsilon": campaign.realised_epsilon, "questions": len(campaign.questions)})
         return
-    for name, value in state.items():
-        if value is not None:
-            say(f"{name}: {value}")
+    _say_values(state)
     say(f"epsilon: {campaign.privacy.epsilon} in total for one device; {campaign.realised_epsilon} realised")
     say_table(
         ("question", "kind", "feature", "mechanism", "cells", "epsilon"),
@@ -79,9 +91,27 @@ def _show(options: argparse.Namespace) -> None:
     )
 
 
+def _show_federated(options: argparse.Namespace, campaign: Campaign, state: dict[str, Any]) -> None:
+    """Who has sent a share, and when; nodes have no questions."""
+    shares = with_store(options, lambda store: store.shares(options.id))
+    members = () if shares is None else shares.members
+    if options.json:
+        say_json(state | {"nodes": [{"node": one.node, "received": to_text(one.received)} for one in members]})
+        return
+    _say_values(state)
+    say(f"epsilon: {campaign.privacy.epsilon} for the rows of each node")
+    say_table(("node", "received"), [(one.node, to_text(one.received)) for one in members])
+
+
+def _say_values(state: dict[str, Any]) -> None:
+    for name, value in state.items():
+        if value is not None:
+            say(f"{name}: {value}")
+
+
 def _close(options: argparse.Namespace) -> None:
     state = with_store(options, lambda store: store.close_campaign(options.id))
-    say(f"closed with {state.reports} reports")
+    say(f"closed with {state.shares} shares" if state.federated else f"closed with {state.reports} reports")
 
 
 def _positive(text: str) -> int:

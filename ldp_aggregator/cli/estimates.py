@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ldp_aggregator.cli.common import Groups, add_command, add_store_options, say, say_json, with_store
+from ldp_aggregator.cli.common import CommandError, Groups, add_command, add_store_options, say, say_json, with_store
 from ldp_aggregator.estimates import Estimates, estimate
 from ldp_aggregator.simplex import MODES, NORM_SUB
 from ldp_aggregator.store import Store
@@ -24,6 +24,8 @@ def add_commands(groups: Groups) -> None:
 def _estimates(options: argparse.Namespace) -> None:
     async def work(store: Store) -> Estimates:
         campaign = Campaign.parse(await store.document(options.id), options.id)
+        if (await store.state(campaign.id)).federated:
+            raise CommandError(f"campaign {campaign.id} is federated: it has a model, and no estimates")
         return estimate(campaign, await store.tally(options.id), post=options.post)
 
     estimates = with_store(options, work)

@@ -35,7 +35,15 @@ def add_commands(groups: Groups) -> None:
     revoke = add_command(commands, "revoke", "make a token useless, at once", _revoke)
     add_store_options(revoke)
     revoke.add_argument("name", metavar="NAME", help="the token's name")
-    rotate = add_command(commands, "rotate", "make a new token of the same scope, then revoke the old one", _rotate)
+    revoke.add_argument(
+        "--withdraw", action="store_true", help="take its node's shares out of every campaign, too; they stay otherwise"
+    )
+    rotate = add_command(
+        commands,
+        "rotate",
+        "make a new token of the same scope in place of the old one; a node keeps its shares",
+        _rotate,
+    )
     add_store_options(rotate)
     rotate.add_argument("name", metavar="NAME", help="the old token's name")
     rotate.add_argument("--name", dest="new_name", metavar="NEW", help="the new one's (default: scope and time)")
@@ -64,9 +72,15 @@ def _list(options: argparse.Namespace) -> None:
 
 
 def _revoke(options: argparse.Namespace) -> None:
-    if not with_store(options, lambda store: store.revoke_token(options.name)):
-        raise CommandError(_no_token(options.name))
-    say(f"token {options.name!r} is revoked")
+    async def work(store: Store) -> int:
+        revoked = await store.revoke_token(options.name)
+        withdrawn = await store.withdraw_node(options.name) if options.withdraw else 0
+        if not revoked and not withdrawn:
+            raise CommandError(_no_token(options.name))
+        return withdrawn
+
+    withdrawn = with_store(options, work)
+    say(f"token {options.name!r} is revoked" + (f", {withdrawn} shares are withdrawn" if options.withdraw else ""))
 
 
 def _rotate(options: argparse.Namespace) -> None:
@@ -75,8 +89,8 @@ def _rotate(options: argparse.Namespace) -> None:
         if not old:
             raise CommandError(_no_token(options.name))
         text, token = _make(options.new_name, old[0].scope)
-        await store.add_token(token)
-        await store.revoke_token(options.name)
+        if not await store.rotate_token(options.name, token):
+            raise CommandError(_no_token(options.name))
         return text, token
 
     _show(*with_store(options, work))

@@ -8,7 +8,7 @@ from typing import Final
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from ldp_aggregator.drafts import compile_draft
+from ldp_aggregator.drafts import ANOTHER_KIND, check_kind, compile_draft
 from ldp_aggregator.publishing import TrainingOptions, UntrainableError, publish_trained
 from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.operations import JSON, STORED, Operation
@@ -16,7 +16,7 @@ from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.server.requests import HeldBody, authorise, campaign_id, parameters, whole_number
 from ldp_aggregator.simplex import FLOOR, NORM_SUB
 from ldp_aggregator.store.clock import utc_now
-from ldp_aggregator.store.contract import UNKNOWN
+from ldp_aggregator.store.contract import TAKES_REPORTS, TAKES_SHARES, UNKNOWN
 from protocols import DraftError
 
 TOML: Final = "application/toml"
@@ -24,15 +24,25 @@ EXPOSITION: Final = "text/plain"
 
 
 async def post_campaign(request: web.Request, context: Context) -> web.Response:
-    """Compile and publish a draft. The same draft gives the same id; the second time nothing is made (200)."""
+    """Compile and publish a draft. The same draft gives the same id; the second time nothing is made (200).
+
+    A ``federated`` campaign takes shares of nodes and no reports.
+    """
     await authorise(request, context.store, "admin")
-    most = whole_number(parameters(request, ["max_reports"]), "max_reports")
+    values = parameters(request, ["max_reports", "federated"])
+    most = whole_number(values, "max_reports")
+    if values.get("federated", "false") not in ("true", "false"):
+        raise ProblemError("malformed-query", "federated must be true or false")
+    federated = values.get("federated") == "true"
     async with HeldBody(request, context, (JSON, TOML)) as body:
         try:
             campaign = await asyncio.to_thread(compile_draft, body, toml=request.content_type == TOML)
+            check_kind(campaign, federated=federated, max_reports=most)
         except DraftError as error:
             raise ProblemError(error.code, str(error), members={"field": error.field}) from None
-    created = await context.store.create_campaign(campaign, max_reports=most)
+    created = await context.store.create_campaign(campaign, max_reports=most, federated=federated)
+    if not created and federated is not await context.campaigns.is_federated(campaign.id):
+        raise ProblemError(TAKES_REPORTS if federated else TAKES_SHARES, ANOTHER_KIND)
     if created:
         context.metrics.mutations.labels("campaign-created").inc()
     headers = {"Location": f"/v1/campaigns/{campaign.id}"}
@@ -96,6 +106,8 @@ _STATE: Final = {
         "reports": {"type": "integer"},
         "max_reports": {"type": ["integer", "null"]},
         "model_version": {"type": ["integer", "null"]},
+        "federated": {"type": "boolean"},
+        "shares": {"type": ["integer", "null"]},
     },
 }
 _CREATED: Final = {"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}}}
@@ -112,10 +124,10 @@ OPERATIONS: Final = (
         "/admin/v1/campaigns",
         post_campaign,
         scopes=("admin",),
-        query={"max_reports": {"type": "integer", "minimum": 1}},
+        query={"max_reports": {"type": "integer", "minimum": 1}, "federated": {"type": "boolean"}},
         bodies={JSON: {"type": "object"}, TOML: {"type": "string"}},
         answers={200: (JSON, _CREATED), 201: (JSON, _CREATED)},
-        codes=("invalid-draft", "malformed-query", *STORED),
+        codes=("invalid-draft", TAKES_REPORTS, TAKES_SHARES, "malformed-query", *STORED),
     ),
     Operation(
         "GET",

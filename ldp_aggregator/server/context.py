@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from ldp_aggregator.server.federated import FederatedModels
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.settings import Settings
@@ -23,6 +24,7 @@ class Campaigns:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._parsed: dict[str, Campaign] = {}
+        self._federated: dict[str, bool] = {}
 
     async def get(self, campaign_id: str) -> Campaign:
         """Raises UnknownCampaignError."""
@@ -36,6 +38,16 @@ class Campaigns:
             self._parsed[campaign_id] = campaign
         return campaign
 
+    async def is_federated(self, campaign_id: str) -> bool:
+        """Whether it takes shares of nodes; that never changes either. Raises UnknownCampaignError."""
+        federated = self._federated.get(campaign_id)
+        if federated is None:
+            federated = (await self._store.state(campaign_id)).federated
+            if len(self._federated) >= CACHED_CAMPAIGNS:
+                del self._federated[next(iter(self._federated))]
+            self._federated[campaign_id] = federated
+        return federated
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
@@ -46,3 +58,4 @@ class Context:
     metrics: Metrics
     settings: Settings
     campaigns: Campaigns
+    federated_models: FederatedModels

@@ -35,6 +35,12 @@ class Metrics:
             ["outcome"],
             registry=self.registry,
         )
+        self.shares = Counter(
+            "ldp_shares",
+            "Shares of nodes by outcome: kept, withdrawn, or the code that refused them",
+            ["outcome"],
+            registry=self.registry,
+        )
         self.commit_seconds = Histogram(
             "ldp_commit_seconds", "Time of a commit", buckets=COMMIT_BUCKETS, registry=self.registry
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, Final
 
 from aiohttp import web
@@ -71,7 +72,8 @@ class Operation:
             "operationId": self.handler.__name__,
             "summary": self.summary,
             "parameters": parameters,
-            "responses": {str(status): _answer(content) for status, content in self.answers.items()} | self._problems(),
+            "responses": {str(status): _answer(status, content) for status, content in self.answers.items()}
+            | self._problems(),
         }
         if self.bodies:
             document["requestBody"] = {
@@ -100,8 +102,8 @@ def _parameter(name: str, place: str, schema: Schema) -> dict[str, Any]:
     return {"name": name, "in": place, "required": place == "path", "schema": dict(schema)}
 
 
-def _answer(content: tuple[str, Schema] | None) -> dict[str, Any]:
+def _answer(status: int, content: tuple[str, Schema] | None) -> dict[str, Any]:
     if content is None:
-        return {"description": "The client has it already"}
+        return {"description": "The client has it already" if status == HTTPStatus.NOT_MODIFIED else "Done"}
     media, schema = content
     return {"description": "Done", "content": {media: {"schema": dict(schema)}}}

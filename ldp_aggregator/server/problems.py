@@ -12,7 +12,15 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from ldp_aggregator.store.contract import CLOSED, CONFLICTING, NOT_OPEN, UNKNOWN
+from ldp_aggregator.store.contract import (
+    CLOSED,
+    CONFLICTING,
+    NOT_OPEN,
+    REVOKED,
+    TAKES_REPORTS,
+    TAKES_SHARES,
+    UNKNOWN,
+)
 from protocols.errors import PAYLOAD_CODES
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -28,11 +36,13 @@ class Kind:
 
 PROBLEMS: Final[Mapping[str, Kind]] = {
     "malformed-upload": Kind(400, "The body is not the one valid encoding of an upload"),
+    "malformed-share": Kind(400, "The body is not the one valid encoding of a share for this campaign"),
+    "distributed-share": Kind(400, "The share has a part of its noise only; it belongs into secure aggregation"),
     "malformed-query": Kind(400, "A query parameter is unknown or has no meaning"),
     "malformed-request": Kind(400, "The request is not HTTP as this server understands it"),
     "invalid-draft": Kind(400, "The draft cannot be compiled into a campaign"),
     "missing-token": Kind(401, "This needs a token: Authorization: Bearer TOKEN"),
-    "wrong-token": Kind(401, "The token is not known, or was revoked"),
+    REVOKED: Kind(401, "The token is not known, or was revoked"),
     "wrong-scope": Kind(403, "The token's scope does not allow this"),
     UNKNOWN: Kind(404, "No campaign has this id"),
     "no-model": Kind(404, "The campaign has no model yet, or not this version"),
@@ -41,6 +51,8 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     "body-timeout": Kind(408, "The body did not arrive in time"),
     CLOSED: Kind(409, "The campaign accepts no more reports"),
     NOT_OPEN: Kind(409, "The campaign does not accept reports yet"),
+    TAKES_SHARES: Kind(409, "The campaign is federated: it takes shares of nodes, and no reports of devices"),
+    TAKES_REPORTS: Kind(409, "The campaign takes reports of devices, and no shares of nodes"),
     "nothing-to-train": Kind(409, "What was counted so far does not give a model"),
     "length-required": Kind(411, "The request needs a Content-Length"),
     "body-too-large": Kind(413, "The body is larger than this server accepts; split it"),

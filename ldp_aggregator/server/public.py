@@ -10,12 +10,13 @@ from typing import Final
 from aiohttp import ETag, web
 
 from ldp_aggregator.estimates import estimate
+from ldp_aggregator.server import statistics
 from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.operations import JSON, STORED, Operation
 from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
 from ldp_aggregator.server.requests import HeldBody, authorise, campaign_id, parameters, whole_number
 from ldp_aggregator.simplex import MODES, NORM_SUB
-from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, UNKNOWN, Outcome, Submission
+from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, TAKES_SHARES, UNKNOWN, Outcome, Submission
 from protocols import UploadError, decode_upload
 from protocols.upload import MEDIA_TYPE
 
@@ -53,8 +54,10 @@ async def post_reports(request: web.Request, context: Context) -> web.Response:
 
 
 async def get_model(request: web.Request, context: Context) -> web.Response:
-    """The latest model, or the version asked for."""
+    """The latest model, or the version asked for; of a federated campaign, the one of the shares there are now."""
     version = whole_number(parameters(request, ["version"]), "version")
+    if await context.campaigns.is_federated(campaign_id(request)):
+        return await _federated_model(request, context, version)
     model = await context.store.model(campaign_id(request), version)
     if model is None:
         raise ProblemError("no-model")
@@ -65,6 +68,13 @@ async def get_model(request: web.Request, context: Context) -> web.Response:
     return response
 
 
+async def _federated_model(request: web.Request, context: Context, version: int | None) -> web.Response:
+    if version is not None:
+        raise ProblemError("no-model", "the model of a federated campaign follows its shares and has no versions")
+    body = await context.federated_models.body(await context.campaigns.get(campaign_id(request)))
+    return _cacheable(request, body, hashlib.sha256(body).hexdigest(), "public, no-cache")
+
+
 async def get_estimates(request: web.Request, context: Context) -> web.Response:
     """Frequencies, variances and intervals of what was counted so far; for collectors and admins."""
     await authorise(request, context.store, "collector", "admin")
@@ -73,6 +83,8 @@ async def get_estimates(request: web.Request, context: Context) -> web.Response:
     if post not in MODES:
         raise ProblemError("malformed-query", f"post must be one of {', '.join(MODES)}")
     campaign = await context.campaigns.get(campaign_id(request))
+    if await context.campaigns.is_federated(campaign.id):
+        raise ProblemError(TAKES_SHARES, "it has a model, and no estimates")
     tally = await context.store.tally(campaign.id)
     estimates = await asyncio.to_thread(lambda: json.dumps(estimate(campaign, tally, post=post).to_json()))
     return web.Response(body=estimates.encode(), content_type=JSON)
@@ -117,7 +129,7 @@ OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all t
         optional_scopes=True,
         bodies={MEDIA_TYPE: {"type": "string", "format": "binary"}},
         answers={200: (JSON, _REJECTED)},
-        codes=(UNKNOWN, CLOSED, NOT_OPEN, "malformed-upload", "too-many-reports", *STORED),
+        codes=(UNKNOWN, CLOSED, NOT_OPEN, TAKES_SHARES, "malformed-upload", "too-many-reports", *STORED),
     ),
     Operation(
         "GET",
@@ -141,6 +153,7 @@ OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all t
         scopes=("collector", "admin"),
         query={"post": {"enum": list(MODES)}},
         answers={200: (JSON, _OBJECT)},
-        codes=(UNKNOWN, "malformed-query", *STORED),
+        codes=(UNKNOWN, TAKES_SHARES, "malformed-query", *STORED),
     ),
+    *statistics.OPERATIONS,
 )

@@ -16,6 +16,9 @@ from ldp_aggregator.tokens import find_token
 
 _CHUNK: Final = 1 << 16
 
+CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
+"""What a 401 says would be right."""
+
 
 def campaign_id(request: web.Request) -> str:
     """The id in the path."""
@@ -49,12 +52,11 @@ def whole_number(values: dict[str, str], name: str, *, most: int = 2**53) -> int
 async def authorise(request: web.Request, store: Store, *scopes: str) -> StoredToken:
     """Refuse a request without a token of one of these scopes. Tokens are read anew: a revoked one ends at once."""
     scheme, _, text = request.headers.get("Authorization", "").partition(" ")
-    challenge = {"WWW-Authenticate": "Bearer"}
     if scheme.lower() != "bearer" or not text.strip():
-        raise ProblemError("missing-token", headers=challenge)
+        raise ProblemError("missing-token", headers=CHALLENGE)
     token = find_token(text.strip(), await store.tokens())
     if token is None:
-        raise ProblemError("wrong-token", headers=challenge)
+        raise ProblemError("wrong-token", headers=CHALLENGE)
     if token.scope not in scopes:
         raise ProblemError("wrong-scope", f"this takes the scope {' or '.join(scopes)}; the token has {token.scope}")
     return token
@@ -62,17 +64,19 @@ async def authorise(request: web.Request, store: Store, *scopes: str) -> StoredT
 
 class HeldBody:
     """``async with HeldBody(request, context, media_types) as body``: its bytes are held in the queue's budget inside
-    the block, from the moment they arrive.
+    the block, from the moment they arrive. ``most`` is a limit below the server's own.
     """
 
     __slots__ = ("_held", "_ingest", "_length", "_request", "_seconds")
 
-    def __init__(self, request: web.Request, context: Context, media_types: tuple[str, ...]) -> None:
+    def __init__(
+        self, request: web.Request, context: Context, media_types: tuple[str, ...], *, most: int | None = None
+    ) -> None:
         limits = context.settings.limits
         self._request = request
         self._ingest = context.ingest
         self._seconds = limits.body_seconds
-        self._length = check_head(request, media_types, limits.body_bytes)
+        self._length = check_head(request, media_types, min(limits.body_bytes, most or limits.body_bytes))
         self._held = 0
 
     async def __aenter__(self) -> bytes:

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from ldp_aggregator.server.app import LOG, make_apps
 from ldp_aggregator.server.context import Campaigns, Context
+from ldp_aggregator.server.federated import FederatedModels
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.listener import bind, listen, url_of
 from ldp_aggregator.server.metrics import Metrics
@@ -78,7 +79,8 @@ async def running(
     opened = store or await open_store(settings.data, settings.database_address)
     limits, metrics = settings.limits, Metrics()
     ingest = Ingest(opened, metrics, queue_bytes=limits.queue_bytes, group_reports=limits.group_reports)
-    context = Context(opened, ingest, metrics, settings, Campaigns(opened))
+    models = FederatedModels(opened, settings.federation_groups)
+    context = Context(opened, ingest, metrics, settings, Campaigns(opened), models)
     writer = asyncio.create_task(ingest.run())
     keeper = asyncio.create_task(_close_due(opened, metrics))
     runners = [

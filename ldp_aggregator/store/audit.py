@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ldp_aggregator.store.parts import tally_of_parts
+from ldp_aggregator.trainers.shares import decode_share
 from protocols import Campaign, ProtocolError
 from protocols.mechanisms import DirectEncoding, SubsetSelection, UnaryEncoding
 
@@ -56,8 +57,6 @@ def audit_shares(
         return []
     if salt is None:
         return [Finding(campaign_id, f"{len(rows)} shares are stored, but the campaign takes reports")]
-    from ldp_aggregator.trainers.shares import decode_share  # The trainers' libraries take a second to import.
-
     try:
         campaign = Campaign.parse(document, campaign_id)
     except ProtocolError:

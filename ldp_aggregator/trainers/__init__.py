@@ -3,16 +3,21 @@
 Everything takes a table and a schema with public bounds, draws exact noise, and states what it guarantees.
 """
 
-from ldp_aggregator.trainers.federated import FederatedNB
-from ldp_aggregator.trainers.federation import FederatedState, node_statistics
-from ldp_aggregator.trainers.global_sensitivity import GlobalSensitivityNB
-from ldp_aggregator.trainers.gossip import PushSumNode, push_sum
-from ldp_aggregator.trainers.kmeans import PrivateKMeans
-from ldp_aggregator.trainers.queries import private_count, private_mean
-from ldp_aggregator.trainers.randomness import PrivacyWarning
-from ldp_aggregator.trainers.shares import ShareError, decode_share, encode_share
-from ldp_aggregator.trainers.smooth_sensitivity import SmoothSensitivityNB
-from ldp_aggregator.trainers.sufficient_statistics import SufficientStatisticsNB
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from ldp_aggregator.trainers.federated import FederatedNB
+    from ldp_aggregator.trainers.federation import FederatedState, node_statistics
+    from ldp_aggregator.trainers.global_sensitivity import GlobalSensitivityNB
+    from ldp_aggregator.trainers.gossip import PushSumNode, push_sum
+    from ldp_aggregator.trainers.kmeans import PrivateKMeans
+    from ldp_aggregator.trainers.queries import private_count, private_mean
+    from ldp_aggregator.trainers.randomness import PrivacyWarning
+    from ldp_aggregator.trainers.shares import ShareError, decode_share, encode_share
+    from ldp_aggregator.trainers.smooth_sensitivity import SmoothSensitivityNB
+    from ldp_aggregator.trainers.sufficient_statistics import SufficientStatisticsNB
 
 __all__ = [
     "FederatedNB",
@@ -31,3 +36,30 @@ __all__ = [
     "private_mean",
     "push_sum",
 ]
+
+_HOMES: Final = {
+    "FederatedNB": "federated",
+    "FederatedState": "federation",
+    "GlobalSensitivityNB": "global_sensitivity",
+    "PrivacyWarning": "randomness",
+    "PrivateKMeans": "kmeans",
+    "PushSumNode": "gossip",
+    "ShareError": "shares",
+    "SmoothSensitivityNB": "smooth_sensitivity",
+    "SufficientStatisticsNB": "sufficient_statistics",
+    "decode_share": "shares",
+    "encode_share": "shares",
+    "node_statistics": "federation",
+    "private_count": "queries",
+    "private_mean": "queries",
+    "push_sum": "gossip",
+}
+"""Imported on first use: a server checks the shares of nodes, and needs none of the estimators' libraries for it."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -104,13 +104,22 @@ async def test_lying_lengths_take_no_memory_and_count_nothing(server, make_campa
 
 operations = st.sampled_from([(True, operation) for operation in PUBLIC] + [(False, operation) for operation in ADMIN])
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), max_size=50)
-queries = st.dictionaries(st.sampled_from(["post", "version", "max_reports", "x"]), texts | st.just("1"), max_size=3)
+queries = st.dictionaries(
+    st.sampled_from(["post", "version", "max_reports", "federated", "x"]), texts | st.just("1"), max_size=3
+)
 bodies = st.binary(max_size=200) | st.recursive(
     st.none() | st.booleans() | st.integers(0, 2**63) | st.binary(max_size=40),
     lambda inner: st.lists(inner, max_size=4),
 ).map(msgpack.packb)
 media_types = st.sampled_from(
-    ["application/vnd.ldp-bayes.reports+msgpack", "application/json", "application/toml", "text/plain", ""]
+    [
+        "application/vnd.ldp-bayes.reports+msgpack",
+        "application/vnd.ldp-bayes.statistics+msgpack",
+        "application/json",
+        "application/toml",
+        "text/plain",
+        "",
+    ]
 )
 tokens = st.sampled_from(["", "admin", "collector", "node", "relay", "wrong"])
 

@@ -6,6 +6,7 @@ import pytest
 
 from ldp_aggregator.server.app import ADMIN, PUBLIC, make_apps
 from ldp_aggregator.server.context import Campaigns, Context
+from ldp_aggregator.server.federated import FederatedModels
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
@@ -17,7 +18,8 @@ async def listener(request, server):
     """A listener's served document, its operations, and its application's routes."""
     base, operations = (server.public, PUBLIC) if request.param == "public" else (server.admin, ADMIN)
     ingest = Ingest(server.store, Metrics(), queue_bytes=1, group_reports=1)
-    context = Context(server.store, ingest, Metrics(), Settings(), Campaigns(server.store))
+    models = FederatedModels(server.store, 1)
+    context = Context(server.store, ingest, Metrics(), Settings(), Campaigns(server.store), models)
     app = make_apps(context)[request.param == "admin"]
     routes = {(r.method, r.resource.canonical) for r in app.router.routes() if r.method not in ("HEAD", "*")}
     async with server.session.get(base + "/openapi.json") as answer:
