@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from ldp_aggregator.trainers.distributed_noise import distributed_statistics, model_of_sum
     from ldp_aggregator.trainers.federated import FederatedNB
     from ldp_aggregator.trainers.federation import FederatedState, node_statistics
     from ldp_aggregator.trainers.global_sensitivity import GlobalSensitivityNB
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from ldp_aggregator.trainers.kmeans import PrivateKMeans
     from ldp_aggregator.trainers.queries import private_count, private_mean
     from ldp_aggregator.trainers.randomness import PrivacyWarning
-    from ldp_aggregator.trainers.shares import ShareError, decode_share, encode_share
+    from ldp_aggregator.trainers.shares import ShareError, decode_distributed, decode_share, encode_share
     from ldp_aggregator.trainers.smooth_sensitivity import SmoothSensitivityNB
     from ldp_aggregator.trainers.sufficient_statistics import SufficientStatisticsNB
 
@@ -29,8 +30,11 @@ __all__ = [
     "ShareError",
     "SmoothSensitivityNB",
     "SufficientStatisticsNB",
+    "decode_distributed",
     "decode_share",
+    "distributed_statistics",
     "encode_share",
+    "model_of_sum",
     "node_statistics",
     "private_count",
     "private_mean",
@@ -47,8 +51,11 @@ _HOMES: Final = {
     "ShareError": "shares",
     "SmoothSensitivityNB": "smooth_sensitivity",
     "SufficientStatisticsNB": "sufficient_statistics",
+    "decode_distributed": "shares",
     "decode_share": "shares",
+    "distributed_statistics": "distributed_noise",
     "encode_share": "shares",
+    "model_of_sum": "distributed_noise",
     "node_statistics": "federation",
     "private_count": "queries",
     "private_mean": "queries",

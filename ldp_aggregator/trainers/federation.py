@@ -132,15 +132,15 @@ class FederatedState:
 
 @dataclass(frozen=True)
 class Group:
-    """The merged statistics of some nodes."""
+    """The merged statistics of some nodes, and how many times the planned noise is in them."""
 
     totals: Sequence[int]
-    nodes: int
+    copies: float
 
 
 def robust_model(schema: Schema, plans: Sequence[Plan], groups: Sequence[Group], options: Options) -> Model:
     """The model of one group, or the median of every parameter over the models of several."""
-    models = [rebuild(schema, _bounded(group.totals), plans, options, copies=group.nodes) for group in groups]
+    models = [rebuild(schema, _bounded(group.totals), plans, options, copies=group.copies) for group in groups]
     return models[0] if len(models) == 1 else _median(models)
 
 

@@ -31,20 +31,31 @@ STEPS: Final = 1 << 20
 def discrete_laplace(scale: Fraction, count: int, coins: Coins) -> Integers:
     """``count`` independent draws with P(X = x) = tanh(1 / (2 t)) exp(-|x| / t), t = :func:`drawable` of ``scale``."""
     rounded = drawable(scale)
-    numerator, denominator = rounded.numerator, rounded.denominator
     result: Integers = np.zeros(count, dtype=np.int64)
     pending = np.arange(count)
     while pending.size:
-        offset = _below(np.full(pending.size, numerator, dtype=np.uint64), coins)
-        kept = _bernoulli_exp(offset, numerator, coins)
-        places, offset = pending[kept], offset[kept]
-        magnitude = (offset.astype(np.int64) + numerator * _periods(places.size, coins)) // denominator
-        negative = _below(np.full(places.size, 2, dtype=np.uint64), coins) == 1
+        kept, magnitude = _magnitudes(rounded, pending.size, coins)
+        places = pending[kept]
+        negative = below(np.full(places.size, 2, dtype=np.uint64), coins) == 1
         settled = ~(negative & (magnitude == 0))
         result[places[settled]] = np.where(negative, -magnitude, magnitude)[settled]
         unsettled = np.ones(count, dtype=bool)
         unsettled[places[settled]] = False
         pending = pending[unsettled[pending]]
+    return result
+
+
+def geometric(scale: Fraction, count: int, coins: Coins) -> Integers:
+    """``count`` independent draws with P(X = x) = (1 - a) a^x for x >= 0, a = exp(-1 / t), t = :func:`drawable` of
+    ``scale``. The difference of two is a discrete Laplace draw of that scale.
+    """
+    rounded = drawable(scale)
+    result: Integers = np.zeros(count, dtype=np.int64)
+    pending = np.arange(count)
+    while pending.size:
+        kept, magnitude = _magnitudes(rounded, pending.size, coins)
+        result[pending[kept]] = magnitude
+        pending = pending[~kept]
     return result
 
 
@@ -69,6 +80,15 @@ def release(value: Fraction, sensitivity: Fraction, epsilon: Fraction, coins: Co
     return (math.floor(value / step + Fraction(1, 2)) + noise) * step
 
 
+def _magnitudes(rounded: Fraction, tries: int, coins: Coins) -> tuple[Flags, Integers]:
+    """Which of so many tries succeed, and the geometric draws of those (Algorithm 2 up to the sign)."""
+    numerator, denominator = rounded.numerator, rounded.denominator
+    offset = below(np.full(tries, numerator, dtype=np.uint64), coins)
+    kept = _bernoulli_exp(offset, numerator, coins)
+    offset = offset[kept]
+    return kept, (offset.astype(np.int64) + numerator * _periods(offset.size, coins)) // denominator
+
+
 def _periods(count: int, coins: Coins) -> Integers:
     """Geometric: how often Bernoulli(exp(-1)) comes out true in a row."""
     periods: Integers = np.zeros(count, dtype=np.int64)
@@ -85,13 +105,13 @@ def _bernoulli_exp(numerators: Words, denominator: int, coins: Coins) -> Flags:
     running = np.arange(numerators.size)
     while running.size:
         bounds = trials[running].astype(np.uint64) * np.uint64(denominator)
-        running = running[_below(bounds, coins) < numerators[running]]
+        running = running[below(bounds, coins) < numerators[running]]
         trials[running] += 1
     odd: Flags = trials % 2 == 1
     return odd
 
 
-def _below(bounds: Words, coins: Coins) -> Words:
+def below(bounds: Words, coins: Coins) -> Words:
     """Uniform integers in [0, bound), each by rejection of the word's low bits; bounds are at most 2^63."""
     masks = bounds - np.uint64(1)
     for shift in (1, 2, 4, 8, 16, 32):
