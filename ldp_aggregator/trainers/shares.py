@@ -31,6 +31,9 @@ DISTRIBUTED: Final = "distributed"
 LARGEST: Final = 1 << 62
 """Magnitude of an entry: beyond the sums of 2^40 rows, and far beyond the noise of any usable epsilon."""
 
+_ID_LENGTH: Final = 43
+_FORM: Final = 6
+"""Entries of the longer form."""
 _HEAD_BYTES: Final = 128
 _INTEGER_BYTES: Final = 9
 
@@ -65,12 +68,8 @@ def encode_share(campaign: Campaign, vector: Integers) -> bytes:
 
 def decode_share(data: bytes, campaign: Campaign) -> Integers:
     """The statistics in a share. Raises ShareError, saying what would be right."""
-    value = _unpack(data, campaign)
-    if value[:1] == [DISTRIBUTED]:
-        raise DistributedShareError(
-            "a share of distributed noise: alone it protects less than epsilon, and only sums of such shares leave "
-            "secure aggregation; compute one with all its noise for this campaign"
-        )
+    value = _unpack(data, max(_length(campaign), _FORM))
+    _refuse_distributed(value)
     if not (len(value) == 3 and type(value[0]) is int and value[0] == SHARE_VERSION):
         raise ShareError(f"a share is [{SHARE_VERSION}, campaign id, [integer, ...]]")
     return _vector(data, value, value[1], campaign)
@@ -85,8 +84,8 @@ def encode_distributed(campaign: Campaign, share: DistributedShare) -> bytes:
 
 def decode_distributed(data: bytes, campaign: Campaign) -> DistributedShare:
     """The inverse of :func:`encode_distributed`. Raises ShareError, saying what would be right."""
-    value = _unpack(data, campaign)
-    numbers_ok = len(value) == 6 and [type(number) for number in (value[1], value[3], value[4])] == [int] * 3
+    value = _unpack(data, max(_length(campaign), _FORM))
+    numbers_ok = len(value) == _FORM and [type(number) for number in (value[1], value[3], value[4])] == [int] * 3
     if not (numbers_ok and value[:2] == [DISTRIBUTED, SHARE_VERSION] and 1 <= value[4] <= value[3]):
         raise ShareError(
             f'a share of distributed noise is ["{DISTRIBUTED}", {SHARE_VERSION}, campaign id, nodes, honest, '
@@ -95,18 +94,38 @@ def decode_distributed(data: bytes, campaign: Campaign) -> DistributedShare:
     return DistributedShare(_vector(data, value, value[2], campaign), value[3], value[4])
 
 
+def campaign_of(data: bytes) -> str:
+    """The id of the campaign that a share names, for a node that sends it. The rest of it is not looked at.
+
+    Raises ShareError, for a share of distributed noise, too: that one is never sent as it is.
+    """
+    value = _unpack(data, max(len(data), _FORM))
+    _refuse_distributed(value)
+    if len(value) != 3 or type(value[1]) is not str or len(value[1]) != _ID_LENGTH:
+        raise ShareError("this is no share; 'ldp-aggregator node statistics' writes one")
+    return value[1]
+
+
 def most_bytes(campaign: Campaign) -> int:
     """No share of this campaign is longer."""
     return _HEAD_BYTES + _INTEGER_BYTES * _length(campaign)
 
 
-def _unpack(data: bytes, campaign: Campaign) -> list[Any]:
+def _refuse_distributed(value: list[Any]) -> None:
+    if value[:1] == [DISTRIBUTED]:
+        raise DistributedShareError(
+            "a share of distributed noise: alone it protects less than epsilon, and only sums of such shares leave "
+            "secure aggregation; compute one with all its noise for this campaign"
+        )
+
+
+def _unpack(data: bytes, longest: int) -> list[Any]:
     try:
         value = msgpack.unpackb(
             data,
             raw=False,
-            max_array_len=max(_length(campaign), 6),
-            max_str_len=len(campaign.id),
+            max_array_len=longest,
+            max_str_len=_ID_LENGTH,
             max_bin_len=0,
             max_map_len=0,
             max_ext_len=0,
