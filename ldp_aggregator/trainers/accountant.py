@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isfinite
+from typing import Final
 
 from protocols.exact import exact_epsilon
 
@@ -49,6 +50,10 @@ class Accountant:
         return {query: float(epsilon) for query, epsilon in self._spent.items()}
 
 
+LABEL_SHARE: Final = Fraction(1, 5)
+"""What class counts get at least where nothing else carries the class sizes; see :func:`allocate`."""
+
+
 @dataclass(frozen=True)
 class Allocation:
     """What each query of a Naive Bayes training may spend: the class counts, one table, one moment of a number."""
@@ -59,12 +64,20 @@ class Allocation:
 
 
 def allocate(
-    epsilon: float, *, tables: int, gaussians: int, label: bool = True, numerical_share: float | None = None
+    epsilon: float,
+    *,
+    tables: int,
+    gaussians: int,
+    label: bool = True,
+    numerical_share: float | None = None,
+    even: bool = False,
 ) -> Allocation:
     """Divide ``epsilon`` among the class counts (where private), ``tables`` and two moments of each Gaussian feature.
 
-    ``numerical_share`` None gives every query the same (Vaidya et al. 2013: epsilon / (1 + F_cat + 2 F_num)); a number
-    in (0, 1) gives that share to all moments together and the rest to the counts (Zafarani, Clifton 2020, Figure 10).
+    ``numerical_share`` None gives every query the same (Vaidya et al. 2013: epsilon / (1 + F_cat + 2 F_num)), except
+    that class counts get a fifth where there are no tables, whose totals would carry the class sizes, too, unless
+    ``even``. A number in (0, 1) gives that share to all moments together and the rest to the counts (Zafarani, Clifton
+    2020, Figure 10).
     """
     total = checked_epsilon(epsilon)
     counts, moments = tables + label, 2 * gaussians
@@ -72,7 +85,9 @@ def allocate(
         raise ValueError(f"numerical_share must be above 0 and below 1, or None, not {numerical_share}")
     if numerical_share is None or not counts or not moments:
         each = total / max(counts + moments, 1)
-        return Allocation(each, each, each)
+        if even or tables or not label or not moments or each >= LABEL_SHARE * total:
+            return Allocation(each, each, each)
+        return Allocation(LABEL_SHARE * total, each, (1 - LABEL_SHARE) * total / moments)
     share = Fraction(numerical_share)
     return Allocation(total * (1 - share) / counts, total * (1 - share) / counts, total * share / moments)
 

@@ -7,7 +7,6 @@ For experiments and for tables that are held apart; over the network, nodes use
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
@@ -27,6 +26,7 @@ from ldp_aggregator.trainers.statistics import (
     GRID,
     SUM,
     Plan,
+    book,
     grid_values,
     plan_noise,
     statistics_of,
@@ -90,9 +90,9 @@ class FederatedNB(PrivateNaiveBayes):
         if not 1 <= self.groups <= self.nodes:
             raise ValueError(f"nodes and groups must be at least 1, groups at most nodes; got {self.nodes} nodes")
         schema = training.schema
-        plans = plan_noise(schema, self.epsilon, ADD_REMOVE, self.numerical_share)
-        for plan in plans:
-            training.accountant.spend(plan.part.name, plan.epsilon)
+        published = self.variant == PUBLISHED
+        plans = plan_noise(schema, self.epsilon, ADD_REMOVE, self.numerical_share, even=published)
+        book(plans, training.accountant)
         owners = self._deal(len(frame))
         totals, sizes = [], []
         for group in range(self.groups):
@@ -101,14 +101,14 @@ class FederatedNB(PrivateNaiveBayes):
             mine, its_classes = frame.iloc[rows].reset_index(drop=True), classes[rows]
             exact = statistics_of(schema, mine, its_classes)
             noise = _sound_noise(plans, len(members), training.coins)
-            if self.variant == PUBLISHED:
+            if published:
                 positions = (owners[rows] - group) // self.groups
                 noise = _published_noise(schema, plans, noise, mine, its_classes, positions, training.coins)
             totals.append(exact + noise.sum(axis=0))
             sizes.append(len(members))
         groups = [Group(total.tolist(), size) for total, size in zip(totals, sizes, strict=True)]
         model = robust_model(schema, plans, groups, Options(float(self.variance_floor), float(self.smoothing)))
-        if self.variant == PUBLISHED:
+        if published:
             return model, Guarantee(None, 0.0, _LOCAL, ())
         return model, self._sound_guarantee(ADD_REMOVE)
 
@@ -148,13 +148,13 @@ def _published_noise(
             u = (grid_values(plan.part.feature, column_of(table, plan.part.feature)) / GRID + 1) / 2
             largest = np.zeros((nodes, k))
             np.maximum.at(largest, (owners, classes), u)
-            unit = Fraction(STEPS) / plan.epsilon
+            unit = 2 * STEPS / plan.epsilon  # its epsilon is for two queries here
             sums, squares = (
                 reach * discrete_laplace(unit, nodes * k, coins).reshape(nodes, k) / STEPS
                 for reach in (largest, largest**2)
             )
             start, middle, stop = plan.part.start, plan.part.stop, plan.part.stop + k
-            # sum of t = 2 sum of u - n, and sum of t^2 - 1/2 = 4 sum of u^2 - 4 sum of u + n / 2
+            # sum of t = 2 sum of u - n, and sum of 1 - t^2 = 4 sum of u - 4 sum of u^2
             result[:, start:middle] = np.rint(GRID * (2 * sums - counts))
-            result[:, middle:stop] = np.rint(GRID * (4 * squares - 4 * sums + counts / 2))
+            result[:, middle:stop] = np.rint(GRID * 4 * (sums - squares))
     return result

@@ -23,7 +23,7 @@ from ldp_aggregator.trainers.noise import discrete_laplace, release
 from ldp_aggregator.trainers.rebuilding import Options, rebuild
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.sensitivities import ADD_REMOVE, RELATIONS, REPLACE
-from ldp_aggregator.trainers.statistics import CLASSES, TABLE, Plan, add_noise, plan_noise, statistics_of
+from ldp_aggregator.trainers.statistics import CLASSES, SUM, TABLE, Plan, add_noise, plan_noise, statistics_of
 from protocols.coins import Coins
 from protocols.model import Model
 
@@ -46,7 +46,7 @@ class GlobalSensitivityNB(MomentTrainer):
     def _train(self, training: Training, frame: pd.DataFrame, classes: Integers) -> tuple[Model, Guarantee]:
         if self.variant == PUBLISHED or self.relation == REPLACE:
             return super()._train(training, frame, classes)
-        plans = plan_noise(training.schema, self.epsilon, ADD_REMOVE, self.numerical_share)
+        plans = plan_noise(training.schema, self.epsilon, ADD_REMOVE, self.numerical_share, even=True)
         exact = statistics_of(training.schema, frame, classes)
         noisy = add_noise(exact, plans, training.accountant, training.coins)
         options = Options(float(self.variance_floor), float(self.smoothing), pool=False, shrink=False)
@@ -57,7 +57,7 @@ class GlobalSensitivityNB(MomentTrainer):
             return super()._noisy_counts(exact, plans, training)
         noisy = exact.copy()
         for plan in plans:
-            training.accountant.spend(plan.part.name, plan.epsilon)
+            training.accountant.spend(plan.part.query, plan.epsilon)
             scale = Fraction(1) if plan.part.kind == CLASSES else plan.scale
             pending = np.arange(plan.part.start, plan.part.stop)
             while pending.size:
@@ -80,16 +80,11 @@ class GlobalSensitivityNB(MomentTrainer):
             return self._sound_guarantee(REPLACE)
         loss = 0.0
         for plan in plans:
-            epsilon = float(plan.epsilon)
             if plan.part.kind == TABLE:
-                loss += 2 * sensitivities.resampling_loss(epsilon)
-            elif plan.part.kind == CLASSES:
-                continue
-            else:
-                is_mean = plan.part.name.endswith(": sum")
-                loss += (
-                    _MEAN_EXCESS * epsilon if is_mean else sensitivities.resampling_loss(_DEVIATION_EXCESS * epsilon)
-                )
+                loss += 2 * sensitivities.resampling_loss(float(plan.epsilon))
+            elif plan.part.kind == SUM:  # its epsilon is for mean and deviation
+                each = float(plan.epsilon / 2)
+                loss += _MEAN_EXCESS * each + sensitivities.resampling_loss(_DEVIATION_EXCESS * each)
         public = ("the schema: classes, values, bounds", "the labels and the exact class counts")
         return Guarantee(loss, 0.0, RELATIONS[REPLACE], public)
 

@@ -72,18 +72,18 @@ class MomentTrainer(PrivateNaiveBayes):
     def _train(self, training: Training, frame: pd.DataFrame, classes: Integers) -> tuple[Model, Guarantee]:
         schema = training.schema
         relation = ADD_REMOVE if self.variant == PUBLISHED else self.relation
-        plans = plan_noise(schema, self.epsilon, relation, self.numerical_share)
+        plans = plan_noise(schema, self.epsilon, relation, self.numerical_share, even=True)
         exact = statistics_of(schema, frame, classes)
         counted = [plan for plan in plans if plan.part.kind in (CLASSES, TABLE)]
         noisy = self._noisy_counts(exact, counted, training)
         released = {}
         for plan in plans:
             if plan.part.kind == SUM and plan.part.feature is not None:
-                name = plan.part.feature.name
+                name, each = plan.part.feature.name, plan.epsilon / 2
                 for moment in ("mean", "variance"):
-                    training.accountant.spend(f"{name}: {moment}", plan.epsilon)
+                    training.accountant.spend(f"{name}: {moment}", each)
                 pairs = [
-                    self._mean_and_variance(column, plan.epsilon, training.coins)
+                    self._mean_and_variance(column, each, training.coins)
                     for column in _columns(schema, name, frame, classes)
                 ]
                 released[name] = (np.array([float(m) for m, _ in pairs]), np.array([float(v) for _, v in pairs]))

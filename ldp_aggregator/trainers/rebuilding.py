@@ -2,7 +2,7 @@
 
 The variance of the noise is public, and is used twice. Class sizes are pooled from every query that carries them, by
 inverse variance. And what the noise has made worthless is shrunk: a class's mean and variance towards those of all
-classes together, by how far apart the classes are against how far the noise alone would drive them.
+classes together, by the known variance of their noise, as the moments of devices are (:mod:`ldp_aggregator.shrinkage`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.naive_bayes import discrete_likelihood
+from ldp_aggregator.shrinkage import VARIANCE_PRIOR, shrink
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import CLASSES, GRID, SQUARE, SUM, TABLE, Integers, Plan
 from protocols.model import GaussianLikelihood, Likelihood, Model
@@ -51,7 +52,7 @@ def rebuild(
     plans: Sequence[Plan],
     options: Options,
     *,
-    copies: int = 1,
+    copies: float = 1,
     released: Released | None = None,
 ) -> Model:
     """The model of noisy statistics; ``copies`` is how many times the planned noise is in them (nodes).
@@ -122,20 +123,18 @@ class _Moments(NamedTuple):
 
 def _gaussian(feature: ContinuousFeature, m: _Moments, options: Options) -> GaussianLikelihood:
     mean = np.clip(m.sums / m.counts, -1.0, 1.0)
-    mean_noise = (m.sum_variance + mean**2 * m.count_variance) / m.counts**2
-    rows = m.counts.sum()
-    if options.shrink:
-        common = float(np.clip(m.sums.sum() / rows, -1.0, 1.0))
-        mean = _shrunk(mean, mean_noise, common)
-    second = np.clip(m.squares / m.counts + 0.5, 0.0, 1.0)
+    second = np.clip(1.0 - m.squares / m.counts, 0.0, 1.0)
     variance = second - mean**2
-    least = 4 * options.variance_floor
     if options.shrink:
-        second_noise = (m.square_variance + (second - 0.5) ** 2 * m.count_variance) / m.counts**2
-        total = float(np.clip(m.squares.sum() / rows + 0.5, 0.0, 1.0))
-        within = max(total - float(m.counts @ mean**2) / rows, least)
+        rows, least = m.counts.sum(), 4 * options.variance_floor
+        mean_noise = (m.sum_variance + mean**2 * m.count_variance) / m.counts**2
+        second_noise = (m.square_variance + (1.0 - second) ** 2 * m.count_variance) / m.counts**2
         noise = second_noise + 4 * mean**2 * mean_noise
-        variance = _shrunk(variance, noise, within)
+        common = float(np.clip(m.sums.sum() / rows, -1.0, 1.0))
+        total = float(np.clip(1.0 - m.squares.sum() / rows, 0.0, 1.0))
+        mean = shrink(mean, mean_noise, common, max(total - common**2, least))
+        within = max(total - float(m.counts @ mean**2) / rows, least)
+        variance = shrink(variance, noise, within, (VARIANCE_PRIOR * within) ** 2)
         variance = np.maximum(variance, np.minimum(_NOISE_PER_FLOOR * np.sqrt(noise), 4 * _NOISY_FLOOR))
     return _likelihood(feature, (mean + 1) / 2, variance / 4, options.variance_floor)
 
@@ -146,12 +145,3 @@ def _likelihood(feature: ContinuousFeature, mean: Array, variance: Array, floor:
     mean = np.clip(mean, 0.0, 1.0)
     variance = np.clip(variance, floor, np.maximum(mean * (1 - mean), floor))
     return GaussianLikelihood(feature, tuple((low + span * mean).tolist()), tuple((span**2 * variance).tolist()))
-
-
-def _shrunk(values: Array, noise: Array, common: float) -> Array:
-    """Each value moved towards ``common`` by the share of its squared distance that noise explains."""
-    distance = (values - common) ** 2
-    signal = np.maximum(distance - noise, 0.0)
-    weight = np.divide(signal, signal + noise, out=np.ones_like(noise), where=noise > 0)
-    result: Array = common + weight * (values - common)
-    return result

@@ -36,17 +36,20 @@ def table_cells(relation: str) -> Fraction:
     return Fraction(2 if checked_relation(relation) == REPLACE else 1)
 
 
-def scaled_sum(relation: str) -> Fraction:
-    """Sum of t in [-1, 1] per class. Units: t, L1 over the classes."""
-    return Fraction(2 if checked_relation(relation) == REPLACE else 1)
+SQUARE_WEIGHT: Final = Fraction(2, 3)
+"""b in :func:`sum_and_square`: what a unit of the square weighs against a unit of the sum."""
 
 
-def centred_square_sum(relation: str) -> Fraction:
-    """Sum of t^2 - 1/2 per class, t in [-1, 1]. Units: t^2, L1 over the classes.
+def sum_and_square(relation: str) -> Fraction:
+    """Sum of t and b times sum of 1 - t^2 per class, t in [-1, 1], asked as one query. Units: t, L1 over all of it.
 
-    Subtracting 1/2 halves what one row can add, and is undone with the noisy class count.
+    A row with a large t adds little to the square, so that both together move by less than one after the other:
+
+    * ``add-remove``: |t| + b (1 - t^2), for b >= 1/2 largest at |t| = 1 / (2 b): b + 1 / (4 b).
+    * ``replace`` s by t: |t - s| + b |t^2 - s^2|, largest from s = -1 to t = 1 / (2 b): one more than that.
     """
-    return Fraction(1 if checked_relation(relation) == REPLACE else Fraction(1, 2))
+    adding = SQUARE_WEIGHT + 1 / (4 * SQUARE_WEIGHT)
+    return adding + 1 if checked_relation(relation) == REPLACE else adding
 
 
 def mean_replacing(rows: int, span: Fraction) -> Fraction:

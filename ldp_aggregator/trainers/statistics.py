@@ -1,16 +1,17 @@
 """What a Naive Bayes model is made of, as one vector of integers: class counts, tables, sums and squares.
 
-A number is t in [-1, 1] by its public bounds, in steps of 2^-20; its square enters as t^2 - 1/2, in the same steps.
-Integers add up exactly, so that chunks of a table, or the shares of many nodes, give the same bits in every order.
+A number is t in [-1, 1] by its public bounds, in steps of 2^-20; its square enters as 1 - t^2, in the same steps,
+rounded down. Integers add up exactly, so that chunks of a table, or the shares of many nodes, give the same bits in
+every order.
 
 The vector holds, in the order of the schema: one count per class; for a counted feature one cell per (value, class),
-index value * k + class; for a Gaussian feature k sums and then k sums of squares. Rows without a declared value are in
-no cell; a missing number stands in the middle of the bounds, t = 0.
+index value * k + class; for a Gaussian feature k sums of t and then k sums of 1 - t^2. Rows without a declared
+value are in no cell; a missing number stands in the middle of the bounds, t = 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
@@ -46,7 +47,10 @@ _CHUNK: Final = 1 << 16
 
 @dataclass(frozen=True)
 class Part:
-    """One query: its place in the vector. ``feature`` is None for the class counts."""
+    """A query, or one half of a query for sum and square: its place in the vector.
+
+    ``feature`` is None for the class counts.
+    """
 
     kind: str
     feature: Feature | None
@@ -54,15 +58,15 @@ class Part:
     stop: int
 
     @property
-    def name(self) -> str:
-        """The query, as budgets list it."""
+    def query(self) -> str:
+        """The query that it is (part of), as budgets list it."""
         if self.feature is None:
             return "class counts"
-        return self.feature.name if self.kind == TABLE else f"{self.feature.name}: {self.kind}"
+        return self.feature.name if self.kind == TABLE else f"{self.feature.name}: sum and square"
 
 
 class Plan(NamedTuple):
-    """One query's noise: what it spends, its scale in units of the vector's integers (0: exact)."""
+    """The noise of one part: what its query spends, its scale in units of the vector's integers (0: exact)."""
 
     part: Part
     epsilon: Fraction
@@ -123,8 +127,14 @@ def statistics_of_chunks(schema: Schema, chunks: Iterable[tuple[pd.DataFrame, An
     return total, rows
 
 
-def plan_noise(schema: Schema, epsilon: float, relation: str, numerical_share: float | None = None) -> tuple[Plan, ...]:
-    """How ``epsilon`` is spent on the queries; under ``replace`` the class counts are public and cost nothing."""
+def plan_noise(
+    schema: Schema, epsilon: float, relation: str, numerical_share: float | None = None, *, even: bool = False
+) -> tuple[Plan, ...]:
+    """How ``epsilon`` is spent on the queries; under ``replace`` the class counts are public and cost nothing.
+
+    ``even``: as in the papers, see :func:`ldp_aggregator.trainers.accountant.allocate`. The plans for the sum and for
+    the square of a feature are one query's, whose epsilon both name.
+    """
     public_counts = sensitivities.checked_relation(relation) == REPLACE
     pieces = allocate(
         epsilon,
@@ -132,7 +142,10 @@ def plan_noise(schema: Schema, epsilon: float, relation: str, numerical_share: f
         gaussians=len(schema.gaussians),
         label=not public_counts,
         numerical_share=numerical_share,
+        even=even,
     )
+    # Rounding 1 - t^2 down adds nothing to a row; the difference of two rows can grow by a step.
+    steps = sensitivities.sum_and_square(relation) * GRID + (sensitivities.SQUARE_WEIGHT if public_counts else 0)
     plans = []
     for part in parts_of(schema):
         if part.kind == CLASSES:
@@ -140,22 +153,28 @@ def plan_noise(schema: Schema, epsilon: float, relation: str, numerical_share: f
         elif part.kind == TABLE:
             spent, sensitivity = pieces.table, sensitivities.table_cells(relation)
         elif part.kind == SUM:
-            spent, sensitivity = pieces.moment, sensitivities.scaled_sum(relation) * GRID
+            spent, sensitivity = 2 * pieces.moment, steps
         else:
-            spent, sensitivity = pieces.moment, sensitivities.centred_square_sum(relation) * GRID
+            spent, sensitivity = 2 * pieces.moment, steps / sensitivities.SQUARE_WEIGHT
         plans.append(Plan(part, spent if sensitivity else Fraction(0), sensitivity / spent))
     return tuple(plans)
 
 
-def add_noise(vector: Integers, plans: Iterable[Plan], accountant: Accountant, coins: Coins) -> Integers:
-    """The statistics as they may leave: every query is booked first and then gets its noise, empty classes too."""
+def add_noise(vector: Integers, plans: Sequence[Plan], accountant: Accountant, coins: Coins) -> Integers:
+    """The statistics as they may leave: all queries are booked first and then get their noise, empty classes too."""
     noisy = vector.copy()
+    book(plans, accountant)
     for plan in plans:
         if plan.scale:
-            accountant.spend(plan.part.name, plan.epsilon)
             place = slice(plan.part.start, plan.part.stop)
             noisy[place] += discrete_laplace(plan.scale, plan.part.stop - plan.part.start, coins)
     return noisy
+
+
+def book(plans: Iterable[Plan], accountant: Accountant) -> None:
+    """Spend what the plans' queries cost, each query once."""
+    for query, epsilon in {plan.part.query: plan.epsilon for plan in plans if plan.scale}.items():
+        accountant.spend(query, epsilon)
 
 
 def grid_values(feature: ContinuousFeature, column: pd.Series[Any]) -> Array:
@@ -173,7 +192,7 @@ def grid_values(feature: ContinuousFeature, column: pd.Series[Any]) -> Array:
 
 
 def _moments(feature: Feature, column: pd.Series[Any], classes: Integers, k: int) -> tuple[Integers, Integers]:
-    """Sums of t and of t^2 - 1/2 per class, in steps."""
+    """Sums of t and of 1 - t^2 per class, in steps."""
     if not isinstance(feature, ContinuousFeature):
         raise AssertionError("parts_of gives moments to continuous features only")
     sums: Array = np.zeros(k)
@@ -183,8 +202,8 @@ def _moments(feature: Feature, column: pd.Series[Any], classes: Integers, k: int
         steps = grid_values(feature, column.iloc[chunk])
         sums += np.bincount(classes[chunk], weights=steps, minlength=k)
         np.multiply(steps, steps, out=steps)
-        steps *= 1 / GRID
-        steps -= GRID / 2
-        np.rint(steps, out=steps)
+        steps *= -1 / GRID
+        steps += GRID
+        np.floor(steps, out=steps)
         squares += np.bincount(classes[chunk], weights=steps, minlength=k)
     return sums.astype(np.int64), squares.astype(np.int64)

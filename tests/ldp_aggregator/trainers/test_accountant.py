@@ -51,3 +51,18 @@ def test_the_numerical_share_is_what_the_moments_get():
 def test_a_share_that_leaves_nothing_is_refused(share):
     with pytest.raises(ValueError, match="numerical_share must be above 0 and below 1"):
         allocate(1.0, tables=1, gaussians=1, numerical_share=share)
+
+
+@pytest.mark.parametrize(
+    ("tables", "gaussians", "even", "label"),
+    [
+        (0, 8, False, Fraction(1, 5)),
+        (0, 8, True, Fraction(1, 17)),
+        (1, 8, False, Fraction(1, 18)),
+        (0, 1, False, Fraction(1, 3)),
+    ],
+)
+def test_class_counts_get_a_fifth_where_no_table_carries_the_class_sizes(tables, gaussians, even, label):
+    parts = allocate(1.0, tables=tables, gaussians=gaussians, even=even)
+    assert parts.label == label
+    assert parts.label + tables * parts.table + 2 * gaussians * parts.moment == 1

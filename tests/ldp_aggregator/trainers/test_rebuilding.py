@@ -22,7 +22,7 @@ def vector_of(read, table):
 
 def test_class_sizes_are_pooled_from_every_table_by_inverse_variance(read):
     vector = np.zeros(parts_of(read)[-1].stop, dtype=np.int64)
-    places = {part.name: slice(part.start, part.stop) for part in parts_of(read)}
+    places = {part.query: slice(part.start, part.stop) for part in parts_of(read)}
     vector[places["class counts"]] = [100, 100, 200]
     vector[places["colour"]] = [103, 100, 200] + [0] * 6  # three cells a class: a third of the weight
     vector[places["income"]] = [100, 100, 200] + [0] * 9  # four cells a class: a quarter
@@ -46,7 +46,7 @@ def test_noise_that_explains_the_differences_makes_the_classes_alike(read, table
         for epsilon, options in ((1e-4, Options()), (1e-4, Options(shrink=False)), (1e4, Options()))
     ]
     spread = [max(one.mean) - min(one.mean) for one in hours]
-    assert spread[0] == 0
+    assert spread[0] < 1e-3 * spread[1]
     assert spread[1] == pytest.approx(spread[2], rel=1e-3)
     assert spread[2] > 30
 

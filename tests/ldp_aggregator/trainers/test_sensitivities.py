@@ -56,20 +56,24 @@ def test_removing_moves_further_than_published(rows):
 
 
 @pytest.mark.parametrize("relation", sensitivities.RELATIONS)
-def test_sums_and_tables_move_exactly_this_far(relation):
+def test_tables_move_exactly_this_far(relation):
     rows = np.linspace(-1, 1, 9)
     neighbours = [(p, q) for p in rows for q in rows] if relation == "replace" else [(p, None) for p in rows]
-
-    def change(term):
-        return max(abs(term(p) - (0 if q is None else term(q))) for p, q in neighbours)
 
     def cells(value):
         return np.bincount([round(4 * (value + 1))], minlength=9)
 
     table = max(np.abs(cells(p) - (0 if q is None else cells(q))).sum() for p, q in neighbours)
     assert table == sensitivities.table_cells(relation)
-    assert change(lambda t: t) == sensitivities.scaled_sum(relation)
-    assert change(lambda t: t * t - 0.5) == sensitivities.centred_square_sum(relation)
+
+
+@pytest.mark.parametrize("relation", sensitivities.RELATIONS)
+def test_sum_and_square_together_move_exactly_this_far(relation):
+    t = np.linspace(-1, 1, 401)
+    pair = np.stack([t, float(sensitivities.SQUARE_WEIGHT) * (1 - t**2)], axis=1)
+    moved = pair[:, None] - pair[None] if relation == "replace" else pair
+    worst = np.abs(moved).sum(axis=-1).max()
+    assert worst == pytest.approx(float(sensitivities.sum_and_square(relation)), abs=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
@@ -88,4 +92,4 @@ def test_resampling_loses_what_is_stated(epsilon):
 
 def test_an_unknown_relation_is_refused():
     with pytest.raises(ValueError, match="relation must be add-remove or replace, not 'both'"):
-        sensitivities.scaled_sum("both")
+        sensitivities.sum_and_square("both")

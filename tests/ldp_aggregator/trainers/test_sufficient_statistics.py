@@ -40,7 +40,7 @@ def test_the_guarantee_and_the_budget_are_stated(schema, table):
         "epsilon = 0.5; relation: add or remove one row; public: the schema: classes, values, bounds"
     )
     assert sum(fitted.budget_.values()) == pytest.approx(0.5)
-    assert list(fitted.budget_)[:3] == ["class counts", "colour", "hours: sum"]
+    assert list(fitted.budget_)[:3] == ["class counts", "colour", "hours: sum and square"]
     back = NaiveBayes.from_json(fitted.to_json())
     assert back.guarantee_ == fitted.guarantee_
     replaced = SufficientStatisticsNB(schema, relation="replace").fit(*table)
