@@ -15,7 +15,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimators import Cells, QuestionEstimate, estimate_question
-from ldp_aggregator.moments import Moments, add_record_spread, rebuild_moments
+from ldp_aggregator.moment_poisoning import Lies, MomentsReach, Round, lies_of_one_answer, moments_reach, share_variance
+from ldp_aggregator.moments import DEFAULT_VARIANCE_FLOOR, Moments, add_record_spread, rebuild_moments
 from ldp_aggregator.poisoning import class_prior_per_liar, per_liar
 from ldp_aggregator.pooling import pool_classes
 from ldp_aggregator.simplex import NORM_SUB
@@ -58,7 +59,10 @@ class Estimates:
             "class_prior": [
                 _finite_only({**row, "per_liar": self.class_prior_per_liar}) for row in _cells_to_json(self.class_prior)
             ],
-            "moments": {name: moments.to_json() for name, moments in self.moments.items()},
+            "moments": {
+                name: {**moments.to_json(), **self.moments_per_liar[name].to_json()}
+                for name, moments in self.moments.items()
+            },
             "questions": [
                 {
                     "question": estimate.question.index,
@@ -77,20 +81,54 @@ class Estimates:
     @cached_property
     def moments(self) -> Mapping[str, Moments]:
         """Mean and variance per class of every Gaussian feature, in its own units."""
-        by_kind = {(e.question.feature, e.question.kind): e.cells for e in self.questions}
         return {
-            feature.name: rebuild_moments(
-                feature, by_kind[feature.name, VALUE], by_kind[feature.name, SQUARE], self.class_prior
+            name: rebuild_moments(
+                feature, self.asking(name, VALUE).cells, self.asking(name, SQUARE).cells, self.class_prior
             )
-            for feature in self.campaign.asked
-            if isinstance(feature, ContinuousFeature) and (feature.name, SQUARE) in by_kind
+            for name, feature in self._gaussian.items()
         }
+
+    @cached_property
+    def _gaussian(self) -> Mapping[str, ContinuousFeature]:
+        squared = {e.question.feature for e in self.questions if e.question.kind == SQUARE}
+        return {f.name: f for f in self.campaign.asked if isinstance(f, ContinuousFeature) and f.name in squared}
 
     @cached_property
     def class_prior_per_liar(self) -> float:
         """The most that one lying device moves a class's share."""
         classes, answers = len(self.campaign.label.classes), self.campaign.privacy.answers
         return class_prior_per_liar(self.questions, classes, answers_all=answers == "all")
+
+    @cached_property
+    def moments_per_liar(self) -> Mapping[str, MomentsReach]:
+        """The most that one lying device moves the mean and the variance of every Gaussian feature."""
+        classes, everything = len(self.campaign.label.classes), self.campaign.privacy.answers == "all"
+        noise = share_variance(self.questions, self.class_prior, classes, 1, shared_records=everything)
+        return {
+            name: moments_reach(
+                feature,
+                [self.round_of(feature)],
+                self.moments[name],
+                self.class_prior,
+                noise,
+                [Lies(1, 1, self.class_prior_per_liar)]
+                if everything
+                else lies_of_one_answer(self.questions, name, classes),
+                variance_floor=DEFAULT_VARIANCE_FLOOR,
+                shrinkage=False,
+            )
+            for name, feature in self._gaussian.items()
+        }
+
+    def round_of(self, feature: ContinuousFeature) -> Round:
+        """What this campaign tells of a Gaussian feature, and what one lie moves of it."""
+        value, square = (self.asking(feature.name, kind) for kind in (VALUE, SQUARE))
+        liars = self.per_liar[value.question.index], self.per_liar[square.question.index]
+        return Round(value, square, *liars, self.class_prior, self.class_prior_per_liar)
+
+    def asking(self, feature: str, kind: str) -> QuestionEstimate:
+        """The estimate of the one question of a kind about a feature."""
+        return next(e for e in self.questions if (e.question.feature, e.question.kind) == (feature, kind))
 
     def _rows(self) -> Iterable[dict[str, Any]]:
         for estimate in self.questions:

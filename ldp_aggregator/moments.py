@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 DEFAULT_VARIANCE_FLOOR: Final = 1e-3
 """Least variance, relative to (high - low)^2: a standard deviation of about 3 % of the range."""
 
-_SIGNIFICANT: Final = 2.0
+SIGNIFICANT: Final = 2.0
 """A class counts as seen when its share is at least this many standard errors above zero."""
 
 _UNIFORM_VARIANCE: Final = 1 / 3
@@ -48,9 +48,9 @@ class Moments:
     def to_json(self) -> dict[str, Any]:
         return {
             "mean": self.mean.tolist(),
-            "mean_variance": _finite(self.mean_variance),
+            "mean_variance": finite(self.mean_variance),
             "variance": self.variance.tolist(),
-            "variance_variance": _finite(self.variance_variance),
+            "variance_variance": finite(self.variance_variance),
             "insufficient": self.insufficient.tolist(),
         }
 
@@ -68,7 +68,7 @@ def rebuild_moments(
     The mean is clipped to the bounds, the variance to [floor, (1 - mean^2)]; variances of the estimates are first order
     (delta method; value, square and class shares are answered by different devices or questions).
     """
-    insufficient = ~(prior.value > _SIGNIFICANT * np.sqrt(prior.variance))
+    insufficient = ~(prior.value > SIGNIFICANT * np.sqrt(prior.variance))
     share = np.where(insufficient, 1.0, prior.value)
     share_variance = np.where(insufficient, 0.0, prior.variance)
     value_sum, value_noise = _where_pooled(insufficient, value)
@@ -136,5 +136,6 @@ def _where_pooled(insufficient: NDArray[np.bool_], cells: Cells) -> tuple[Array,
     )
 
 
-def _finite(values: Array) -> list[float | None]:
+def finite(values: Array) -> list[float | None]:
+    """For JSON, which knows no infinity: None stands for it."""
     return [value if np.isfinite(value) else None for value in values.tolist()]

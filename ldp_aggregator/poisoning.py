@@ -1,21 +1,30 @@
 """How far a lying device can move an estimate: a report can be made up, and no server can tell.
 
 ``per_liar`` is the most that one made-up report, among the n that were counted, moves a value. It is the range of what
-one report adds to the estimator, divided by n: 1 / ((p - q) n) for a frequency. m liars move a value by at most m times
-as much, whatever they send and whatever honest people would have sent in their place; a report that is added to honest
-ones, instead of replacing one, moves it less. What the server refuses (``Mechanism.check``) bounds the range of sums.
+one report adds to the estimator, divided by n: 1 / ((p - q) n) for a frequency. What the server refuses
+(``Mechanism.check``) bounds the range of sums.
+
+m liars move a mean over n reports by at most m times as much, whatever they send, and whatever honest people would
+have done in their place: sent another report, or none, or (the liars having taken the place of a honest answer to
+another question, which they left out) one more. Proof: let h reports be common to both worlds, b of the n = h + b
+counted ones be made up, and a honest ones stand in their place, a, b <= m. Contributions lie in an interval of length
+r. The mean of the one world is (h M + b Y) / (h + b), of the other (h M + a X) / (h + a). Their difference is linear in
+M, X and Y, so largest at ends of the interval, and there at most max(a, b) / (h + max(a, b)) r. With b >= a that is
+b r / n; with a > b it is a r / (h + a) <= m r / n.
+
+Pooled shares of classes and everything computed from several questions (``ldp_aggregator.model_poisoning``) are bounded
+for the number of reports to each question as it is: the same reports, with another content.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimators import Cells, QuestionEstimate
-from ldp_aggregator.pooling import pool_classes
+from ldp_aggregator.estimators import QuestionEstimate
+from ldp_aggregator.pooling import class_shares
 from protocols import Question
 from protocols.mechanisms import DirectEncoding, NoisyVector, OneBit, PureMechanism, SubsetSelection
 from protocols.questions import SIGN
@@ -39,34 +48,31 @@ def per_liar(question: Question, n: int, counts: NDArray[np.int64], cells: int) 
 
 
 def class_prior_per_liar(estimates: Sequence[QuestionEstimate], classes: int, *, answers_all: bool) -> float:
-    """The most that one lying device moves the pooled share of a class.
-
-    A device lies to one question, or with ``answers_all`` to all. The weight of a question does not depend on what is
-    reported to it, so pooling is linear, and what a question moves can be read off by pooling its own bound with zeros.
+    """The most that one lying device moves the pooled share of a class: it lies to one question, or with
+    ``answers_all`` to all.
     """
-    telling = [estimate for estimate in estimates if estimate.classes is not None and estimate.n > 0]
-    if not telling:
-        return float("inf")
-    moved = np.diag([_class_range(e.question, e.question.domain_size // classes) / e.n for e in telling])
-    nothing = np.zeros(len(telling))
-    alone = [replace(e, classes=Cells(row, nothing, nothing, nothing)) for e, row in zip(telling, moved, strict=True)]
-    pooled = pool_classes(alone, classes, shared_records=False).value
-    return float(pooled.sum() if answers_all else pooled.max())
+    moved = share_moves(estimates, classes)
+    return float(moved.sum() if answers_all else moved.max())
 
 
-def _onebit(mechanism: OneBit, counts: NDArray[np.int64]) -> Array:
-    """A mean over the D reports that drew the cell, each -1 or 1 over the gain. A liar turns one of them round, adds
-    one or, drawing elsewhere, takes one away. The last moves a mean of S / D to (S + 1) / (D - 1), by
-    (D + S) / (D (D - 1)); a report of -1 was there, so S <= D - 2, and that is at most 2 / D, as for the others.
+def share_moves(estimates: Sequence[QuestionEstimate], classes: int) -> Array:
+    """The most that one lie to each of these questions moves the share of a class that is pooled from all of them.
+
+    The weight of a question depends on the number of its reports, not on what is reported, so that pooling is linear.
+    Infinite where nothing tells shares.
     """
-    drawn = counts.reshape(-1, 2).sum(axis=1)
-    gain = 2 * float(mechanism.p) - 1
-    return np.where(drawn > 0, 2 / (gain * np.maximum(drawn, 1)), np.inf)
+    place = [i for i, e in enumerate(estimates) if e.classes is not None and e.n > 0]
+    if not place:
+        return np.full(len(estimates), np.inf)
+    telling = [estimates[i] for i in place]
+    result = np.zeros(len(estimates))
+    result[place] = class_shares(telling, classes) * [class_range(e.question, classes) / e.n for e in telling]
+    return result
 
 
-def _class_range(question: Question, members: int) -> float:
-    """The range of what a report adds to a class that has ``members`` cells."""
-    mechanism = question.mechanism
+def class_range(question: Question, classes: int) -> float:
+    """The range of what a report adds to the share of a class."""
+    mechanism, members = question.mechanism, question.domain_size // classes
     if isinstance(mechanism, NoisyVector):
         return 2 * members * mechanism.bound / (1 << mechanism.grid)
     if not isinstance(mechanism, PureMechanism):
@@ -78,3 +84,13 @@ def _class_range(question: Question, members: int) -> float:
         size, others = mechanism.subset_size, mechanism.domain_size - members
         supported = min(size, members) - max(0, size - others)
     return supported / (float(mechanism.p) - float(mechanism.q))
+
+
+def _onebit(mechanism: OneBit, counts: NDArray[np.int64]) -> Array:
+    """A mean over the D reports that drew the cell, each -1 or 1 over the gain. A liar turns one of them round, adds
+    one or, drawing elsewhere, takes one away. The last moves a mean of S / D to (S + 1) / (D - 1), by
+    (D + S) / (D (D - 1)); a report of -1 was there, so S <= D - 2, and that is at most 2 / D, as for the others.
+    """
+    drawn = counts.reshape(-1, 2).sum(axis=1)
+    gain = 2 * float(mechanism.p) - 1
+    return np.where(drawn > 0, 2 / (gain * np.maximum(drawn, 1)), np.inf)

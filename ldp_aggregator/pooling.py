@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ldp_aggregator.estimators import Cells, QuestionEstimate, uninformed
 from protocols.mechanisms import PureMechanism
 from protocols.questions import INDEX, SIGN
+
+Array = NDArray[np.float64]
 
 
 def pool(estimates: Sequence[QuestionEstimate]) -> Cells:
@@ -22,7 +25,14 @@ def pool(estimates: Sequence[QuestionEstimate]) -> Cells:
     answered = [e for e in estimates if e.n > 0]
     if not answered:
         return estimates[0].cells
-    return _weighted([e.cells for e in answered], [e.n / _cell_variance(e) for e in answered])
+    return _weighted([e.cells for e in answered], pool_shares(answered))
+
+
+def pool_shares(estimates: Sequence[QuestionEstimate]) -> Array:
+    """The share that each campaign's estimate of the same question has in the pooled one."""
+    weights = np.array([e.n / _cell_variance(e) for e in estimates])
+    shares: Array = weights / weights.sum()
+    return shares
 
 
 def pool_classes(estimates: Sequence[QuestionEstimate], classes: int, *, shared_records: bool) -> Cells:
@@ -34,23 +44,30 @@ def pool_classes(estimates: Sequence[QuestionEstimate], classes: int, *, shared_
     telling = [(e, e.classes) for e in estimates if e.classes is not None and e.n > 0]
     if not telling:
         return uninformed(classes, frequencies=True)
-    pooled = _weighted([c for _, c in telling], [e.n / _class_variance(e, classes) for e, _ in telling])
+    shares = class_shares([e for e, _ in telling], classes)
+    pooled = _weighted([c for _, c in telling], shares)
     if not shared_records:
         return pooled
     inside = np.clip(pooled.value, 0.0, 1.0)
     spread = inside * (1 - inside)
     largest = max(e.n for e, _ in telling)
     noise_only = _weighted(
-        [Cells.normal(c.value, np.maximum(c.variance - spread / e.n, 0.0)) for e, c in telling],
-        [e.n / _class_variance(e, classes) for e, _ in telling],
+        [Cells.normal(c.value, np.maximum(c.variance - spread / e.n, 0.0)) for e, c in telling], shares
     )
     return Cells.normal(pooled.value, noise_only.variance + spread / largest)
 
 
-def _weighted(parts: Sequence[Cells], weights: Sequence[float]) -> Cells:
-    shares = np.array(weights)[:, None] / sum(weights)
-    value = (shares * [part.value for part in parts]).sum(axis=0)
-    variance = (shares**2 * [part.variance for part in parts]).sum(axis=0)
+def class_shares(estimates: Sequence[QuestionEstimate], classes: int) -> Array:
+    """The share that each of these questions, all of which carry the class, has in the pooled P(class)."""
+    weights = np.array([e.n / _class_variance(e, classes) for e in estimates])
+    shares: Array = weights / weights.sum()
+    return shares
+
+
+def _weighted(parts: Sequence[Cells], shares: Array) -> Cells:
+    column = shares[:, None]
+    value = (column * [part.value for part in parts]).sum(axis=0)
+    variance = (column**2 * [part.variance for part in parts]).sum(axis=0)
     return Cells.normal(value, variance)
 
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from ldp_aggregator.estimates import Estimates, estimate
 from ldp_aggregator.estimators import Cells, QuestionEstimate
 from ldp_aggregator.guarantee import LOCAL_RELATION, Guarantee
-from ldp_aggregator.moments import DEFAULT_VARIANCE_FLOOR, rebuild_moments
+from ldp_aggregator.model_poisoning import model_reach
+from ldp_aggregator.moments import DEFAULT_VARIANCE_FLOOR, Moments, rebuild_moments
 from ldp_aggregator.naive_bayes import NaiveBayes, discrete_likelihood
 from ldp_aggregator.pooling import pool, pool_classes
 from ldp_aggregator.shrinkage import shrink_moments
@@ -83,7 +84,10 @@ def train(
     for other, _ in pairs[1:]:
         _check_same_schema(first, other)
     estimates = [estimate(one, its_tally, post=post) for one, its_tally in pairs]
-    shares = _class_prior(estimates, prior)
+    telling = _prior_questions(estimates, prior)
+    shared = any(one.campaign.privacy.answers == "all" for one in estimates)
+    shares = pool_classes(telling, len(first.label.classes), shared_records=shared)
+    gaussian: dict[str, Moments] = {}
     likelihoods: list[Likelihood] = []
     insufficient: dict[str, list[str]] = {}
     for feature in first.asked:
@@ -92,6 +96,7 @@ def train(
             moments = rebuild_moments(feature, value, square, shares, variance_floor=variance_floor)
             if shrinkage:
                 moments = shrink_moments(moments, feature, value, square, variance_floor=variance_floor)
+            gaussian[feature.name] = moments
             likelihoods.append(
                 GaussianLikelihood(feature, tuple(moments.mean.tolist()), tuple(moments.variance.tolist()))
             )
@@ -113,6 +118,20 @@ def train(
         "shrinkage": shrinkage,
         "insufficient": insufficient,
         "guarantee": guarantee.to_json(),
+        "poisoning": [
+            model_reach(
+                estimates,
+                telling,
+                shares,
+                gaussian,
+                liars,
+                post=post,
+                smoothing=smoothing,
+                variance_floor=variance_floor,
+                shrinkage=shrinkage,
+            ).to_json()
+            for liars in (1, _hundredth(pairs))
+        ],
     }
     model = Model(
         label=first.label.name,
@@ -147,16 +166,25 @@ def _check_same_schema(first: Campaign, other: Campaign) -> None:
         raise ValueError(f"campaigns {first.id} and {other.id} do not have the same label and features")
 
 
-def _class_prior(estimates: Sequence[Estimates], prior: str) -> Cells:
-    """P(class), unbiased, over all campaigns."""
-    classes = len(estimates[0].campaign.label.classes)
-    shared = any(one.campaign.privacy.answers == "all" for one in estimates)
+def _prior_questions(estimates: Sequence[Estimates], prior: str) -> list[QuestionEstimate]:
+    """The questions of all campaigns that P(class) is taken from."""
     questions = [question for one in estimates for question in one.questions]
     if prior == LABEL_ONLY:
         questions = [question for question in questions if question.question.kind == LABEL]
         if not questions:
             raise ValueError("prior 'label' needs a label question; these campaigns ask none (label weight 0)")
-    return pool_classes(questions, classes, shared_records=shared)
+    return questions
+
+
+def _hundredth(pairs: Sequence[tuple[Campaign, Tally]]) -> int:
+    """One device in a hundred, at least one."""
+    devices = 0
+    for campaign, tally in pairs:
+        reports = [0] * (1 + max(question.group for question in campaign.questions))
+        for question, n in zip(campaign.questions, tally.n.tolist(), strict=True):
+            reports[question.group] += n
+        devices += max(reports) if campaign.privacy.answers == "all" else sum(reports)
+    return max(1, -(-devices // 100))
 
 
 def _of(estimates: Sequence[Estimates], feature: Feature, kind: str) -> list[QuestionEstimate]:

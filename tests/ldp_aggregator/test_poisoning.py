@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
-import struct
 
 import numpy as np
 import pytest
+from payloads import possible_payloads
 
 from ldp_aggregator import Tally, estimate
 from ldp_client import perturb
-from protocols import PayloadError
-from protocols.mechanisms import NoisyVector
 from protocols.upload import Block
 
 CATEGORICAL = {"kind": "categorical", "values": ["a", "b", "c"]}
@@ -22,23 +20,6 @@ SETTINGS = [
     *((CONTINUOUS, {"continuous": name}) for name in ("laplace", "onebit", "sign")),
 ]
 REPORTS = 6
-
-
-def possible_payloads(question):
-    """All payloads that the server counts; of noisy vectors the corners."""
-    mechanism = question.mechanism
-    if isinstance(mechanism, NoisyVector):
-        corners = itertools.product((-mechanism.bound, mechanism.bound), repeat=mechanism.domain_size)
-        return [struct.pack(f"<{mechanism.domain_size}i", *corner) for corner in corners]
-    payloads = []
-    for number in range(1 << (8 * mechanism.width if mechanism.width < 3 else 0)):
-        payload = number.to_bytes(mechanism.width, "little")
-        try:
-            mechanism.check(payload)
-        except PayloadError:
-            continue
-        payloads.append(payload)
-    return payloads
 
 
 def tally_of(campaign, payloads):
