@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -79,6 +80,11 @@ def say_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
     for line in lines:
         say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def shown_reach(reach: float | None) -> str:
+    """How far lies can move a number; "unbounded" where nothing bounds it."""
+    return "unbounded" if reach is None or math.isinf(reach) else f"{reach:.3g}"
 
 
 def write_file(path: Path, text: str) -> None:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import argparse
 
-from ldp_aggregator.cli.common import CommandError, Groups, add_command, add_store_options, say, say_json, with_store
+from ldp_aggregator.cli.common import (
+    CommandError,
+    Groups,
+    add_command,
+    add_store_options,
+    say,
+    say_json,
+    say_table,
+    shown_reach,
+    with_store,
+)
 from ldp_aggregator.estimates import Estimates, estimate
 from ldp_aggregator.simplex import MODES, NORM_SUB
 from ldp_aggregator.store import Store
@@ -34,4 +44,39 @@ def _estimates(options: argparse.Namespace) -> None:
     elif options.csv:
         say(estimates.to_frame().to_csv(index=False).rstrip("\n"))
     else:
-        say(estimates.to_frame().to_string(index=False))
+        _tell(estimates)
+
+
+def _tell(estimates: Estimates) -> None:
+    """Questions, the pooled class prior and the moments of Gaussian features, each with what one liar can move."""
+    say(estimates.to_frame().to_string(index=False, formatters={"per_liar": shown_reach}))
+    told, classes = estimates.to_json(), estimates.campaign.label.classes
+    say("\nP(class), pooled from every question that tells it")
+    say_table(
+        ("class", "estimate", "low", "high", "per_liar"),
+        [
+            (name, *(_number(row[key]) for key in ("estimate", "low", "high")), shown_reach(row["per_liar"]))
+            for name, row in zip(classes, told["class_prior"], strict=True)
+        ],
+    )
+    if told["moments"]:
+        say("\nmean and variance of the continuous features without bins")
+        say_table(
+            ("feature", "class", "mean", "per_liar", "variance", "per_liar"),
+            [
+                (
+                    feature,
+                    name,
+                    _number(moments["mean"][c]),
+                    shown_reach(moments["mean_per_liar"][c]),
+                    _number(moments["variance"][c]),
+                    shown_reach(moments["variance_per_liar"][c]),
+                )
+                for feature, moments in told["moments"].items()
+                for c, name in enumerate(classes)
+            ],
+        )
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Final
 
-from ldp_aggregator.cli.common import CommandError, Groups, add_command, add_store_options, say, with_store, write_file
+from ldp_aggregator.cli.common import (
+    CommandError,
+    Groups,
+    add_command,
+    add_store_options,
+    say,
+    say_table,
+    shown_reach,
+    with_store,
+    write_file,
+)
 from ldp_aggregator.moments import DEFAULT_VARIANCE_FLOOR
 from ldp_aggregator.publishing import TrainingOptions, UntrainableError, publish_trained
 from ldp_aggregator.simplex import FLOOR, NORM_SUB
+
+_SHOWN: Final = {"likelihood": "P(value | class)", "mean": "mean", "variance": "variance"}
 
 
 def add_commands(groups: Groups) -> None:
@@ -49,3 +64,18 @@ def _train(options: argparse.Namespace) -> None:
         write_file(options.output, models[0].document)
     versions = " and ".join(str(model.version) for model in models)
     say(f"model version {versions} from {reports} reports is published")
+    _tell_poisoning(json.loads(models[0].document)["training"]["poisoning"])
+
+
+def _tell_poisoning(reaches: Sequence[dict[str, Any]]) -> None:
+    """What lying devices can have moved, parameter by parameter, the worst of its cells."""
+    say("\nThe most that lying devices can have moved, whatever they sent (see docs/privacy.md):")
+    names = ("prior", *((feature, key) for feature, keys in reaches[0]["features"].items() for key in keys))
+    rows = [
+        (
+            "P(class)" if name == "prior" else f"{name[0]}: {_SHOWN[name[1]]}",
+            *(shown_reach(one["prior"] if name == "prior" else one["features"][name[0]][name[1]]) for one in reaches),
+        )
+        for name in names
+    ]
+    say_table(("parameter", *(f"{one['liars']} of them" for one in reaches)), rows)

@@ -154,9 +154,30 @@ def test_estimates_come_as_text_json_and_csv(run, some_reports):
     assert run("estimates", some_reports, "--csv", "--json")[0] == 2
 
 
+def test_what_liars_can_have_moved_is_printed_with_estimates_and_models(run, campaign_id, some_reports):
+    shown = run("estimates", some_reports)[1]
+    told = json.loads(run("estimates", some_reports, "--json")[1])
+    assert f"{told['questions'][1]['cells'][0]['per_liar']:.3g}" in shown
+    assert shown.splitlines()[-1].split()[-1] == f"{told['class_prior'][1]['per_liar']:.3g}"
+    told = run("train", some_reports)[1].splitlines()
+    (heads, prior, age) = (line.split("  ") for line in told[-3:])
+    assert (heads[0], heads[-2:]) == ("parameter", ["1 of them", "3 of them"])
+    assert (prior[0], age[0]) == ("P(class)", "age: P(value | class)")
+    assert float(age[-1]) > float(age[-2].strip() or age[-3]) > 0
+
+
+def test_moments_are_printed_with_what_liars_can_have_moved_or_unbounded(run, tmp_path):
+    path = tmp_path / "draft.json"
+    features = [{"name": "age", "kind": "continuous", "low": 0, "high": 100}]
+    path.write_text(json.dumps({**DRAFT, "features": features}))
+    campaign_id = run("campaign", "create", path)[1].strip()
+    assert run("estimates", campaign_id)[1].count("unbounded") == 12
+
+
 def test_train_publishes_and_writes_the_model(run, some_reports, tmp_path):
     path = tmp_path / "model.json"
-    assert run("train", some_reports, "--output", path)[:2] == (0, "model version 1 from 300 reports is published\n")
+    code, out, _ = run("train", some_reports, "--output", path)
+    assert (code, out.splitlines()[0]) == (0, "model version 1 from 300 reports is published")
     assert Model.from_json(path.read_bytes()).classes == ("yes", "no")
     assert run("train", some_reports, "--post", "floor")[1].startswith("model version 2")
     assert json.loads(run("campaign", "list", "--json")[1])[0]["model_version"] == 2
@@ -261,7 +282,7 @@ def test_rounds_of_a_study_train_one_model_that_is_published_for_each(run, tmp_p
     code, out, _ = run(
         "train", *ids, "--prior", "label", "--variance-floor", "0.01", "--output", tmp_path / "model.json"
     )
-    assert (code, out) == (0, "model version 1 and 1 from 20 reports is published\n")
+    assert (code, out.splitlines()[0]) == (0, "model version 1 and 1 from 20 reports is published")
     training = json.loads((tmp_path / "model.json").read_text())["training"]
     assert (training["campaigns"], training["prior"], training["variance_floor"]) == (ids, "label", 0.01)
     assert run("train", *ids, "--variance-floor", "7")[0] == 1
