@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from ldp_aggregator.trainers.distributed_noise import distributed_statistics, model_of_sum
     from ldp_aggregator.trainers.federated import FederatedNB
-    from ldp_aggregator.trainers.federation import FederatedState, node_statistics
+    from ldp_aggregator.trainers.federation import FederatedState, model_of_totals, node_statistics
     from ldp_aggregator.trainers.global_sensitivity import GlobalSensitivityNB
     from ldp_aggregator.trainers.gossip import PushSumNode, push_sum
     from ldp_aggregator.trainers.kmeans import PrivateKMeans
@@ -35,6 +35,7 @@ __all__ = [
     "distributed_statistics",
     "encode_share",
     "model_of_sum",
+    "model_of_totals",
     "node_statistics",
     "private_count",
     "private_mean",
@@ -56,6 +57,7 @@ _HOMES: Final = {
     "distributed_statistics": "distributed_noise",
     "encode_share": "shares",
     "model_of_sum": "distributed_noise",
+    "model_of_totals": "federation",
     "node_statistics": "federation",
     "private_count": "queries",
     "private_mean": "queries",

@@ -105,12 +105,7 @@ class FederatedState:
         """
         if not self._shares:
             raise ValueError("no node has sent its statistics yet")
-        epsilon = self.campaign.privacy.epsilon
-        plans = plan_noise(self.schema, epsilon, ADD_REMOVE)
-        model = robust_model(self.schema, plans, self._groups(groups, salt), options)
-        guarantee = sound_guarantee(epsilon, ADD_REMOVE)
-        training = {"campaigns": [self.campaign.id], "nodes": len(self._shares), "groups": groups}
-        return NaiveBayes.from_model(replace(model, training={**training, "guarantee": guarantee.to_json()}), guarantee)
+        return _train(self.campaign, self._groups(groups, salt), len(self._shares), options)
 
     def _groups(self, groups: int, salt: bytes) -> list[Group]:
         if groups == 1:
@@ -136,6 +131,21 @@ class Group:
 
     totals: Sequence[int]
     copies: float
+
+
+def model_of_totals(
+    campaign: Campaign, totals: Sequence[int], *, nodes: int, options: Options = DEFAULTS
+) -> NaiveBayes:
+    """The model of the sum of so many shares, however it came about: equal totals give equal bytes."""
+    return _train(campaign, [Group(totals, nodes)], nodes, options)
+
+
+def _train(campaign: Campaign, groups: Sequence[Group], nodes: int, options: Options) -> NaiveBayes:
+    schema, epsilon = Schema.of_campaign(campaign), campaign.privacy.epsilon
+    model = robust_model(schema, plan_noise(schema, epsilon, ADD_REMOVE), groups, options)
+    guarantee = sound_guarantee(epsilon, ADD_REMOVE)
+    training = {"campaigns": [campaign.id], "nodes": nodes, "groups": len(groups), "guarantee": guarantee.to_json()}
+    return NaiveBayes.from_model(replace(model, training=training), guarantee)
 
 
 def robust_model(schema: Schema, plans: Sequence[Plan], groups: Sequence[Group], options: Options) -> Model:

@@ -44,6 +44,15 @@ def test_a_program_runs_the_aggregator_and_another_reads_the_estimates(tmp_path)
     assert "the label alone" in read
 
 
+def test_nodes_gossip_over_http_until_all_have_the_merged_model():
+    told = shell(sys.executable, EXAMPLES / "gossip_http.py", 6, 40)
+    deviation = re.fullmatch(r"6 nodes, 40 rounds: no node is further than (\S+) from the merged model\n", told)
+    assert 0 <= float(deviation[1]) < 1e-3
+    early = [sys.executable, str(EXAMPLES / "gossip_http.py"), "6", "2"]
+    stopped = subprocess.run(early, capture_output=True, text=True, timeout=120, check=False)
+    assert (stopped.returncode, "more rounds are needed" in stopped.stderr) == (1, True)
+
+
 def test_a_simulated_campaign_gets_better_with_epsilon_and_never_beats_no_privacy_by_much():
     told = shell(sys.executable, EXAMPLES / "simulate_a_campaign.py")
     accuracy = [float(number) for number in re.findall(r"accuracy (\d\.\d+)", told)]

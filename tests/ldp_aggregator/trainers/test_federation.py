@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+from pathlib import Path
 
 import msgpack
 import numpy as np
@@ -18,6 +20,7 @@ from ldp_aggregator.trainers import (
     SufficientStatisticsNB,
     decode_share,
     encode_share,
+    model_of_totals,
     node_statistics,
     push_sum,
 )
@@ -28,6 +31,8 @@ from protocols import Campaign
 from protocols.model import Model
 
 pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.randomness.PrivacyWarning")
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "trainers.md"
 
 
 @pytest.fixture(scope="module")
@@ -182,12 +187,34 @@ def test_impossible_federations_are_refused(schema, table, parameters):
         FederatedNB(schema, **parameters).fit(*table)
 
 
-@pytest.mark.parametrize(("nodes", "rounds"), [(10, 26), (100, 38), (1000, 48)])
-def test_push_sum_brings_the_mean_to_every_node(nodes, rounds):
-    rng = np.random.default_rng(nodes)
-    vectors = rng.normal(10, 3, size=(nodes, 5))
-    estimates = push_sum(vectors, 2 * rounds, rng)
-    assert np.abs(estimates / vectors.mean(axis=0) - 1).max() < 1e-3
+def rounds_needed(vectors, seed):
+    """Until no node is further than 1e-3 of the mean from it, in any number."""
+    mean = vectors.mean(axis=0)
+    return next(
+        rounds
+        for rounds in itertools.count(1)
+        if np.abs(push_sum(vectors, rounds, np.random.default_rng(seed)) / mean - 1).max() < 1e-3
+    )
+
+
+def vectors_of(kind, nodes, seed):
+    if kind == "alike":
+        return np.random.default_rng([1, seed]).normal(10, 3, size=(nodes, 5))
+    return np.eye(nodes)[:, :1]
+
+
+@pytest.mark.parametrize(("kind", "place"), [("alike", 0), ("one has everything", 1)])
+@pytest.mark.parametrize(("column", "nodes"), [(0, 10), (1, 100)])
+def test_push_sum_takes_as_many_rounds_as_the_page_says(kind, place, column, nodes):
+    """The page has medians of 500 runs and more; 99.9 % of the medians of 25 runs, resampled, were within 2 of them."""
+    stated = re.findall(r"(\d+), (\d+) and (\d+) rounds", PAGE.read_text(encoding="utf-8"))[place]
+    needed = [rounds_needed(vectors_of(kind, nodes, seed), seed) for seed in range(25)]
+    assert abs(np.median(needed) - int(stated[column])) <= 2
+
+
+def test_totals_that_are_equal_give_equal_models(campaign, shares):
+    state = FederatedState(campaign, shares)
+    assert model_of_totals(campaign, state.totals, nodes=6).to_json() == state.model().to_json()
 
 
 def test_push_sum_nodes_conserve_sum_and_weight(campaign, shares):
