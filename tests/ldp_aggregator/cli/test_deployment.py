@@ -66,7 +66,24 @@ def test_the_compose_file_sets_variables_that_are_read():
     assert found <= set(variables())
 
 
-@pytest.mark.parametrize("name", ["ldp_requests", "ldp_reports", "ldp_commit_seconds", "ldp_group_reports"])
+def test_the_codes_that_nodes_meet_are_explained():
+    from ldp_aggregator.server.problems import PROBLEMS
+    from ldp_aggregator.server.statistics import OPERATIONS
+
+    table = re.search(r"## Federated campaigns\n(.*?)\n## ", GUIDE, re.DOTALL)[1]
+    rows = re.findall(r"^\| (\d{3} `.*?) \|", table, re.MULTILINE)
+    explained = {}
+    for row in rows:
+        for status, names in re.findall(r"(\d{3}) ((?:`[a-z-]+`(?:, )?)+)", row):
+            explained |= dict.fromkeys(re.findall(r"`([a-z-]+)`", names), int(status))
+    own = {code for operation in OPERATIONS for code in operation.codes} - {"malformed-query", "store-unavailable"}
+    assert own | {"missing-token", "wrong-token", "wrong-scope", "body-too-large"} == set(explained)
+    assert all(PROBLEMS[code].status == status for code, status in explained.items())
+
+
+@pytest.mark.parametrize(
+    "name", ["ldp_requests", "ldp_reports", "ldp_shares", "ldp_commit_seconds", "ldp_group_reports"]
+)
 def test_a_documented_metric_exists(name):
     from ldp_aggregator.server.metrics import Metrics
 
