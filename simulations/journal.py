@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from simulations.frames import TableError
+import pandas as pd
+
+from simulations.frames import Table, TableError
 
 
 class Journal:
@@ -38,6 +41,13 @@ class Journal:
             return self._path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise TableError(f"{self._path}: not a journal of trials ({error})") from None
+
+
+def experiment_id(people: Table, *described: Any) -> str:
+    """Which experiment a trial belongs to: the same people, and the same of everything ``described`` (as JSON)."""
+    hashes = (pd.util.hash_pandas_object(part, index=False) for part in (people.frame, people.labels))
+    content = b"".join(part.to_numpy().tobytes() for part in hashes)
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode() + content).hexdigest()[:16]
 
 
 def _entry(line: str) -> dict[str, Any]:

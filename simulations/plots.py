@@ -14,7 +14,8 @@ from simulations.frames import TableError
 from simulations.trials import ACCURACY
 
 _MARKERS: Final = "osD^vPX*"
-_CAPTION_WIDTH: Final = 90
+_CAPTION_LETTERS: Final = 14
+"""Of a caption, on an inch of the figure's width."""
 
 
 def plot_accuracy(summary: pd.DataFrame, caption: str, path: Path) -> None:
@@ -89,19 +90,20 @@ def _draw_curve(axes: Any, pilot: Mapping[str, Any]) -> None:
     axes.legend(frameon=False)
 
 
-def make_figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
+def make_figure(rows: int, columns: int, size: tuple[float, float], *, share_axes: bool = False) -> tuple[Any, Any]:
     """A figure without a screen, and its axes as an array; matplotlib is imported here, because it is slow to load."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False)
+    return figure, figure.subplots(rows, columns, squeeze=False, sharex=share_axes, sharey=share_axes)
 
 
 def save(figure: Any, caption: str, path: Path) -> None:
     """Write a figure with its caption below; the same figure gives the same bytes. Raises TableError."""
     from matplotlib import rc_context
 
-    figure.supxlabel("\n".join(textwrap.wrap(caption, _CAPTION_WIDTH)), fontsize=8)
+    letters = int(_CAPTION_LETTERS * figure.get_figwidth())
+    figure.supxlabel("\n".join(textwrap.wrap(caption, letters)), fontsize=8)
     undated = {"Date": None} if path.suffix in (".svg", ".pdf") else None
     try:
         with rc_context({"svg.hashsalt": "ldp-bayes"}):

@@ -6,8 +6,6 @@ people held out. Settings within a trial share the split, so that their differen
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
@@ -20,6 +18,7 @@ from ldp_aggregator.simplex import NORM_SUB
 from protocols import Campaign
 from simulations.counts import simulate_counts
 from simulations.items import Columns
+from simulations.journal import experiment_id
 from simulations.scores import accuracy, non_private
 from simulations.sources import Source
 from simulations.vector import simulate_vector
@@ -103,7 +102,9 @@ def summarise(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 def fingerprint(source: Source, settings: Sequence[Setting], design: Design) -> str:
     """Which experiment a trial belongs to: the same people, draft, settings and design."""
-    people = pd.util.hash_pandas_object(source.people.frame, index=False).to_numpy().tobytes()
-    labels = pd.util.hash_pandas_object(source.people.labels, index=False).to_numpy().tobytes()
-    described = [source.draft, [asdict(setting) for setting in settings], asdict(design)]
-    return hashlib.sha256(json.dumps(described, sort_keys=True).encode() + people + labels).hexdigest()[:16]
+    return experiment_id(source.people, *describe(source, settings, design))
+
+
+def describe(source: Source, settings: Sequence[Setting], design: Design) -> tuple[Any, ...]:
+    """What makes an experiment another than the next one on the same people, as JSON."""
+    return source.draft, [asdict(setting) for setting in settings], asdict(design)

@@ -20,7 +20,13 @@ _trial: Trial | None = None
 
 
 def run_trials(
-    trial: Trial, seeds: Sequence[int], journal: Journal, *, workers: int | None = None, progress: bool = True
+    trial: Trial,
+    seeds: Sequence[int],
+    journal: Journal,
+    *,
+    workers: int | None = None,
+    progress: bool = True,
+    description: str = "trials",
 ) -> list[dict[str, Any]]:
     """The rows of ``trial(seed)`` for every seed, in the order of the seeds; those in the journal are not run again.
 
@@ -29,7 +35,7 @@ def run_trials(
     done = {seed: rows for seed, rows in journal.finished().items() if seed in set(seeds)}
     missing = [seed for seed in seeds if seed not in done]
     with tqdm(
-        total=len(seeds), initial=len(done), desc="trials", unit=" trials", disable=not progress, file=sys.stderr
+        total=len(seeds), initial=len(done), desc=description, unit=" trials", disable=not progress, file=sys.stderr
     ) as bar:
         for seed, rows in _finish(trial, missing, workers):
             journal.add(seed, rows)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +24,7 @@ from protocols import Campaign
 from protocols.campaign import asked_features
 from protocols.schema import ContinuousFeature
 from simulations import simulate
+from simulations.figures.figure import Execution
 from simulations.frames import Table
 from simulations.scores import accuracy
 from simulations.uci import draft_of, people_of
@@ -56,6 +58,18 @@ METHODS: Final = (
     Method("Gaussian, approach 3", None, {"continuous": "laplace"}, True),
     Method("Gaussian, sign", None, {"continuous": "sign"}, True),
 )
+
+
+def measure(execution: Execution) -> pd.DataFrame:
+    """The summary of the runs on every data set."""
+    rows = []
+    for name in DATASETS:
+        draft = draft_of(name, numeric=True)
+        described = [draft, [repr(method) for method in METHODS], EPSILONS, INPUTS, COMPONENTS]
+        rows += execution.trials(
+            partial(run_once, name), execution.runs, people_of(name, draft), *described, description=name
+        )
+    return summarise(pd.DataFrame(rows))
 
 
 def run_once(dataset: str, seed: int) -> list[dict[str, Any]]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 
-from simulations.figures.continuous import BINS, COMPONENTS, DATASETS, EPSILONS, INPUTS, METHODS
+from simulations.figures.comparisons import verdict
+from simulations.figures.continuous import BINS, COMPONENTS, DATASETS, EPSILONS, INPUTS, METHODS, RUNS, measure
+from simulations.figures.curves import Style, add_legend, draw_curve, finish_panel
+from simulations.figures.figure import Figure
+from simulations.plots import make_figure, save
 
 NAME: Final = "ldp-figures-3-and-4"
 COMMAND: Final = "python -m simulations reproduce ldp-figures-3-and-4"
@@ -20,66 +23,48 @@ _SMALL: Final = 1.0
 """Epsilons up to here are called small."""
 
 
-def write(summary: pd.DataFrame, folder: Path) -> list[Path]:
-    """Write the CSV, a plot for each data set, and the page of a ``summarise``d experiment; returns the paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    table = folder / f"{NAME}.csv"
-    summary.round(4).to_csv(table, index=False)
-    plots = [_plot(summary[summary["dataset"] == dataset], dataset, folder) for dataset in DATASETS]
-    page = folder / f"{NAME}.md"
-    page.write_text(_page(summary), encoding="utf-8")
-    return [table, *plots, page]
+def draw(summary: pd.DataFrame, folder: Path) -> list[Path]:
+    """Write a plot for each data set; returns the paths."""
+    return [_plot(summary[summary["dataset"] == dataset], dataset, folder) for dataset in DATASETS]
 
 
 def _plot(summary: pd.DataFrame, dataset: str, folder: Path) -> Path:
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
     accountings = ("total", "per question")
-    figure, axes = plt.subplots(2, len(INPUTS), figsize=(11, 6.6), sharex=True, sharey=True, layout="constrained")
+    figure, panels = make_figure(2, len(INPUTS), (11.0, 7.0), share_axes=True)
     majority = float(summary.loc[summary["method"] == "majority", "accuracy"].iloc[0])
     for row, accounting in enumerate(accountings):
         for column, inputs in enumerate(INPUTS):
-            axis = axes[row, column]
+            axes = panels[row, column]
             here = summary[summary["inputs"] == inputs]
             for method, colour in zip(METHODS, _COLOURS, strict=True):
                 curve = here[(here["method"] == method.name) & (here["accounting"] == accounting)]
-                if curve.empty:
-                    continue
-                axis.errorbar(
-                    curve["epsilon"],
-                    curve["accuracy"],
-                    yerr=1.96 * curve["standard_error"],
-                    label=method.name,
-                    color=colour,
-                    marker="o",
-                    markersize=3.5,
-                    linewidth=1.4,
-                    capsize=2,
-                )
+                draw_curve(axes, curve, "epsilon", Style(method.name, colour))
             exact = float(here.loc[here["method"] == "non-private Gaussian", "accuracy"].iloc[0])
-            axis.axhline(exact, color="black", linewidth=1, linestyle="--", label="non-private Gaussian")
-            axis.axhline(majority, color="grey", linewidth=1, linestyle=":", label="majority class")
-            axis.set_xscale("log", base=2)
-            axis.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
-            axis.grid(alpha=0.25)
-            if row == 0:
-                axis.set_title(_TITLES[inputs])
-            if row == 1:
-                axis.set_xlabel("epsilon")
-        axes[row, 0].set_ylabel(f"accuracy, {accounting} epsilon")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
-    runs = int(summary["runs"].max())
-    figure.suptitle(f"{dataset.capitalize()}: accuracy on held-out people, means of {runs} runs, 95 % error bars")
+            axes.axhline(exact, color="black", linewidth=1, linestyle="--", label="non-private Gaussian")
+            axes.axhline(majority, color="grey", linewidth=1, linestyle=":", label="majority class")
+            ticks = {epsilon: f"{epsilon:g}" for epsilon in EPSILONS}
+            finish_panel(axes, _TITLES[inputs] if row == 0 else "", ticks, logarithmic=True)
+            axes.set_xlabel("epsilon in all" if accounting == "total" else "epsilon of each question")
+        panels[row, 0].set_ylabel(f"accuracy, {accounting} epsilon")
+    add_legend(figure, panels.ravel(), 4)
+    caption = (
+        f"{dataset.capitalize()}: accuracy on held-out people, means of {int(summary['runs'].max())} runs with "
+        f"bands of 95 %. Above, epsilon is the total loss of a device; below, a device loses {_price(summary)} "
+        "times as much in all on raw features, and twice as much on one component."
+    )
     path = folder / f"{NAME}-{dataset}.svg"
-    with mpl.rc_context({"svg.hashsalt": NAME}):
-        figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
+    save(figure, caption, path)
     return path
 
 
-def _page(summary: pd.DataFrame) -> str:
+def _price(summary: pd.DataFrame) -> int:
+    """What a device of the per-question accounting loses on raw features, in units of epsilon."""
+    curve = summary[(summary["inputs"] == "raw") & (summary["accounting"] == "per question")]
+    return round(float((curve["total_epsilon"] / curve["epsilon"]).iloc[0]))
+
+
+def make_page(summary: pd.DataFrame) -> str:
+    """The page, from the table alone."""
     runs = int(summary["runs"].max())
     sections = [
         "# Continuous features: figures 3 and 4 of the LDP Naive Bayes paper",
@@ -148,10 +133,8 @@ def _verdicts(differences: pd.Series[float]) -> str:
     for dataset, group in differences.groupby(level="dataset"):
         values = group.dropna().to_numpy()
         won = int((values > 0).sum())
-        word = "confirmed" if won > 0.8 * len(values) else "contradicted" if won < 0.5 * len(values) else "mixed"
-        parts.append(
-            f"{str(dataset).capitalize()}: {word}, {won} of {len(values)} comparisons, mean {np.mean(values):+.3f}."
-        )
+        word, mean = verdict(won, len(values)), np.mean(values)
+        parts.append(f"{str(dataset).capitalize()}: {word}, {won} of {len(values)} comparisons, mean {mean:+.3f}.")
     return " ".join(parts)
 
 
@@ -164,3 +147,14 @@ def _table(summary: pd.DataFrame, dataset: str, accounting: str) -> str:
         values = [f"{cells[inputs, epsilon]:.3f}" for inputs in INPUTS for epsilon in EPSILONS]
         lines.append("| " + " | ".join([method, *values]) + " |")
     return "\n".join(lines)
+
+
+FIGURE: Final = Figure(
+    name=NAME,
+    about="LDP Naive Bayes, figures 3 and 4: continuous features, raw or projected",
+    runs=RUNS,
+    of_runs="splits",
+    measure=measure,
+    draw=draw,
+    make_page=make_page,
+)

@@ -11,17 +11,15 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Final
 
 import pandas as pd
 
 from ldp_aggregator.simplex import FLOOR
-from simulations.journal import Journal
+from simulations.figures.figure import Execution
 from simulations.sources import Source
-from simulations.trials import Design, Setting, fingerprint, run_trial, summarise
+from simulations.trials import Design, Setting, describe, run_trial, summarise
 from simulations.uci import draft_of, people_of
-from simulations.workers import run_trials
 
 DATASETS: Final = ("car", "chess_krvkp", "mushroom", "connect4")
 EPSILONS: Final = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
@@ -37,18 +35,17 @@ SETTINGS: Final = tuple(
 )
 
 
-def run(
-    runs: int = RUNS, *, journal: Path | None = None, workers: int | None = None, progress: bool = True
-) -> pd.DataFrame:
-    """The summary of ``runs`` trials of every data set, mechanism, epsilon and accounting."""
-    return pd.concat([_run_dataset(name, runs, journal, workers, progress) for name in DATASETS], ignore_index=True)
+def measure(execution: Execution) -> pd.DataFrame:
+    """The summary of the trials of every data set, mechanism, epsilon and accounting."""
+    return pd.concat([_measure_dataset(name, execution) for name in DATASETS], ignore_index=True)
 
 
-def _run_dataset(name: str, runs: int, journal: Path | None, workers: int | None, progress: bool) -> pd.DataFrame:
+def _measure_dataset(name: str, execution: Execution) -> pd.DataFrame:
     draft = draft_of(name, observed=True, theta=THETA)
     source = Source(name, people_of(name, draft), draft)
-    kept = Journal(journal, fingerprint(source, SETTINGS, DESIGN))
     trial = partial(run_trial, source, SETTINGS, DESIGN)
-    summary = summarise(run_trials(trial, range(runs), kept, workers=workers, progress=progress))
+    described = describe(source, SETTINGS, DESIGN)
+    rows = execution.trials(trial, execution.runs, source.people, *described, description=name)
+    summary = summarise(rows)
     summary.insert(0, "dataset", name)
     return summary

@@ -7,7 +7,8 @@ from typing import Final
 
 import pandas as pd
 
-from simulations.figures.discrete import DATASETS, EPSILONS, MECHANISMS, THETA
+from simulations.figures.discrete import DATASETS, EPSILONS, MECHANISMS, RUNS, THETA, measure
+from simulations.figures.figure import Figure
 from simulations.plots import draw_accuracy, make_figure, save
 
 NAME: Final = "ldp-figure-2"
@@ -23,15 +24,9 @@ _SMALL: Final = 0.5
 """The epsilon at which the paper's sentences are checked."""
 
 
-def write(summary: pd.DataFrame, folder: Path) -> list[Path]:
-    """Write the CSV, a plot for each accounting, and the page; returns the paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    table = folder / f"{NAME}.csv"
-    summary.round(4).to_csv(table, index=False)
-    plots = [_plot(summary, accounting, folder) for accounting in _ACCOUNTINGS]
-    page = folder / f"{NAME}.md"
-    page.write_text(_page(summary), encoding="utf-8")
-    return [table, *plots, page]
+def draw(summary: pd.DataFrame, folder: Path) -> list[Path]:
+    """Write a plot for each accounting; returns the paths."""
+    return [_plot(summary, accounting, folder) for accounting in _ACCOUNTINGS]
 
 
 def _plot(summary: pd.DataFrame, accounting: str, folder: Path) -> Path:
@@ -49,7 +44,8 @@ def _plot(summary: pd.DataFrame, accounting: str, folder: Path) -> Path:
     return path
 
 
-def _page(summary: pd.DataFrame) -> str:
+def make_page(summary: pd.DataFrame) -> str:
+    """The page, from the table alone."""
     trials = int(summary["trials"].min())
     sections = [
         "# Categorical features: figure 2 of the LDP Naive Bayes paper",
@@ -114,3 +110,14 @@ def _table(summary: pd.DataFrame) -> str:
         references = f"{first['majority']:.3f} | {first['non_private']:.3f}"
         lines.append(f"| {epsilon:g} | {first['total_epsilon']:g} | {' | '.join(cells)} | {references} |")
     return "\n".join(lines)
+
+
+FIGURE: Final = Figure(
+    name=NAME,
+    about="LDP Naive Bayes, figure 2: categorical features, five mechanisms",
+    runs=RUNS,
+    of_runs="splits",
+    measure=measure,
+    draw=draw,
+    make_page=make_page,
+)

@@ -37,20 +37,19 @@ def made_up(score) -> pd.DataFrame:
 
 def test_the_page_says_what_the_table_shows(tmp_path):
     summary = made_up(lambda name, mechanism, epsilon, each: 0.9 - 0.2 * (mechanism == "she") - 0.15 * (not each))
-    paths = discrete_page.write(summary, tmp_path)
-    assert [path.suffix for path in paths] == [".csv", ".svg", ".svg", ".md"]
-    page = paths[-1].read_text()
+    page = discrete_page.make_page(summary)
     assert "confirmed for DE, SUE and OUE. With 0.5 in total: DE 0.750" in page
     assert "it is on 4 of 4 data sets: Car, Chess, Mushroom, Connect-4." in page
     assert "Always saying the most frequent class has 0.658." in page
     assert page.count("| 0.5 | 4.5 |") == page.count("| 0.5 | 0.5 |") == len(DATASETS)
-    again = discrete_page.write(summary, tmp_path / "again")
-    assert [path.read_bytes() for path in again] == [path.read_bytes() for path in paths]
+    plots = discrete_page.draw(summary, tmp_path)
+    assert [path.name for path in plots] == [f"ldp-figure-2-{name}.svg" for name in ("per-question", "total")]
+    assert all("<svg" in path.read_text() for path in plots)
 
 
-def test_a_sentence_that_does_not_hold_is_not_confirmed(tmp_path):
+def test_a_sentence_that_does_not_hold_is_not_confirmed():
     summary = made_up(lambda name, mechanism, epsilon, each: 0.6 + 0.01 * (mechanism == "she"))
-    page = discrete_page.write(summary, tmp_path)[-1].read_text()
+    page = discrete_page.make_page(summary)
     assert "not confirmed for DE, SUE and OUE" in page
     assert "it is on 0 of 4 data sets." in page
 

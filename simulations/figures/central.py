@@ -1,0 +1,82 @@
+"""Trainers that hold the table: global sensitivity, smooth sensitivity and noisy sums, as published and sound.
+
+Vaidya, Shafiq, Basu, Hong 2013, figure 3, and Zafarani, Clifton 2020, figures 4 to 12, on those of their tables that
+there are: accuracy over epsilon, and (figure 10) on adult over the part of epsilon that the moments of the numbers get.
+Published curves stand over the epsilon that the papers claim; ``guaranteed_epsilon`` is the one that holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import product
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from ldp_aggregator.trainers import GlobalSensitivityNB, SmoothSensitivityNB, SufficientStatisticsNB
+from ldp_aggregator.trainers.base import PrivateNaiveBayes
+from simulations.figures.cross_validation import Row, Split, cross_validate, summarise
+from simulations.figures.figure import Execution
+from simulations.figures.peer import Peer, find_peer
+
+DATA: Final = ("adult", "mushroom", "skin", "seeds", "adult-numeric", "diabetes")
+EPSILONS: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+
+BUDGET_DATA: Final = "adult"
+BUDGET_EPSILONS: Final = (0.1, 1.0)
+SHARES: Final = (0.1, 0.25, 0.5, 0.75, 0.9)
+SHARE: Final = "numerical_share"
+"""The part of epsilon that means and variances get; empty where every query gets the same."""
+
+Maker = Callable[..., PrivateNaiveBayes]
+
+TRAINERS: Final[Mapping[str, tuple[Maker, Mapping[str, Any]]]] = {
+    "global, published": (GlobalSensitivityNB, {"variant": "published"}),
+    "global, replace": (GlobalSensitivityNB, {"relation": "replace"}),
+    "global, add-remove": (GlobalSensitivityNB, {}),
+    "smooth, published": (SmoothSensitivityNB, {"variant": "published"}),
+    "smooth, replace": (SmoothSensitivityNB, {"relation": "replace"}),
+    "smooth, add-remove": (SmoothSensitivityNB, {}),
+    "sums, replace": (SufficientStatisticsNB, {"relation": "replace"}),
+    "sums, add-remove": (SufficientStatisticsNB, {}),
+}
+"""Curves of one relation compare: under ``replace`` the labels are public."""
+
+DIVIDED: Final = ("global, replace", "smooth, published", "smooth, replace", "sums, replace")
+"""Those of which the figure about dividing epsilon is drawn."""
+
+
+def measure(execution: Execution) -> pd.DataFrame:
+    """Mean accuracies: a row for every table, trainer and epsilon, and on adult for every share."""
+    peer = find_peer(execution.peer) if execution.peer else None
+    shared = [list(TRAINERS), EPSILONS, peer.version if peer else None]
+    curves = cross_validate(execution, DATA, partial(measure_curves, peer), *shared)
+    budget = cross_validate(execution, [BUDGET_DATA], measure_budget, [DIVIDED, BUDGET_EPSILONS, SHARES])
+    return summarise([{SHARE: np.nan, **row} for row in (*curves, *budget)], SHARE)
+
+
+def measure_curves(peer: Peer | None, split: Split) -> list[Row]:
+    """A row for every trainer and epsilon, and the references."""
+    rows = split.references()
+    for fit, (name, epsilon) in enumerate(product(TRAINERS, EPSILONS)):
+        make, parameters = TRAINERS[name]
+        trainer = make(split.data.schema, epsilon=epsilon, random_state=split.seed(fit), **parameters)
+        rows.append(split.fit(trainer, trainer=name, epsilon=epsilon))
+    if peer and split.data.is_numeric:
+        for epsilon, found in zip(EPSILONS, peer.accuracies(split, EPSILONS), strict=True):
+            rows.append(split.row(found, trainer=peer.name, epsilon=epsilon))
+    return rows
+
+
+def measure_budget(split: Split) -> list[Row]:
+    """A row for every trainer, epsilon and share."""
+    rows = []
+    first = len(TRAINERS) * len(EPSILONS)
+    for fit, (name, epsilon, share) in enumerate(product(DIVIDED, BUDGET_EPSILONS, SHARES), start=first):
+        make, parameters = TRAINERS[name]
+        seed = split.seed(fit)
+        trainer = make(split.data.schema, epsilon=epsilon, numerical_share=share, random_state=seed, **parameters)
+        rows.append({**split.fit(trainer, trainer=name, epsilon=epsilon), SHARE: share})
+    return rows
