@@ -53,7 +53,11 @@ def as_texts(frame: pd.DataFrame) -> pd.DataFrame:
 def _text(value: object) -> str:
     if value is None or value is pd.NA or value != value:  # NaN and NaT differ from themselves.
         return ""
-    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, numbers.Integral):
+        return str(int(value))
+    if isinstance(value, numbers.Real):
         number = float(value)
         return str(int(number)) if number.is_integer() else repr(number)
     return str(value)
@@ -85,7 +89,7 @@ def _parquet(path: Path) -> pd.DataFrame:
     except FileNotFoundError:
         raise TableError(f"{path}: no such file") from None
     except ImportError:
-        raise TableError(f"{path}: reading Parquet needs pip install pyarrow") from None
+        raise TableError(f"{path}: reading Parquet takes pyarrow; pip install 'ldp-bayes[simulations]'") from None
     except (OSError, ValueError) as error:
         problem = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise TableError(f"{path}: not a Parquet file ({problem})") from None

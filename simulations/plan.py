@@ -47,10 +47,11 @@ DESCRIPTION: Final = """\
 Compute what a campaign will know, before anyone is asked.
 
 Prints for every question the mechanism and how much worse the next best one is, the answers it can expect, the standard
-error of its estimated probabilities (or class-wise sums) at the draft's epsilon and at half of it; and how many devices
-it takes for a given error. With --pilot, a table like the one that devices hold, the errors are those of its
-frequencies, and simulations say how many devices it takes to lose no more than --loss of the accuracy without privacy.
-With --json one object with the same figures, and the standard error of every single cell."""
+error of its estimated joint probabilities (or class-wise sums) at the draft's epsilon and at half of it; and how many
+devices it takes for a given error, every value and class being as likely as any other. With --pilot, a table like the
+one that devices hold, the errors are those of its frequencies, and simulations say how many devices it takes to lose no
+more than --loss of the accuracy without privacy. With --json one object with the same figures, and the standard error
+of every single cell."""
 
 
 def add_command(groups: Groups) -> None:

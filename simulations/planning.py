@@ -1,7 +1,10 @@
 """What a campaign will know, computed before anyone is asked.
 
-The standard errors are those of the aggregator's estimators (mechanism noise plus the spread of the records
-themselves); with a pilot table the expected answers are the pilot's, without one they are spread evenly.
+The standard errors are those of the aggregator's unbiased estimates, cell by cell as in its table: the noise of the
+mechanism at the frequency of the cell, the spread of the records themselves (devices are a sample), and the chance in
+how many of them draw a question. A cell is a joint probability, P(value, class), before any post-processing. With a
+pilot table the frequencies are the pilot's; without one every value and class is as likely as any other, and numbers
+are spread evenly between their bounds.
 """
 
 from __future__ import annotations
@@ -30,6 +33,9 @@ FEWEST_DEVICES: Final = 500
 MOST_DEVICES: Final = 1 << 34
 """Beyond that the loss is not for want of devices."""
 
+_DRAWS: Final = 256
+"""For an expectation, a pilot's row that lacks a value stands there so often, each time with another random value."""
+
 
 @dataclass(frozen=True)
 class Expectation:
@@ -44,7 +50,6 @@ def expectations(campaign: Campaign, pilot: Table | None = None) -> list[Expecta
     if pilot is None:
         return [_even(campaign, question) for question in campaign.questions]
     columns = Columns.of(campaign, pilot.frame, pilot.labels)
-    # A missing value is replaced at random on the device; once per row is enough for an expectation.
     return [_observed(columns, question, np.random.default_rng(0)) for question in campaign.questions]
 
 
@@ -77,11 +82,18 @@ def answers(campaign: Campaign, devices: int) -> list[float]:
 def standard_errors(campaign: Campaign, devices: int, pilot: Table | None = None) -> list[Array]:
     """The predicted standard error of every estimated cell of every question."""
     return [
-        np.sqrt(variance_per_answer(question, expected) / number)
+        np.sqrt(variance_per_answer(question, expected) / number * _chance_of_number(question, number, devices))
         for question, expected, number in zip(
             campaign.questions, expectations(campaign, pilot), answers(campaign, devices), strict=True
         )
     ]
+
+
+def _chance_of_number(question: Question, number: float, devices: int) -> float:
+    """How much larger E[1 / n] is than 1 / E[n], the number n of reports about a cell being binomial."""
+    # One bit is about one cell in k: only those who drew it count.
+    about = number / question.mechanism.domain_size if isinstance(question.mechanism, OneBit) else number
+    return 1 + (1 - about / devices) / about
 
 
 def alternatives(question: Question, classes: int) -> Mapping[str, float]:
@@ -185,16 +197,16 @@ def _even(campaign: Campaign, question: Question) -> Expectation:
 
 
 def _observed(columns: Columns, question: Question, rng: np.random.Generator) -> Expectation:
-    rows = np.arange(len(columns))
+    incomplete = columns.incomplete(question)
+    rows = np.concatenate([np.flatnonzero(~incomplete), np.repeat(np.flatnonzero(incomplete), _DRAWS)])
+    weights = np.where(incomplete[rows], 1 / _DRAWS, 1.0) / len(columns)
     if question.encoding == INDEX:
-        held = np.bincount(columns.indices(question, rows, rng), minlength=question.domain_size)
-        return Expectation(held / len(rows), held / len(rows))
+        held = np.bincount(columns.indices(question, rows, rng), weights, question.domain_size).astype(float)
+        return Expectation(held, held)
     moments = columns.moments(question, rows, rng)
     values, k = moments.values / UNIT, 1 if question.kind == PRODUCT else columns.class_count
-    mean, second, share = (
-        np.bincount(moments.cells, weights=weights, minlength=k) / len(rows)
-        for weights in (values, values**2, np.ones(len(rows)))
-    )
+    quantities = (values, values**2, np.ones(len(rows)))
+    mean, second, share = (np.bincount(moments.cells, weights * quantity, k).astype(float) for quantity in quantities)
     return _expectation(question, mean, second, share)
 
 

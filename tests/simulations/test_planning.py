@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from ldp_aggregator import estimate
+from ldp_aggregator.estimators import estimate_question
+from ldp_aggregator.simplex import NONE
 from protocols import Campaign
-from protocols.mechanisms import DISCRETE
 from simulations import simulate
+from simulations.counts import simulate_counts
 from simulations.frames import Table
+from simulations.items import Columns
 from simulations.planning import (
     Curve,
     accuracy_curve,
@@ -21,34 +24,79 @@ from simulations.planning import (
     variance_per_answer,
 )
 
-RUNS = 250
-DEVICES = 20_000
+RUNS = 1_000
+DEVICES = 4_000
+WITHIN = 0.1
+"""A standard deviation of 1,000 runs has a relative standard error of 2.24 %: a cell of a right prediction is beyond
+10 % once in 1.3e5, one of the 240 cells below once in 500; the seeds are fixed."""
+
+
+def simulated_over_predicted(
+    campaign: Campaign, people: Table, devices: int, predicted: list[np.ndarray]
+) -> np.ndarray:
+    """The standard deviation of every cell's unbiased estimate over the runs, over what was predicted."""
+    columns, rng = Columns.of(campaign, people.frame, people.labels), np.random.default_rng(1)
+    values = []
+    for _ in range(RUNS):
+        tally = simulate_counts(columns, rng, devices)
+        counted = zip(campaign.questions, tally.n.tolist(), tally.counts, strict=True)
+        found = [estimate_question(*reports, len(campaign.label.classes), NONE) for reports in counted]
+        values.append(np.concatenate([question.cells.value for question in found]))
+    return np.std(values, axis=0, ddof=1) / np.concatenate(predicted)
 
 
 @pytest.mark.parametrize(
-    ("discrete", "continuous", "chosen"),
+    ("discrete", "continuous", "chosen", "devices"),
     [
-        *((name, "laplace", "one") for name in DISCRETE),
-        ("de", "onebit", "one"),
-        ("de", "sign", "one"),
-        ("auto", "laplace", "all"),
-        ("auto", "sign", "all"),
+        ("de", "onebit", "one", DEVICES),
+        ("ss", "laplace", "one", DEVICES),
+        ("oue", "sign", "one", DEVICES),
+        ("sue", "laplace", "one", DEVICES),
+        ("the", "onebit", "one", 500),
+        ("she", "sign", "one", 500),
+        ("auto", "laplace", "all", DEVICES),
+        ("auto", "sign", "all", 500),
     ],
 )
-def test_predicted_standard_errors_are_within_ten_percent(discrete, continuous, chosen, make_everything, make_people):
-    """A standard deviation of 250 runs has a relative standard error of 4.5 %; the mean over some 25 cells is within
-    3 % but once in 1e3, and a single cell within 25 % but once in 1e7.
-    """
+def test_with_a_pilot_every_predicted_standard_error_is_within_ten_percent(
+    discrete, continuous, chosen, devices, make_everything, make_people
+):
+    """With 500 devices a question has some 50 answers, so that the chance in their number shows."""
     campaign = make_everything(discrete=discrete, continuous=continuous, answers=chosen)
-    frame, labels = make_people(500, 9)
-    predicted = np.concatenate(standard_errors(campaign, DEVICES, Table(frame, labels)))
-    values = []
-    for seed in range(RUNS):
-        tally = simulate(campaign, frame, labels, seed, fidelity="counts", devices=DEVICES)
-        values.append(np.concatenate([question.cells.value for question in estimate(campaign, tally).questions]))
-    ratio = np.std(values, axis=0, ddof=1) / predicted
-    assert abs(ratio.mean() - 1) < 0.03
-    assert (np.abs(ratio - 1) < 0.25).all(), ratio
+    people = Table(*make_people(60, 9))
+    ratio = simulated_over_predicted(campaign, people, devices, standard_errors(campaign, devices, people))
+    assert (np.abs(ratio - 1) < WITHIN).all(), ratio
+
+
+@pytest.mark.parametrize(("discrete", "continuous"), [("oue", "laplace"), ("auto", "sign")])
+def test_without_a_pilot_they_are_those_of_evenly_spread_people(discrete, continuous, make_everything):
+    campaign = make_everything(discrete=discrete, continuous=continuous)
+    places = np.arange(24)
+    one_class = pd.DataFrame(
+        {
+            "colour": np.array(["red", "green", "blue"])[places % 3],
+            "shape": np.array(["round", "missing"])[places % 2],
+            "age": (places + 0.5) * 100 / 24,
+            "hours": -1 + (places + 0.5) * 8 / 24,
+        }
+    )
+    people = Table(pd.concat([one_class] * 2, ignore_index=True), pd.Series(["yes"] * 24 + ["no"] * 24))
+    ratio = simulated_over_predicted(campaign, people, DEVICES, standard_errors(campaign, DEVICES))
+    assert (np.abs(ratio - 1) < WITHIN).all(), ratio
+
+
+def test_a_missing_value_of_the_pilot_is_any_value(make_everything):
+    campaign = make_everything(continuous="laplace")
+    nothing = pd.DataFrame(
+        {name: [None] * 4 for name in ("colour", "age")} | {"shape": ["round"] * 4, "hours": [3.0] * 4}
+    )
+    found = expectations(campaign, Table(nothing, pd.Series(["yes", "yes", "yes", "no"])))
+    label, colour, shape, age, hours, _ = (expected.mean for expected in found)
+    assert label.tolist() == [0.75, 0.25]
+    assert colour == pytest.approx([0.25, 1 / 12] * 3, rel=0.15)
+    assert shape.tolist() == [0.75, 0.25, 0, 0]
+    assert age == pytest.approx([0.1875, 0.0625] * 4, rel=0.25)
+    assert hours.tolist() == [0, 0]
 
 
 def test_without_a_pilot_the_answers_are_spread_evenly(make_everything):
@@ -71,7 +119,7 @@ def test_answers_follow_the_weights_and_the_answers_mode(make_everything):
 def test_four_times_the_devices_halve_every_error(make_everything):
     campaign = make_everything()
     for few, many in zip(standard_errors(campaign, 1_000), standard_errors(campaign, 4_000), strict=True):
-        assert few == pytest.approx(2 * many)
+        assert few == pytest.approx(2 * many, rel=5e-3)  # The chance in the number of answers makes few a little worse.
 
 
 def test_the_chosen_mechanism_is_the_best_of_its_alternatives(make_everything):
