@@ -11,10 +11,12 @@ import pytest
 from payloads import possible_payloads
 
 from ldp_aggregator import NaiveBayes, Tally, estimate, train
-from ldp_aggregator.model_poisoning import table_reach
+from ldp_aggregator.model_poisoning import model_reach, table_reach
+from ldp_aggregator.shrinkage import shrink_moments
 from ldp_aggregator.simplex import norm_sub
 from ldp_aggregator.training import _hundredth
 from protocols import Campaign
+from protocols.questions import SQUARE, VALUE
 from protocols.upload import Block
 from simulations import simulate
 
@@ -143,6 +145,41 @@ def test_no_lies_move_a_model_further_than_it_states(continuous, discrete, answe
             after = parameters(train(campaign, tally, post=post))
             for name, bound in bounds(model, position).items():
                 assert within(np.abs(after[name] - before[name]).max(), bound), name
+
+
+@pytest.mark.parametrize(("continuous", "discrete", "answers"), SETTINGS)
+def test_without_lies_nothing_is_moved(continuous, discrete, answers):
+    """The intervals follow the training step by step: with nothing to move they are the model itself."""
+    campaign = campaign_of(continuous, discrete, answers)
+    frame, labels, rng = people()
+    found = estimate(campaign, simulate(campaign, frame, labels, rng=rng))
+    feature = campaign.asked[0]
+    sums = (found.asking("x", kind).cells for kind in (VALUE, SQUARE))
+    shrunk = shrink_moments(found.moments["x"], feature, *sums, variance_floor=1e-3)
+    reach = model_reach(
+        [found],
+        found.questions,
+        found.class_prior,
+        {"x": shrunk},
+        0,
+        post="norm_sub",
+        smoothing=1.0,
+        variance_floor=1e-3,
+        shrinkage=True,
+    )
+    for moved in (reach.prior, reach.features["u"], reach.features["x"].mean, reach.features["x"].variance):
+        assert moved == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("continuous", ["sign", "laplace", "onebit"])
+@pytest.mark.parametrize("count", [1, 4, 40])
+def test_the_fewest_reports_still_give_bounds_or_say_that_there_are_none(continuous, count):
+    for discrete, answers in (("she", "one"), ("ss", "all"), ("de", "one")):
+        campaign = campaign_of(continuous, discrete, answers)
+        frame, labels, rng = people(count)
+        tally = simulate(campaign, frame, labels, rng=rng)
+        for told in (estimate(campaign, tally).to_json(), json.loads(train(campaign, tally).to_json())):
+            assert json.loads(json.dumps(told, allow_nan=False)) == told
 
 
 def test_lies_in_both_rounds_of_a_study_are_covered():
