@@ -15,7 +15,7 @@ else:
     import tomli as tomllib
 
 
-ANOTHER_KIND: Final = "this draft was published before, and its kind cannot change; change its title to publish another"
+ANOTHER_KIND: Final = "this draft was published before and not as federated; change its title to publish another"
 
 
 def compile_draft(text: bytes, *, toml: bool) -> Campaign:

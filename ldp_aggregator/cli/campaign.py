@@ -56,7 +56,8 @@ def _create(options: argparse.Namespace) -> None:
         await store.create_campaign(campaign, max_reports=options.max_reports, federated=options.federated)
         return (await store.state(campaign.id)).federated
 
-    if with_store(options, work, create=True) is not options.federated:
+    is_federated = with_store(options, work, create=True)
+    if options.federated and not is_federated:
         raise CommandError(ANOTHER_KIND)
     say(campaign.id)
 

@@ -16,7 +16,7 @@ from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.server.requests import HeldBody, authorise, campaign_id, parameters, whole_number
 from ldp_aggregator.simplex import FLOOR, NORM_SUB
 from ldp_aggregator.store.clock import utc_now
-from ldp_aggregator.store.contract import TAKES_REPORTS, TAKES_SHARES, UNKNOWN
+from ldp_aggregator.store.contract import TAKES_REPORTS, UNKNOWN
 from protocols import DraftError
 
 TOML: Final = "application/toml"
@@ -26,7 +26,7 @@ EXPOSITION: Final = "text/plain"
 async def post_campaign(request: web.Request, context: Context) -> web.Response:
     """Compile and publish a draft. The same draft gives the same id; the second time nothing is made (200).
 
-    A ``federated`` campaign takes shares of nodes and no reports.
+    A ``federated`` campaign takes shares of nodes and no reports from the start; others become so by a first share.
     """
     await authorise(request, context.store, "admin")
     values = parameters(request, ["max_reports", "federated"])
@@ -41,8 +41,8 @@ async def post_campaign(request: web.Request, context: Context) -> web.Response:
         except DraftError as error:
             raise ProblemError(error.code, str(error), members={"field": error.field}) from None
     created = await context.store.create_campaign(campaign, max_reports=most, federated=federated)
-    if not created and federated is not await context.campaigns.is_federated(campaign.id):
-        raise ProblemError(TAKES_REPORTS if federated else TAKES_SHARES, ANOTHER_KIND)
+    if not created and federated and not await context.campaigns.is_federated(campaign.id):
+        raise ProblemError(TAKES_REPORTS, ANOTHER_KIND)
     if created:
         context.metrics.mutations.labels("campaign-created").inc()
     headers = {"Location": f"/v1/campaigns/{campaign.id}"}
@@ -127,7 +127,7 @@ OPERATIONS: Final = (
         query={"max_reports": {"type": "integer", "minimum": 1}, "federated": {"type": "boolean"}},
         bodies={JSON: {"type": "object"}, TOML: {"type": "string"}},
         answers={200: (JSON, _CREATED), 201: (JSON, _CREATED)},
-        codes=("invalid-draft", TAKES_REPORTS, TAKES_SHARES, "malformed-query", *STORED),
+        codes=("invalid-draft", TAKES_REPORTS, "malformed-query", *STORED),
     ),
     Operation(
         "GET",

@@ -24,7 +24,7 @@ class Campaigns:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._parsed: dict[str, Campaign] = {}
-        self._federated: dict[str, bool] = {}
+        self._federated: set[str] = set()
 
     async def get(self, campaign_id: str) -> Campaign:
         """Raises UnknownCampaignError."""
@@ -39,14 +39,15 @@ class Campaigns:
         return campaign
 
     async def is_federated(self, campaign_id: str) -> bool:
-        """Whether it takes shares of nodes; that never changes either. Raises UnknownCampaignError."""
-        federated = self._federated.get(campaign_id)
-        if federated is None:
-            federated = (await self._store.state(campaign_id)).federated
-            if len(self._federated) >= CACHED_CAMPAIGNS:
-                del self._federated[next(iter(self._federated))]
-            self._federated[campaign_id] = federated
-        return federated
+        """Whether it takes shares of nodes; once it does, it always will. Raises UnknownCampaignError."""
+        if campaign_id in self._federated:
+            return True
+        if not (await self._store.state(campaign_id)).federated:
+            return False
+        if len(self._federated) >= CACHED_CAMPAIGNS:
+            self._federated.clear()
+        self._federated.add(campaign_id)
+        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,10 +56,10 @@ async def post_reports(request: web.Request, context: Context) -> web.Response:
 async def get_model(request: web.Request, context: Context) -> web.Response:
     """The latest model, or the version asked for; of a federated campaign, the one of the shares there are now."""
     version = whole_number(parameters(request, ["version"]), "version")
-    if await context.campaigns.is_federated(campaign_id(request)):
-        return await _federated_model(request, context, version)
     model = await context.store.model(campaign_id(request), version)
     if model is None:
+        if await context.campaigns.is_federated(campaign_id(request)):
+            return await _federated_model(request, context, version)
         raise ProblemError("no-model")
     body = model.document.encode()
     tag = hashlib.sha256(body).hexdigest()

@@ -13,6 +13,7 @@ from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.server.requests import CHALLENGE, HeldBody, authorise, parameters
 from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, REVOKED, TAKES_REPORTS, UNKNOWN
 from ldp_aggregator.trainers.shares import MEDIA_TYPE, ShareError, decode_share, most_bytes
+from protocols.campaign import MODEL
 
 _PATH: Final = "/v1/campaigns/{id}/statistics"
 
@@ -28,7 +29,8 @@ async def post_statistics(request: web.Request, context: Context) -> web.Respons
         except ShareError as error:
             context.metrics.shares.labels(error.code).inc()
             raise ProblemError(error.code, str(error)) from None
-        _settle(context, await context.store.put_share(campaign.id, token.name, body), "kept")
+        refused = None if campaign.asks == MODEL else TAKES_REPORTS
+        _settle(context, refused or await context.store.put_share(campaign.id, token.name, body), "kept")
     return web.json_response({"node": token.name})
 
 

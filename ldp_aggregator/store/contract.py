@@ -3,8 +3,9 @@
 * A report's id and its count change in one durable transaction: :meth:`Store.count` returns after the commit is on
   disk, or raises and has counted nothing.
 * The same id counts once for as long as its campaign accepts reports; closing a campaign drops its ids.
-* A campaign takes reports of devices or, where it was created as federated, shares of nodes; never both. A node is
-  named by its token and has at most one share in a campaign, the last one it sent.
+* A campaign takes reports of devices or shares of nodes, never both: it is federated from its creation or from its
+  first share, where that comes before any report and no ``max_reports`` was set. A node is named by its token and has
+  at most one share in a campaign, the last one it sent.
 * Campaign documents never change. Everything else is read inside the transaction that needs it, so any number of
   processes may share a store.
 """

@@ -7,12 +7,14 @@ lock on its token's row, so that a token that is being revoked or rotated is rev
 from __future__ import annotations
 
 import hashlib
+import os
 from datetime import datetime
 from typing import Any
 
 from ldp_aggregator.store import postgres_statements as sql
 from ldp_aggregator.store.contract import (
     REVOKED,
+    SALT_BYTES,
     TAKES_REPORTS,
     Life,
     Shares,
@@ -25,8 +27,16 @@ Connection = sql.Connection
 
 
 async def put(db: Connection, campaign_id: str, node: str, share: bytes, now: datetime) -> str | None:
-    number, refused = await _lock(db, campaign_id, node, now)
+    row = await sql.row(db, campaign_id)
+    may_decide = row["salt"] is None and row["max_reports"] is None
+    # What decides a campaign's kind waits for the uploads under way, and they wait for it.
+    number, salt, refused = await _lock(db, row["number"], node, now, shared=not may_decide)
+    decides = may_decide and salt is None and not await sql.reports(db, number)
+    if salt is None and not decides:
+        refused = TAKES_REPORTS
     if refused is None:
+        if decides:
+            await db.execute("UPDATE campaigns SET salt = $1 WHERE number = $2", os.urandom(SALT_BYTES), number)
         # A repeated share keeps its time: nothing has changed.
         await db.execute(
             "INSERT INTO shares (campaign, node, share, digest, received) VALUES ($1, $2, $3, $4, $5) "
@@ -42,7 +52,9 @@ async def put(db: Connection, campaign_id: str, node: str, share: bytes, now: da
 
 
 async def withdraw(db: Connection, campaign_id: str, node: str, now: datetime) -> str | None:
-    number, refused = await _lock(db, campaign_id, node, now)
+    number, salt, refused = await _lock(db, (await sql.row(db, campaign_id))["number"], node, now, shared=True)
+    if salt is None:
+        return TAKES_REPORTS
     if refused is None:
         await db.execute("DELETE FROM shares WHERE campaign = $1 AND node = $2", number, node)
     return refused
@@ -101,13 +113,13 @@ async def add_token(db: Connection, token: StoredToken) -> None:
         raise StoreError(f"a token with the name {token.name!r} exists already; choose another name")
 
 
-async def _lock(db: Connection, campaign_id: str, node: str, now: datetime) -> tuple[int, str | None]:
-    """The campaign's number, and the code that refuses a change of the node's share."""
-    number: int = (await sql.row(db, campaign_id))["number"]
-    await sql.lock(db, number, shared=True)
+async def _lock(
+    db: Connection, number: int, node: str, now: datetime, *, shared: bool
+) -> tuple[int, bytes | None, str | None]:
+    """The campaign's number and salt, and the code that refuses a change of the node's share."""
+    await sql.lock(db, number, shared=shared)
     in_use = await db.fetchval("SELECT true FROM tokens WHERE name = $1 AND revoked IS NULL FOR SHARE", node)
     # Read after the lock: a campaign that was being closed is closed now.
     row: Any = await db.fetchrow("SELECT opens, closes, closed, salt FROM campaigns WHERE number = $1", number)
-    if row["salt"] is None:
-        return number, TAKES_REPORTS
-    return number, Life(row["opens"], row["closes"], row["closed"]).refusal(now) if in_use else REVOKED
+    refused = Life(row["opens"], row["closes"], row["closed"]).refusal(now) if in_use else REVOKED
+    return number, row["salt"], refused

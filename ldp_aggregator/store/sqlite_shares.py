@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
 from datetime import datetime
 
 from ldp_aggregator.store import sqlite_statements as sql
 from ldp_aggregator.store.clock import from_text, to_text
-from ldp_aggregator.store.contract import REVOKED, TAKES_REPORTS, Shares, StoredShare, StoredToken, StoreError
+from ldp_aggregator.store.contract import (
+    REVOKED,
+    SALT_BYTES,
+    TAKES_REPORTS,
+    Shares,
+    StoredShare,
+    StoredToken,
+    StoreError,
+)
 
 
 def put(db: sqlite3.Connection, campaign_id: str, node: str, share: bytes, now: datetime) -> str | None:
     row = sql.row(db, campaign_id)
-    refused = _refusal(db, row, node, now)
+    decides = row["salt"] is None and row["max_reports"] is None and not sql.reports(db, row["number"])
+    refused = _refusal(db, row, node, now, federated=decides or row["salt"] is not None)
     if refused is None:
+        if decides:
+            db.execute("UPDATE campaigns SET salt = ? WHERE number = ?", (os.urandom(SALT_BYTES), row["number"]))
         # A repeated share keeps its time: nothing has changed.
         db.execute(
             "INSERT INTO shares (campaign, node, share, digest, received) VALUES (?, ?, ?, ?, ?) "
@@ -27,7 +39,7 @@ def put(db: sqlite3.Connection, campaign_id: str, node: str, share: bytes, now: 
 
 def withdraw(db: sqlite3.Connection, campaign_id: str, node: str, now: datetime) -> str | None:
     row = sql.row(db, campaign_id)
-    refused = _refusal(db, row, node, now)
+    refused = _refusal(db, row, node, now, federated=row["salt"] is not None)
     if refused is None:
         db.execute("DELETE FROM shares WHERE campaign = ? AND node = ?", (row["number"], node))
     return refused
@@ -79,9 +91,9 @@ def add_token(db: sqlite3.Connection, token: StoredToken) -> None:
     )
 
 
-def _refusal(db: sqlite3.Connection, row: sqlite3.Row, node: str, now: datetime) -> str | None:
+def _refusal(db: sqlite3.Connection, row: sqlite3.Row, node: str, now: datetime, *, federated: bool) -> str | None:
     """Read where the change is made: a token that was revoked or rotated meanwhile changes nothing any more."""
-    if row["salt"] is None:
+    if not federated:
         return TAKES_REPORTS
     in_use = db.execute("SELECT 1 FROM tokens WHERE name = ? AND revoked IS NULL", (node,)).fetchone()
     return sql.life(row).refusal(now) if in_use else REVOKED

@@ -13,7 +13,7 @@ from ldp_aggregator.cli import run
 from ldp_aggregator.cli.program import make_parser
 from ldp_client.testing.lines import answers
 from protocols import Campaign
-from protocols.mechanisms import DISCRETE, MOMENTS
+from protocols.mechanisms import DISCRETE, MOMENTS, make_sign
 from protocols.verify import worst_case
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "privacy.md").read_text(encoding="utf-8")
@@ -42,7 +42,7 @@ def test_its_lines_are_answered():
 
 
 def test_every_mechanism_has_its_bound_for_liars():
-    table = PAGE[PAGE.index("| mechanism | per liar |") : PAGE.index("p and q are the mechanism's")]
+    table = PAGE[PAGE.index("| estimate | per liar |") : PAGE.index("p and q are the mechanism's")]
     assert set(re.findall(r"`(\w+)`", table)) >= {*DISCRETE, *MOMENTS, "sign"}
 
 
@@ -51,6 +51,13 @@ def test_its_numbers_are_the_ones_computed():
     oue = DISCRETE["oue"].make(8, Fraction(1))
     gap = float(oue.p - oue.q)
     assert f"p - q\nis {gap:.2f} for `oue`: 1 % of liars move a frequency by up to {0.01 / gap:.3f}" in PAGE
+    sign, onebit, laplace = (
+        make_sign(2, Fraction(1)),
+        *(MOMENTS[name].make(2, Fraction(1)) for name in ("onebit", "laplace")),
+    )
+    assert f"{2 / float(sign.p - sign.q):.1f} / n with `sign`" in PAGE
+    assert f"by {2 / (2 * float(onebit.p) - 1):.1f} / D" in PAGE
+    assert f"by {2 * laplace.bound / 2**laplace.grid:.0f} / n with `laplace`" in PAGE
 
 
 def test_the_reference_client_is_told_when_the_first_line_has_no_document():

@@ -118,7 +118,6 @@ def test_what_a_federated_campaign_is_not_is_told_in_one_line(shell, federation)
     for line, message in {
         f"train {CAMPAIGN.id}": "is federated: its model is that of the shares there are",
         f"estimates {CAMPAIGN.id}": "is federated: it has a model, and no estimates",
-        "campaign create draft.json": "its kind cannot change",
         "campaign create draft.json --federated --max-reports 5": "takes shares of nodes and no reports",
         "campaign create moments.json --federated": 'a federated campaign asks for a "model"',
         "token revoke nobody --withdraw": "no token in use has the name 'nobody'",

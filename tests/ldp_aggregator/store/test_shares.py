@@ -100,12 +100,33 @@ async def test_a_campaign_takes_one_kind_only(store, federate, make_campaign, ma
     federated, reports = await federate(store), make_campaign(8, title="Of devices")
     await store.create_campaign(reports)
     assert await store.create_campaign(reports, federated=True) is False
+    await store.count([make_submission(reports, [make_report(reports, 1)])])
     assert await store.put_share(reports.id, "a", share_of(reports, 1)) == "takes-reports"
     assert await store.withdraw_share(reports.id, "a") == "takes-reports"
     assert await store.shares(reports.id) is None
     [outcome] = await store.count([make_submission(federated, [make_report(federated, 1)])])
     assert outcome == Outcome(refused="takes-shares")
     assert (await store.state(federated.id)).reports == 0
+
+
+async def test_a_first_share_makes_a_campaign_without_reports_federated(
+    store, federate, make_campaign, make_submission, make_report
+):
+    await federate(store)  # its nodes have tokens
+    campaign, limited = make_campaign(8, title="Undecided"), make_campaign(8, title="Of so many devices")
+    await store.create_campaign(campaign)
+    await store.create_campaign(limited, max_reports=5)
+    assert await store.withdraw_share(campaign.id, "a") == "takes-reports"
+    assert await store.put_share(campaign.id, "nobody", share_of(campaign, 1)) == "wrong-token"
+    assert (await store.state(campaign.id)).federated is False
+    assert await store.put_share(campaign.id, "a", share_of(campaign, 1)) is None
+    salt = (await store.shares(campaign.id)).salt
+    assert await store.put_share(campaign.id, "b", share_of(campaign, 2)) is None
+    assert (await store.shares(campaign.id)).salt == salt
+    [outcome] = await store.count([make_submission(campaign, [make_report(campaign, 1)])])
+    assert outcome == Outcome(refused="takes-shares")
+    assert await store.put_share(limited.id, "a", share_of(limited, 1)) == "takes-reports"
+    assert await store.audit() == []
 
 
 async def test_only_a_token_in_use_has_a_say(store, federate):
