@@ -15,6 +15,7 @@ import pandas as pd
 
 from ldp_aggregator import train
 from ldp_aggregator.simplex import NORM_SUB
+from ldp_aggregator.training import POOLED
 from protocols import Campaign
 from simulations.counts import simulate_counts
 from simulations.items import Columns
@@ -58,6 +59,7 @@ class Design:
     train_fraction: float = 0.8
     post: str = NORM_SUB
     fidelity: str = "vector"
+    prior: str = POOLED
 
 
 def run_trial(source: Source, settings: Sequence[Setting], design: Design, seed: int) -> list[dict[str, Any]]:
@@ -74,7 +76,7 @@ def run_trial(source: Source, settings: Sequence[Setting], design: Design, seed:
     rows = []
     for setting, campaign in zip(settings, campaigns, strict=True):
         tally = simulate(replace(columns, campaign=campaign), rng, design.devices)
-        model = train(campaign, tally, post=design.post)
+        model = train(campaign, tally, post=design.post, prior=design.prior)
         rows.append(
             {
                 "seed": seed,

@@ -9,13 +9,16 @@ which is how the published curves can be had.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 
-from ldp_aggregator.simplex import FLOOR
+from ldp_aggregator.simplex import FLOOR, NORM_SUB
+from ldp_aggregator.training import LABEL_ONLY
 from simulations.figures.figure import Execution
 from simulations.sources import Source
 from simulations.trials import Design, Setting, describe, run_trial, summarise
@@ -29,23 +32,59 @@ THETA: Final = 0.25
 
 RUNS: Final = 100
 DESIGN: Final = Design(post=FLOOR, fidelity="counts")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a reader of the paper must choose to draw its figure."""
+
+    name: str
+    observed: bool = True
+    weighted: bool = False
+    """Whether a feature is asked about in proportion to its number of values; else all questions are as likely."""
+    design: Design = DESIGN
+
+    def draft(self, name: str) -> dict[str, Any]:
+        """The draft of a data set."""
+        draft = draft_of(name, observed=self.observed, theta=THETA)
+        if self.weighted:
+            draft["features"] = [{**feature, "weight": len(feature["values"])} for feature in draft["features"]]
+        return draft
+
+
+AS_DRAWN: Final = Choice("as drawn")
+CHOICES: Final = (
+    Choice("documented values", observed=False),
+    Choice("nearest probabilities", design=replace(DESIGN, post=NORM_SUB)),
+    Choice("classes from the label question", design=replace(DESIGN, prior=LABEL_ONLY)),
+    Choice("asked by number of values", weighted=True),
+)
+"""One other choice each, at the epsilon and on the data set of the paper's plainest sentence."""
+
+CHECKED_DATA: Final = "mushroom"
+CHECKED_EPSILON: Final = 0.5
 SETTINGS: Final = tuple(
     Setting(mechanism, epsilon, per_question=per_question)
     for per_question, mechanism, epsilon in product((False, True), MECHANISMS, EPSILONS)
 )
+CHECKED: Final = tuple(setting for setting in SETTINGS if setting.epsilon == CHECKED_EPSILON)
 
 
 def measure(execution: Execution) -> pd.DataFrame:
-    """The summary of the trials of every data set, mechanism, epsilon and accounting."""
-    return pd.concat([_measure_dataset(name, execution) for name in DATASETS], ignore_index=True)
+    """The summary of the trials of every data set, mechanism, epsilon and accounting, and of the other choices."""
+    drawn = [(name, AS_DRAWN, SETTINGS) for name in DATASETS]
+    others = [(CHECKED_DATA, choice, CHECKED) for choice in CHOICES]
+    return pd.concat([_measure(*each, execution) for each in (*drawn, *others)], ignore_index=True)
 
 
-def _measure_dataset(name: str, execution: Execution) -> pd.DataFrame:
-    draft = draft_of(name, observed=True, theta=THETA)
+def _measure(name: str, choice: Choice, settings: Sequence[Setting], execution: Execution) -> pd.DataFrame:
+    draft = choice.draft(name)
     source = Source(name, people_of(name, draft), draft)
-    trial = partial(run_trial, source, SETTINGS, DESIGN)
-    described = describe(source, SETTINGS, DESIGN)
-    rows = execution.trials(trial, execution.runs, source.people, *described, description=name)
+    trial = partial(run_trial, source, settings, choice.design)
+    described = describe(source, settings, choice.design)
+    description = f"{name}, {choice.name}"
+    rows = execution.trials(trial, execution.runs, source.people, *described, description=description)
     summary = summarise(rows)
     summary.insert(0, "dataset", name)
+    summary.insert(1, "choice", choice.name)
     return summary

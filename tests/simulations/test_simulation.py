@@ -9,10 +9,14 @@ from scipy.stats import ks_2samp
 from protocols import Campaign, RecordError
 from protocols.mechanisms import DISCRETE
 from simulations import FIDELITIES, simulate
+from simulations.counts import simulate_counts
+from simulations.items import Columns
+from simulations.vector import simulate_vector
 
 FALSE_ALARM = 1e-6
 ROUNDS = {"device": 30, "vector": 120, "counts": 200}
 PEOPLE = 60
+SIMULATORS = {"vector": simulate_vector, "counts": simulate_counts}
 
 SETTINGS = [
     *((name, "sign", "one") for name in DISCRETE),
@@ -30,8 +34,12 @@ def tallies(campaign, frame, labels, fidelity, devices=None) -> np.ndarray:
     The combinations (the plain sum, and one with unequal weights) differ where only the covariances do.
     """
     rows = []
+    columns = Columns.of(campaign, frame, labels)  # Once: the table is the same in every round.
     for seed in range(ROUNDS[fidelity]):
-        tally = simulate(campaign, frame, labels, seed, fidelity=fidelity, devices=devices)
+        if fidelity == "device":
+            tally = simulate(campaign, frame, labels, seed, fidelity=fidelity, devices=devices)
+        else:
+            tally = SIMULATORS[fidelity](columns, np.random.default_rng(seed), devices)
         combined = [(counts.sum(), counts @ np.arange(len(counts)) ** 2) for counts in tally.counts]
         rows.append(np.concatenate([tally.n, *tally.counts, *combined]))
     return np.array(rows)
@@ -88,6 +96,13 @@ def test_a_seed_repeats_the_tally_and_every_device_answers_once(fidelity, make_e
     assert simulate(one, frame, labels, 5, fidelity=fidelity).n.sum() == 50
     answered = simulate(every, frame, labels, 5, fidelity=fidelity).n
     assert [sum(answered[q.index] for q in group) for group in every.groups] == [50] * len(every.groups)
+
+
+@pytest.mark.parametrize("fidelity", SIMULATORS)
+def test_a_fidelity_is_its_simulator_on_the_columns_of_the_table(fidelity, make_everything, make_people):
+    campaign, (frame, labels) = make_everything(), make_people(50, 2)
+    drawn = SIMULATORS[fidelity](Columns.of(campaign, frame, labels), np.random.default_rng(5), 30)
+    assert simulate(campaign, frame, labels, 5, fidelity=fidelity, devices=30) == drawn
 
 
 @pytest.mark.parametrize("fidelity", FIDELITIES)
