@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from ldp_client import Client, MemoryStorage, QuotaError, StorageError, TransportError, perturb
-from ldp_client.relay.gateway import Gateway
 from ldp_client.relay import RELAY_POLICY, Relay
+from ldp_client.relay.gateway import Gateway
 from ldp_client.testing import Answer, FakeClock, FakeServer
 from ldp_client.transport import Request, Response
 from protocols import Campaign, Report, UploadError, decode_upload, encode_upload
