@@ -15,9 +15,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimators import Cells, QuestionEstimate, estimate_question
-from ldp_aggregator.moment_poisoning import Lies, MomentsReach, Round, lies_of_one_answer, moments_reach, share_variance
 from ldp_aggregator.moments import DEFAULT_VARIANCE_FLOOR, Moments, add_record_spread, rebuild_moments
-from ldp_aggregator.poisoning import class_prior_per_liar, per_liar
+from ldp_aggregator.poisoning.moments import (
+    Lies,
+    MomentsReach,
+    Round,
+    lies_of_one_answer,
+    moments_reach,
+    share_variance,
+)
+from ldp_aggregator.poisoning.reports import class_prior_per_liar, per_liar
 from ldp_aggregator.pooling import pool_classes
 from ldp_aggregator.simplex import NORM_SUB
 from ldp_aggregator.tally import Tally
@@ -31,7 +38,7 @@ class Estimates:
     """The estimates of all questions of a campaign.
 
     ``class_prior`` is P(class), unbiased, pooled over every question that carries the class. ``per_liar`` has, for
-    every question's cells, the most that one made-up report moves them; see ``ldp_aggregator.poisoning``.
+    every question's cells, the most that one made-up report moves them; see ``ldp_aggregator.poisoning.reports``.
     """
 
     campaign: Campaign

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from ldp_aggregator.estimates import Estimates, estimate
 from ldp_aggregator.estimators import Cells, QuestionEstimate
 from ldp_aggregator.guarantee import LOCAL_RELATION, Guarantee
-from ldp_aggregator.model_poisoning import model_reach
 from ldp_aggregator.moments import DEFAULT_VARIANCE_FLOOR, Moments, rebuild_moments
 from ldp_aggregator.naive_bayes import NaiveBayes, discrete_likelihood
+from ldp_aggregator.poisoning.models import model_reach
 from ldp_aggregator.pooling import pool, pool_classes
 from ldp_aggregator.shrinkage import shrink_moments
 from ldp_aggregator.simplex import FLOOR, NORM_SUB, floor, norm_sub

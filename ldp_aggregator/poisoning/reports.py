@@ -12,8 +12,8 @@ r. The mean of the one world is (h M + b Y) / (h + b), of the other (h M + a X) 
 M, X and Y, so largest at ends of the interval, and there at most max(a, b) / (h + max(a, b)) r. With b >= a that is
 b r / n; with a > b it is a r / (h + a) <= m r / n.
 
-Pooled shares of classes and everything computed from several questions (``ldp_aggregator.model_poisoning``) are bounded
-for the number of reports to each question as it is: the same reports, with another content.
+Pooled shares of classes and everything computed from several questions (``ldp_aggregator.poisoning.models``) are
+bounded for the number of reports to each question as it is: the same reports, with another content.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Bounds are sound for any lies, for the number of reports to each question as it is, and follow the training step by
 step. They are not always reached: a table's cells are taken to be moved each on its own, though some mechanisms let a
-liar move only a few at once. Means and variances have a file of their own, ``ldp_aggregator.moment_poisoning``.
+liar move only a few at once. Means and variances have a file of their own, ``ldp_aggregator.poisoning.moments``.
 
 ``norm_sub`` is x -> max(x_i - tau(x), 0) with tau such that the result adds up to 1. tau rises with every x_i, and by c
 where all x_i rise by c, so that |x' - x| <= d in every cell makes |tau' - tau| <= d: a processed cell moves by at most
@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.estimates import Estimates
 from ldp_aggregator.estimators import Cells, QuestionEstimate
-from ldp_aggregator.intervals import Interval
-from ldp_aggregator.moment_poisoning import Lies, MomentsReach, lies_of_one_answer, moments_reach, share_variance
 from ldp_aggregator.moments import Moments
-from ldp_aggregator.poisoning import share_moves
+from ldp_aggregator.poisoning.intervals import Interval
+from ldp_aggregator.poisoning.moments import Lies, MomentsReach, lies_of_one_answer, moments_reach, share_variance
+from ldp_aggregator.poisoning.reports import share_moves
 from ldp_aggregator.pooling import pool, pool_shares
 from ldp_aggregator.simplex import FLOOR, norm_sub
 from protocols.questions import PAIR

@@ -7,7 +7,7 @@ import operator
 import numpy as np
 import pytest
 
-from ldp_aggregator.intervals import Interval
+from ldp_aggregator.poisoning.intervals import Interval
 
 RNG = np.random.default_rng(3)
 ENDS = np.sort(RNG.uniform(-2, 2, (200, 4)).reshape(2, -1), axis=0)

@@ -11,7 +11,7 @@ import pytest
 from payloads import possible_payloads
 
 from ldp_aggregator import NaiveBayes, Tally, estimate, train
-from ldp_aggregator.model_poisoning import model_reach, table_reach
+from ldp_aggregator.poisoning.models import model_reach, table_reach
 from ldp_aggregator.shrinkage import shrink_moments
 from ldp_aggregator.simplex import norm_sub
 from ldp_aggregator.training import _hundredth

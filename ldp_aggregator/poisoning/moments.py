@@ -10,8 +10,7 @@ already where lies can make the class ``insufficient``, or sufficient, whose mom
 keeps every mean and variance in the feature's range: unbounded means anywhere in it.)
 
 Everything beyond the one quotient, square and clip and shrinkage, is computed with intervals, from the intervals that
-s, the sum of squares, P and their variances can lie in (``ldp_aggregator.intervals``): with no lies they are points and
-give the estimate itself. A single device that answers one question only (``answers: "one"``) has lied to the value, or
+s, the sum of squares, P and their variances can lie in: with no lies they are points and give the estimate itself. A single device that answers one question only (``answers: "one"``) has lied to the value, or
 to the square, or to something else that tells P: each is computed, and the worst counts. Of more devices, and where a
 device answers everything, each is taken to have lied to all of them at once, which is sound, and up to about three
 times too cautious where a device answers one question.
@@ -28,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimators import Cells, QuestionEstimate
-from ldp_aggregator.intervals import Interval
 from ldp_aggregator.moments import SIGNIFICANT, Moments, finite
-from ldp_aggregator.poisoning import class_range, share_moves
+from ldp_aggregator.poisoning.intervals import Interval
+from ldp_aggregator.poisoning.reports import class_range, share_moves
 from ldp_aggregator.pooling import class_shares, pool_shares
 from ldp_aggregator.shrinkage import VARIANCE_PRIOR
 from protocols.mechanisms import LaplaceVector, OneBit, PureMechanism
