@@ -10,10 +10,11 @@ already where lies can make the class ``insufficient``, or sufficient, whose mom
 keeps every mean and variance in the feature's range: unbounded means anywhere in it.)
 
 Everything beyond the one quotient, square and clip and shrinkage, is computed with intervals, from the intervals that
-s, the sum of squares, P and their variances can lie in: with no lies they are points and give the estimate itself. A single device that answers one question only (``answers: "one"``) has lied to the value, or
-to the square, or to something else that tells P: each is computed, and the worst counts. Of more devices, and where a
-device answers everything, each is taken to have lied to all of them at once, which is sound, and up to about three
-times too cautious where a device answers one question.
+s, the sum of squares, P and their variances can lie in: with no lies they are points and give the estimate itself. A
+single device that answers one question only (``answers: "one"``) has lied to the value, or to the square, or to
+something else that tells P: each is computed, and the worst counts. Of more devices, and where a device answers
+everything, each is taken to have lied to all of them at once, which is sound, and up to about three times too cautious
+where a device answers one question.
 """
 
 from __future__ import annotations
