@@ -236,7 +236,7 @@ def test_one_device_in_a_hundred_is_counted_by_devices():
 @pytest.mark.parametrize("post", ["norm_sub", "floor"])
 def test_a_tables_bound_holds_for_every_corner_of_what_its_cells_can_be(post):
     rng = np.random.default_rng(11)
-    for _ in range(40):
+    for _ in range(10):
         values = rng.dirichlet(np.ones(6)) + rng.normal(0, 0.05, 6)
         reach = np.full(6, rng.choice([0.001, 0.02, 0.1]))
         bound = table_reach(values, reach, 2, 500, post, 1.0)
