@@ -65,16 +65,15 @@ def bernoulli_bits(probability: int, size: int, rng: np.random.Generator) -> NDA
     undecided = np.full_like(result, ONE - 1)
     places: NDArray[np.intp] | None = None
     for position in range(_WORD_BITS - 1, -1, -1):
-        drawn = rng.integers(0, ONE, size=len(undecided), dtype=np.uint64)
+        ones = rng.integers(0, ONE, size=len(undecided), dtype=np.uint64)
+        ones &= undecided
+        undecided ^= ones  # what is undecided and drew a 0
         if probability >> position & 1:
-            smaller = undecided & ~drawn
             if places is None:
-                result |= smaller
+                result |= undecided
             else:
-                result[places] |= smaller
-            undecided &= drawn
-        else:
-            undecided &= ~drawn
+                result[places] |= undecided
+            undecided = ones
         if position <= _WORD_BITS - _ROUNDS_TOGETHER:
             kept = np.flatnonzero(undecided)
             if not kept.size:
