@@ -5,44 +5,19 @@ from __future__ import annotations
 import json
 
 import pytest
+from buyers import run, write_draft, write_table
 
 from protocols import Campaign
-from simulations.__main__ import main
-
-DRAFT = {
-    "version": 1,
-    "title": "Who buys?",
-    "label": {"name": "sold", "classes": ["yes", "no"]},
-    "features": [
-        {"name": "colour", "kind": "categorical", "values": ["red", "blue"]},
-        {"name": "size", "kind": "continuous", "low": 0, "high": 60},
-    ],
-    "privacy": {"epsilon": 3.0},
-}
 
 
 @pytest.fixture
 def table(tmp_path):
-    path = tmp_path / "people.csv"
-    rows = [f"{c},{s},{'yes' if c == 'red' else 'no'}" for c in ("red", "blue") for s in range(60)]
-    path.write_text("colour,size,sold\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    return path
+    return write_table(tmp_path / "people.csv")
 
 
 @pytest.fixture
 def schema(tmp_path):
-    path = tmp_path / "draft.json"
-    path.write_text(json.dumps(DRAFT), encoding="utf-8")
-    return path
-
-
-def run(capsys, *arguments) -> tuple[int, str, str]:
-    try:
-        code = main([str(argument) for argument in arguments])
-    except SystemExit as stop:
-        code = stop.code
-    out, err = capsys.readouterr()
-    return code, out, err
+    return write_draft(tmp_path / "draft.json")
 
 
 def test_accuracy_prints_every_combination_under_its_total_loss(table, schema, tmp_path, capsys):

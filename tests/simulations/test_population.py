@@ -4,49 +4,29 @@ from __future__ import annotations
 
 import json
 
+import buyers
 import pytest
+from buyers import run, write_draft, write_table
 
-from simulations.__main__ import COMMANDS, main
+from simulations.__main__ import COMMANDS
 from simulations.aggregator import Daemon
 
 NOBODY = "http://127.0.0.1:9"
 """The discard port: nothing listens there."""
 UNREACHABLE = ["--token", "x", "--url", NOBODY, "--admin-url", NOBODY]
 
-DRAFT = {
-    "version": 1,
-    "title": "Who buys?",
-    "label": {"name": "sold", "classes": ["yes", "no"]},
-    "features": [
-        {"name": "colour", "kind": "categorical", "values": ["red", "blue"]},
-        {"name": "size", "kind": "continuous", "low": 0, "high": 60, "bins": 3},
-    ],
-    "privacy": {"epsilon": 3.0},
-}
+SIZE_IN_BINS = {"name": "size", "kind": "continuous", "low": 0, "high": 60, "bins": 3}
+DRAFT = {**buyers.DRAFT, "features": [buyers.DRAFT["features"][0], SIZE_IN_BINS]}
 
 
 @pytest.fixture
 def table(tmp_path):
-    path = tmp_path / "people.csv"
-    rows = [f"{c},{s},{'yes' if c == 'red' else 'no'}" for c in ("red", "blue") for s in range(60)]
-    path.write_text("colour,size,sold\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    return path
+    return write_table(tmp_path / "people.csv")
 
 
 @pytest.fixture
 def schema(tmp_path):
-    path = tmp_path / "draft.json"
-    path.write_text(json.dumps(DRAFT), encoding="utf-8")
-    return path
-
-
-def run(capsys, *arguments) -> tuple[int, str, str]:
-    try:
-        code = main([str(argument) for argument in arguments])
-    except SystemExit as stop:
-        code = stop.code
-    out, err = capsys.readouterr()
-    return code, out, err
+    return write_draft(tmp_path / "draft.json", DRAFT)
 
 
 def test_devices_answer_once_each_whatever_gets_lost_or_doubled_on_the_way(table, schema, capsys):

@@ -1,0 +1,41 @@
+"""Who buys? A table of 120 people and its draft, for tests of the commands; and a shell to run these in."""
+
+from __future__ import annotations
+
+import json
+
+from simulations.__main__ import main
+
+DRAFT = {
+    "version": 1,
+    "title": "Who buys?",
+    "label": {"name": "sold", "classes": ["yes", "no"]},
+    "features": [
+        {"name": "colour", "kind": "categorical", "values": ["red", "blue"]},
+        {"name": "size", "kind": "continuous", "low": 0, "high": 60},
+    ],
+    "privacy": {"epsilon": 3.0},
+}
+
+
+def write_table(path):
+    """Whoever sees red buys."""
+    rows = [f"{c},{s},{'yes' if c == 'red' else 'no'}" for c in ("red", "blue") for s in range(60)]
+    path.write_text("colour,size,sold\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+def write_draft(path, draft=DRAFT):
+    """Its draft."""
+    path.write_text(json.dumps(draft), encoding="utf-8")
+    return path
+
+
+def run(capsys, *arguments) -> tuple[int, str, str]:
+    """Exit code and what was printed on both channels."""
+    try:
+        code = main([str(argument) for argument in arguments])
+    except SystemExit as stop:
+        code = stop.code
+    out, err = capsys.readouterr()
+    return code, out, err
