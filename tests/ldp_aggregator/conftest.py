@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from paper_table import PEOPLE
 
 from protocols import Campaign
 
@@ -33,19 +34,7 @@ def make_campaign() -> Callable[..., Campaign]:
 @pytest.fixture(scope="session")
 def paper_table() -> tuple[pd.DataFrame, pd.Series]:
     """Table 1 of Yilmaz, Al-Rubaie, Chang 2019: ten people, and whether they missed a payment."""
-    rows = [
-        ("young", "low", "male", "yes"),
-        ("young", "high", "female", "yes"),
-        ("medium", "high", "male", "no"),
-        ("old", "medium", "male", "no"),
-        ("old", "high", "male", "no"),
-        ("old", "low", "female", "yes"),
-        ("medium", "low", "female", "no"),
-        ("medium", "medium", "male", "yes"),
-        ("young", "low", "male", "no"),
-        ("old", "high", "female", "no"),
-    ]
-    frame = pd.DataFrame(rows, columns=["age", "income", "gender", "missed_payment"])
+    frame = pd.DataFrame(PEOPLE, columns=["age", "income", "gender", "missed_payment"])
     return frame.drop(columns="missed_payment"), frame["missed_payment"]
 
 

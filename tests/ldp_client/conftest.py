@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import ldp_client.client
 from ldp_client import Client, MemoryStorage, Policy
 from ldp_client.testing import FakeClock, FakeServer
 from protocols import Campaign
@@ -48,6 +49,20 @@ def draft() -> dict[str, Any]:
 @pytest.fixture
 def model() -> str:
     return json.dumps(MODEL)
+
+
+@pytest.fixture
+def perturbations(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """One entry for every perturbation."""
+    made: list[object] = []
+    real = ldp_client.client.perturb
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        made.append(arguments[2])
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(ldp_client.client, "perturb", counted)
+    return made
 
 
 @pytest.fixture

@@ -8,24 +8,13 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from paper_table import PEOPLE
 
 from ldp_client import Classifier
 from protocols.model import Model
 
 CLASSES = ("yes", "no")
 VALUES = {"age": ("young", "medium", "old"), "income": ("low", "medium", "high"), "gender": ("male", "female")}
-PEOPLE = [
-    ("young", "low", "male", "yes"),
-    ("young", "high", "female", "yes"),
-    ("medium", "high", "male", "no"),
-    ("old", "medium", "male", "no"),
-    ("old", "high", "male", "no"),
-    ("old", "low", "female", "yes"),
-    ("medium", "low", "female", "no"),
-    ("medium", "medium", "male", "yes"),
-    ("young", "low", "male", "no"),
-    ("old", "high", "female", "no"),
-]
 
 
 def model_of(features, prior=(0.5, 0.5)):

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-import ldp_client.client
 from ldp_client import (
     Client,
     ConsentError,
@@ -38,20 +37,6 @@ from protocols.mechanisms import DirectEncoding, SubsetSelection, UnaryEncoding
 
 RECORD = {"age": "young", "income": 30_000, "hours": 12}
 MakeClient = Callable[..., Client]
-
-
-@pytest.fixture
-def perturbations(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """One entry for every perturbation."""
-    made: list[object] = []
-    real = ldp_client.client.perturb
-
-    def counted(*arguments: Any, **options: Any) -> Any:
-        made.append(arguments[2])
-        return real(*arguments, **options)
-
-    monkeypatch.setattr(ldp_client.client, "perturb", counted)
-    return made
 
 
 def test_a_device_contributes_and_the_server_counts_it_once(

@@ -27,20 +27,6 @@ MakeClient = Callable[..., Client]
 
 
 @pytest.fixture
-def perturbations(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """One entry for every perturbation."""
-    made: list[object] = []
-    real = ldp_client.client.perturb
-
-    def counted(*arguments: Any, **options: Any) -> Any:
-        made.append(arguments[2])
-        return real(*arguments, **options)
-
-    monkeypatch.setattr(ldp_client.client, "perturb", counted)
-    return made
-
-
-@pytest.fixture
 def wide_campaign(server: FakeServer, draft: dict[str, Any]) -> Campaign:
     """Its report does not fit on a page of the database."""
     values = [f"value {number}" for number in range(3000)]
