@@ -119,7 +119,7 @@ async def test_slow_and_half_open_clients_do_not_stop_others(server, campaign, m
     started = time.monotonic()
     for number in range(2, 32):
         assert (await server.upload(campaign, [make_report(campaign, number)]))[0] == 200
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 9  # no stalled one was dropped yet: that is after 10
     for _, writer in stalled:
         writer.close()
 
