@@ -101,7 +101,7 @@ class CampaignState:
     reports: int
     model_version: int | None
     federated: bool = False
-    """Whether it takes shares of nodes, and no reports. Fixed when the campaign is created."""
+    """Whether it takes shares of nodes, and no reports; once it does, it always will."""
     shares: int = 0
 
     def status(self, now: datetime) -> str:
@@ -140,7 +140,7 @@ class StoredShare:
 class Shares:
     """The shares of a federated campaign as of one moment, sorted by node.
 
-    ``salt`` is drawn when the campaign is created, and secret from the nodes: it decides who is in which group.
+    ``salt`` is drawn when the campaign becomes federated, and secret from the nodes: it decides who is in which group.
     """
 
     salt: bytes

@@ -62,7 +62,7 @@ def _merge_campaign(db: sqlite3.Connection, campaign_id: str, assume_disjoint: b
             found[name] = row
     closings = [row["closed"] for row in found.values() if row["closed"] is not None]
     salts = [row["salt"] for row in found.values() if row["salt"] is not None]
-    if salts and len(salts) < len(found):
+    if salts and any(_takes_reports(db, name, row) for name, row in found.items()):
         raise StoreError(f"campaign {campaign_id} takes reports in one store and shares in the other")
     if len(found) == 2 and closings and not assume_disjoint and not salts:
         raise StoreError(
@@ -101,6 +101,14 @@ def _merge_campaign(db: sqlite3.Connection, campaign_id: str, assume_disjoint: b
     if not closings:
         _merge_ids(db, campaign_id, number, sources, reports)
     return campaign_id, _merge_shares(db, campaign_id, number, sources) if salts else reports
+
+
+def _takes_reports(db: sqlite3.Connection, name: str, row: sqlite3.Row) -> bool:
+    """Whether the campaign is one of devices already, there; before its first report it may still become federated."""
+    if row["salt"] is not None:
+        return False
+    parts = f"SELECT coalesce(sum(reports), 0) FROM {name}.parts WHERE campaign = ?"
+    return row["max_reports"] is not None or db.execute(parts, (row["number"],)).fetchone()[0] > 0
 
 
 def _merge_shares(db: sqlite3.Connection, campaign_id: str, number: int, sources: dict[str, int]) -> int:

@@ -38,7 +38,8 @@ class SufficientStatisticsNB(PrivateNaiveBayes):
     relation
         ``add-remove`` one row, or ``replace`` the values of one row (labels public).
     numerical_share
-        Share of epsilon for sums and squares; None gives every query the same.
+        Share of epsilon for sums and squares; None gives every query the same, and class counts a fifth at least where
+        there are no tables.
     smoothing
         Pseudo-count per table cell.
     variance_floor

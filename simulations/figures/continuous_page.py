@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from simulations.figures.comparisons import verdict
+from simulations.figures.comparisons import markdown_table, verdict
 from simulations.figures.continuous import BINS, COMPONENTS, DATASETS, EPSILONS, INPUTS, METHODS, RUNS, measure
 from simulations.figures.curves import Style, add_legend, draw_curve, finish_panel
 from simulations.figures.figure import Figure
@@ -141,12 +141,11 @@ def _verdicts(differences: pd.Series[float]) -> str:
 def _table(summary: pd.DataFrame, dataset: str, accounting: str) -> str:
     here = summary[(summary["dataset"] == dataset) & (summary["accounting"] == accounting)]
     heads = ["method", *(f"{inputs} {epsilon:g}" for inputs in INPUTS for epsilon in EPSILONS)]
-    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    rows = []
     for method in dict.fromkeys(here["method"]):
         cells = here[here["method"] == method].set_index(["inputs", "epsilon"])["accuracy"]
-        values = [f"{cells[inputs, epsilon]:.3f}" for inputs in INPUTS for epsilon in EPSILONS]
-        lines.append("| " + " | ".join([method, *values]) + " |")
-    return "\n".join(lines)
+        rows.append([method, *(f"{cells[inputs, epsilon]:.3f}" for inputs in INPUTS for epsilon in EPSILONS)])
+    return markdown_table(heads, rows)
 
 
 FIGURE: Final = Figure(

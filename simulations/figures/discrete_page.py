@@ -152,14 +152,13 @@ def _scores(summary: pd.DataFrame, epsilon: float) -> dict[str, float]:
 
 def _table(summary: pd.DataFrame) -> str:
     heads = ["epsilon", "total loss", *(m.upper() for m in MECHANISMS), "majority", "no privacy"]
-    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    rows = []
     for epsilon in EPSILONS:
         here = summary[summary["epsilon"] == epsilon]
         scores, first = _scores(summary, epsilon), here.iloc[0]
-        cells = [f"{scores[m]:.3f}" for m in MECHANISMS]
-        references = f"{first['majority']:.3f} | {first['non_private']:.3f}"
-        lines.append(f"| {epsilon:g} | {first['total_epsilon']:g} | {' | '.join(cells)} | {references} |")
-    return "\n".join(lines)
+        cells = (*(scores[m] for m in MECHANISMS), first["majority"], first["non_private"])
+        rows.append([f"{epsilon:g}", f"{first['total_epsilon']:g}", *(f"{cell:.3f}" for cell in cells)])
+    return markdown_table(heads, rows)
 
 
 FIGURE: Final = Figure(

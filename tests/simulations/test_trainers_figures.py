@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ import pytest
 from ldp_aggregator.trainers.accountant import allocate
 from simulations.__main__ import main
 from simulations.figures import central, central_page, federated, federated_page
+from simulations.figures.comparisons import compare
 from simulations.figures.cross_validation import Data, Split, data_of, split_of, summarise
 from simulations.figures.peer import find_peer
 from simulations.frames import Table, TableError
@@ -208,3 +210,15 @@ def test_an_interpreter_without_the_peer_is_told_in_one_line(tmp_path, capsys):
     told = capsys.readouterr().err
     assert "F/bin/pip install diffprivlib" in told
     assert told.count("\n") == 1
+
+
+def test_sums_are_clearly_above_diffprivlib_somewhere_and_clearly_below_it_nowhere():
+    """What docs/trainers.md says of the committed table."""
+    table = central_page.FIGURE.read(Path(__file__).parents[2] / "docs" / "figures")
+    curves = table[table[central.SHARE].isna()]
+    sums, peer = (curves[curves["trainer"].str.startswith(name)] for name in ("sums, add-remove", "diffprivlib"))
+    assert set(peer["data"]) == {"adult-numeric", "skin", "seeds", "diabetes"}
+    for name in set(peer["data"]):
+        found = compare(sums[sums["data"] == name], peer[peer["data"] == name], ["epsilon"])
+        assert found.clearly_higher > 0
+        assert found.clearly_lower == 0

@@ -322,10 +322,24 @@ async def test_two_shares_of_one_node_are_not_merged(tmp_path, folders):
     assert list((tmp_path / "both").iterdir()) == []
 
 
-async def test_campaigns_of_two_kinds_are_not_merged(tmp_path, folders):
+@pytest.mark.parametrize("taken", ["a report", "a limit"])
+async def test_campaigns_of_two_kinds_are_not_merged(tmp_path, folders, make_submission, make_report, taken):
+    campaign = await folders("one", {"a": 1})
+    other = await open_store(tmp_path / "two")
+    await other.create_campaign(campaign, max_reports=5 if taken == "a limit" else None)
+    if taken == "a report":
+        assert (await other.count([make_submission(campaign, [make_report(campaign, 1)])]))[0].refused is None
+    await other.close()
+    with pytest.raises(StoreError, match="reports in one store and shares in the other"):
+        merge_stores(tmp_path / "one", tmp_path / "two", tmp_path / "both")
+
+
+async def test_a_campaign_that_nobody_answered_merges_with_its_federated_twin(tmp_path, folders):
     campaign = await folders("one", {"a": 1})
     other = await open_store(tmp_path / "two")
     await other.create_campaign(campaign)
     await other.close()
-    with pytest.raises(StoreError, match="reports in one store and shares in the other"):
-        merge_stores(tmp_path / "one", tmp_path / "two", tmp_path / "both")
+    for first, second in (("one", "two"), ("two", "one")):
+        output = tmp_path / f"{first} first"
+        assert merge_stores(tmp_path / first, tmp_path / second, output) == [(campaign.id, 1)]
+        assert await read(output, campaign) == {"a": share_of(campaign, 1)}

@@ -74,6 +74,7 @@ def test_sum_and_square_together_move_exactly_this_far(relation):
     moved = pair[:, None] - pair[None] if relation == "replace" else pair
     worst = np.abs(moved).sum(axis=-1).max()
     assert worst == pytest.approx(float(sensitivities.sum_and_square(relation)), abs=1e-12)
+    assert sensitivities.sum_and_square("add-remove") == Fraction(25, 24)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
