@@ -29,8 +29,8 @@ import numpy as np
 from ldp_aggregator import Tally
 from ldp_aggregator.store import Store, open_store
 from protocols import Campaign
-from protocols.reports import ID_BYTES
-from protocols.upload import MEDIA_TYPE, Block, encode_blocks
+from protocols.wire.reports import ID_BYTES
+from protocols.wire.upload import MEDIA_TYPE, Block, encode_blocks
 
 BULK_REPORTS = 50_000
 DECODE_REPORTS = 200_000

@@ -16,7 +16,7 @@ import sys
 from aiohttp import web
 
 from ldp_client import Client, ClientError, ScopedStorage
-from ldp_client.sqlite_storage import SqliteStorage
+from ldp_client.storage.sqlite import SqliteStorage
 from protocols import RecordError
 
 STORAGE = SqliteStorage("users.db")

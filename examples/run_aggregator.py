@@ -9,10 +9,10 @@ import asyncio
 import sys
 from pathlib import Path
 
-from ldp_aggregator.drafts import compile_draft
-from ldp_aggregator.server.run import Addresses
+from ldp_aggregator.server.process import Addresses
 from ldp_aggregator.server.workers import run
-from ldp_aggregator.settings import read_settings
+from ldp_aggregator.service.drafts import compile_draft
+from ldp_aggregator.service.settings import read_settings
 from ldp_aggregator.store import open_store
 from protocols import Campaign
 

@@ -12,7 +12,7 @@ import pandas as pd
 from ldp_aggregator import NaiveBayes, train
 from protocols import Campaign
 from simulations import simulate
-from simulations.sources import read_draft
+from simulations.tables.sources import read_draft
 
 DEVICES = 50_000
 

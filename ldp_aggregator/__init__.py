@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from ldp_aggregator.estimates import Estimates, estimate
-    from ldp_aggregator.guarantee import Guarantee
-    from ldp_aggregator.naive_bayes import NaiveBayes
-    from ldp_aggregator.tally import Tally
-    from ldp_aggregator.training import train
+    from ldp_aggregator.counting.tally import Tally
+    from ldp_aggregator.estimation.estimates import Estimates, estimate
+    from ldp_aggregator.learning.guarantee import Guarantee
+    from ldp_aggregator.learning.naive_bayes import NaiveBayes
+    from ldp_aggregator.learning.training import train
 
 __all__ = ["Estimates", "Guarantee", "NaiveBayes", "Tally", "estimate", "train"]
 
 _HOMES: Final = {
-    "Estimates": "estimates",
-    "Guarantee": "guarantee",
-    "NaiveBayes": "naive_bayes",
-    "Tally": "tally",
-    "estimate": "estimates",
-    "train": "training",
+    "Estimates": "estimation.estimates",
+    "Guarantee": "learning.guarantee",
+    "NaiveBayes": "learning.naive_bayes",
+    "Tally": "counting.tally",
+    "estimate": "estimation.estimates",
+    "train": "learning.training",
 }
 """Imported on first use, so that the command can say what to install where the aggregator's libraries are missing."""
 

@@ -7,14 +7,14 @@ inside; ``ldp_client.aio`` drives a client from asyncio, ``ldp_client.relay`` fo
 Names are loaded when they are first used: an app that imports this at its start pays when somebody contributes.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 
 TYPE_CHECKING = False  # as in the module typing, which an import of this package need not load
 if TYPE_CHECKING:
+    from ldp_client.answering import perturb
     from ldp_client.classifier import Classifier
     from ldp_client.client import Client
+    from ldp_client.delivery.sender import Event
     from ldp_client.errors import (
         ClientError,
         ConsentError,
@@ -25,12 +25,11 @@ if TYPE_CHECKING:
         StorageError,
         TransportError,
     )
-    from ldp_client.ledger import Ledger, Receipt
-    from ldp_client.perturb import perturb
+    from ldp_client.ledger.receipts import Ledger, Receipt
     from ldp_client.policy import Policy
-    from ldp_client.sender import Event
     from ldp_client.status import Status
-    from ldp_client.storage import MemoryStorage, ScopedStorage
+    from ldp_client.storage.memory import MemoryStorage
+    from ldp_client.storage.scoped import ScopedStorage
 
 __all__ = [
     "Classifier",
@@ -56,14 +55,14 @@ __all__ = [
 _HOMES = {
     "Classifier": "classifier",
     "Client": "client",
-    "Event": "sender",
-    "Ledger": "ledger",
-    "MemoryStorage": "storage",
+    "Event": "delivery.sender",
+    "Ledger": "ledger.receipts",
+    "MemoryStorage": "storage.memory",
     "Policy": "policy",
-    "Receipt": "ledger",
-    "ScopedStorage": "storage",
+    "Receipt": "ledger.receipts",
+    "ScopedStorage": "storage.scoped",
     "Status": "status",
-    "perturb": "perturb",
+    "perturb": "answering",
 }
 """Where the names live; the others are errors."""
 
@@ -78,14 +77,3 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-class _Package(ModuleType):
-    """The type of this package: loading the module ``perturb`` must not hide the function of the same name."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name not in _HOMES or not isinstance(value, ModuleType):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

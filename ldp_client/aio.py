@@ -13,11 +13,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ldp_client.client import Client
+from ldp_client.delivery.machine import Idle, Send, Wait
 from ldp_client.errors import TransportError
-from ldp_client.ledger import Receipt
+from ldp_client.ledger.receipts import Receipt
+from ldp_client.network.transport import Response
 from ldp_client.status import Status
-from ldp_client.transport import Response
-from ldp_client.uploads import Idle, Send, Wait
 
 if TYPE_CHECKING:
     from typing import Self

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from protocols.document.schema import Feature, number_of
 from protocols.model import DiscreteLikelihood, Likelihood, Model
-from protocols.schema import Feature, number_of
 
 
 class Classifier:

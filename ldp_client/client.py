@@ -7,28 +7,30 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ldp_client.cache import Cache
+from ldp_client.answering import perturb
 from ldp_client.classifier import Classifier
-from ldp_client.clock import SYSTEM_CLOCK, Clock
+from ldp_client.delivery.machine import REPORT_OVERHEAD, Send, Task
+from ldp_client.delivery.queue import Outbox
+from ldp_client.delivery.sender import Event, Sender
 from ldp_client.errors import ConsentError, StorageError, TransportError
-from ldp_client.ledger import Caps, Device, Ledger, Receipt, read_device, write_device
-from ldp_client.locks import ForkSafeLock
-from ldp_client.models import DeviceModel
-from ldp_client.opening import open_storage
-from ldp_client.outbox import Outbox
-from ldp_client.perturb import perturb
+from ldp_client.ledger.installation import Installation, read_installation, write_installation
+from ldp_client.ledger.receipts import Caps, Ledger, Receipt
+from ldp_client.network.aggregator import Server, check_campaign_id, read_campaign
+from ldp_client.network.cache import Cache
+from ldp_client.network.device_model import DeviceModel
+from ldp_client.network.shared import SHARED_TRANSPORT
+from ldp_client.network.transport import Request, Response, Transport
 from ldp_client.policy import DEFAULT_POLICY, Policy
-from ldp_client.sender import Event, Sender
-from ldp_client.server import Server, check_campaign_id, read_campaign
+from ldp_client.runtime.clock import SYSTEM_CLOCK, Clock
+from ldp_client.runtime.fork import ForkSafeLock
 from ldp_client.status import Status
-from ldp_client.storage import Storage, Transaction
-from ldp_client.transport import Request, Response, Transport
-from ldp_client.uploads import REPORT_OVERHEAD, Send, Task
+from ldp_client.storage.contract import Storage, Transaction
+from ldp_client.storage.location import open_storage
 from protocols import SYSTEM_COINS, Campaign, Coins, DocumentError, Report
-from protocols.schema import Label
+from protocols.document.schema import Label
 
 if TYPE_CHECKING:
-    from ldp_client.background import BackgroundDriver
+    from ldp_client.delivery.background import BackgroundDriver
 
 
 class Client:
@@ -44,8 +46,8 @@ class Client:
     campaign_id
         Which campaign; the document is verified to have this very hash.
     storage
-        A file path, ``":memory:"``, or an object with the methods of :class:`ldp_client.storage.Storage`. Campaigns
-        that share a storage share its ledger, and their total is held to ``max_total_epsilon``.
+        A file path, ``":memory:"``, or an object with the methods of :class:`ldp_client.storage.contract.Storage`.
+        Campaigns that share a storage share its ledger, and their total is held to ``max_total_epsilon``.
     max_epsilon, max_total_epsilon
         Hard caps on the privacy loss: of this campaign, and over the life of the install.
     transport
@@ -57,7 +59,7 @@ class Client:
     policy
         All limits, see :class:`ldp_client.policy.Policy`.
     on_event
-        Called with an :class:`ldp_client.sender.Event` from whichever thread delivers.
+        Called with an :class:`ldp_client.delivery.sender.Event` from whichever thread delivers.
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class Client:
         self._clock = SYSTEM_CLOCK if clock is None else clock
         self._coins = SYSTEM_COINS if coins is None else coins
         self._outbox = Outbox(campaign_id)
-        self._server = Server(url, campaign_id, transport, self._clock, policy)
+        self._server = Server(url, campaign_id, transport or SHARED_TRANSPORT, self._clock, policy)
         self._sender = Sender(
             self._server,
             self._outbox,
@@ -104,9 +106,9 @@ class Client:
     def grant(self) -> None:
         """The person has agreed to this campaign. Raises StorageError where that cannot be kept."""
         with self._storage.transaction(write=True) as transaction:
-            device = read_device(transaction) or Device.make()
+            device = read_installation(transaction) or Installation.make()
             if not device.consented(self.campaign_id):
-                write_device(transaction, device.with_consent(self.campaign_id, given=True))
+                write_installation(transaction, device.with_consent(self.campaign_id, given=True))
         self._withdrawn = False
 
     def withdraw(self) -> None:
@@ -118,8 +120,8 @@ class Client:
         self._withdrawn = True
         self._unsaved = None
         with self._storage.transaction(write=True) as transaction:
-            device = read_device(transaction) or Device.make()
-            write_device(transaction, device.with_consent(self.campaign_id, given=False))
+            device = read_installation(transaction) or Installation.make()
+            write_installation(transaction, device.with_consent(self.campaign_id, given=False))
             self._outbox.clear(transaction)
 
     @property
@@ -171,7 +173,7 @@ class Client:
     def _contribute(
         self, transaction: Transaction, campaign: Campaign, record: Mapping[str, object], label: object
     ) -> Receipt:
-        device = read_device(transaction)
+        device = read_installation(transaction)
         self._check_consent(device)
         if device is None:
             raise AssertionError("a device that consented is stored")
@@ -183,7 +185,7 @@ class Client:
         # full disk does not get a second answer out of the same record.
         if self._unsaved is None:
             # A storage that cannot be written says so now, before the record is read.
-            write_device(transaction, device)
+            write_installation(transaction, device)
             count, size = _room_for(campaign)
             self._outbox.check_room(transaction, count, size, self.policy)
             self._unsaved = perturb(campaign, record, label, secret=device.secret, coins=self._coins)
@@ -196,7 +198,7 @@ class Client:
             questions=tuple(report.question for report in reports),
             at=self._clock.time(),
         )
-        write_device(transaction, device.with_receipt(receipt))
+        write_installation(transaction, device.with_receipt(receipt))
         self._outbox.put(transaction, reports)
         return receipt
 
@@ -237,7 +239,7 @@ class Client:
     def start(self, *, first_delay: float | None = None) -> None:
         """Deliver from a background thread from now on; ``first_delay`` None takes the policy's."""
         if self._driver is None:
-            from ldp_client.background import BackgroundDriver
+            from ldp_client.delivery.background import BackgroundDriver
 
             self._driver = BackgroundDriver(self._sender)
         self._driver.start(self.policy.first_delay if first_delay is None else first_delay)
@@ -254,7 +256,7 @@ class Client:
         running = self._driver is not None and self._driver.running
         try:
             with self._storage.transaction(write=False) as transaction:
-                device = read_device(transaction)
+                device = read_installation(transaction)
                 delivery = self._outbox.delivery(transaction)
         except StorageError as error:
             return Status(self.campaign_id, running=running, problem=error.code)
@@ -303,16 +305,16 @@ class Client:
     # Inside
 
     def _may_send(self, transaction: Transaction) -> bool:
-        device = None if self._withdrawn else read_device(transaction)
+        device = None if self._withdrawn else read_installation(transaction)
         return device is not None and device.consented(self.campaign_id)
 
-    def _check_consent(self, device: Device | None) -> None:
+    def _check_consent(self, device: Installation | None) -> None:
         if self._withdrawn or device is None or not device.consented(self.campaign_id):
             raise ConsentError
 
-    def _device(self) -> Device | None:
+    def _device(self) -> Installation | None:
         with self._storage.transaction(write=False) as transaction:
-            return read_device(transaction)
+            return read_installation(transaction)
 
     @property
     def _label(self) -> Label | None:

@@ -1,7 +1,7 @@
 """What both sides must agree on: campaign document, questions, mechanisms, exact randomness, report wire format."""
 
-from protocols.campaign import Campaign
-from protocols.coins import SYSTEM_COINS, Coins, ScriptedCoins, SystemCoins
+from protocols.document.campaign import Campaign
+from protocols.document.questions import Question
 from protocols.errors import (
     DocumentError,
     DraftError,
@@ -11,10 +11,10 @@ from protocols.errors import (
     RecordError,
     UploadError,
 )
+from protocols.exact.coins import SYSTEM_COINS, Coins, ScriptedCoins, SystemCoins
 from protocols.mechanisms import Mechanism
-from protocols.questions import Question
-from protocols.reports import Report
-from protocols.upload import decode_upload, encode_upload
+from protocols.wire.reports import Report
+from protocols.wire.upload import decode_upload, encode_upload
 
 __all__ = [
     "SYSTEM_COINS",

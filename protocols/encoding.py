@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from protocols.campaign import Campaign
-from protocols.coins import WORD_BITS, Coins
+from protocols.document.campaign import Campaign
+from protocols.document.projection import Projection
+from protocols.document.questions import LABEL, MOMENT, PAIR, PRODUCT, SQUARE, VALUE, Question
+from protocols.document.schema import ContinuousFeature, Feature, number_of
+from protocols.exact.coins import WORD_BITS, Coins
 from protocols.mechanisms import VALUE_BITS, Moment
-from protocols.projection import Projection
-from protocols.questions import LABEL, MOMENT, PAIR, PRODUCT, SQUARE, VALUE, Question
-from protocols.schema import ContinuousFeature, Feature, number_of
 
 _ONE: Final = 1 << VALUE_BITS
 

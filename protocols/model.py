@@ -23,10 +23,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from protocols.errors import ModelError, ProtocolError
-from protocols.fields import Fields, describe, parse_json
-from protocols.projection import Projection, read_projection
-from protocols.schema import (
+from protocols.document.projection import Projection, read_projection
+from protocols.document.schema import (
     MOST_CLASSES,
     MOST_FEATURES,
     MOST_VALUES,
@@ -36,6 +34,8 @@ from protocols.schema import (
     read_bounds,
     read_features,
 )
+from protocols.errors import ModelError, ProtocolError
+from protocols.fields import Fields, describe, parse_json
 
 if TYPE_CHECKING:
     from typing import Self

@@ -1,6 +1,6 @@
 """Populations of simulated devices: what a campaign would learn, before anyone is asked."""
 
-from simulations.coins import SeededCoins
-from simulations.simulation import FIDELITIES, simulate
+from simulations.fidelities.coins import SeededCoins
+from simulations.fidelities.simulation import FIDELITIES, simulate
 
 __all__ = ["FIDELITIES", "SeededCoins", "simulate"]

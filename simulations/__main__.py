@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from protocols import ProtocolError
-from simulations import accuracy, demo, draft, plan, population, reproduce
-from simulations.aggregator import AggregatorError
-from simulations.commands import Parser
-from simulations.fleet import FleetError
-from simulations.frames import TableError
+from simulations.commands import accuracy, demo, draft, plan, population, reproduce
+from simulations.commands.common import Parser
+from simulations.fleet.aggregator import AggregatorError
+from simulations.fleet.devices import FleetError
+from simulations.tables.frames import TableError
 
 PROGRAM: Final = "python -m simulations"
 COMMANDS: Final = (demo, population, accuracy, plan, draft, reproduce)

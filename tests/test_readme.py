@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from ldp_aggregator.drafts import compile_draft
-from ldp_client.perturb import perturb
+from ldp_aggregator.service.drafts import compile_draft
+from ldp_client.answering import perturb
 from protocols import encode_upload
 
 ROOT = Path(__file__).parents[1]

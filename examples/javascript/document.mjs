@@ -148,7 +148,7 @@ function logUp(a, b) {
 
 const losses = new Map();
 
-/** The worst-case log likelihood ratio of a question as a fraction, rounded up; protocols/verify.py has the proofs. */
+/** The worst-case log likelihood ratio of a question as a fraction, rounded up; protocols/document/verify.py has the proofs. */
 function loss({ mechanism, domain_size: d, parameters }) {
   const known = JSON.stringify([mechanism, d, parameters]);
   if (losses.has(known)) return losses.get(known);

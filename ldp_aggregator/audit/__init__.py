@@ -5,6 +5,6 @@ uploads as msgpack.
 """
 
 from ldp_aggregator.audit.black_box import BlackBoxError, Client, Person, command_client
-from ldp_aggregator.audit.run import Audit, Finding, audit
+from ldp_aggregator.audit.verdict import Audit, Finding, audit
 
 __all__ = ["Audit", "BlackBoxError", "Client", "Finding", "Person", "audit", "command_client"]

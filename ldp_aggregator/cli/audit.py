@@ -12,7 +12,7 @@ from typing import Final
 from ldp_aggregator.audit import Audit, BlackBoxError, audit, command_client
 from ldp_aggregator.cli.common import CommandError, Groups, add_command, read_file, say, say_json, say_table
 from protocols import Campaign
-from protocols.schema import CONTINUOUS_CHOICES, DISCRETE_CHOICES
+from protocols.document.schema import CONTINUOUS_CHOICES, DISCRETE_CHOICES
 
 TRIALS: Final = 20_000
 REFERENCE: Final = (sys.executable, "-m", "ldp_client.testing.lines")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from ldp_aggregator.settings import Settings, read_settings
+from ldp_aggregator.service.settings import Settings, read_settings
 from ldp_aggregator.store import Store, open_store
 
 if TYPE_CHECKING:

@@ -9,28 +9,28 @@ from importlib import import_module
 from typing import Final
 
 from ldp_aggregator.cli.common import CommandError
-from ldp_aggregator.settings import SettingsError
+from ldp_aggregator.service.settings import SettingsError
 from ldp_aggregator.store import StoreError, UnknownCampaignError
 from protocols import ProtocolError
 
 NAME: Final = "ldp-aggregator"
 
-COMMANDS: Final = (
-    "serve",
-    "campaign",
-    "estimates",
-    "train",
-    "fit",
-    "node",
-    "project",
-    "token",
-    "fsck",
-    "merge",
-    "backup",
-    "audit",
-)
-"""Each has a module of its name in this package. Only the one that is asked for is imported: some bring libraries that
-take seconds and memory, and serving needs neither."""
+COMMANDS: Final = {
+    "serve": "operation.serve",
+    "campaign": "campaigns.campaign",
+    "estimates": "campaigns.estimates",
+    "train": "campaigns.train",
+    "fit": "tables.fit",
+    "node": "tables.node",
+    "project": "campaigns.project",
+    "token": "operation.token",
+    "fsck": "operation.fsck",
+    "merge": "operation.merge",
+    "backup": "operation.backup",
+    "audit": "audit",
+}
+"""Each command's module in this package. Only the one that is asked for is imported: some bring libraries that take
+seconds and memory, and serving needs neither."""
 
 _REPORTED: Final = (CommandError, ProtocolError, SettingsError, StoreError, UnknownCampaignError)
 
@@ -42,7 +42,7 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
     )
     groups = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in (command,) if command in COMMANDS else COMMANDS:
-        import_module(f"ldp_aggregator.cli.{name}").add_commands(groups)
+        import_module(f"ldp_aggregator.cli.{COMMANDS[name]}").add_commands(groups)
     return parser
 
 

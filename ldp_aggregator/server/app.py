@@ -8,11 +8,11 @@ from typing import Final
 
 from aiohttp import web
 
-from ldp_aggregator.server import admin, public
+from ldp_aggregator.server.api import admin, public
+from ldp_aggregator.server.api.openapi import openapi_operation
+from ldp_aggregator.server.api.rows import Handler, Operation
 from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.ingest import RETRY_SECONDS
-from ldp_aggregator.server.openapi import openapi_operation
-from ldp_aggregator.server.operations import Handler, Operation
 from ldp_aggregator.server.problems import ProblemError, retry_later
 from ldp_aggregator.store.contract import UNKNOWN, StoreError, UnknownCampaignError
 

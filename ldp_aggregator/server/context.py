@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from ldp_aggregator.server.federated import FederatedModels
+from ldp_aggregator.server.derived_models import FederatedModels
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.metrics import Metrics
-from ldp_aggregator.settings import Settings
+from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store.contract import Store, UnknownCampaignError
 from protocols import Campaign
 

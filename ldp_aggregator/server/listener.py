@@ -19,7 +19,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from ldp_aggregator.server.ingest import RETRY_SECONDS
 from ldp_aggregator.server.problems import MEDIA_TYPE, ProblemError
-from ldp_aggregator.settings import Limits
+from ldp_aggregator.service.settings import Limits
 
 BACKLOG: Final = 1024
 LINGER_SECONDS: Final = 2.0

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ldp_aggregator.server.logs import log_to_standard_error
 from ldp_aggregator.server.metrics import FOLDER_VARIABLE
-from ldp_aggregator.server.run import Addresses, Listeners, serve
-from ldp_aggregator.settings import Settings
+from ldp_aggregator.server.process import Addresses, Listeners, serve
+from ldp_aggregator.service.settings import Settings
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess

@@ -1,6 +1,6 @@
 """Where campaigns, reports, models and tokens are kept: one contract, SQLite or PostgreSQL behind it."""
 
-from ldp_aggregator.store.audit import Finding
+from ldp_aggregator.store.consistency import Finding
 from ldp_aggregator.store.contract import (
     SCOPES,
     CampaignState,
@@ -14,7 +14,7 @@ from ldp_aggregator.store.contract import (
     UnknownCampaignError,
 )
 from ldp_aggregator.store.location import open_store
-from ldp_aggregator.store.sqlite import SqliteStore
+from ldp_aggregator.store.sqlite.store import SqliteStore
 
 __all__ = [
     "SCOPES",

@@ -13,12 +13,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.counting import Rows, count, payload_rows, refusals
+from ldp_aggregator.counting.digest import DIGEST_BYTES, digests
+from ldp_aggregator.counting.parts import Sums
+from ldp_aggregator.counting.rows import Rows, count, payload_rows, refusals
 from ldp_aggregator.store.contract import CLOSED, CONFLICTING, Outcome, Submission
-from ldp_aggregator.store.digest import DIGEST_BYTES, digests
-from ldp_aggregator.store.parts import Sums
 from protocols import Campaign
-from protocols.reports import ID_BYTES
+from protocols.wire.reports import ID_BYTES
 
 RECORD_BYTES: Final = ID_BYTES + DIGEST_BYTES
 """An id and its digest, as they go to the store side by side."""

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ldp_aggregator.store.clock import to_text
 from protocols import Campaign
-from protocols.upload import Block
+from protocols.wire.upload import Block
 
 if TYPE_CHECKING:
-    from ldp_aggregator.store.audit import Finding
-    from ldp_aggregator.tally import Tally
+    from ldp_aggregator.counting.tally import Tally
+    from ldp_aggregator.store.consistency import Finding
 
 CONFLICTING: Final = "conflicting-report"
 """The id was counted before, with other bytes: the client answered twice."""

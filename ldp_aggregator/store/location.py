@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ldp_aggregator.store.clock import Clock, utc_now
 from ldp_aggregator.store.contract import Store, StoreError
-from ldp_aggregator.store.sqlite import FILE_NAME, SqliteStore
+from ldp_aggregator.store.sqlite.store import FILE_NAME, SqliteStore
 
 
 async def open_store(data: Path, database: str | None = None, *, create: bool = True, clock: Clock = utc_now) -> Store:
@@ -16,7 +16,7 @@ async def open_store(data: Path, database: str | None = None, *, create: bool = 
     """
     if database is not None:
         try:
-            from ldp_aggregator.store.postgres import PostgresStore
+            from ldp_aggregator.store.postgres.store import PostgresStore
         except ModuleNotFoundError:
             raise StoreError("asyncpg is not installed; PostgreSQL needs pip install 'ldp-bayes[postgres]'") from None
         return await PostgresStore.open(database, clock=clock)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from ldp_aggregator.store import schema
+from ldp_aggregator.counting.parts import part_of_tally, tally_of_parts
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.parts import part_of_tally, tally_of_parts
-from ldp_aggregator.store.sqlite import FILE_NAME
-from ldp_aggregator.store.sqlite_statements import open_connection, transaction
+from ldp_aggregator.store.sqlite import schema
+from ldp_aggregator.store.sqlite.statements import open_connection, transaction
+from ldp_aggregator.store.sqlite.store import FILE_NAME
 from protocols import Campaign
 
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from ldp_aggregator.trainers.distributed_noise import distributed_statistics, model_of_sum
-    from ldp_aggregator.trainers.federated import FederatedNB
-    from ldp_aggregator.trainers.federation import FederatedState, model_of_totals, node_statistics
+    from ldp_aggregator.counting.shares import ShareError, decode_distributed, decode_share, encode_share
+    from ldp_aggregator.trainers.federation.distributed_noise import distributed_statistics, model_of_sum
+    from ldp_aggregator.trainers.federation.federated import FederatedNB
+    from ldp_aggregator.trainers.federation.gossip import PushSumNode, push_sum
+    from ldp_aggregator.trainers.federation.state import FederatedState, model_of_totals, node_statistics
     from ldp_aggregator.trainers.global_sensitivity import GlobalSensitivityNB
-    from ldp_aggregator.trainers.gossip import PushSumNode, push_sum
     from ldp_aggregator.trainers.kmeans import PrivateKMeans
+    from ldp_aggregator.trainers.noise.randomness import PrivacyWarning
     from ldp_aggregator.trainers.queries import private_count, private_mean
-    from ldp_aggregator.trainers.randomness import PrivacyWarning
-    from ldp_aggregator.trainers.shares import ShareError, decode_distributed, decode_share, encode_share
     from ldp_aggregator.trainers.smooth_sensitivity import SmoothSensitivityNB
     from ldp_aggregator.trainers.sufficient_statistics import SufficientStatisticsNB
 
@@ -43,25 +43,25 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "FederatedNB": "federated",
-    "FederatedState": "federation",
-    "GlobalSensitivityNB": "global_sensitivity",
-    "PrivacyWarning": "randomness",
-    "PrivateKMeans": "kmeans",
-    "PushSumNode": "gossip",
-    "ShareError": "shares",
-    "SmoothSensitivityNB": "smooth_sensitivity",
-    "SufficientStatisticsNB": "sufficient_statistics",
-    "decode_distributed": "shares",
-    "decode_share": "shares",
-    "distributed_statistics": "distributed_noise",
-    "encode_share": "shares",
-    "model_of_sum": "distributed_noise",
-    "model_of_totals": "federation",
-    "node_statistics": "federation",
-    "private_count": "queries",
-    "private_mean": "queries",
-    "push_sum": "gossip",
+    "FederatedNB": "ldp_aggregator.trainers.federation.federated",
+    "FederatedState": "ldp_aggregator.trainers.federation.state",
+    "GlobalSensitivityNB": "ldp_aggregator.trainers.global_sensitivity",
+    "PrivacyWarning": "ldp_aggregator.trainers.noise.randomness",
+    "PrivateKMeans": "ldp_aggregator.trainers.kmeans",
+    "PushSumNode": "ldp_aggregator.trainers.federation.gossip",
+    "ShareError": "ldp_aggregator.counting.shares",
+    "SmoothSensitivityNB": "ldp_aggregator.trainers.smooth_sensitivity",
+    "SufficientStatisticsNB": "ldp_aggregator.trainers.sufficient_statistics",
+    "decode_distributed": "ldp_aggregator.counting.shares",
+    "decode_share": "ldp_aggregator.counting.shares",
+    "distributed_statistics": "ldp_aggregator.trainers.federation.distributed_noise",
+    "encode_share": "ldp_aggregator.counting.shares",
+    "model_of_sum": "ldp_aggregator.trainers.federation.distributed_noise",
+    "model_of_totals": "ldp_aggregator.trainers.federation.state",
+    "node_statistics": "ldp_aggregator.trainers.federation.state",
+    "private_count": "ldp_aggregator.trainers.queries",
+    "private_mean": "ldp_aggregator.trainers.queries",
+    "push_sum": "ldp_aggregator.trainers.federation.gossip",
 }
 """Imported on first use: a server checks the shares of nodes, and needs none of the estimators' libraries for it."""
 
@@ -71,4 +71,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(_HOMES[name]), name)

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
-from ldp_aggregator.guarantee import Guarantee
-from ldp_aggregator.naive_bayes import NaiveBayes
-from ldp_aggregator.trainers.accountant import Accountant, checked_epsilon
-from ldp_aggregator.trainers.randomness import PrivacyWarning, RandomState, coins_of
+from ldp_aggregator.learning.guarantee import Guarantee
+from ldp_aggregator.learning.naive_bayes import NaiveBayes
+from ldp_aggregator.trainers.noise.accountant import Accountant, checked_epsilon
+from ldp_aggregator.trainers.noise.randomness import PrivacyWarning, RandomState, coins_of
+from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS, REPLACE, checked_relation
 from ldp_aggregator.trainers.schemas import Schema, schema_of_table
-from ldp_aggregator.trainers.sensitivities import ADD_REMOVE, RELATIONS, REPLACE, checked_relation
-from protocols.coins import Coins
+from protocols.document.schema import Label
+from protocols.exact.coins import Coins
 from protocols.model import Model
-from protocols.schema import Label
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -15,16 +15,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.guarantee import Guarantee
-from ldp_aggregator.trainers import sensitivities
+from ldp_aggregator.counting.layout import CLASSES, SUM, TABLE
+from ldp_aggregator.learning.guarantee import Guarantee
 from ldp_aggregator.trainers.base import PUBLISHED, Training
 from ldp_aggregator.trainers.moment_training import Column, MomentTrainer
-from ldp_aggregator.trainers.noise import discrete_laplace, release
+from ldp_aggregator.trainers.noise import sensitivities
+from ldp_aggregator.trainers.noise.integers import discrete_laplace, release
+from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS, REPLACE
 from ldp_aggregator.trainers.rebuilding import Options, rebuild
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.sensitivities import ADD_REMOVE, RELATIONS, REPLACE
-from ldp_aggregator.trainers.statistics import CLASSES, SUM, TABLE, Plan, add_noise, plan_noise, statistics_of
-from protocols.coins import Coins
+from ldp_aggregator.trainers.statistics import Plan, add_noise, plan_noise, statistics_of
+from protocols.exact.coins import Coins
 from protocols.model import Model
 
 Integers = NDArray[np.int64]

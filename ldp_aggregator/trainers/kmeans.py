@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ldp_aggregator.frames import column_of
-from ldp_aggregator.guarantee import Guarantee
-from ldp_aggregator.trainers.accountant import Accountant
+from ldp_aggregator.learning.frames import column_of
+from ldp_aggregator.learning.guarantee import Guarantee
 from ldp_aggregator.trainers.base import sound_guarantee
-from ldp_aggregator.trainers.noise import discrete_laplace
-from ldp_aggregator.trainers.randomness import RandomState, coins_of
+from ldp_aggregator.trainers.noise.accountant import Accountant
+from ldp_aggregator.trainers.noise.integers import discrete_laplace
+from ldp_aggregator.trainers.noise.randomness import RandomState, coins_of
+from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.statistics import GRID, grid_values
-from protocols.coins import Coins
-from protocols.schema import ContinuousFeature
+from protocols.document.schema import ContinuousFeature
+from protocols.exact.coins import Coins
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

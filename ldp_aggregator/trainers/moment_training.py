@@ -10,24 +10,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.frames import column_of
-from ldp_aggregator.guarantee import Guarantee
+from ldp_aggregator.counting.layout import CLASSES, SUM, TABLE
+from ldp_aggregator.learning.frames import column_of
+from ldp_aggregator.learning.guarantee import Guarantee
 from ldp_aggregator.trainers.base import PUBLISHED, PrivateNaiveBayes, Training
+from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.rebuilding import Options, rebuild
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.sensitivities import ADD_REMOVE
-from ldp_aggregator.trainers.statistics import (
-    CLASSES,
-    GRID,
-    SUM,
-    TABLE,
-    Plan,
-    add_noise,
-    grid_values,
-    plan_noise,
-    statistics_of,
-)
-from protocols.coins import Coins
+from ldp_aggregator.trainers.statistics import GRID, Plan, add_noise, grid_values, plan_noise, statistics_of
+from protocols.exact.coins import Coins
 from protocols.model import Model
 
 Array = NDArray[np.float64]

@@ -9,11 +9,11 @@ from typing import Final
 
 import numpy as np
 
-from ldp_aggregator.trainers import sensitivities
-from ldp_aggregator.trainers.accountant import Accountant
-from ldp_aggregator.trainers.noise import discrete_laplace, release
-from ldp_aggregator.trainers.randomness import RandomState, coins_of
-from ldp_aggregator.trainers.sensitivities import REPLACE
+from ldp_aggregator.trainers.noise import sensitivities
+from ldp_aggregator.trainers.noise.accountant import Accountant
+from ldp_aggregator.trainers.noise.integers import discrete_laplace, release
+from ldp_aggregator.trainers.noise.randomness import RandomState, coins_of
+from ldp_aggregator.trainers.noise.sensitivities import REPLACE
 from ldp_aggregator.trainers.statistics import GRID
 
 _COUNT_SENSITIVITY: Final = Fraction(1)

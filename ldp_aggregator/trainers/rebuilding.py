@@ -2,7 +2,8 @@
 
 The variance of the noise is public, and is used twice. Class sizes are pooled from every query that carries them, by
 inverse variance. And what the noise has made worthless is shrunk: a class's mean and variance towards those of all
-classes together, by the known variance of their noise, as the moments of devices are (:mod:`ldp_aggregator.shrinkage`).
+classes together, by the known variance of their noise, as the moments of devices are
+(:mod:`ldp_aggregator.estimation.shrinkage`).
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.naive_bayes import discrete_likelihood
-from ldp_aggregator.shrinkage import VARIANCE_PRIOR, shrink
+from ldp_aggregator.counting.layout import CLASSES, SQUARE, SUM, TABLE
+from ldp_aggregator.estimation.shrinkage import VARIANCE_PRIOR, shrink
+from ldp_aggregator.learning.naive_bayes import discrete_likelihood
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.statistics import CLASSES, GRID, SQUARE, SUM, TABLE, Integers, Plan
+from ldp_aggregator.trainers.statistics import GRID, Integers, Plan
+from protocols.document.schema import ContinuousFeature
 from protocols.model import GaussianLikelihood, Likelihood, Model
-from protocols.schema import ContinuousFeature
 
 Array = NDArray[np.float64]
 

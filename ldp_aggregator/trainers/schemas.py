@@ -10,13 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.frames import label_indices, with_outputs
-from protocols.campaign import Campaign, asked_features
-from protocols.errors import DraftError
-from protocols.fields import Fields
-from protocols.projection import Projection, read_projection
-from protocols.questions import is_gaussian
-from protocols.schema import (
+from ldp_aggregator.learning.frames import label_indices, with_outputs
+from protocols.document.campaign import Campaign, asked_features
+from protocols.document.projection import Projection, read_projection
+from protocols.document.questions import is_gaussian
+from protocols.document.schema import (
     MOST_FEATURES,
     CategoricalFeature,
     ContinuousFeature,
@@ -25,6 +23,8 @@ from protocols.schema import (
     read_features,
     read_label,
 )
+from protocols.errors import DraftError
+from protocols.fields import Fields
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Naive Bayes with noise for the smooth sensitivity (Zafarani, Clifton 2020).
 
 Sound: the variance instead of the deviation, the exact smooth sensitivity by its definition, the tight calibration with
-the largest beta that costs nothing (see :mod:`ldp_aggregator.trainers.cauchy`). Published: the largest change of mean
-and deviation within k replacements instead of the local sensitivity there, and noise sqrt(2) S / epsilon with the
+the largest beta that costs nothing (see :mod:`ldp_aggregator.trainers.noise.cauchy`). Published: the largest change of
+mean and deviation within k replacements instead of the local sensitivity there, and noise sqrt(2) S / epsilon with the
 reading beta = epsilon / sqrt(2), which is the one that would be sound for a smooth S.
 """
 
@@ -16,14 +16,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.guarantee import Guarantee
-from ldp_aggregator.trainers import cauchy, smoothness
+from ldp_aggregator.learning.guarantee import Guarantee
 from ldp_aggregator.trainers.base import PUBLISHED
 from ldp_aggregator.trainers.moment_training import Column, MomentTrainer
+from ldp_aggregator.trainers.noise import cauchy, smoothness
+from ldp_aggregator.trainers.noise.sensitivities import REPLACE
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.sensitivities import REPLACE
 from ldp_aggregator.trainers.statistics import Plan
-from protocols.coins import Coins
+from protocols.exact.coins import Coins
 
 Array = NDArray[np.float64]
 

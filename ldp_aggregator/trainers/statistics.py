@@ -12,7 +12,6 @@ value are in no cell; a missing number stands in the middle of the bounds, t = 0
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
@@ -20,15 +19,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.frames import column_of, feature_indices, numbers
-from ldp_aggregator.trainers import sensitivities
-from ldp_aggregator.trainers.accountant import Accountant, allocate
-from ldp_aggregator.trainers.noise import discrete_laplace, drawable
+from ldp_aggregator.counting.layout import CLASSES, SUM, TABLE, Part, parts_of
+from ldp_aggregator.learning.frames import column_of, feature_indices, numbers
+from ldp_aggregator.trainers.noise import sensitivities
+from ldp_aggregator.trainers.noise.accountant import Accountant, allocate
+from ldp_aggregator.trainers.noise.integers import discrete_laplace, drawable
+from ldp_aggregator.trainers.noise.sensitivities import REPLACE
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.sensitivities import REPLACE
-from protocols import discrete_laplace as law
-from protocols.coins import Coins
-from protocols.schema import ContinuousFeature, Feature
+from protocols.document.schema import ContinuousFeature, Feature
+from protocols.exact import discrete_laplace as law
+from protocols.exact.coins import Coins
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -36,33 +36,8 @@ Integers = NDArray[np.int64]
 GRID: Final = 1 << 20
 """Steps per unit of t and of t^2."""
 
-CLASSES: Final = "classes"
-TABLE: Final = "table"
-SUM: Final = "sum"
-SQUARE: Final = "square"
-
 _CHUNK: Final = 1 << 16
 """Rows added up at once: a chunk's sums stay below 2^53 and are exact in doubles."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """A query, or one half of a query for sum and square: its place in the vector.
-
-    ``feature`` is None for the class counts.
-    """
-
-    kind: str
-    feature: Feature | None
-    start: int
-    stop: int
-
-    @property
-    def query(self) -> str:
-        """The query that it is (part of), as budgets list it."""
-        if self.feature is None:
-            return "class counts"
-        return self.feature.name if self.kind == TABLE else f"{self.feature.name}: sum and square"
 
 
 class Plan(NamedTuple):
@@ -78,22 +53,9 @@ class Plan(NamedTuple):
         return law.variance(drawable(self.scale)) if self.scale else 0.0
 
 
-def parts_of(schema: Schema) -> tuple[Part, ...]:
-    """The queries of a schema, in the order of the vector."""
-    k = schema.class_count
-    parts = [Part(CLASSES, None, 0, k)]
-    for feature in schema.features:
-        start = parts[-1].stop
-        if isinstance(feature, ContinuousFeature) and feature.bins is None:
-            parts += [Part(SUM, feature, start, start + k), Part(SQUARE, feature, start + k, start + 2 * k)]
-        else:
-            parts.append(Part(TABLE, feature, start, start + feature.size * k))
-    return tuple(parts)
-
-
 def zero(schema: Schema) -> Integers:
     """The statistics of no rows."""
-    return np.zeros(parts_of(schema)[-1].stop, dtype=np.int64)
+    return np.zeros(parts_of(schema.label, schema.features)[-1].stop, dtype=np.int64)
 
 
 def statistics_of(schema: Schema, frame: pd.DataFrame, classes: Integers) -> Integers:
@@ -101,7 +63,7 @@ def statistics_of(schema: Schema, frame: pd.DataFrame, classes: Integers) -> Int
     table, k = schema.prepare(frame), schema.class_count
     vector = zero(schema)
     moments: dict[str, Iterator[Integers]] = {}
-    for part in parts_of(schema):
+    for part in parts_of(schema.label, schema.features):
         place = slice(part.start, part.stop)
         if part.feature is None:
             vector[place] = np.bincount(classes, minlength=k)
@@ -132,8 +94,8 @@ def plan_noise(
 ) -> tuple[Plan, ...]:
     """How ``epsilon`` is spent on the queries; under ``replace`` the class counts are public and cost nothing.
 
-    ``even``: as in the papers, see :func:`ldp_aggregator.trainers.accountant.allocate`. The plans for the sum and for
-    the square of a feature are one query's, whose epsilon both name.
+    ``even``: as in the papers, see :func:`ldp_aggregator.trainers.noise.accountant.allocate`. The plans for the sum
+    and for the square of a feature are one query's, whose epsilon both name.
     """
     public_counts = sensitivities.checked_relation(relation) == REPLACE
     pieces = allocate(
@@ -147,7 +109,7 @@ def plan_noise(
     # Rounding 1 - t^2 down adds nothing to a row; the difference of two rows can grow by a step.
     steps = sensitivities.sum_and_square(relation) * GRID + (sensitivities.SQUARE_WEIGHT if public_counts else 0)
     plans = []
-    for part in parts_of(schema):
+    for part in parts_of(schema.label, schema.features):
         if part.kind == CLASSES:
             spent, sensitivity = pieces.label, Fraction(0 if public_counts else 1)
         elif part.kind == TABLE:

@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.guarantee import Guarantee
+from ldp_aggregator.learning.guarantee import Guarantee
 from ldp_aggregator.trainers.base import SOUND, PrivateNaiveBayes, Training
-from ldp_aggregator.trainers.randomness import RandomState
+from ldp_aggregator.trainers.noise.randomness import RandomState
+from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.rebuilding import DEFAULT_VARIANCE_FLOOR, Options, rebuild
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.statistics import add_noise, plan_noise, statistics_of, statistics_of_chunks
 from protocols.model import Model
 

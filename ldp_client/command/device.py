@@ -10,7 +10,7 @@ from typing import Final
 
 from ldp_client.client import Client
 from ldp_client.errors import ClientError, ModelUnavailableError
-from ldp_client.storage import MEMORY
+from ldp_client.storage.contract import MEMORY
 
 MAX_EPSILON: Final = 4.0
 MAX_TOTAL_EPSILON: Final = 8.0

@@ -28,8 +28,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 def _relay(options: argparse.Namespace) -> int:
     # Imported here: the other commands do not pay for a server.
+    from ldp_client.relay.forwarding import Relay
     from ldp_client.relay.gateway import Gateway
-    from ldp_client.relay.relay import Relay
 
     token = None if options.token_file is None else Path(options.token_file).read_text(encoding="ascii").strip()
     relay = Relay(options.url, options.campaign_id, storage=options.storage, token=token)

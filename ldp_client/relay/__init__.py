@@ -3,6 +3,6 @@
 Not in the small wheel ``ldp-bayes-client``: a device does not relay.
 """
 
-from ldp_client.relay.relay import CONFLICTING, RELAY_POLICY, Relay
+from ldp_client.relay.forwarding import CONFLICTING, RELAY_POLICY, Relay
 
 __all__ = ["CONFLICTING", "RELAY_POLICY", "Relay"]

@@ -12,11 +12,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from ldp_client.errors import ClientError, ModelUnavailableError
+from ldp_client.network.transport import PROBLEM_TYPE
 from ldp_client.policy import GATEWAY_RETRY_AFTER, GATEWAY_TIMEOUT, LARGEST_UPLOAD
-from ldp_client.relay.relay import Relay
-from ldp_client.transport import PROBLEM_TYPE
+from ldp_client.relay.forwarding import Relay
 from protocols import ProtocolError
-from protocols.upload import MEDIA_TYPE
+from protocols.wire.upload import MEDIA_TYPE
 
 
 class Gateway(ThreadingHTTPServer):

@@ -11,11 +11,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from ldp_client.network.transport import PROBLEM_TYPE
 from ldp_client.policy import LARGEST_UPLOAD
-from ldp_client.transport import PROBLEM_TYPE
 from protocols import Campaign, PayloadError, UploadError, decode_upload
-from protocols.reports import ID_BYTES
-from protocols.upload import MEDIA_TYPE
+from protocols.wire.reports import ID_BYTES
+from protocols.wire.upload import MEDIA_TYPE
 
 if TYPE_CHECKING:
     from typing import Self

@@ -14,12 +14,12 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ldp_client.answering import perturb
 from ldp_client.client import Client
+from ldp_client.delivery.machine import Send
 from ldp_client.errors import ClientError, TransportError
-from ldp_client.perturb import perturb
-from ldp_client.storage import MEMORY
+from ldp_client.storage.contract import MEMORY
 from ldp_client.testing.fakes import FakeClock
-from ldp_client.uploads import Send
 from protocols import Campaign, ProtocolError, encode_upload
 
 _NOWHERE = "http://127.0.0.1:1"

@@ -13,9 +13,9 @@ from collections.abc import Collection, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, NamedTuple, TypeVar
 
-from protocols.coins import ONE, Coins
 from protocols.errors import DocumentError
-from protocols.exact import float_up
+from protocols.exact.coins import ONE, Coins
+from protocols.exact.rationals import float_up
 from protocols.fields import describe
 
 if TYPE_CHECKING:

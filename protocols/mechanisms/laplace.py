@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from protocols.coins import WORD_BITS, Coins
 from protocols.errors import DocumentError
+from protocols.exact.coins import WORD_BITS, Coins
 from protocols.mechanisms.base import VALUE_BITS, Moment, Parameters, read_integer, read_names
 from protocols.mechanisms.noisy_vector import NoisyVector, least_scale, read_scale
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from protocols import discrete_laplace
-from protocols.coins import Coins
 from protocols.errors import DocumentError, PayloadError
+from protocols.exact import discrete_laplace
+from protocols.exact.coins import Coins
 from protocols.mechanisms.base import Item, Mechanism, Parameters, read_integer
 
 SCALE_BITS: Final = 40

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
-from protocols.coins import ONE, Coins
 from protocols.errors import DocumentError, PayloadError
-from protocols.exact import exp_bounds, log_upper, probability_down
+from protocols.exact.coins import ONE, Coins
+from protocols.exact.rationals import exp_bounds, log_upper, probability_down
 from protocols.mechanisms.base import (
     VALUE_BITS,
     Mechanism,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
-from protocols.coins import ONE
-from protocols.exact import exp_bounds, probability_up
+from protocols.exact.coins import ONE
+from protocols.exact.rationals import exp_bounds, probability_up
 from protocols.mechanisms.unary import UnaryEncoding
 
 if TYPE_CHECKING:

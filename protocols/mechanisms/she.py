@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
-from protocols.coins import Coins
+from protocols.exact.coins import Coins
 from protocols.mechanisms.base import Parameters, read_names
 from protocols.mechanisms.noisy_vector import NoisyVector, least_scale, read_scale
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
-from protocols.exact import exp_bounds, probability_down, probability_up
+from protocols.exact.rationals import exp_bounds, probability_down, probability_up
 from protocols.mechanisms.unary import UnaryEncoding
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from protocols.exact import exp_bounds, probability_down, probability_up
+from protocols.exact.rationals import exp_bounds, probability_down, probability_up
 from protocols.mechanisms.unary import UnaryEncoding
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from protocols import bitmap
-from protocols.coins import ONE, Coins
 from protocols.errors import DocumentError
-from protocols.exact import log_upper
+from protocols.exact.coins import ONE, Coins
+from protocols.exact.rationals import log_upper
+from protocols.mechanisms import bitmap
 from protocols.mechanisms.base import Parameters, PureMechanism, read_names, read_probability
 
 if TYPE_CHECKING:

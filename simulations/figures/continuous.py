@@ -19,15 +19,15 @@ import numpy as np
 import pandas as pd
 
 from ldp_aggregator import NaiveBayes, train
-from ldp_aggregator.projections import add_to_draft, fit_projection, moments_of_table
+from ldp_aggregator.learning.projections import add_to_draft, fit_projection, moments_of_table
 from protocols import Campaign
-from protocols.campaign import asked_features
-from protocols.schema import ContinuousFeature
+from protocols.document.campaign import asked_features
+from protocols.document.schema import ContinuousFeature
 from simulations import simulate
 from simulations.figures.figure import Execution
-from simulations.frames import Table
-from simulations.scores import accuracy
-from simulations.uci import draft_of, people_of
+from simulations.studies.scores import accuracy
+from simulations.tables.frames import Table
+from simulations.tables.uci import draft_of, people_of
 
 DATASETS: Final = ("australian", "diabetes")
 EPSILONS: Final = (0.5, 1.0, 2.0, 4.0)

@@ -16,9 +16,9 @@ from ldp_aggregator import NaiveBayes
 from ldp_aggregator.trainers import PrivacyWarning
 from ldp_aggregator.trainers.base import PrivateNaiveBayes
 from simulations.figures.figure import Execution
-from simulations.frames import Table
-from simulations.scores import accuracy
-from simulations.uci import draft_of, people_of
+from simulations.studies.scores import accuracy
+from simulations.tables.frames import Table
+from simulations.tables.uci import draft_of, people_of
 
 FOLDS: Final = 10
 REPEATS: Final = 5

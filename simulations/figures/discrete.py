@@ -17,12 +17,12 @@ from typing import Any, Final
 
 import pandas as pd
 
-from ldp_aggregator.simplex import FLOOR, NORM_SUB
-from ldp_aggregator.training import LABEL_ONLY
+from ldp_aggregator.estimation.simplex import FLOOR, NORM_SUB
+from ldp_aggregator.learning.training import LABEL_ONLY
 from simulations.figures.figure import Execution
-from simulations.sources import Source
-from simulations.trials import Design, Setting, describe, run_trial, summarise
-from simulations.uci import draft_of, people_of
+from simulations.studies.trials import Design, Setting, describe, run_trial, summarise
+from simulations.tables.sources import Source
+from simulations.tables.uci import draft_of, people_of
 
 DATASETS: Final = ("car", "chess_krvkp", "mushroom", "connect4")
 EPSILONS: Final = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from simulations.frames import Table, TableError
-from simulations.journal import Journal, experiment_id
-from simulations.workers import Trial, run_trials
+from simulations.studies.journal import Journal, experiment_id
+from simulations.studies.workers import Trial, run_trials
+from simulations.tables.frames import Table, TableError
 
 DECIMALS = 4
 """Of the accuracies in a table; its page and its plots show these, so that they can be made again from it."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulations.figures.cross_validation import Split
-from simulations.frames import TableError
+from simulations.tables.frames import TableError
 
 PROGRAM: Final = Path(__file__).with_name("diffprivlib_program.py")
 NAME: Final = "diffprivlib"

@@ -25,14 +25,14 @@ from ldp_client import (
     ServerError,
     TransportError,
 )
-from ldp_client.http_transport import HttpTransport
-from ldp_client.server import read_campaign
-from ldp_client.sqlite_storage import SqliteStorage
+from ldp_client.delivery.machine import Idle, Send, Wait
+from ldp_client.network.aggregator import read_campaign
+from ldp_client.network.stdlib import HttpTransport
+from ldp_client.network.transport import Request, Response
+from ldp_client.storage.sqlite import SqliteStorage
 from ldp_client.testing import Answer, FakeClock, FakeServer, ScriptedCoins
-from ldp_client.transport import Request, Response
-from ldp_client.uploads import Idle, Send, Wait
 from protocols import Campaign, DocumentError, ModelError, RecordError, decode_upload
-from protocols.campaign import document_id
+from protocols.document.campaign import document_id
 from protocols.mechanisms import DirectEncoding, SubsetSelection, UnaryEncoding
 
 RECORD = {"age": "young", "income": 30_000, "hours": 12}
@@ -540,7 +540,9 @@ def test_a_stored_document_that_was_damaged_is_fetched_again(
 
 
 def test_a_device_runs_the_auditors_check_too(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where parsing overlooked a loss, the independent formulas of ``protocols.verify`` still refuse the document."""
+    """Where parsing overlooked a loss, the independent formulas of ``protocols.document.verify`` still refuse the
+    document.
+    """
     honest = json.loads(campaign.document)
     greedy = {**honest, "privacy": {**honest["privacy"], "epsilon": honest["privacy"]["epsilon"] / 2}}
     for question in greedy["questions"]:

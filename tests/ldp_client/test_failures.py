@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import ldp_client.client
-import ldp_client.sqlite_storage
+import ldp_client.storage.sqlite
 from ldp_client import Client, ConsentError, Receipt, StorageError
 from ldp_client.errors import STORAGE_PROBLEMS
 from ldp_client.testing import FakeServer
@@ -39,7 +39,7 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[...,
     """Replaces how the storage opens its file; ``sqlite3.connect`` puts it back."""
 
     def replace(opener: Callable[..., sqlite3.Connection]) -> None:
-        monkeypatch.setattr(ldp_client.sqlite_storage.sqlite3, "connect", opener)
+        monkeypatch.setattr(ldp_client.storage.sqlite.sqlite3, "connect", opener)
 
     real = sqlite3.connect
     yield replace
@@ -127,7 +127,7 @@ def test_a_read_only_file_is_told_and_nothing_is_drawn(
 _READ_ONLY = """
 import os, sys
 from ldp_client import Client, StorageError
-import ldp_client.http_transport, ldp_client.sqlite_storage
+import ldp_client.network.stdlib, ldp_client.storage.sqlite
 if os.geteuid() == 0:
     os.seteuid(65534)
 client = Client(sys.argv[1], sys.argv[2], storage=sys.argv[3], max_epsilon=4, max_total_epsilon=4)

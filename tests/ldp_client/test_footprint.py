@@ -69,11 +69,6 @@ def test_every_public_name_is_there_and_no_other() -> None:
         _ = ldp_client.absent
 
 
-def test_the_function_perturb_is_not_hidden_by_its_module() -> None:
-    ran = run("import ldp_client, ldp_client.perturb, ldp_client.client; print(ldp_client.perturb.__name__)")
-    assert ran.stdout == "perturb\n", ran.stderr
-
-
 def test_an_import_starts_no_thread_and_prints_nothing() -> None:
     ran = run("import ldp_client, threading; assert threading.active_count() == 1")
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from ldp_client import Client, MemoryStorage
-from ldp_client.http_transport import HttpTransport
+from ldp_client.network.stdlib import HttpTransport
 from ldp_client.testing import Answer, FakeServer
 from protocols import Campaign, decode_upload
 

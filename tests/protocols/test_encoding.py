@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols import Campaign, ScriptedCoins
-from protocols.coins import ONE
 from protocols.encoding import encode
+from protocols.exact.coins import ONE
 
 UNIT = 1 << 52
 HUGE = 10**5000

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols import ModelError
+from protocols.document.schema import CategoricalFeature, ContinuousFeature
 from protocols.model import DiscreteLikelihood, GaussianLikelihood, Model
-from protocols.schema import CategoricalFeature, ContinuousFeature
 
 DOCUMENT = {
     "version": 1,

@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from protocols.coins import ONE, Coins
+from protocols.exact.coins import ONE, Coins
 
 
 class SeededCoins(Coins):

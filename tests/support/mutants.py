@@ -19,7 +19,7 @@ import msgpack
 from ldp_aggregator.audit import Person
 from ldp_client import perturb
 from protocols import Campaign, encode_upload
-from protocols.coins import ONE, Coins
+from protocols.exact.coins import ONE, Coins
 
 
 class SeededCoins(Coins):

@@ -18,13 +18,13 @@ from typing import Any
 
 from ldp_aggregator import Tally, estimate, train
 from ldp_client import Classifier, perturb
-from ldp_client.perturb import draw_questions
+from ldp_client.answering import draw_questions
 from protocols import Campaign, Coins, Report, encode_upload
-from protocols.campaign import document_id
+from protocols.document.campaign import document_id
 from protocols.encoding import encode
 from protocols.mechanisms import Moment
 from protocols.model import Model
-from protocols.upload import Block, encode_blocks
+from protocols.wire.upload import Block, encode_blocks
 
 SECRET = bytes(range(32))
 TRAINING_REPORTS = 120

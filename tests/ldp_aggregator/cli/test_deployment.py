@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ldp_aggregator.cli.program import make_parser
-from ldp_aggregator.settings import Limits, Settings, read_settings
+from ldp_aggregator.service.settings import Limits, Settings, read_settings
 
 ROOT = Path(__file__).resolve().parents[3]
 GUIDE = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
@@ -58,7 +58,7 @@ def test_systemd_finds_nothing_wrong_with_the_unit_but_the_missing_program():
 
 
 def test_the_compose_file_sets_variables_that_are_read():
-    from ldp_aggregator.settings import variables
+    from ldp_aggregator.service.settings import variables
 
     text = (ROOT / "deploy" / "compose.yaml").read_text() + (ROOT / "deploy" / "Dockerfile").read_text()
     found = set(re.findall(r"LDP_AGGREGATOR_\w+", text))
@@ -67,8 +67,8 @@ def test_the_compose_file_sets_variables_that_are_read():
 
 
 def test_the_codes_that_nodes_meet_are_explained():
+    from ldp_aggregator.server.api.shares import OPERATIONS
     from ldp_aggregator.server.problems import PROBLEMS
-    from ldp_aggregator.server.statistics import OPERATIONS
 
     table = re.search(r"## Federated campaigns\n(.*?)\n## ", GUIDE, re.DOTALL)[1]
     rows = re.findall(r"^\| (\d{3} `.*?) \|", table, re.MULTILINE)

@@ -14,7 +14,7 @@ import pytest
 
 from ldp_aggregator.__main__ import main
 from ldp_aggregator.store import Submission, open_store
-from ldp_client.perturb import perturb
+from ldp_client.answering import perturb
 from protocols import Campaign, decode_upload, encode_upload
 from protocols.model import Model
 
@@ -129,7 +129,7 @@ def some_reports(campaign_id, tmp_path):
     import asyncio
 
     from ldp_aggregator.store import Submission, open_store
-    from ldp_client.perturb import perturb
+    from ldp_client.answering import perturb
     from protocols import decode_upload, encode_upload
 
     campaign = Campaign.compile(DRAFT)

@@ -12,13 +12,13 @@ import aiohttp
 import pytest
 from cells import clock, make_campaign, make_report, make_submission  # noqa: F401 - fixtures
 
-from ldp_aggregator.server.run import Listeners, running
-from ldp_aggregator.settings import Settings
+from ldp_aggregator.server.process import Listeners, running
+from ldp_aggregator.service.settings import Settings
+from ldp_aggregator.service.tokens import make_token
 from ldp_aggregator.store import SCOPES, SqliteStore, Store
 from ldp_aggregator.store.clock import utc_now
-from ldp_aggregator.tokens import make_token
 from protocols import Campaign, encode_upload
-from protocols.upload import MEDIA_TYPE
+from protocols.wire.upload import MEDIA_TYPE
 
 
 @dataclass

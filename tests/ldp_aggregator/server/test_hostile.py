@@ -11,7 +11,7 @@ import pytest
 
 from ldp_aggregator.store import Outcome, SqliteStore, StoreError
 from protocols import encode_upload
-from protocols.upload import MEDIA_TYPE
+from protocols.wire.upload import MEDIA_TYPE
 
 
 async def connect(server):

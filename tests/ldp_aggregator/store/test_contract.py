@@ -8,8 +8,8 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from ldp_aggregator.counting.parts import COMPACT_AT
 from ldp_aggregator.store import Outcome, StoredToken, StoreError, UnknownCampaignError
-from ldp_aggregator.store.parts import COMPACT_AT
 
 UNKNOWN_ID = "A" * 43
 
@@ -265,7 +265,7 @@ async def test_a_token_can_be_revoked_once_and_its_name_is_not_reused(store, clo
 
 async def test_every_mechanism_is_tallied_as_numpy_does_it_alone(store, make_submission):
     from ldp_aggregator import Tally
-    from ldp_client.perturb import perturb
+    from ldp_client.answering import perturb
     from protocols import Campaign, encode_upload
 
     campaign = Campaign.compile(

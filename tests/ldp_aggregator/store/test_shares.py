@@ -13,8 +13,8 @@ from postgres import empty
 
 from ldp_aggregator.store import Outcome, SqliteStore, StoredToken, StoreError, UnknownCampaignError, open_store
 from ldp_aggregator.store.merging import copy_store, merge_stores
-from ldp_aggregator.store.postgres_schema import STEPS as POSTGRES_STEPS
-from ldp_aggregator.store.schema import APPLICATION, STEPS
+from ldp_aggregator.store.postgres.schema import STEPS as POSTGRES_STEPS
+from ldp_aggregator.store.sqlite.schema import APPLICATION, STEPS
 from ldp_aggregator.trainers import FederatedState, encode_share
 
 UNKNOWN_ID = "A" * 43

@@ -11,8 +11,8 @@ import pytest
 from cells import cell_campaign
 from postgres import empty, postgres  # noqa: F401 - a fixture
 
+from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.store import Finding, Store, open_store
-from ldp_aggregator.tally import Tally
 from protocols import Campaign
 
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from ldp_aggregator.store import Outcome, SqliteStore
-from ldp_aggregator.store.schema import ids_table
+from ldp_aggregator.store.sqlite.schema import ids_table
 
 EXAMPLES = int(os.environ.get("LDP_BAYES_MODEL_EXAMPLES", "25"))
 CELLS = 128

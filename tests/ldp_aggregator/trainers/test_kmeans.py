@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from ldp_aggregator.trainers import PrivateKMeans
 
-pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.randomness.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.noise.randomness.PrivacyWarning")
 
 SCHEMA = {
     "label": {"name": "class", "classes": ["a", "b"]},

@@ -16,7 +16,7 @@ from ldp_aggregator.trainers.moment_training import SPAN, Column
 from ldp_aggregator.trainers.smooth_sensitivity import published_sensitivities
 from protocols.model import GaussianLikelihood, Model
 
-pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.randomness.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.noise.randomness.PrivacyWarning")
 
 TRAINERS = (GlobalSensitivityNB, SmoothSensitivityNB)
 VARIANTS = [("sound", "add-remove"), ("sound", "replace"), ("published", "replace")]

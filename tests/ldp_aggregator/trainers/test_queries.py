@@ -10,7 +10,7 @@ import pytest
 
 from ldp_aggregator.trainers import private_count, private_mean
 
-pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.randomness.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.noise.randomness.PrivacyWarning")
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "salary_attack.py"
 

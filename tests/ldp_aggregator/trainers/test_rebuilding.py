@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ldp_aggregator.counting.layout import parts_of
 from ldp_aggregator.trainers.rebuilding import Options, rebuild
 from ldp_aggregator.trainers.schemas import Schema
-from ldp_aggregator.trainers.statistics import GRID, parts_of, plan_noise, statistics_of
+from ldp_aggregator.trainers.statistics import GRID, plan_noise, statistics_of
 
 
 @pytest.fixture
@@ -21,8 +22,8 @@ def vector_of(read, table):
 
 
 def test_class_sizes_are_pooled_from_every_table_by_inverse_variance(read):
-    vector = np.zeros(parts_of(read)[-1].stop, dtype=np.int64)
-    places = {part.query: slice(part.start, part.stop) for part in parts_of(read)}
+    vector = np.zeros(parts_of(read.label, read.features)[-1].stop, dtype=np.int64)
+    places = {part.query: slice(part.start, part.stop) for part in parts_of(read.label, read.features)}
     vector[places["class counts"]] = [100, 100, 200]
     vector[places["colour"]] = [103, 100, 200] + [0] * 6  # three cells a class: a third of the weight
     vector[places["income"]] = [100, 100, 200] + [0] * 9  # four cells a class: a quarter
@@ -66,7 +67,7 @@ def test_a_variance_is_not_believed_below_its_noise(read):
 def test_statistics_beyond_reason_give_a_model_all_the_same(read):
     rng = np.random.default_rng(0)
     for scale in (1, GRID, 1 << 60):
-        vector = rng.integers(-scale, scale + 1, size=parts_of(read)[-1].stop)
+        vector = rng.integers(-scale, scale + 1, size=parts_of(read.label, read.features)[-1].stop)
         for options in (Options(), Options(pool=False, shrink=False)):
             model = rebuild(read, vector, plan_noise(read, 1.0, "add-remove"), options)
             assert all(np.isfinite(model.prior))

@@ -9,25 +9,27 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ldp_aggregator.trainers.accountant import Accountant
-from ldp_aggregator.trainers.randomness import PrivacyWarning, coins_of
+from ldp_aggregator.counting.layout import parts_of
+from ldp_aggregator.trainers.noise.accountant import Accountant
+from ldp_aggregator.trainers.noise.randomness import PrivacyWarning, coins_of
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import (
     GRID,
     add_noise,
-    parts_of,
     plan_noise,
     statistics_of,
     statistics_of_chunks,
 )
-from protocols.exact import exact_epsilon
+from protocols.exact.rationals import exact_epsilon
 
 
 def test_the_vector_holds_what_it_says(schema):
     read = Schema.read(schema)
     frame = pd.DataFrame({"colour": ["red", "mauve"], "hours": [100, np.nan], "income": [-10, 9.9], "age": [54, 0]})
     vector = statistics_of(read, frame, read.classes_of(["a", "c"], 2))
-    found = [(part.query, part.kind, vector[part.start : part.stop].tolist()) for part in parts_of(read)]
+    found = [
+        (part.query, part.kind, vector[part.start : part.stop].tolist()) for part in parts_of(read.label, read.features)
+    ]
     assert found == [
         ("class counts", "classes", [1, 0, 1]),
         ("colour", "table", [1, 0, 0, 0, 0, 0, 0, 0, 0]),
@@ -53,7 +55,7 @@ def test_one_row_moves_every_query_by_at_most_its_sensitivity(schema):
     plans = {r: plan_noise(read, 1.0, r) for r in ("add-remove", "replace")}
     rows = [statistics_of(read, frame.iloc[[i]].reset_index(drop=True), np.array([0])) for i in range(200)]
     loss = {relation: defaultdict(float) for relation in plans}
-    for number, part in enumerate(parts_of(read)):
+    for number, part in enumerate(parts_of(read.label, read.features)):
         pieces = np.array([row[part.start : part.stop] for row in rows])
         moved = {"add-remove": np.abs(pieces).sum(axis=1)}
         moved["replace"] = np.abs(pieces[:, None] - pieces[None]).sum(axis=2)
@@ -94,7 +96,7 @@ def test_noise_has_the_planned_variance_everywhere(schema):
     """200 releases of nothing, 600 draws a query: a variance's relative error has sd 9 %, 45 % is five of them."""
     read = Schema.read(schema)
     plans = plan_noise(read, 2.0, "add-remove")
-    nothing = np.zeros(parts_of(read)[-1].stop * 200, dtype=np.int64).reshape(200, -1)
+    nothing = np.zeros(parts_of(read.label, read.features)[-1].stop * 200, dtype=np.int64).reshape(200, -1)
     with pytest.warns(PrivacyWarning):
         coins = coins_of(0)
     noisy = np.array([add_noise(row, plans, Accountant(2.0), coins) for row in nothing])

@@ -12,12 +12,12 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from ldp_aggregator import NaiveBayes
-from ldp_aggregator.trainers.randomness import PrivacyWarning
+from ldp_aggregator.trainers.noise.randomness import PrivacyWarning
 from ldp_aggregator.trainers.sufficient_statistics import SufficientStatisticsNB
 from ldp_client.classifier import Classifier
 from protocols.model import Model
 
-pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.randomness.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.noise.randomness.PrivacyWarning")
 
 
 def test_with_hardly_any_noise_it_is_the_model_without_noise(schema, table):

@@ -1,0 +1,1 @@
+"""Commands about campaigns: their life, their estimates, their models."""

@@ -1,0 +1,122 @@
+"""``ldp-aggregator campaign``: create, list, show, close (and verify, which has a file of its own)."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ldp_aggregator.cli.campaigns.verify import add_verify
+from ldp_aggregator.cli.common import (
+    CommandError,
+    Groups,
+    add_command,
+    add_store_options,
+    read_file,
+    say,
+    say_json,
+    say_table,
+    with_store,
+)
+from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
+from ldp_aggregator.store import Store
+from ldp_aggregator.store.clock import to_text, utc_now
+from protocols import Campaign
+
+
+def add_commands(groups: Groups) -> None:
+    text = "create, list, show, close and verify campaigns"
+    commands = groups.add_parser("campaign", help=text, description=text).add_subparsers(
+        title="commands", metavar="COMMAND", required=True
+    )
+    create = add_command(commands, "create", "compile a draft, publish it, print the campaign's id", _create)
+    add_store_options(create)
+    create.add_argument("draft", type=Path, metavar="DRAFT", help="the draft, .json or .toml")
+    create.add_argument("--max-reports", type=_positive, metavar="N", help="close after this many reports")
+    create.add_argument("--federated", action="store_true", help="take shares of nodes, and no reports of devices")
+    listing = add_command(commands, "list", "list the campaigns, oldest first", _list)
+    add_store_options(listing)
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    show = add_command(commands, "show", "show a campaign: its state and its questions", _show)
+    add_store_options(show)
+    show.add_argument("id", metavar="ID", help="the campaign's id")
+    show.add_argument("--json", action="store_true", help="print JSON")
+    show.add_argument("--document", action="store_true", help="print the document exactly as it is published")
+    close = add_command(commands, "close", "accept no more reports; the ids are dropped after the final tally", _close)
+    add_store_options(close)
+    close.add_argument("id", metavar="ID", help="the campaign's id")
+    add_verify(commands)
+
+
+def _create(options: argparse.Namespace) -> None:
+    campaign = compile_draft(read_file(options.draft), toml=options.draft.suffix.lower() == ".toml")
+    check_kind(campaign, federated=options.federated, max_reports=options.max_reports)
+
+    async def work(store: Store) -> bool:
+        await store.create_campaign(campaign, max_reports=options.max_reports, federated=options.federated)
+        return (await store.state(campaign.id)).federated
+
+    is_federated = with_store(options, work, create=True)
+    if options.federated and not is_federated:
+        raise CommandError(ANOTHER_KIND)
+    say(campaign.id)
+
+
+def _list(options: argparse.Namespace) -> None:
+    states = [state.to_json(utc_now()) for state in with_store(options, lambda store: store.campaigns())]
+    if options.json:
+        say_json(states)
+    else:
+        names = ("id", "status", "reports", "shares", "model_version", "title")
+        say_table(names, [[state[name] for name in names] for state in states])
+
+
+def _show(options: argparse.Namespace) -> None:
+    document = with_store(options, lambda store: store.document(options.id))
+    if options.document:
+        say(document.decode())
+        return
+    campaign = Campaign.parse(document, options.id)
+    state = with_store(options, lambda store: store.state(options.id)).to_json(utc_now())
+    if state["federated"]:
+        _show_federated(options, campaign, state)
+        return
+    if options.json:
+        say_json(state | {"realised_epsilon": campaign.realised_epsilon, "questions": len(campaign.questions)})
+        return
+    _say_values(state)
+    say(f"epsilon: {campaign.privacy.epsilon} in total for one device; {campaign.realised_epsilon} realised")
+    say_table(
+        ("question", "kind", "feature", "mechanism", "cells", "epsilon"),
+        [(q.index, q.kind, q.feature, q.mechanism.name, q.domain_size, q.epsilon) for q in campaign.questions],
+    )
+
+
+def _show_federated(options: argparse.Namespace, campaign: Campaign, state: dict[str, Any]) -> None:
+    """Who has sent a share, and when; nodes have no questions."""
+    shares = with_store(options, lambda store: store.shares(options.id))
+    members = () if shares is None else shares.members
+    if options.json:
+        say_json(state | {"nodes": [{"node": one.node, "received": to_text(one.received)} for one in members]})
+        return
+    _say_values(state)
+    say(f"epsilon: {campaign.privacy.epsilon} for the rows of each node")
+    say_table(("node", "received"), [(one.node, to_text(one.received)) for one in members])
+
+
+def _say_values(state: dict[str, Any]) -> None:
+    for name, value in state.items():
+        if value is not None:
+            say(f"{name}: {value}")
+
+
+def _close(options: argparse.Namespace) -> None:
+    state = with_store(options, lambda store: store.close_campaign(options.id))
+    say(f"closed with {state.shares} shares" if state.federated else f"closed with {state.reports} reports")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number

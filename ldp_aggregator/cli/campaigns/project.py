@@ -1,0 +1,131 @@
+"""``ldp-aggregator project fit``: a projection from public data or from a private round, written into a draft."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ldp_aggregator.cli.common import (
+    CommandError,
+    Groups,
+    add_command,
+    add_store_options,
+    read_file,
+    say,
+    with_store,
+    write_file,
+)
+from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.learning.projections import (
+    DEFAULT_SPREAD,
+    InputMoments,
+    ProjectionError,
+    add_to_draft,
+    fit_projection,
+    moments_of_round,
+    moments_of_table,
+)
+from ldp_aggregator.store import Store
+from protocols import Campaign
+from protocols.document.projection import METHODS
+from protocols.document.schema import ContinuousFeature
+
+
+def add_commands(groups: Groups) -> None:
+    text = "fit the projection (PCA, DCA) that a campaign ships"
+    commands = groups.add_parser("project", help=text, description=text).add_subparsers(
+        title="commands", metavar="COMMAND", required=True
+    )
+    fit = add_command(
+        commands,
+        "fit",
+        "fit a projection on a PUBLIC table, or on a private round of second moments, and write it into a draft",
+        _fit,
+    )
+    add_store_options(fit)
+    fit.add_argument(
+        "table", nargs="?", type=Path, metavar="PUBLIC.csv", help="a table that is public, with the classes"
+    )
+    fit.add_argument("--round", metavar="ID", help="instead of a table: the id of a campaign that asked for moments")
+    fit.add_argument("--draft", type=Path, required=True, metavar="DRAFT.json", help="the draft; rewritten in place")
+    fit.add_argument("--output", type=Path, metavar="FILE", help="write the new draft here and leave DRAFT.json alone")
+    fit.add_argument("--method", choices=METHODS, required=True)
+    fit.add_argument("--components", type=int, required=True, metavar="K", help="number of outputs")
+    fit.add_argument("--inputs", metavar="A,B,...", help="features to project (default: every continuous one)")
+    fit.add_argument("--bins", type=int, metavar="N", help="discretise the outputs (default: Gaussian)")
+    fit.add_argument("--ridge", type=float, metavar="RHO", help="DCA's rho (default: 0.001, or the noise of a round)")
+    fit.add_argument("--signal-ridge", type=float, default=0.0, metavar="RHO'", help="DCA's rho' (default: 0)")
+    fit.add_argument(
+        "--spread",
+        type=float,
+        default=DEFAULT_SPREAD,
+        metavar="SD",
+        help="output bounds in standard deviations, 0 for all that the inputs' bounds allow (default: %(default)s)",
+    )
+
+
+def _fit(options: argparse.Namespace) -> None:
+    if (options.table is None) == (options.round is None):
+        raise CommandError("name either a public table or --round ID")
+    draft = _read_draft(options.draft)
+    try:
+        moments, study = _moments_of_round(options) if options.round else (_moments_of_public(options, draft), None)
+        projection = fit_projection(
+            moments,
+            options.method,
+            options.components,
+            ridge=options.ridge,
+            signal_ridge=options.signal_ridge,
+            spread=options.spread or None,
+            bins=options.bins,
+        )
+        fitted = add_to_draft(draft, projection, study)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    campaign = Campaign.compile(fitted)
+    target = options.output or options.draft
+    write_file(target, json.dumps(fitted, ensure_ascii=False, indent=2) + "\n")
+    say(
+        f"{options.method} with {options.components} of {len(moments.features)} components, fitted on "
+        f"{moments.fitted_on}, is in {target}; it asks {len(campaign.questions)} questions"
+    )
+
+
+def _moments_of_public(options: argparse.Namespace, draft: dict[str, Any]) -> InputMoments:
+    campaign = Campaign.compile({**draft, "projection": None})
+    continuous = {f.name: f for f in campaign.features if isinstance(f, ContinuousFeature)}
+    names = options.inputs.split(",") if options.inputs else list(continuous)
+    unknown = [name for name in names if name not in continuous]
+    if unknown or not names:
+        raise ProjectionError(f"{', '.join(unknown) or 'no feature'} is not a continuous feature of the draft")
+    try:
+        frame = pd.read_csv(options.table, keep_default_na=False, na_values=[""])
+    except (OSError, ValueError) as error:
+        raise CommandError(f"cannot read {options.table}: {error}") from None
+    return moments_of_table([continuous[name] for name in names], campaign.label, frame)
+
+
+def _moments_of_round(options: argparse.Namespace) -> tuple[InputMoments, str | None]:
+    if options.inputs:
+        raise CommandError("--inputs goes with a public table; a round's inputs are its features")
+
+    async def read(store: Store) -> tuple[bytes, Tally]:
+        return await store.document(options.round), await store.tally(options.round)
+
+    document, tally = with_store(options, read)
+    campaign = Campaign.parse(document, options.round)
+    return moments_of_round(campaign, tally), campaign.study
+
+
+def _read_draft(path: Path) -> dict[str, Any]:
+    try:
+        draft = json.loads(read_file(path))
+    except ValueError as error:
+        raise CommandError(f"{path} is not JSON ({error}); a projection is written into a JSON draft") from None
+    if not isinstance(draft, dict):
+        raise CommandError(f"{path} must hold an object, the draft of a campaign")
+    return draft

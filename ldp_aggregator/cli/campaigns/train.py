@@ -1,0 +1,81 @@
+"""``ldp-aggregator train``: a model from what was counted, published under the next version."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from ldp_aggregator.cli.common import (
+    CommandError,
+    Groups,
+    add_command,
+    add_store_options,
+    say,
+    say_table,
+    shown_reach,
+    with_store,
+    write_file,
+)
+from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
+from ldp_aggregator.estimation.simplex import FLOOR, NORM_SUB
+from ldp_aggregator.service.publishing import TrainingOptions, UntrainableError, publish_trained
+
+_SHOWN: Final = {"likelihood": "P(value | class)", "mean": "mean", "variance": "variance"}
+
+
+def add_commands(groups: Groups) -> None:
+    parser = add_command(groups, "train", "train a model and publish it for the campaign's devices", _train)
+    add_store_options(parser)
+    parser.add_argument(
+        "ids",
+        nargs="+",
+        metavar="ID",
+        help="the campaign's id; several about the same features (rounds of a study) are combined by inverse variance",
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the model to a file, too")
+    parser.add_argument(
+        "--post", choices=(NORM_SUB, FLOOR), default=NORM_SUB, help="post-processing (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--prior",
+        choices=("pooled", "label"),
+        default="pooled",
+        help="class prior from every question, or from the label question alone (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--variance-floor",
+        type=float,
+        default=DEFAULT_VARIANCE_FLOOR,
+        metavar="SHARE",
+        help="least variance of a Gaussian feature, as a share of (high - low) squared (default: %(default)s)",
+    )
+
+
+def _train(options: argparse.Namespace) -> None:
+    chosen = TrainingOptions(options.post, options.prior, options.variance_floor)
+    try:
+        reports, models = with_store(options, lambda store: publish_trained(store, options.ids, chosen))
+    except UntrainableError as error:
+        raise CommandError(str(error)) from None
+    if options.output:
+        write_file(options.output, models[0].document)
+    versions = " and ".join(str(model.version) for model in models)
+    say(f"model version {versions} from {reports} reports is published")
+    _tell_poisoning(json.loads(models[0].document)["training"]["poisoning"])
+
+
+def _tell_poisoning(reaches: Sequence[dict[str, Any]]) -> None:
+    """What lying devices can have moved, parameter by parameter, the worst of its cells."""
+    say("\nThe most that lying devices can have moved, whatever they sent (see docs/privacy.md):")
+    names = ("prior", *((feature, key) for feature, keys in reaches[0]["features"].items() for key in keys))
+    rows = [
+        (
+            "P(class)" if name == "prior" else f"{name[0]}: {_SHOWN[name[1]]}",
+            *(shown_reach(one["prior"] if name == "prior" else one["features"][name[0]][name[1]]) for one in reaches),
+        )
+        for name in names
+    ]
+    say_table(("parameter", *(f"{one['liars']} of them" for one in reaches)), rows)

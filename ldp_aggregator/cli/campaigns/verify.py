@@ -1,0 +1,58 @@
+"""``ldp-aggregator campaign verify``: recompute a document's privacy loss, without a store and without trust."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ldp_aggregator.cli.common import Groups, add_command, read_file, say, say_json, say_table
+from protocols import Campaign
+from protocols.document.verify import NEGLIGIBLE_GAP, Verification, verify
+
+
+def add_verify(commands: Groups) -> None:
+    parser = add_command(
+        commands, "verify", "recompute the privacy loss of a document; exit code 1 where it breaks its promise", _verify
+    )
+    parser.add_argument("document", type=Path, metavar="DOC", help="the document, exactly as it is published")
+    parser.add_argument("--id", metavar="ID", help="the campaign's id, which must be the document's hash")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _verify(options: argparse.Namespace) -> int:
+    verification = verify(Campaign.parse(read_file(options.document), options.id))
+    if options.json:
+        say_json(verification.to_json())
+    else:
+        _tell(verification)
+    return 0 if verification.holds else 1
+
+
+def _tell(verification: Verification) -> None:
+    campaign, told = verification.campaign, verification.to_json()
+    say(f"campaign {campaign.id}")
+    say(campaign.title)
+    say_table(
+        ("question", "asks", "mechanism", "cells", "epsilon", "worst loss", "gap", "proof", "holds"),
+        [
+            (
+                row["question"],
+                row["feature"] or "the label",
+                row["mechanism"],
+                row["domain_size"],
+                row["epsilon"],
+                f"{row['realised_epsilon']:.12g}",
+                f"{row['gap']:.2g}",
+                row["method"],
+                "yes" if row["holds"] else "NO",
+            )
+            for row in told["questions"]
+        ],
+    )
+    for check in verification.questions:
+        if check.gap >= NEGLIGIBLE_GAP:
+            say(f"question {check.question.index} stays {float(check.gap):.2g} below its epsilon: {check.note}")
+    together = "the sum over what it answers" if campaign.privacy.answers == "all" else "the worst question it can draw"
+    say(f"One device loses at most {told['realised_epsilon']:.12g} in all ({together}).")
+    kept = "is kept" if verification.holds else "IS BROKEN"
+    say(f"The promise of epsilon {campaign.privacy.epsilon} {kept}.")

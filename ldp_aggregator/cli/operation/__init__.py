@@ -1,0 +1,1 @@
+"""Commands that run and keep a store: serve, tokens, checks, merging, backups."""

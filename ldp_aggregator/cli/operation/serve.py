@@ -1,0 +1,36 @@
+"""``ldp-aggregator serve``: the HTTP server, in the foreground."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ldp_aggregator.cli.common import CommandError, Groups, add_command, add_store_options, say, settings_of
+from ldp_aggregator.server.process import Addresses
+from ldp_aggregator.server.workers import WorkerError, run
+
+
+def add_commands(groups: Groups) -> None:
+    parser = add_command(groups, "serve", "serve campaigns and count reports until SIGTERM or Ctrl-C", _serve)
+    add_store_options(parser)
+    parser.add_argument("--host", help="address of the public listener (default: every address of this machine)")
+    parser.add_argument("--port", type=int, help="port of the public listener; 0 takes a free one (default: 8080)")
+    parser.add_argument("--admin-host", help="address of the admin listener (default: 127.0.0.1)")
+    parser.add_argument("--admin-port", type=int, help="port of the admin listener (default: 8081)")
+    parser.add_argument("--workers", type=int, metavar="N", help="processes that serve the same ports (default: 1)")
+    parser.add_argument("--tls-certificate", type=Path, metavar="FILE", help="certificate chain of the public listener")
+    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key; SIGHUP reads both again")
+
+
+def _serve(options: argparse.Namespace) -> None:
+    settings = settings_of(options)
+    try:
+        run(settings, _say_ready)
+    except WorkerError as error:
+        raise CommandError(str(error)) from None
+    except OSError as error:
+        raise CommandError(f"cannot listen: {error}") from None
+
+
+def _say_ready(addresses: Addresses) -> None:
+    say(f"ldp-aggregator is ready: public {addresses.public} admin {addresses.admin}")

@@ -1,0 +1,1 @@
+"""From bytes to integers: reports and shares are decoded and added up exactly. numpy only."""

@@ -1,0 +1,215 @@
+"""From a tally to unbiased estimates with variances and intervals, question by question.
+
+Two estimates are kept for every discrete question: the unbiased one, and one post-processed for use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, estimate_question
+from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR, Moments, add_record_spread, rebuild_moments
+from ldp_aggregator.estimation.poisoning.moments import (
+    Lies,
+    MomentsReach,
+    Round,
+    lies_of_one_answer,
+    moments_reach,
+    share_variance,
+)
+from ldp_aggregator.estimation.poisoning.reports import class_prior_per_liar, per_liar
+from ldp_aggregator.estimation.pooling import pool_classes
+from ldp_aggregator.estimation.simplex import NORM_SUB
+from protocols import Campaign, Question
+from protocols.document.questions import PAIR, PRODUCT, SQUARE, VALUE
+from protocols.document.schema import CategoricalFeature, ContinuousFeature
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """The estimates of all questions of a campaign.
+
+    ``class_prior`` is P(class), unbiased, pooled over every question that carries the class. ``per_liar`` has, for
+    every question's cells, the most that one made-up report moves them; see
+    ``ldp_aggregator.estimation.poisoning.reports``.
+    """
+
+    campaign: Campaign
+    questions: tuple[QuestionEstimate, ...]
+    class_prior: Cells
+    post: str
+    per_liar: tuple[NDArray[np.float64], ...]
+
+    def __getitem__(self, question: int) -> QuestionEstimate:
+        return self.questions[question]
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per cell: question, kind, feature, mechanism, value, class, n, estimate, variance, low, high,
+        per_liar, processed.
+        """
+        import pandas as pd  # Here: a server gives estimates as JSON, and has no need of it.
+
+        return pd.DataFrame.from_records(list(self._rows()))
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-ready document; an infinite variance (no reports) is null."""
+        return {
+            "campaign": self.campaign.id,
+            "epsilon": self.campaign.privacy.epsilon,
+            "post": self.post,
+            "classes": list(self.campaign.label.classes),
+            "class_prior": [
+                _finite_only({**row, "per_liar": self.class_prior_per_liar}) for row in _cells_to_json(self.class_prior)
+            ],
+            "moments": {
+                name: {**moments.to_json(), **self.moments_per_liar[name].to_json()}
+                for name, moments in self.moments.items()
+            },
+            "questions": [
+                {
+                    "question": estimate.question.index,
+                    "kind": estimate.question.kind,
+                    "feature": estimate.question.feature,
+                    **({"other": estimate.question.other} if estimate.question.other else {}),
+                    "mechanism": estimate.question.mechanism.name,
+                    "epsilon": estimate.question.epsilon,
+                    "n": estimate.n,
+                    "cells": [_finite_only(row) for row in self._cell_rows(estimate)],
+                }
+                for estimate in self.questions
+            ],
+        }
+
+    @cached_property
+    def moments(self) -> Mapping[str, Moments]:
+        """Mean and variance per class of every Gaussian feature, in its own units."""
+        return {
+            name: rebuild_moments(
+                feature, self.asking(name, VALUE).cells, self.asking(name, SQUARE).cells, self.class_prior
+            )
+            for name, feature in self._gaussian.items()
+        }
+
+    @cached_property
+    def _gaussian(self) -> Mapping[str, ContinuousFeature]:
+        squared = {e.question.feature for e in self.questions if e.question.kind == SQUARE}
+        return {f.name: f for f in self.campaign.asked if isinstance(f, ContinuousFeature) and f.name in squared}
+
+    @cached_property
+    def class_prior_per_liar(self) -> float:
+        """The most that one lying device moves a class's share."""
+        classes, answers = len(self.campaign.label.classes), self.campaign.privacy.answers
+        return class_prior_per_liar(self.questions, classes, answers_all=answers == "all")
+
+    @cached_property
+    def moments_per_liar(self) -> Mapping[str, MomentsReach]:
+        """The most that one lying device moves the mean and the variance of every Gaussian feature."""
+        classes, everything = len(self.campaign.label.classes), self.campaign.privacy.answers == "all"
+        noise = share_variance(self.questions, self.class_prior, classes, 1, shared_records=everything)
+        return {
+            name: moments_reach(
+                feature,
+                [self.round_of(feature)],
+                self.moments[name],
+                self.class_prior,
+                noise,
+                [Lies(1, 1, self.class_prior_per_liar)]
+                if everything
+                else lies_of_one_answer(self.questions, name, classes),
+                variance_floor=DEFAULT_VARIANCE_FLOOR,
+                shrinkage=False,
+            )
+            for name, feature in self._gaussian.items()
+        }
+
+    def round_of(self, feature: ContinuousFeature) -> Round:
+        """What this campaign tells of a Gaussian feature, and what one lie moves of it."""
+        value, square = (self.asking(feature.name, kind) for kind in (VALUE, SQUARE))
+        liars = self.per_liar[value.question.index], self.per_liar[square.question.index]
+        return Round(value, square, *liars, self.class_prior, self.class_prior_per_liar)
+
+    def asking(self, feature: str, kind: str) -> QuestionEstimate:
+        """The estimate of the one question of a kind about a feature."""
+        return next(e for e in self.questions if (e.question.feature, e.question.kind) == (feature, kind))
+
+    def _rows(self) -> Iterable[dict[str, Any]]:
+        for estimate in self.questions:
+            question = estimate.question
+            for row in self._cell_rows(estimate):
+                yield {
+                    "question": question.index,
+                    "kind": question.kind,
+                    "feature": question.feature,
+                    "mechanism": question.mechanism.name,
+                    "n": estimate.n,
+                    **row,
+                }
+
+    def _cell_rows(self, estimate: QuestionEstimate) -> Iterable[dict[str, Any]]:
+        classes = self.campaign.label.classes
+        names = _value_names(self.campaign, estimate.question)
+        for cell, value in enumerate(estimate.cells.value):
+            yield {
+                "value": names[cell // len(classes)] if names else None,
+                "class": None if estimate.question.kind == PRODUCT else classes[cell % len(classes)],
+                "estimate": float(value),
+                "variance": float(estimate.cells.variance[cell]),
+                "low": float(estimate.cells.low[cell]),
+                "high": float(estimate.cells.high[cell]),
+                "per_liar": float(self.per_liar[estimate.question.index][cell]),
+                "processed": None if estimate.processed is None else float(estimate.processed[cell]),
+            }
+
+
+def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estimates:
+    """Estimate every question of ``campaign`` from ``tally``; ``post`` is ``norm_sub``, ``floor`` or ``none``."""
+    if tally.campaign.id != campaign.id:
+        raise ValueError(f"the tally is of campaign {tally.campaign.id}, not of {campaign.id}")
+    classes = len(campaign.label.classes)
+    found = [
+        estimate_question(question, n, counts, classes, post)
+        for question, n, counts in zip(campaign.questions, tally.n.tolist(), tally.counts, strict=True)
+    ]
+    prior = pool_classes(found, classes, shared_records=campaign.privacy.answers == "all")
+    liars = tuple(
+        per_liar(one.question, one.n, counts, one.cells.value.size)
+        for one, counts in zip(found, tally.counts, strict=True)
+    )
+    return Estimates(campaign, add_record_spread(found, prior), prior, post, liars)
+
+
+def _value_names(campaign: Campaign, question: Question) -> list[str] | None:
+    """Names of the values of a pair question's cells; bins as intervals."""
+    feature = campaign.feature_of(question)
+    if question.kind != PAIR:
+        return None
+    if isinstance(feature, CategoricalFeature):
+        return list(feature.values)
+    if isinstance(feature, ContinuousFeature):
+        edges = [feature.low, *feature.inner_edges, feature.high]
+        closing = [")"] * (feature.size - 1) + ["]"]
+        return [f"[{low:g}, {high:g}{close}" for low, high, close in zip(edges, edges[1:], closing, strict=False)]
+    raise TypeError("a pair question is about a feature")
+
+
+def _cells_to_json(cells: Cells) -> list[dict[str, Any]]:
+    return [
+        _finite_only({"estimate": v, "variance": s, "low": low, "high": high})
+        for v, s, low, high in zip(
+            *(a.tolist() for a in (cells.value, cells.variance, cells.low, cells.high)), strict=True
+        )
+    ]
+
+
+def _finite_only(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: None if isinstance(value, float) and not np.isfinite(value) else value for key, value in row.items()}

@@ -1,0 +1,183 @@
+"""Unbiased estimators, one per family of mechanisms: from counts to values, variances and 95 % intervals.
+
+A variance is that of the whole procedure: the records are a random sample of the population, and the mechanism adds its
+noise. Intervals of pure protocols are Wilson's on the support count, which is binomial with success q + (p - q) f,
+mapped affinely; sums get a normal interval.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldp_aggregator.estimation.simplex import post_process
+from protocols import Question
+from protocols.document.questions import INDEX, PRODUCT, SIGN
+from protocols.mechanisms import NoisyVector, OneBit, PureMechanism
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+Z_95: Final = 1.959963984540054
+"""The 97.5 % point of the normal distribution."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Unbiased values with their variance and 95 % interval; arrays of one shape."""
+
+    value: Array
+    variance: Array
+    low: Array
+    high: Array
+
+    @classmethod
+    def normal(cls, value: Array, variance: Array) -> Cells:
+        """A normal interval around each value."""
+        reach = Z_95 * np.sqrt(variance)
+        return cls(value, variance, value - reach, value + reach)
+
+
+@dataclass(frozen=True)
+class QuestionEstimate:
+    """What the reports to one question tell.
+
+    Attributes
+    ----------
+    cells
+        Label: P(class), shape (k,). Pair: P(value, class), shape (values * k,), index ``value * k + class``. Value and
+        square of a Gaussian feature: P(class) E[v | class], shape (k,), v the asked quantity in [-1, 1]. Product: E[v],
+        shape (1,).
+    processed
+        The cells of a label or pair question after post-processing; None for the others.
+    classes
+        P(class) as this question's reports tell it, shape (k,); None where they do not (``laplace``, ``onebit``).
+    n
+        Reports. Without any, values are uninformed (uniform, or zero) and variances infinite.
+    """
+
+    question: Question
+    n: int
+    cells: Cells
+    processed: Array | None
+    classes: Cells | None
+
+
+def estimate_question(question: Question, n: int, counts: Counts, classes: int, post: str) -> QuestionEstimate:
+    """Everything ``n`` reports with these counts tell; ``post`` as in ``ldp_aggregator.estimation.simplex``."""
+    if question.kind == PRODUCT:
+        return QuestionEstimate(question, n, _estimate_cells(question, n, counts, 1), None, None)
+    cells = _estimate_cells(question, n, counts, classes)
+    processed = post_process(cells.value, n, post) if question.encoding == INDEX else None
+    return QuestionEstimate(question, n, cells, processed, _estimate_classes(question, n, counts, classes))
+
+
+def _estimate_cells(question: Question, n: int, counts: Counts, classes: int) -> Cells:
+    """The cells of a question (see ``QuestionEstimate.cells``) from ``n`` reports with these counts."""
+    if n == 0:
+        frequencies = question.encoding == INDEX
+        return uninformed(question.domain_size if frequencies else classes, frequencies=frequencies)
+    mechanism = question.mechanism
+    if isinstance(mechanism, PureMechanism):
+        if question.encoding == SIGN:
+            return _contrasts(mechanism, n, counts)
+        return _frequencies(mechanism, n, counts)
+    if isinstance(mechanism, OneBit):
+        return _onebit_sums(mechanism, counts)
+    if isinstance(mechanism, NoisyVector):
+        return _noisy_sums(mechanism, n, counts, one_hot=question.encoding == INDEX)
+    raise TypeError(f"no estimator for mechanism {mechanism.name}")
+
+
+def _estimate_classes(question: Question, n: int, counts: Counts, classes: int) -> Cells | None:
+    """P(class), shape (k,), from a question that carries it; None for ``laplace`` and ``onebit``, which do not.
+
+    A pair question's joint table and a sign question's bits both add up to it, over m cells per class. The variance of
+    the sum follows from the joint support (``PureMechanism.sum_variance``); the spread f (1 - f) is the records' own.
+    """
+    mechanism = question.mechanism
+    if question.encoding not in (INDEX, SIGN):
+        return None
+    if n == 0:
+        return uninformed(classes, frequencies=True)
+    members = question.domain_size // classes
+    totals = (
+        counts.reshape(classes, 2).sum(axis=1) if question.encoding == SIGN else counts.reshape(-1, classes).sum(axis=0)
+    )
+    if isinstance(mechanism, PureMechanism):
+        p, q = float(mechanism.p), float(mechanism.q)
+        value = (totals / n - members * q) / (p - q)
+        none, every = (mechanism.sum_variance(members, f) for f in (0.0, 1.0))
+        noise = none + (every - none) * np.clip(value, 0.0, 1.0)  # sum_variance is affine in the frequency.
+    else:
+        value = totals / n
+        noise = np.full(classes, members * mechanism.noise_variance(0.0))
+    inside = np.clip(value, 0.0, 1.0)
+    return Cells.normal(value, (noise + inside * (1 - inside) + 0.5 / n) / n)
+
+
+def uninformed(size: int, *, frequencies: bool) -> Cells:
+    """What no report tells: uniform frequencies (or zero sums), infinite variance, the whole range as interval."""
+    value = np.full(size, 1 / size if frequencies else 0.0)
+    low = np.full(size, 0.0 if frequencies else -1.0)
+    return Cells(value, np.full(size, np.inf), low, np.ones(size))
+
+
+def _frequencies(mechanism: PureMechanism, n: int, counts: Counts) -> Cells:
+    """E_v = (C_v / n - q) / (p - q); its variance from the binomial C_v, kept above 0 by half a count."""
+    p, q = float(mechanism.p), float(mechanism.q)
+    share = counts / n
+    success = (counts + 0.5) / (n + 1)
+    low, high = _wilson(counts, n)
+    return Cells(
+        value=(share - q) / (p - q),
+        variance=success * (1 - success) / (n * (p - q) ** 2),
+        low=(low - q) / (p - q),
+        high=(high - q) / (p - q),
+    )
+
+
+def _contrasts(mechanism: PureMechanism, n: int, counts: Counts) -> Cells:
+    """E[class, 1] - E[class, 0], the sum of signs: a report adds (1 if it supports the one) - (1 if the other)."""
+    p, q = float(mechanism.p), float(mechanism.q)
+    pairs = counts.reshape(-1, 2) / n
+    value = (pairs[:, 1] - pairs[:, 0]) / (p - q)
+    one_true, none_true = map(float, mechanism.joint_support)
+    frequency = np.clip((pairs.sum(axis=1) - 2 * q) / (p - q), 0.0, 1.0)
+    both = frequency * one_true + (1 - frequency) * none_true
+    second_moment = (pairs.sum(axis=1) - 2 * both) / (p - q) ** 2
+    return Cells.normal(value, np.maximum(second_moment - value**2, 0.5 / n) / n)
+
+
+def _onebit_sums(mechanism: OneBit, counts: Counts) -> Cells:
+    """The mean of (2 bit - 1) / (2 p - 1) over the reports that drew the cell (unbiased given that there are any)."""
+    pairs = counts.reshape(-1, 2)
+    drawn = pairs.sum(axis=1)
+    gain = 2 * float(mechanism.p) - 1
+    mean = (pairs[:, 1] - pairs[:, 0]) / np.maximum(drawn, 1)
+    value = np.where(drawn > 0, mean / gain, 0.0)
+    variance = (1 / gain**2 - np.minimum(value**2, 1.0)) / np.maximum(drawn - 1, 1)
+    return Cells.normal(value, np.where(drawn > 0, variance, np.inf))
+
+
+def _noisy_sums(mechanism: NoisyVector[Any], n: int, counts: Counts, *, one_hot: bool) -> Cells:
+    """Means of the noisy cells, with the noise's variance and, for one-hot vectors, the records' spread f (1 - f).
+
+    The spread of moment cells takes a moment that another question asks for; ``ldp_aggregator.estimation.moments``
+    adds it.
+    """
+    value = counts / (n << mechanism.grid)
+    frequency = np.clip(value, 0.0, 1.0)
+    spread = frequency * (1 - frequency) if one_hot else np.zeros_like(value)
+    return Cells.normal(value, (mechanism.noise_variance(0.0) + spread) / n)
+
+
+def _wilson(counts: Counts, n: int) -> tuple[Array, Array]:
+    """Wilson's 95 % interval of a binomial proportion."""
+    share, z2 = counts / n, Z_95**2
+    centre = (share + z2 / (2 * n)) / (1 + z2 / n)
+    reach = Z_95 / (1 + z2 / n) * np.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    return centre - reach, centre + reach

@@ -1,0 +1,141 @@
+"""Rebuilding a Gaussian per class from noisy moments.
+
+The questions of a Gaussian feature estimate P(c) E[t | c] and P(c) E[2 t^2 - 1 | c], with t in [-1, 1] the scaled
+value. Dividing by the estimated P(c) gives the moments of the class (Yilmaz et al. 2019, section 4.2). A class whose
+share cannot be told from zero is ``insufficient``: nothing is divided there, and the moments of all classes together
+stand in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
+from protocols.document.questions import SQUARE, VALUE
+from protocols.document.schema import ContinuousFeature
+from protocols.mechanisms import LaplaceVector
+
+Array = NDArray[np.float64]
+
+DEFAULT_VARIANCE_FLOOR: Final = 1e-3
+"""Least variance, relative to (high - low)^2: a standard deviation of about 3 % of the range."""
+
+SIGNIFICANT: Final = 2.0
+"""A class counts as seen when its share is at least this many standard errors above zero."""
+
+_UNIFORM_VARIANCE: Final = 1 / 3
+"""Variance of a value spread evenly over [-1, 1]: what is assumed where nothing is known."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Mean and variance per class, shape (k,), in the feature's own units, with the variances of these estimates.
+
+    ``insufficient`` marks the classes whose moments are those of all classes together.
+    """
+
+    mean: Array
+    mean_variance: Array
+    variance: Array
+    variance_variance: Array
+    insufficient: NDArray[np.bool_]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "mean": self.mean.tolist(),
+            "mean_variance": finite(self.mean_variance),
+            "variance": self.variance.tolist(),
+            "variance_variance": finite(self.variance_variance),
+            "insufficient": self.insufficient.tolist(),
+        }
+
+
+def rebuild_moments(
+    feature: ContinuousFeature,
+    value: Cells,
+    square: Cells,
+    prior: Cells,
+    *,
+    variance_floor: float = DEFAULT_VARIANCE_FLOOR,
+) -> Moments:
+    """Moments of every class from the sums of values and squares and from P(class), all unbiased, shape (k,).
+
+    The mean is clipped to the bounds, the variance to [floor, (1 - mean^2)]; variances of the estimates are first order
+    (delta method; value, square and class shares are answered by different devices or questions).
+    """
+    insufficient = ~(prior.value > SIGNIFICANT * np.sqrt(prior.variance))
+    share = np.where(insufficient, 1.0, prior.value)
+    share_variance = np.where(insufficient, 0.0, prior.variance)
+    value_sum, value_noise = _where_pooled(insufficient, value)
+    square_sum, square_noise = _where_pooled(insufficient, square)
+
+    mean = value_sum / share
+    mean_variance = (value_noise + mean**2 * share_variance) / share**2
+    second = (square_sum / share + 1) / 2
+    second_variance = (square_noise + (2 * second - 1) ** 2 * share_variance) / (4 * share**2)
+
+    told = np.isfinite(mean_variance) & np.isfinite(second_variance)
+    mean = np.where(told, np.clip(mean, -1.0, 1.0), 0.0)
+    spread = np.where(told, second - mean**2, _UNIFORM_VARIANCE)
+    spread_variance = np.full_like(mean, np.inf)
+    spread_variance[told] = second_variance[told] + 4 * mean[told] ** 2 * mean_variance[told]
+    floor = 4 * variance_floor
+    spread = np.clip(spread, floor, np.maximum(1 - mean**2, floor))
+    half_range = (float(feature.high) - float(feature.low)) / 2
+    return Moments(
+        mean=float(feature.low) + (mean + 1) * half_range,
+        mean_variance=mean_variance * half_range**2,
+        variance=spread * half_range**2,
+        variance_variance=spread_variance * half_range**4,
+        insufficient=insufficient | ~told,
+    )
+
+
+def add_record_spread(estimates: Sequence[QuestionEstimate], prior: Cells) -> tuple[QuestionEstimate, ...]:
+    """Add the records' own spread to the variance of noisy-vector moments.
+
+    A Laplace vector's sum says nothing about the spread of the values it adds up. That of ``value`` takes E[t^2 | c],
+    which the square question of the feature tells; that of ``square`` takes E[t^4 | c], for which a Gaussian's fourth
+    moment stands in, kept within what any distribution on [-1, 1] allows. Other mechanisms' estimates pass unchanged.
+    """
+    sums = {(e.question.feature, e.question.kind): e.cells.value for e in estimates if e.n > 0}
+    return tuple(
+        replace(e, cells=Cells.normal(e.cells.value, e.cells.variance + _record_spread(e, sums, prior) / e.n))
+        if e.n > 0 and isinstance(e.question.mechanism, LaplaceVector)
+        else e
+        for e in estimates
+    )
+
+
+def _record_spread(estimate: QuestionEstimate, sums: dict[tuple[str | None, str], Array], prior: Cells) -> Array:
+    """Variance over records of the one-cell vector: E[1_c v^2] - (E[1_c v])^2."""
+    feature, kind = estimate.question.feature, estimate.question.kind
+    share = np.clip(prior.value, 0.0, 1.0)
+    squares = sums.get((feature, SQUARE), np.zeros_like(share))
+    second = np.clip((squares + share) / 2, 0.0, share)
+    if kind == SQUARE:
+        nonzero = np.maximum(share, 1e-12)
+        mean = np.clip(sums.get((feature, VALUE), np.zeros_like(share)) / nonzero, -1.0, 1.0)
+        square = second / nonzero
+        variance = np.maximum(square - mean**2, 0.0)
+        fourth = np.clip(3 * variance**2 + 6 * variance * mean**2 + mean**4, square**2, square)
+        second = share * (4 * fourth - 4 * square + 1)
+    return np.maximum(second - estimate.cells.value**2, 0.0)
+
+
+def _where_pooled(insufficient: NDArray[np.bool_], cells: Cells) -> tuple[Array, Array]:
+    """The class's own sum, or the sum over all classes where the class is insufficient; and its variance."""
+    return (
+        np.where(insufficient, cells.value.sum(), cells.value),
+        np.where(insufficient, cells.variance.sum(), cells.variance),
+    )
+
+
+def finite(values: Array) -> list[float | None]:
+    """For JSON, which knows no infinity: None stands for it."""
+    return [value if np.isfinite(value) else None for value in values.tolist()]

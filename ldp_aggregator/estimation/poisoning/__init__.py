@@ -1,0 +1,1 @@
+"""How far made-up reports can move an estimate."""

@@ -1,0 +1,293 @@
+"""How far lying devices can move the mean and the variance of a Gaussian feature.
+
+The mean of a class is a quotient s / P of two estimates. Lies move s by at most a and P by at most h; with P > h the
+quotient moves to (s + ds) / (P + dP), and
+
+    |(s + ds) / (P + dP) - s / P| = |ds - (s / P) dP| / (P + dP) <= (a + |s / P| h) / (P - h),
+
+reached by ds = a, dP = -h (s >= 0). With P <= h the denominator may be zero, and no bound exists: unbounded. That is so
+already where lies can make the class ``insufficient``, or sufficient, whose moments come from elsewhere then. (Clipping
+keeps every mean and variance in the feature's range: unbounded means anywhere in it.)
+
+Everything beyond the one quotient, square and clip and shrinkage, is computed with intervals, from the intervals that
+s, the sum of squares, P and their variances can lie in: with no lies they are points and give the estimate itself. A
+single device that answers one question only (``answers: "one"``) has lied to the value, or to the square, or to
+something else that tells P: each is computed, and the worst counts. Of more devices, and where a device answers
+everything, each is taken to have lied to all of them at once, which is sound, and up to about three times too cautious
+where a device answers one question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
+from ldp_aggregator.estimation.moments import SIGNIFICANT, Moments, finite
+from ldp_aggregator.estimation.poisoning.intervals import Interval
+from ldp_aggregator.estimation.poisoning.reports import class_range, share_moves
+from ldp_aggregator.estimation.pooling import class_shares, pool_shares
+from ldp_aggregator.estimation.shrinkage import VARIANCE_PRIOR
+from protocols.document.questions import SQUARE, VALUE
+from protocols.document.schema import ContinuousFeature
+from protocols.mechanisms import LaplaceVector, OneBit, PureMechanism
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one campaign tells about a Gaussian feature, and what one lie moves of it."""
+
+    value: QuestionEstimate
+    square: QuestionEstimate
+    value_per_liar: Array
+    square_per_liar: Array
+    prior: Cells
+    prior_per_liar: float
+
+    def asked(self, kind: str) -> tuple[QuestionEstimate, Array]:
+        """The estimate of ``value`` or ``square``, and what one lie moves of its cells."""
+        return (self.square, self.square_per_liar) if kind == SQUARE else (self.value, self.value_per_liar)
+
+
+class Lies(NamedTuple):
+    """How many lied to the value, and to the square, and how far they and others moved the pooled shares."""
+
+    value: int
+    square: int
+    share: float
+
+
+def lies_of_one_answer(estimates: Sequence[QuestionEstimate], feature: str, classes: int) -> tuple[Lies, ...]:
+    """What one device can have lied to that answers one question; P(class) is pooled from ``estimates``."""
+    moves = share_moves(estimates, classes)
+    asked = [(e.question.feature, e.question.kind) for e in estimates]
+    value, square = (
+        max((move for ask, move in zip(asked, moves, strict=True) if ask == (feature, kind)), default=0.0)
+        for kind in (VALUE, SQUARE)
+    )
+    others = (move for ask, move in zip(asked, moves, strict=True) if ask not in ((feature, VALUE), (feature, SQUARE)))
+    return Lies(1, 0, value), Lies(0, 1, square), Lies(0, 0, max(others, default=0.0))
+
+
+@dataclass(frozen=True)
+class MomentsReach:
+    """The most that mean and variance of every class can have been moved, shape (k,), infinite where unbounded."""
+
+    mean: Array
+    variance: Array
+
+    def to_json(self) -> dict[str, Any]:
+        return {"mean_per_liar": finite(self.mean), "variance_per_liar": finite(self.variance)}
+
+
+class _Sums(NamedTuple):
+    """P(class) E[v | class] of value and square, with the variances of these estimates."""
+
+    value: Interval
+    value_variance: Interval
+    square: Interval
+    square_variance: Interval
+
+    def where(self, chosen: NDArray[np.bool_]) -> _Sums:
+        """Those of all classes together where a class is not ``chosen``."""
+        return _Sums(*(cells.where(chosen, cells.sum()) for cells in self))
+
+    def total(self) -> _Sums:
+        return _Sums(*(cells.sum() for cells in self))
+
+
+class _Rebuilt(NamedTuple):
+    """Moments in units of t, as in ``rebuild_moments``; ``bounded`` marks the classes for which they hold."""
+
+    mean: Interval
+    mean_variance: Interval
+    variance: Interval
+    variance_variance: Interval
+    bounded: NDArray[np.bool_]
+
+
+def moments_reach(
+    feature: ContinuousFeature,
+    rounds: Sequence[Round],
+    moments: Moments,
+    shares: Cells,
+    share_noise: Interval,
+    lies: Sequence[Lies],
+    *,
+    variance_floor: float,
+    shrinkage: bool,
+) -> MomentsReach:
+    """How far the worst of ``lies`` moves ``moments``, which ``rounds`` and ``shares`` gave."""
+    if not any(one.value.n for one in rounds) or not any(one.square.n for one in rounds):
+        unbounded = np.full_like(moments.mean, np.inf)
+        return MomentsReach(unbounded, unbounded)
+    floor = 4 * variance_floor
+    liars = max(max(lie.value, lie.square) for lie in lies)
+    with np.errstate(invalid="ignore"):  # Infinite variances; what they lead to is not used.
+        found = [
+            _rebuilt(rounds, lie, liars, Interval.around(shares.value, lie.share), share_noise, floor, shrinkage)
+            for lie in lies
+        ]
+    half = (float(feature.high) - float(feature.low)) / 2
+    mean = reduce(Interval.hull, (one.mean for one in found))
+    variance = reduce(Interval.hull, (one.variance for one in found))
+    bounded = np.logical_and.reduce([one.bounded for one in found])
+    centre = (moments.mean - float(feature.low)) / half - 1
+    return MomentsReach(
+        np.where(bounded, mean.reach(centre) * half, np.inf),
+        np.where(bounded, variance.reach(moments.variance / half**2) * half**2, np.inf),
+    )
+
+
+def share_variance(
+    estimates: Sequence[QuestionEstimate], shares: Cells, classes: int, liars: int, *, shared_records: bool
+) -> Interval:
+    """What the variance of the pooled P(class) can become when ``liars`` lie to every question (``pool_classes``)."""
+    telling = [(e, e.classes) for e in estimates if e.classes is not None and e.n > 0]
+    if not telling:
+        return Interval.exactly(shares.variance)
+    weights = class_shares([e for e, _ in telling], classes)
+    moved = [Interval.around(c.value, liars * class_range(e.question, classes) / e.n) for e, c in telling]
+    inside = [one.clip(0.0, 1.0) for one in moved]
+    variances = [
+        (_class_noise(e, classes, f) + _spread(f) + 0.5 / e.n) * (1 / e.n)
+        for (e, _), f in zip(telling, inside, strict=True)
+    ]
+    if not shared_records:
+        return _sum(v * w**2 for v, w in zip(variances, weights, strict=True))
+    pooled = _sum(one * w for one, w in zip(moved, weights, strict=True))
+    spread = _spread(pooled.clip(0.0, 1.0))
+    noise = [
+        (v - spread * (1 / e.n)).maximum(0.0) * w**2 for (e, _), v, w in zip(telling, variances, weights, strict=True)
+    ]
+    return _sum(noise) + spread * (1 / max(e.n for e, _ in telling))
+
+
+def _rebuilt(
+    rounds: Sequence[Round],
+    lie: Lies,
+    liars: int,
+    share: Interval,
+    noise: Interval,
+    floor: float,
+    shrinkage: bool,
+) -> _Rebuilt:
+    """``rebuild_moments`` and ``shrink_moments`` of intervals."""
+    sums = _Sums(*_pooled(rounds, VALUE, lie.value, liars), *_pooled(rounds, SQUARE, lie.square, liars))
+    sure = share.low > SIGNIFICANT * np.sqrt(noise.high)
+    never = share.high <= SIGNIFICANT * np.sqrt(noise.low)
+    own = _moments(sums.where(sure), share.where(sure, 1.0), noise.where(sure, 0.0), floor)
+    own = own._replace(bounded=own.bounded & (sure | never))
+    if not shrinkage:
+        return own
+    common = _moments(sums.total(), Interval.exactly(1.0), Interval.exactly(0.0), floor)
+    prior = (common.variance * VARIANCE_PRIOR).square()
+    return own._replace(
+        mean=_shrunk(own.mean, own.mean_variance, common.mean, common.variance),
+        variance=_shrunk(own.variance, own.variance_variance, common.variance, prior).maximum(floor),
+    )
+
+
+def _moments(sums: _Sums, share: Interval, noise: Interval, floor: float) -> _Rebuilt:
+    mean = sums.value / share
+    mean_variance = (sums.value_variance + mean.square() * noise) / share.square()
+    ratio = sums.square / share
+    second = (ratio + 1.0) * 0.5
+    second_variance = (sums.square_variance + ratio.square() * noise) / (share.square() * 4.0)
+    bounded = np.isfinite(mean_variance.high) & np.isfinite(second_variance.high)
+    mean = mean.clip(-1.0, 1.0)
+    spread_variance = second_variance + mean.square() * 4.0 * mean_variance
+    spread = (second - mean.square()).clip(floor, (-mean.square() + 1.0).maximum(floor))
+    return _Rebuilt(mean, mean_variance, spread, spread_variance, bounded)
+
+
+def _shrunk(mine: Interval, noise: Interval, common: Interval, prior: Interval) -> Interval:
+    """The mean of both by what is kept, prior / (prior + noise): linear in each, so its ends lie at ends of all."""
+    ends = [(prior.low / (prior.low + noise.high)), (prior.high / (prior.high + noise.low))]
+    return Interval(
+        np.minimum.reduce([kept * mine.low + (1 - kept) * common.low for kept in ends]),
+        np.maximum.reduce([kept * mine.high + (1 - kept) * common.high for kept in ends]),
+    )
+
+
+def _pooled(rounds: Sequence[Round], kind: str, lied: int, liars: int) -> tuple[Interval, Interval]:
+    """One question's cells over all campaigns when ``lied`` devices lied to it, and their variance when ``liars`` lied
+    to everything that it depends on.
+    """
+    answered = [(one, *one.asked(kind)) for one in rounds if one.asked(kind)[0].n > 0]
+    weights = pool_shares([e for _, e, _ in answered])
+    cells = [
+        Interval.around(e.cells.value, lied * reach) * w for (_, e, reach), w in zip(answered, weights, strict=True)
+    ]
+    variances = [_cell_variance(one, e, liars) * w**2 for (one, e, _), w in zip(answered, weights, strict=True)]
+    return _sum(cells), _sum(variances)
+
+
+def _cell_variance(one: Round, estimate: QuestionEstimate, liars: int) -> Interval:
+    """The variance of a question's cells as ``ldp_aggregator.estimation.estimators`` and ``add_record_spread``
+    estimate it.
+    """
+    mechanism, n = estimate.question.mechanism, estimate.n
+    _, per_liar = one.asked(estimate.question.kind)
+    value = Interval.around(estimate.cells.value, liars * per_liar)
+    if isinstance(mechanism, LaplaceVector):
+        return (_record_spread(one, estimate, value, liars) + mechanism.noise_variance(0.0)) * (1 / n)
+    if isinstance(mechanism, OneBit):
+        gain = 2 * float(mechanism.p) - 1
+        drawn = np.round(2 / (gain * per_liar))
+        second = -value.square().minimum(1.0) + 1 / gain**2
+        found = second / Interval(np.maximum(drawn - liars - 1, 1.0), np.maximum(drawn + liars - 1, 1.0))
+        return Interval(found.low, np.where(drawn > liars, found.high, np.inf))
+    if isinstance(mechanism, PureMechanism) and estimate.classes is not None:
+        p, q = float(mechanism.p), float(mechanism.q)
+        reach = liars * class_range(estimate.question, estimate.cells.value.size) / n
+        share = Interval.around(estimate.classes.value, reach)
+        one_true, none_true = map(float, mechanism.joint_support)
+        both = share.clip(0.0, 1.0) * (one_true - none_true) + none_true
+        second = (share * (p - q) + 2 * q - both * 2.0) * (1 / (p - q) ** 2)
+        return (second - value.square()).maximum(0.5 / n) * (1 / n)
+    raise TypeError(f"no bound for a value asked with {mechanism.name}")
+
+
+def _record_spread(one: Round, estimate: QuestionEstimate, cells: Interval, liars: int) -> Interval:
+    """``_record_spread`` of ``ldp_aggregator.estimation.moments``, of intervals."""
+    share = Interval.around(one.prior.value, liars * one.prior_per_liar).clip(0.0, 1.0)
+    squares = Interval.around(one.square.cells.value, liars * one.square_per_liar)
+    second = ((squares + share) * 0.5).clip(0.0, share)
+    if estimate.question.kind == SQUARE:
+        nonzero = share.maximum(1e-12)
+        values = Interval.around(one.value.cells.value, liars * one.value_per_liar)
+        mean = (values / nonzero).clip(-1.0, 1.0).square()
+        square = (second / nonzero).clip(0.0, 1.0)
+        variance = (square - mean).maximum(0.0)
+        fourth = (variance.square() * 3.0 + variance * mean * 6.0 + mean.square()).clip(square.square(), square)
+        second = share * (fourth * 4.0 - square * 4.0 + 1.0)
+    return (second - cells.square()).maximum(0.0)
+
+
+def _class_noise(estimate: QuestionEstimate, classes: int, share: Interval) -> Interval:
+    """N times the noise variance of a class's share, which is affine in the share."""
+    mechanism, members = estimate.question.mechanism, estimate.question.domain_size // classes
+    if isinstance(mechanism, PureMechanism):
+        none, every = (mechanism.sum_variance(members, f) for f in (0.0, 1.0))
+        return share * (every - none) + none
+    noise: Any = mechanism.noise_variance(0.0)
+    return Interval.exactly(np.full_like(share.low, members * noise))
+
+
+def _sum(parts: Iterable[Interval]) -> Interval:
+    return reduce(lambda one, other: one + other, parts)
+
+
+def _spread(share: Interval) -> Interval:
+    """F (1 - f): largest at 1/2, least at an end."""
+    ends = share.low * (1 - share.low), share.high * (1 - share.high)
+    middle = (share.low < 0.5) & (share.high > 0.5)
+    return Interval(np.minimum(*ends), np.where(middle, 0.25, np.maximum(*ends)))

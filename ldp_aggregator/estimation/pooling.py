@@ -1,0 +1,94 @@
+"""Combining independent estimates of the same thing by inverse variance.
+
+The weights come from the *predicted* variances (number of reports and mechanism only), not from the estimated ones, so
+that a weight never depends on the noise it weighs and the pooled estimate stays unbiased.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, uninformed
+from protocols.document.questions import INDEX, SIGN
+from protocols.mechanisms import PureMechanism
+
+Array = NDArray[np.float64]
+
+
+def pool(estimates: Sequence[QuestionEstimate]) -> Cells:
+    """The cells of the same question asked in several campaigns, as one."""
+    if len(estimates) == 1:
+        return estimates[0].cells
+    answered = [e for e in estimates if e.n > 0]
+    if not answered:
+        return estimates[0].cells
+    return _weighted([e.cells for e in answered], pool_shares(answered))
+
+
+def pool_shares(estimates: Sequence[QuestionEstimate]) -> Array:
+    """The share that each campaign's estimate of the same question has in the pooled one."""
+    weights = np.array([e.n / _cell_variance(e) for e in estimates])
+    shares: Array = weights / weights.sum()
+    return shares
+
+
+def pool_classes(estimates: Sequence[QuestionEstimate], classes: int, *, shared_records: bool) -> Cells:
+    """P(class), shape (k,), from every question that carries the class.
+
+    ``shared_records`` says that the same devices answered all questions (``answers: "all"``): then the records' own
+    spread is in every estimate alike and is not reduced by pooling.
+    """
+    telling = [(e, e.classes) for e in estimates if e.classes is not None and e.n > 0]
+    if not telling:
+        return uninformed(classes, frequencies=True)
+    shares = class_shares([e for e, _ in telling], classes)
+    pooled = _weighted([c for _, c in telling], shares)
+    if not shared_records:
+        return pooled
+    inside = np.clip(pooled.value, 0.0, 1.0)
+    spread = inside * (1 - inside)
+    largest = max(e.n for e, _ in telling)
+    noise_only = _weighted(
+        [Cells.normal(c.value, np.maximum(c.variance - spread / e.n, 0.0)) for e, c in telling], shares
+    )
+    return Cells.normal(pooled.value, noise_only.variance + spread / largest)
+
+
+def class_shares(estimates: Sequence[QuestionEstimate], classes: int) -> Array:
+    """The share that each of these questions, all of which carry the class, has in the pooled P(class)."""
+    weights = np.array([e.n / _class_variance(e, classes) for e in estimates])
+    shares: Array = weights / weights.sum()
+    return shares
+
+
+def _weighted(parts: Sequence[Cells], shares: Array) -> Cells:
+    column = shares[:, None]
+    value = (column * [part.value for part in parts]).sum(axis=0)
+    variance = (column**2 * [part.variance for part in parts]).sum(axis=0)
+    return Cells.normal(value, variance)
+
+
+def _cell_variance(estimate: QuestionEstimate) -> float:
+    """Predicted n Var of one cell, at equal frequencies."""
+    question = estimate.question
+    if question.encoding == SIGN and isinstance(question.mechanism, PureMechanism):
+        share = 1 / question.domain_size
+        return question.mechanism.contrast_variance(share, share) + 2 * share
+    noise: float = question.mechanism.noise_variance(1 / question.domain_size)
+    return noise + 1 / question.domain_size
+
+
+def _class_variance(estimate: QuestionEstimate, classes: int) -> float:
+    """Predicted n Var of one class's share, at equal classes."""
+    question = estimate.question
+    members = question.domain_size // classes
+    spread = (1 - 1 / classes) / classes
+    if isinstance(question.mechanism, PureMechanism):
+        return question.mechanism.sum_variance(members, 1 / classes) + spread
+    if question.encoding != INDEX:
+        raise ValueError(f"question {question.index} does not carry the class")
+    noise: float = question.mechanism.noise_variance(0.0)
+    return members * noise + spread

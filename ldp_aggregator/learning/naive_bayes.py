@@ -1,0 +1,241 @@
+"""Naive Bayes over categorical, discretised and Gaussian features: the one model that every training path produces.
+
+``fit`` learns it from a table without any privacy (the baseline); ``train`` in :mod:`ldp_aggregator.learning.training`
+builds it from a tally. ``to_json`` is what devices download.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ldp_aggregator.learning.frames import clipped, column_of, feature_indices, label_indices, with_outputs
+from ldp_aggregator.learning.guarantee import NO_PRIVACY_RELATION, Guarantee
+from protocols.document.campaign import asked_features
+from protocols.document.projection import Projection, read_projection
+from protocols.document.schema import (
+    MOST_FEATURES,
+    CategoricalFeature,
+    ContinuousFeature,
+    Feature,
+    Label,
+    read_features,
+    read_label,
+)
+from protocols.errors import DraftError
+from protocols.fields import Fields
+from protocols.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
+
+Array = NDArray[np.float64]
+
+NON_PRIVATE: Final = Guarantee(None, 0.0, NO_PRIVACY_RELATION, ())
+
+
+class _Schema(NamedTuple):
+    label: Label
+    features: tuple[Feature, ...]
+    projection: Projection | None
+
+
+class NaiveBayes(ClassifierMixin, BaseEstimator):
+    """Naive Bayes classifier of a campaign's schema.
+
+    Parameters
+    ----------
+    schema
+        A draft (or a campaign document) as a mapping, of which ``label`` and ``features`` are used. None takes text
+        columns as categorical and numeric columns as Gaussian, with the values and bounds of the training table: fine
+        for a table of your own, never for private data.
+    smoothing
+        Pseudo-count added to every (value, class) cell of ``fit``; 0 keeps exact shares.
+    variance_floor
+        Least variance of a Gaussian feature, relative to (high - low)^2.
+
+    Attributes
+    ----------
+    classes_
+        Class names, shape (k,), in the order of the schema.
+    model_
+        The fitted :class:`protocols.model.Model`.
+    guarantee_
+        What privacy the training gave; of ``fit``: none.
+    """
+
+    def __init__(
+        self,
+        schema: Mapping[str, Any] | None = None,
+        *,
+        smoothing: float = 1.0,
+        variance_floor: float = 1e-9,
+    ) -> None:
+        self.schema = schema
+        self.smoothing = smoothing
+        self.variance_floor = variance_floor
+
+    def fit(self, X: pd.DataFrame, y: Sequence[object] | pd.Series[Any] | NDArray[Any]) -> NaiveBayes:
+        """Learn from a table without privacy. Rows whose class is not declared are refused with a ValueError."""
+        frame = _as_frame(X)
+        column = pd.Series(np.asarray(y))
+        label, features, projection = _schema_of(self.schema, frame, column)
+        classes = label_indices(label, column)
+        if len(classes) != len(frame):
+            raise ValueError(f"X has {len(frame)} rows and y has {len(classes)}; they must be equal")
+        if len(classes) == 0:
+            raise ValueError("a model needs at least one row to learn from")
+        if (classes < 0).any():
+            unknown = column[int(np.argmax(classes < 0))]
+            raise ValueError(f"y holds {unknown!r}; the declared classes are {', '.join(label.classes)}")
+        table = with_outputs(projection, frame)
+        counts = np.bincount(classes, minlength=len(label.classes))
+        likelihoods = [
+            self._fit_feature(feature, column_of(table, feature), classes, len(counts)) for feature in features
+        ]
+        prior = counts / counts.sum()
+        model = Model(
+            label.name, label.classes, tuple(prior.tolist()), tuple(likelihoods), projection, {"rows": len(frame)}
+        )
+        self._adopt(model, NON_PRIVATE)
+        return self
+
+    @classmethod
+    def from_model(cls, model: Model, guarantee: Guarantee = NON_PRIVATE) -> NaiveBayes:
+        """A fitted classifier around a model that was trained elsewhere."""
+        classifier = cls()
+        classifier._adopt(model, guarantee)
+        return classifier
+
+    @classmethod
+    def from_json(cls, text: bytes | str) -> NaiveBayes:
+        """The inverse of :meth:`to_json`. Raises ModelError, which names the field."""
+        model = Model.from_json(text)
+        stated = model.training.get("guarantee")
+        guarantee = NON_PRIVATE if stated is None else Guarantee(**{**stated, "public": tuple(stated["public"])})
+        return cls.from_model(model, guarantee)
+
+    def to_json(self) -> str:
+        """The model document that devices download."""
+        check_is_fitted(self, "model_")
+        return self.model_.to_json()
+
+    def predict(self, X: pd.DataFrame) -> NDArray[Any]:
+        """The most probable class of every row; by the prior where all are impossible, of equals the first."""
+        scores = self._possible_scores(X)
+        winners: NDArray[Any] = self.classes_[scores.argmax(axis=1)]
+        return winners
+
+    def predict_proba(self, X: pd.DataFrame) -> Array:
+        """P(class | row), shape (rows, k). Where every class is impossible under the model, its prior."""
+        scores = self._possible_scores(X)
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        result: Array = weights / weights.sum(axis=1, keepdims=True)
+        return result
+
+    def predict_joint_log_proba(self, X: pd.DataFrame) -> Array:
+        """Ln P(class) + sum of ln P(value | class), shape (rows, k); a feature without a usable value takes no part."""
+        check_is_fitted(self, "model_")
+        table = with_outputs(self.model_.projection, _as_frame(X))
+        with np.errstate(divide="ignore"):
+            scores = np.tile(np.log(self.class_prior_), (len(table), 1))
+            for likelihood in self.model_.likelihoods:
+                scores += _log_likelihood(likelihood, column_of(table, likelihood.feature))
+        return scores
+
+    def _possible_scores(self, X: pd.DataFrame) -> Array:
+        """The joint log likelihood; the log prior in rows where every class is impossible."""
+        scores = self.predict_joint_log_proba(X)
+        with np.errstate(divide="ignore"):
+            scores[np.isneginf(scores).all(axis=1)] = np.log(self.class_prior_)
+        return scores
+
+    def _adopt(self, model: Model, guarantee: Guarantee) -> None:
+        self.model_ = model
+        self.classes_ = np.array(model.classes, dtype=object)
+        self.class_prior_ = np.array(model.prior)
+        outputs = model.projection.output_positions if model.projection else {}
+        names = [one.feature.name for one in model.likelihoods if one.feature.name not in outputs]
+        names += [feature.name for feature in model.projection.inputs] if model.projection else []
+        self.feature_names_in_ = np.array(names, dtype=object)
+        self.n_features_in_ = len(names)
+        self.guarantee_ = guarantee
+
+    def _fit_feature(self, feature: Feature, column: pd.Series[Any], classes: NDArray[np.int64], k: int) -> Likelihood:
+        if isinstance(feature, ContinuousFeature) and feature.bins is None:
+            return self._fit_gaussian(feature, clipped(feature, column), classes, k)
+        values = feature_indices(feature, column)
+        known = values >= 0
+        cells = values[known] * k + classes[known]
+        table = np.bincount(cells, minlength=feature.size * k).astype(np.float64).reshape(feature.size, k)
+        return discrete_likelihood(feature, table + self.smoothing)
+
+    def _fit_gaussian(
+        self, feature: ContinuousFeature, values: Array, classes: NDArray[np.int64], k: int
+    ) -> GaussianLikelihood:
+        """Maximum-likelihood moments; a class without values gets those of all classes together."""
+        known = ~np.isnan(values)
+        everything = values[known] if known.any() else np.array([(float(feature.low) + float(feature.high)) / 2])
+        least = float(self.variance_floor) * (float(feature.high) - float(feature.low)) ** 2
+        members = [values[known & (classes == c)] for c in range(k)]
+        members = [m if len(m) else everything for m in members]
+        return GaussianLikelihood(
+            feature,
+            mean=tuple(float(m.mean()) for m in members),
+            variance=tuple(max(float(m.var()), least) for m in members),
+        )
+
+
+def discrete_likelihood(feature: Feature, table: Array) -> DiscreteLikelihood:
+    """P(value | class) from non-negative weights of shape (values, k); a class without weight gets a uniform column."""
+    if not isinstance(feature, (CategoricalFeature, ContinuousFeature)):
+        raise TypeError("a discrete likelihood is of a categorical or discretised feature")
+    totals = table.sum(axis=0)
+    shares = np.where(totals > 0, table / np.where(totals > 0, totals, 1.0), 1 / len(table))
+    return DiscreteLikelihood(feature, tuple(tuple(row) for row in shares.tolist()))
+
+
+def _log_likelihood(likelihood: Likelihood, column: pd.Series[Any]) -> Array:
+    """Ln P(value | class) per row and class; zeros where the row has no usable value."""
+    if isinstance(likelihood, DiscreteLikelihood):
+        indices = feature_indices(likelihood.feature, column)
+        rows = np.vstack([np.log(np.array(likelihood.table)), np.zeros(len(likelihood.table[0]))])
+        taken: Array = rows[indices]
+        return taken
+    values = clipped(likelihood.feature, column)[:, None]
+    mean, variance = np.array(likelihood.mean), np.array(likelihood.variance)
+    density = -0.5 * np.log(2 * np.pi * variance) - (values - mean) ** 2 / (2 * variance)
+    result: Array = np.where(np.isnan(values), 0.0, density)
+    return result
+
+
+def _as_frame(X: object) -> pd.DataFrame:
+    if not isinstance(X, pd.DataFrame):
+        raise TypeError(f"X must be a pandas DataFrame whose columns are the features, not {type(X).__name__}")
+    return X
+
+
+def _schema_of(schema: Mapping[str, Any] | None, frame: pd.DataFrame, labels: pd.Series[Any]) -> _Schema:
+    if schema is None:
+        return _schema_from_table(frame, labels)
+    fields = Fields(schema, "", DraftError)
+    label = read_label(fields.raw("label"), DraftError)
+    features = read_features(fields.sequence("features", least=1, most=MOST_FEATURES), label, DraftError)
+    projection = read_projection(fields.raw("projection"), features, label, DraftError)
+    return _Schema(label, asked_features(features, projection), projection)
+
+
+def _schema_from_table(frame: pd.DataFrame, labels: pd.Series[Any]) -> _Schema:
+    label = Label("class", tuple(sorted(map(str, labels.unique()))))
+    features: list[Feature] = []
+    for name in frame.columns:
+        column = frame[name]
+        if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_bool_dtype(column.dtype):
+            low, high = float(column.min()), float(column.max())
+            features.append(ContinuousFeature(str(name), low, high if high > low else low + 1.0))
+        else:
+            features.append(CategoricalFeature(str(name), tuple(sorted(map(str, column.dropna().unique())))))
+    return _Schema(label, tuple(features), None)

@@ -1,0 +1,233 @@
+"""Fitting the projection that a campaign ships: PCA or DCA, from public data or from a private round of second moments.
+
+Everything is computed in t = 2 (x - low) / (high - low) - 1, scaled by the *public* bounds. From public data the
+moments are exact; from a private round they are the unbiased estimates of what its devices answered, so that no raw
+record was needed, and fitting is post-processing that costs no privacy.
+
+* PCA: eigenvectors of the covariance.
+* DCA (Kung 2014, "Discriminant component analysis for privacy protection"): generalised eigenvectors of
+  (S_B + rho' I) against (S + rho I), S the total and S_B the between-class scatter. At most k - 1 components carry
+  discriminant signal; the rest follow in the order of the same criterion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.estimation.estimates import Estimates, estimate
+from ldp_aggregator.learning.frames import column_of, label_indices, numbers, rescaled
+from protocols import Campaign
+from protocols.document.campaign import MOMENTS
+from protocols.document.projection import METHODS, PUBLIC
+from protocols.document.questions import PRODUCT, VALUE
+from protocols.document.schema import ContinuousFeature, Label
+
+Array = NDArray[np.float64]
+
+DEFAULT_RIDGE: Final = 1e-3
+"""rho for exact moments, in squared units of t; a private round's noise asks for more (see
+:func:`moments_of_round`)."""
+
+DEFAULT_SPREAD: Final = 3.0
+"""Output bounds: so many standard deviations around the mean, where that is inside what the inputs' bounds allow."""
+
+_SIGNIFICANT: Final = 2.0
+
+
+class ProjectionError(ValueError):
+    """Moments or options that give no projection: says what would be right."""
+
+
+@dataclass(frozen=True)
+class InputMoments:
+    """Moments of the m inputs in t.
+
+    Attributes
+    ----------
+    mean, covariance
+        Of all records; shapes (m,) and (m, m).
+    between
+        Between-class scatter sum_c P(c) (mean_c - mean)(mean_c - mean)^T, shape (m, m).
+    noise
+        Standard error of a covariance entry; 0 for exact moments.
+    fitted_on
+        ``public``, or the id of the private round.
+    """
+
+    features: tuple[ContinuousFeature, ...]
+    mean: Array
+    covariance: Array
+    between: Array
+    noise: float
+    fitted_on: str
+
+
+def moments_of_table(features: Sequence[ContinuousFeature], label: Label, frame: pd.DataFrame) -> InputMoments:
+    """Moments of a *public* table; rows with a missing input or an undeclared class are left out."""
+    t = np.column_stack([rescaled(feature, numbers(column_of(frame, feature))) for feature in features])
+    if label.name not in frame.columns:
+        raise ProjectionError(f"the table has no column {label.name!r} with the classes")
+    classes = label_indices(label, frame[label.name])
+    usable = ~np.isnan(t).any(axis=1) & (classes >= 0)
+    if usable.sum() < 2:
+        raise ProjectionError(
+            f"{int(usable.sum())} of {len(frame)} rows have every input and a declared class; at least 2 are needed"
+        )
+    t, classes = t[usable], classes[usable]
+    mean = t.mean(axis=0)
+    between = np.zeros((len(features), len(features)))
+    for c in np.unique(classes):
+        members = t[classes == c]
+        offset = members.mean(axis=0) - mean
+        between += len(members) / len(t) * np.outer(offset, offset)
+    return InputMoments(tuple(features), mean, np.cov(t.T, bias=True).reshape(between.shape), between, 0.0, PUBLIC)
+
+
+def moments_of_round(campaign: Campaign, tally: Tally) -> InputMoments:
+    """Moments as a private round tells them, without bias but with noise; the covariance is made positive definite.
+
+    The noise of the class means would inflate the between-class scatter; its expectation is subtracted. Classes that
+    cannot be told from absent take no part.
+    """
+    if campaign.asks != MOMENTS:
+        raise ProjectionError(f'campaign {campaign.id} asks for a model; a private round has "asks": "moments"')
+    found = estimate(campaign, tally)
+    silent = [q.question.index for q in found.questions if q.n == 0 and q.question.kind != "label"]
+    if silent:
+        raise ProjectionError(
+            f"{len(silent)} of {len(found.questions)} questions have no reports yet; let more devices answer"
+        )
+    features = tuple(f for f in campaign.asked if isinstance(f, ContinuousFeature))
+    sums = {q.question.feature: q.cells for q in found.questions if q.question.kind == VALUE}
+    values = np.array([sums[feature.name].value for feature in features])
+    mean = values.sum(axis=1)
+    second, noise = _second_moments(features, found)
+    covariance = _positive(second - np.outer(mean, mean))
+    prior = found.class_prior
+    seen = prior.value > _SIGNIFICANT * np.sqrt(prior.variance)
+    between = np.zeros_like(covariance)
+    for c in np.flatnonzero(seen):
+        share = prior.value[c]
+        offset = values[:, c] / share - mean
+        variances = np.array([sums[feature.name].variance[c] for feature in features]) / share**2
+        between += share * (np.outer(offset, offset) - np.diag(variances))
+    return InputMoments(features, mean, covariance, between, noise, campaign.id)
+
+
+def fit_projection(
+    moments: InputMoments,
+    method: str,
+    components: int,
+    *,
+    ridge: float | None = None,
+    signal_ridge: float = 0.0,
+    spread: float | None = DEFAULT_SPREAD,
+    bins: int | None = None,
+) -> dict[str, Any]:
+    """The ``projection`` of a draft.
+
+    Parameters
+    ----------
+    moments
+        Of the inputs; see :func:`moments_of_table` and :func:`moments_of_round`.
+    method, components
+        ``pca`` or ``dca``; 1 to m outputs, named ``pca1``, ``pca2``, ...
+    ridge, signal_ridge
+        rho and rho' of DCA, in squared units of t. ``ridge`` None takes 0.001 or the noise of the moments, whichever is
+        larger.
+    spread
+        Output bounds in standard deviations around the mean, cut to what the inputs' bounds allow; None takes just
+        these.
+    bins
+        Discretise the outputs; None models them as Gaussian.
+    """
+    size = len(moments.features)
+    if method not in METHODS:
+        raise ProjectionError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
+    if not 1 <= components <= size:
+        raise ProjectionError(f"{size} inputs have 1 to {size} components, not {components}")
+    directions = _directions(moments, method, ridge, signal_ridge)[:, :components].T
+    deviations = np.sqrt(np.einsum("ij,jk,ik->i", directions, moments.covariance, directions))
+    half = np.array([(float(f.high) - float(f.low)) / 2 for f in moments.features])
+    middle = np.array([(float(f.high) + float(f.low)) / 2 for f in moments.features])
+    outputs = []
+    for position, (direction, deviation) in enumerate(zip(directions, deviations, strict=True), start=1):
+        low, high = _reach(direction, moments.mean)
+        if spread is not None and deviation > 0:
+            low, high = max(low, -spread * deviation), min(high, spread * deviation)
+        outputs.append({"name": f"{method}{position}", "kind": "continuous", "low": low, "high": high, "bins": bins})
+    return {
+        "method": method,
+        "inputs": [feature.name for feature in moments.features],
+        "mean": (middle + half * moments.mean).tolist(),
+        "scale": half.tolist(),
+        "matrix": directions.tolist(),
+        "outputs": outputs,
+        "fitted_on": moments.fitted_on,
+    }
+
+
+def add_to_draft(draft: Mapping[str, Any], projection: Mapping[str, Any], study: str | None = None) -> dict[str, Any]:
+    """The draft with ``projection``; after a private round also with its study, so that nobody answers both rounds."""
+    if study is not None and draft.get("study") not in (None, study):
+        raise ProjectionError(f"the draft's study is {draft['study']!r}; it must be the private round's, {study!r}")
+    return {**draft, "projection": dict(projection), **({} if study is None else {"study": study})}
+
+
+def _directions(moments: InputMoments, method: str, ridge: float | None, signal_ridge: float) -> Array:
+    """Unit columns, the best first; of the two signs the one whose largest entry is positive."""
+    size = len(moments.features)
+    if method == "pca":
+        _, vectors = eigh(moments.covariance)
+    else:
+        rho = max(DEFAULT_RIDGE, moments.noise) if ridge is None else ridge
+        if rho < 0 or signal_ridge < 0:
+            raise ProjectionError("ridges must be at least 0")
+        try:
+            _, vectors = eigh(moments.between + signal_ridge * np.eye(size), moments.covariance + rho * np.eye(size))
+        except np.linalg.LinAlgError:
+            raise ProjectionError("the scatter is singular; use a ridge above 0, such as 0.001") from None
+    vectors = vectors[:, ::-1] / np.linalg.norm(vectors[:, ::-1], axis=0)
+    largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(size)]
+    oriented: Array = vectors * np.sign(largest)
+    return oriented
+
+
+def _reach(direction: Array, mean: Array) -> tuple[float, float]:
+    """The least and the largest output over all inputs t in [-1, 1]."""
+    low = np.minimum(direction * (-1 - mean), direction * (1 - mean)).sum()
+    high = np.maximum(direction * (-1 - mean), direction * (1 - mean)).sum()
+    return float(low), float(high)
+
+
+def _second_moments(features: Sequence[ContinuousFeature], found: Estimates) -> tuple[Array, float]:
+    """E[t t^T] from the product questions, and the standard error of an entry."""
+    position = {feature.name: index for index, feature in enumerate(features)}
+    second = np.zeros((len(features), len(features)))
+    variances = []
+    for one in found.questions:
+        question = one.question
+        if question.kind != PRODUCT or question.feature is None or question.other is None:
+            continue
+        i, j = position[question.feature], position[question.other]
+        value, variance = float(one.cells.value[0]), float(one.cells.variance[0])
+        if i == j:  # A square is asked as 2 t^2 - 1.
+            value, variance = (value + 1) / 2, variance / 4
+        second[i, j] = second[j, i] = value
+        variances.append(variance)
+    return second, float(np.sqrt(np.mean(variances)))
+
+
+def _positive(matrix: Array) -> Array:
+    """The nearest symmetric matrix with eigenvalues of at least a millionth."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    nearest: Array = (vectors * np.maximum(values, 1e-6)) @ vectors.T
+    return nearest

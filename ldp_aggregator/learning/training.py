@@ -1,0 +1,211 @@
+"""From tallies to a Naive Bayes model: pooled class prior, post-processed tables, rebuilt Gaussians."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.estimation.estimates import Estimates, estimate
+from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
+from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR, Moments, rebuild_moments
+from ldp_aggregator.estimation.pooling import pool, pool_classes
+from ldp_aggregator.estimation.shrinkage import shrink_moments
+from ldp_aggregator.estimation.simplex import FLOOR, NORM_SUB, floor, norm_sub
+from ldp_aggregator.learning.guarantee import LOCAL_RELATION, Guarantee
+from ldp_aggregator.learning.model_poisoning import model_reach
+from ldp_aggregator.learning.naive_bayes import NaiveBayes, discrete_likelihood
+from protocols import Campaign
+from protocols.document.campaign import MODEL
+from protocols.document.questions import LABEL, PAIR, SQUARE, VALUE, is_gaussian
+from protocols.document.schema import ContinuousFeature, Feature
+from protocols.model import GaussianLikelihood, Likelihood, Model
+
+Array = NDArray[np.float64]
+
+POOLED: Final = "pooled"
+LABEL_ONLY: Final = "label"
+
+_PUBLIC: Final = ("the campaign document", "which question a device answered")
+
+
+def train(
+    campaign: Campaign | Sequence[tuple[Campaign, Tally]],
+    tally: Tally | None = None,
+    *,
+    post: str = NORM_SUB,
+    prior: str = POOLED,
+    smoothing: float = 1.0,
+    variance_floor: float = DEFAULT_VARIANCE_FLOOR,
+    shrinkage: bool = True,
+) -> NaiveBayes:
+    """Train Naive Bayes from one campaign's tally, or from several ``(campaign, tally)`` pairs over the same schema.
+
+    Training is post-processing: it costs no privacy beyond what the reports already spent.
+
+    Parameters
+    ----------
+    campaign, tally
+        The campaign and its tally; or a sequence of such pairs and nothing else.
+    post
+        ``norm_sub`` (nearest probabilities) or ``floor`` (negative counts become 1, as Yilmaz et al. 2019).
+    prior
+        ``pooled`` takes the classes from every question that carries them, by inverse variance; ``label`` from the
+        label question alone.
+    smoothing
+        Pseudo-count per cell under ``norm_sub``, so that no value is impossible; ``floor`` needs none.
+    variance_floor
+        Least variance of a Gaussian feature, relative to (high - low)^2; stated in the model because accuracy depends
+        on it.
+    shrinkage
+        Draw the moments of a Gaussian feature towards those of all classes, by the known noise (see
+        :mod:`ldp_aggregator.estimation.shrinkage`); False takes them as estimated.
+
+    Raises
+    ------
+    ValueError
+        For campaigns that do not share label and features, and for unknown modes.
+    """
+    pairs = [(campaign, _given(tally))] if isinstance(campaign, Campaign) else list(campaign)
+    if not pairs:
+        raise ValueError("train needs at least one (campaign, tally)")
+    if post not in (FLOOR, NORM_SUB):
+        raise ValueError(f"post must be {NORM_SUB} or {FLOOR} for training, not {post!r}")
+    if not 0 < variance_floor < 0.25:
+        raise ValueError(f"variance_floor must be above 0 and below 0.25 (all of the range), not {variance_floor}")
+    if prior not in (POOLED, LABEL_ONLY):
+        raise ValueError(f"prior must be {POOLED} or {LABEL_ONLY}, not {prior!r}")
+    first = pairs[0][0]
+    if any(one.asks != MODEL for one, _ in pairs):
+        raise ValueError("a moments round asks for a projection, not for a model; fit the projection from it")
+    for other, _ in pairs[1:]:
+        _check_same_schema(first, other)
+    estimates = [estimate(one, its_tally, post=post) for one, its_tally in pairs]
+    telling = _prior_questions(estimates, prior)
+    shared = any(one.campaign.privacy.answers == "all" for one in estimates)
+    shares = pool_classes(telling, len(first.label.classes), shared_records=shared)
+    gaussian: dict[str, Moments] = {}
+    likelihoods: list[Likelihood] = []
+    insufficient: dict[str, list[str]] = {}
+    for feature in first.asked:
+        if isinstance(feature, ContinuousFeature) and is_gaussian(feature):
+            value, square = (pool(_of(estimates, feature, kind)) for kind in (VALUE, SQUARE))
+            moments = rebuild_moments(feature, value, square, shares, variance_floor=variance_floor)
+            if shrinkage:
+                moments = shrink_moments(moments, feature, value, square, variance_floor=variance_floor)
+            gaussian[feature.name] = moments
+            likelihoods.append(
+                GaussianLikelihood(feature, tuple(moments.mean.tolist()), tuple(moments.variance.tolist()))
+            )
+            names = [name for name, flag in zip(first.label.classes, moments.insufficient, strict=True) if flag]
+            if names:
+                insufficient[feature.name] = names
+        else:
+            table = _table(_of(estimates, feature, PAIR), len(first.label.classes), post, smoothing)
+            likelihoods.append(discrete_likelihood(feature, table))
+    reports = int(sum(its_tally.n.sum() for _, its_tally in pairs))
+    guarantee = Guarantee(_total_epsilon([one for one, _ in pairs]), 0.0, LOCAL_RELATION, _PUBLIC)
+    training: dict[str, Any] = {
+        "campaigns": [one.id for one, _ in pairs],
+        "reports": reports,
+        "post": post,
+        "prior": prior,
+        "smoothing": smoothing,
+        "variance_floor": variance_floor,
+        "shrinkage": shrinkage,
+        "insufficient": insufficient,
+        "guarantee": guarantee.to_json(),
+        "poisoning": [
+            model_reach(
+                estimates,
+                telling,
+                shares,
+                gaussian,
+                liars,
+                post=post,
+                smoothing=smoothing,
+                variance_floor=variance_floor,
+                shrinkage=shrinkage,
+            ).to_json()
+            for liars in (1, _hundredth(pairs))
+        ],
+    }
+    model = Model(
+        label=first.label.name,
+        classes=first.label.classes,
+        prior=_usable_prior(shares, reports),
+        likelihoods=tuple(likelihoods),
+        projection=first.projection,
+        training=training,
+    )
+    return NaiveBayes.from_model(model, guarantee)
+
+
+def _given(tally: Tally | None) -> Tally:
+    if tally is None:
+        raise TypeError("train(campaign, tally) needs the tally")
+    return tally
+
+
+def _total_epsilon(campaigns: Sequence[Campaign]) -> float:
+    """The most one device can have lost: a device answers one campaign of a study, and any campaign without one."""
+    worst: dict[str, float] = {}
+    for campaign in campaigns:
+        key = f"study {campaign.study}" if campaign.study else campaign.id
+        worst[key] = max(worst.get(key, 0.0), campaign.privacy.epsilon)
+    return sum(worst.values())
+
+
+def _check_same_schema(first: Campaign, other: Campaign) -> None:
+    same_label = first.label.to_json() | {"weight": 1} == other.label.to_json() | {"weight": 1}
+    mine, theirs = ([f.to_json() | {"weight": 1} for f in c.asked] for c in (first, other))
+    if not same_label or mine != theirs or first.projection != other.projection:
+        raise ValueError(f"campaigns {first.id} and {other.id} do not have the same label and features")
+
+
+def _prior_questions(estimates: Sequence[Estimates], prior: str) -> list[QuestionEstimate]:
+    """The questions of all campaigns that P(class) is taken from."""
+    questions = [question for one in estimates for question in one.questions]
+    if prior == LABEL_ONLY:
+        questions = [question for question in questions if question.question.kind == LABEL]
+        if not questions:
+            raise ValueError("prior 'label' needs a label question; these campaigns ask none (label weight 0)")
+    return questions
+
+
+def _hundredth(pairs: Sequence[tuple[Campaign, Tally]]) -> int:
+    """One device in a hundred, at least one."""
+    devices = 0
+    for campaign, tally in pairs:
+        reports = [0] * (1 + max(question.group for question in campaign.questions))
+        for question, n in zip(campaign.questions, tally.n.tolist(), strict=True):
+            reports[question.group] += n
+        devices += max(reports) if campaign.privacy.answers == "all" else sum(reports)
+    return max(1, -(-devices // 100))
+
+
+def _of(estimates: Sequence[Estimates], feature: Feature, kind: str) -> list[QuestionEstimate]:
+    """The estimates of one feature's question of a kind in every campaign."""
+    return [
+        question
+        for one in estimates
+        for question in one.questions
+        if question.question.kind == kind and question.question.feature == feature.name
+    ]
+
+
+def _table(estimates: Sequence[QuestionEstimate], classes: int, post: str, smoothing: float) -> Array:
+    """Non-negative weights of shape (values, k) from the joint table of a discrete feature."""
+    reports = sum(estimate.n for estimate in estimates)
+    values = pool(estimates).value
+    joint = floor(values, reports) if post == FLOOR else norm_sub(values) * reports + smoothing
+    return joint.reshape(-1, classes)
+
+
+def _usable_prior(shares: Cells, reports: int) -> tuple[float, ...]:
+    """The nearest probabilities, with one pseudo-report a class so that no class is impossible."""
+    counts = norm_sub(shares.value) * reports + 1
+    return tuple((counts / counts.sum()).tolist())

@@ -1,0 +1,68 @@
+"""From what a store holds to a published model: what the server and the command line both do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
+from ldp_aggregator.estimation.simplex import NORM_SUB
+from ldp_aggregator.store.contract import PublishedModel, Shares, Store
+from protocols import Campaign
+
+
+class UntrainableError(ValueError):
+    """What was counted so far does not give a model."""
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """The options of ``ldp_aggregator.train`` that an operator chooses."""
+
+    post: str = NORM_SUB
+    prior: str = "pooled"
+    variance_floor: float = DEFAULT_VARIANCE_FLOOR
+
+
+async def publish_trained(
+    store: Store, campaign_ids: Sequence[str], options: TrainingOptions = TrainingOptions()
+) -> tuple[int, tuple[PublishedModel, ...]]:
+    """Train on the tallies of campaigns about the same features and publish the model for the devices of each.
+
+    Returns the number of reports and each campaign's published version.
+    """
+    pairs = []
+    for campaign_id in dict.fromkeys(campaign_ids):
+        if (await store.state(campaign_id)).federated:
+            raise UntrainableError(
+                f"campaign {campaign_id} is federated: its model is that of the shares there are whenever it is read, "
+                "so there is nothing to train"
+            )
+        campaign = Campaign.parse(await store.document(campaign_id), campaign_id)
+        pairs.append((campaign, await store.tally(campaign_id)))
+    reports = int(sum(tally.n.sum() for _, tally in pairs))
+    if not reports:
+        raise UntrainableError("no report has been counted yet")
+    document = await asyncio.to_thread(_train, pairs, options)
+    return reports, tuple([await store.publish_model(campaign.id, document) for campaign, _ in pairs])
+
+
+def derive_model(campaign: Campaign, shares: Shares, groups: int = 1) -> str:
+    """The model document of a federated campaign's shares; the same bytes whatever order they came in."""
+    from ldp_aggregator.trainers.federation.state import FederatedState
+
+    state = FederatedState(campaign, {member.node: member.share for member in shares.members})
+    return state.model(groups=groups, salt=shares.salt).to_json()
+
+
+def _train(pairs: Sequence[tuple[Campaign, Tally]], options: TrainingOptions) -> str:
+    from ldp_aggregator.learning.training import (
+        train,  # scikit-learn takes a second to import; serving does not need it.
+    )
+
+    try:
+        return train(pairs, **asdict(options)).to_json()
+    except ValueError as error:
+        raise UntrainableError(str(error)) from None

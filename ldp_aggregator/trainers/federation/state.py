@@ -1,0 +1,183 @@
+"""Several nodes, one model: shares are merged as exact integers, and the model is derived when it is asked for.
+
+Marchioro, Giannessi, Pappas, Scarmozzino (2022) update means and variances share by share. Keeping the sums instead
+makes the result independent of the order, lets a node replace or withdraw its share, and never divides by zero. The
+noise of N nodes adds up: for the error of one node that has all the data, epsilon has to be sqrt(N) times as large.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ldp_aggregator.counting.layout import parts_of
+from ldp_aggregator.counting.shares import decode_share, encode_share
+from ldp_aggregator.learning.naive_bayes import NaiveBayes
+from ldp_aggregator.trainers.base import sound_guarantee
+from ldp_aggregator.trainers.noise.accountant import Accountant
+from ldp_aggregator.trainers.noise.randomness import RandomState, coins_of
+from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
+from ldp_aggregator.trainers.rebuilding import Options, rebuild
+from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.statistics import Plan, add_noise, plan_noise, statistics_of
+from protocols.document.campaign import Campaign
+from protocols.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
+
+Integers = NDArray[np.int64]
+
+DEFAULTS: Final = Options()
+
+
+def node_statistics(
+    campaign: Campaign, frame: pd.DataFrame, labels: pd.Series[Any], *, random_state: RandomState = None
+) -> bytes:
+    """A node's noisy share for a federated campaign: its rows get the campaign's epsilon, add-remove, each node.
+
+    Every query of every class gets noise, those without rows too. A node computes one share: a second one from the
+    same rows spends epsilon again. A share that was not delivered is sent again as it is.
+    """
+    schema = Schema.of_campaign(campaign)
+    exact = statistics_of(schema, frame, schema.classes_of(labels, len(frame)))
+    return encode_share(campaign, noisy_share(schema, campaign.privacy.epsilon, exact, random_state))
+
+
+def noisy_share(schema: Schema, epsilon: float, exact: Integers, random_state: RandomState = None) -> Integers:
+    """Exact statistics with one node's noise."""
+    plans = plan_noise(schema, epsilon, ADD_REMOVE)
+    return add_noise(exact, plans, Accountant(epsilon), coins_of(random_state))
+
+
+class FederatedState:
+    """The shares of one campaign, by node. Any order of the same final shares gives the same bits.
+
+    It knows nothing of storage: keep the shares' bytes by node and build it from them, or replay them one by one.
+    """
+
+    def __init__(self, campaign: Campaign, shares: Mapping[str, bytes] | None = None) -> None:
+        self.campaign = campaign
+        self.schema = Schema.of_campaign(campaign)
+        self._totals = [0] * parts_of(self.schema.label, self.schema.features)[-1].stop
+        self._shares: dict[str, Integers] = {}
+        for node, share in (shares or {}).items():
+            self.put(node, share)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Who has a share in the model, sorted."""
+        return tuple(sorted(self._shares))
+
+    def put(self, node: str, share: bytes) -> bool:
+        """Merge a node's share, in place of the one it sent before; False where it is the same. Raises ShareError."""
+        vector = decode_share(share, self.campaign)
+        before = self._shares.get(node)
+        if before is not None and (before == vector).all():
+            return False
+        if before is not None:
+            self.withdraw(node)
+        self._shares[node] = vector
+        self._add(vector, 1)
+        return True
+
+    def withdraw(self, node: str) -> bool:
+        """Take a node's share out again; False where it has none."""
+        vector = self._shares.pop(node, None)
+        if vector is None:
+            return False
+        self._add(vector, -1)
+        return True
+
+    @property
+    def totals(self) -> tuple[int, ...]:
+        """The sum of all shares, exact whatever its size."""
+        return tuple(self._totals)
+
+    def model(self, options: Options = DEFAULTS, *, groups: int = 1, salt: bytes = b"") -> NaiveBayes:
+        """The model of all shares. With ``groups`` above 1 it is the median of as many models of random nodes.
+
+        The median holds as long as fewer than half of the groups contain a node that lies. ``salt`` is secret from the
+        nodes and decides who is in which group. Raises ValueError where there are fewer nodes than groups.
+        """
+        if not self._shares:
+            raise ValueError("no node has sent its statistics yet")
+        return _train(self.campaign, self._groups(groups, salt), len(self._shares), options)
+
+    def _groups(self, groups: int, salt: bytes) -> list[Group]:
+        if groups == 1:
+            return [Group(self._totals, len(self._shares))]
+        if not 1 <= groups <= len(self._shares):
+            raise ValueError(f"groups must be from 1 to the {len(self._shares)} nodes there are, not {groups}")
+        if not salt:
+            raise ValueError("groups are drawn by a salt that the nodes do not know; give one, and keep it")
+        order = sorted(self._shares, key=lambda node: hashlib.sha256(salt + node.encode()).digest())
+        return [
+            Group(_exact_sum([self._shares[node] for node in order[first::groups]]), len(order[first::groups]))
+            for first in range(groups)
+        ]
+
+    def _add(self, vector: Integers, sign: int) -> None:
+        for position, value in enumerate(vector.tolist()):
+            self._totals[position] += sign * value
+
+
+@dataclass(frozen=True)
+class Group:
+    """The merged statistics of some nodes, and how many times the planned noise is in them."""
+
+    totals: Sequence[int]
+    copies: float
+
+
+def model_of_totals(
+    campaign: Campaign, totals: Sequence[int], *, nodes: int, options: Options = DEFAULTS
+) -> NaiveBayes:
+    """The model of the sum of so many shares, however it came about: equal totals give equal bytes."""
+    return _train(campaign, [Group(totals, nodes)], nodes, options)
+
+
+def _train(campaign: Campaign, groups: Sequence[Group], nodes: int, options: Options) -> NaiveBayes:
+    schema, epsilon = Schema.of_campaign(campaign), campaign.privacy.epsilon
+    model = robust_model(schema, plan_noise(schema, epsilon, ADD_REMOVE), groups, options)
+    guarantee = sound_guarantee(epsilon, ADD_REMOVE)
+    training = {"campaigns": [campaign.id], "nodes": nodes, "groups": len(groups), "guarantee": guarantee.to_json()}
+    return NaiveBayes.from_model(replace(model, training=training), guarantee)
+
+
+def robust_model(schema: Schema, plans: Sequence[Plan], groups: Sequence[Group], options: Options) -> Model:
+    """The model of one group, or the median of every parameter over the models of several."""
+    models = [rebuild(schema, _bounded(group.totals), plans, options, copies=group.copies) for group in groups]
+    return models[0] if len(models) == 1 else _median(models)
+
+
+def _bounded(totals: Sequence[int]) -> Integers:
+    """As 64-bit integers. Only a lie can be larger than that, and it stays as large as it can be."""
+    most = (1 << 63) - 1
+    return np.array([min(max(total, -most), most) for total in totals], dtype=np.int64)
+
+
+def _exact_sum(vectors: Sequence[Integers]) -> list[int]:
+    return [sum(column) for column in zip(*(vector.tolist() for vector in vectors), strict=True)]
+
+
+def _median(models: Sequence[Model]) -> Model:
+    first = models[0]
+    prior = np.median([model.prior for model in models], axis=0)
+    likelihoods: list[Likelihood] = []
+    for position, likelihood in enumerate(first.likelihoods):
+        alike = [model.likelihoods[position] for model in models]
+        if isinstance(likelihood, GaussianLikelihood):
+            mean = np.median([one.mean for one in alike if isinstance(one, GaussianLikelihood)], axis=0)
+            variance = np.median([one.variance for one in alike if isinstance(one, GaussianLikelihood)], axis=0)
+            likelihoods.append(replace(likelihood, mean=tuple(mean.tolist()), variance=tuple(variance.tolist())))
+        else:
+            table = np.median([one.table for one in alike if isinstance(one, DiscreteLikelihood)], axis=0)
+            table = table / table.sum(axis=0)
+            likelihoods.append(replace(likelihood, table=tuple(map(tuple, table.tolist()))))
+    shares = prior / math.fsum(prior)
+    return replace(first, prior=tuple(shares.tolist()), likelihoods=tuple(likelihoods))

@@ -1,0 +1,56 @@
+"""Where a trainer's coins come from: the operating system, or a seed for experiments that must repeat."""
+
+from __future__ import annotations
+
+import os
+import struct
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocols.exact.coins import SYSTEM_COINS, Coins, SystemCoins
+
+RandomState = int | np.random.Generator | np.random.RandomState | None
+
+
+class PrivacyWarning(UserWarning):
+    """The result protects less than its epsilon says; the message says why."""
+
+
+class SeededCoins(Coins):
+    """Reproducible words; whoever knows the seed can take the noise off again."""
+
+    def __init__(self, generator: np.random.Generator) -> None:
+        self._generator = generator
+
+    def words(self, count: int) -> Sequence[int]:
+        return struct.unpack(f"<{count}Q", self.packed(count))
+
+    def packed(self, count: int) -> bytes:
+        """The same words, little-endian."""
+        return self._generator.bytes(8 * count)
+
+
+def word_array(coins: Coins, count: int) -> NDArray[np.uint64]:
+    """``coins.words`` as an array; without a detour over Python's integers where the coins are known."""
+    if type(coins) is SystemCoins:
+        return np.frombuffer(os.urandom(8 * count), dtype="<u8")
+    if isinstance(coins, SeededCoins):
+        return np.frombuffer(coins.packed(count), dtype="<u8")
+    return np.array(coins.words(count), dtype=np.uint64)
+
+
+def coins_of(random_state: RandomState) -> Coins:
+    """The operating system's CSPRNG for None; anything else is a seed, and warns that its output must stay inside."""
+    if random_state is None:
+        return SYSTEM_COINS
+    warnings.warn(
+        "noise from random_state can be taken off by whoever knows the seed: for experiments, never for release",
+        PrivacyWarning,
+        stacklevel=3,
+    )
+    if isinstance(random_state, np.random.RandomState):
+        random_state = int(random_state.randint(2**31))
+    return SeededCoins(np.random.default_rng(random_state))

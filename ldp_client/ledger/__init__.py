@@ -1,0 +1,1 @@
+"""What an install has agreed to and spent."""

@@ -1,0 +1,1 @@
+"""What the platform gives: time, and locks that survive a fork."""

@@ -1,0 +1,1 @@
+"""Where an install keeps its secret, its ledger and its queue."""

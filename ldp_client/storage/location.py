@@ -1,0 +1,20 @@
+"""From what an app names as its storage to the storage itself."""
+
+from __future__ import annotations
+
+import os
+
+from ldp_client.storage.contract import MEMORY, Storage
+from ldp_client.storage.memory import MemoryStorage
+
+
+def open_storage(storage: str | os.PathLike[str] | Storage) -> Storage:
+    """A storage from what a Client takes: a file path, ``":memory:"``, or an object that is one already."""
+    if isinstance(storage, (str, os.PathLike)):
+        if storage == MEMORY:
+            return MemoryStorage()
+        # Imported here: an app that brings its own storage does not pay for SQLite.
+        from ldp_client.storage.sqlite import SqliteStorage
+
+        return SqliteStorage(storage)
+    return storage

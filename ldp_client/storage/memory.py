@@ -1,0 +1,55 @@
+"""A storage in memory: for tests, simulations, and apps that keep nothing."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from ldp_client.runtime.fork import ForkSafeLock
+from ldp_client.storage.contract import Transaction
+
+
+class MemoryStorage:
+    """A dictionary: for tests, simulations, and apps that keep nothing. Forgets its ledger with the process."""
+
+    __slots__ = ("_entries", "_lock")
+
+    def __init__(self) -> None:
+        self._entries: Mapping[str, bytes] = {}
+        self._lock = ForkSafeLock()
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Iterator[Transaction]:
+        """See :class:`Storage`."""
+        if not write:
+            yield DictTransaction(dict(self._entries))
+            return
+        with self._lock:
+            entries = dict(self._entries)
+            yield DictTransaction(entries)
+            # One assignment: a fork or another thread sees all of a transaction or nothing.
+            self._entries = entries
+
+
+class DictTransaction:
+    """A transaction on a dictionary of its own."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: dict[str, bytes]) -> None:
+        self._entries = entries
+
+    def get(self, key: str) -> bytes | None:
+        return self._entries.get(key)
+
+    def put(self, key: str, value: bytes) -> None:
+        self._entries[key] = value
+
+    def delete(self, key: str) -> None:
+        self._entries.pop(key, None)
+
+    def items(self, prefix: str, limit: int | None = None) -> list[tuple[str, bytes]]:
+        keys = [key for key in self._entries if key.startswith(prefix)]
+        chosen = sorted(keys) if limit is None else heapq.nsmallest(limit, keys)
+        return [(key, self._entries[key]) for key in chosen]

@@ -1,0 +1,136 @@
+"""The storage of a device: one SQLite file.
+
+A connection lives as long as one transaction. That costs a fraction of a millisecond a few times a day, and leaves
+nothing open for a fork, another thread or another process to trip over.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final
+
+from ldp_client.errors import StorageError
+from ldp_client.policy import CHECKED_STORAGE_BYTES, STORAGE_WAIT
+from ldp_client.storage.contract import Transaction
+from ldp_client.storage.memory import DictTransaction
+
+SCHEMA_VERSION: Final = 1
+_PROBLEMS: Final = (
+    ("full", "storage-full"),
+    ("readonly", "storage-read-only"),
+    ("malformed", "storage-corrupt"),
+    ("not a database", "storage-corrupt"),
+    ("already exists", "storage-corrupt"),
+    ("no such table", "storage-corrupt"),
+    ("locked", "storage-busy"),
+)
+"""Part of SQLite's message, and our code. Python 3.10 does not give SQLite's error numbers."""
+
+# Safety: SQLite keeps a process-wide list of locked files that a fork would copy in mid-transaction, and the child
+# would then wait for a lock that nobody holds. A fork therefore waits for the transaction under way.
+_ONE_AT_A_TIME = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_ONE_AT_A_TIME.acquire, after_in_parent=_ONE_AT_A_TIME.release, after_in_child=_ONE_AT_A_TIME.release
+    )
+
+
+class SqliteStorage:
+    """A file, made readable by its owner only. Any number of threads and processes may share it."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Iterator[Transaction]:
+        """See :class:`ldp_client.storage.contract.Storage`."""
+        try:
+            with _ONE_AT_A_TIME:
+                if not write and not self._path.exists():
+                    yield DictTransaction({})
+                    return
+                with closing(self._connect()) as connection:
+                    yield from self._run(connection, write)
+        except (sqlite3.Error, OSError) as error:
+            raise StorageError(_problem(error)) from None
+
+    def _connect(self) -> sqlite3.Connection:
+        if not self._path.exists():
+            # SQLite would create it readable by everybody that the umask lets in.
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+        return sqlite3.connect(self._path, timeout=STORAGE_WAIT, isolation_level=None, cached_statements=8)
+
+    def _run(self, connection: sqlite3.Connection, write: bool) -> Iterator[Transaction]:
+        # EXTRA: after a loss of power the rollback journal must not come back and undo a commit. A report sent from an
+        # undone commit would be drawn a second time.
+        connection.execute("PRAGMA synchronous = EXTRA")
+        # What is deleted (a withdrawn report) is overwritten in the file too.
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        try:
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version > SCHEMA_VERSION:
+                raise StorageError("storage-newer")
+            if version and write and self._path.stat().st_size <= CHECKED_STORAGE_BYTES:
+                (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+                if verdict != "ok":
+                    raise StorageError("storage-corrupt")
+            if not version and write:
+                connection.execute("CREATE TABLE entries (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID")
+                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            empty = not version and not write and not _has_table(connection)
+            yield DictTransaction({}) if empty else _SqliteTransaction(connection)
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+
+class _SqliteTransaction:
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def get(self, key: str) -> bytes | None:
+        row = self._connection.execute("SELECT value FROM entries WHERE key = ?", (key,)).fetchone()
+        return None if row is None else _bytes(row[0])
+
+    def put(self, key: str, value: bytes) -> None:
+        self._connection.execute("INSERT OR REPLACE INTO entries VALUES (?, ?)", (key, value))
+
+    def delete(self, key: str) -> None:
+        self._connection.execute("DELETE FROM entries WHERE key = ?", (key,))
+
+    def items(self, prefix: str, limit: int | None = None) -> list[tuple[str, bytes]]:
+        rows = self._connection.execute(
+            "SELECT key, value FROM entries WHERE key >= ? AND key < ? ORDER BY key LIMIT ?",
+            (prefix, prefix + "\x7f", -1 if limit is None else limit),
+        )
+        return [(str(key), _bytes(value)) for key, value in rows]
+
+
+def _bytes(value: object) -> bytes:
+    if not isinstance(value, bytes):
+        raise StorageError("storage-corrupt")
+    return value
+
+
+def _has_table(connection: sqlite3.Connection) -> bool:
+    """Whether the file holds anything: version 0 and a table is damage, and reading it says so."""
+    return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+
+
+def _problem(error: Exception) -> str:
+    text = str(error)
+    if isinstance(error, PermissionError):
+        return "storage-read-only"
+    return next((code for part, code in _PROBLEMS if part in text), "storage-unavailable")

@@ -1,0 +1,1 @@
+"""The campaign document: drafts, questions, their verification."""

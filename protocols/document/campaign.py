@@ -1,0 +1,269 @@
+"""The campaign document: compiled from a draft on the server, verified and interpreted on the device.
+
+The bytes are the document: it is served as stored, hashed as received, and never changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from protocols.document.projection import Projection, read_projection
+from protocols.document.questions import MOST_PRODUCTS, Question, compile_questions, is_gaussian, read_question
+from protocols.document.schema import (
+    MOST_CAMPAIGN_CELLS,
+    MOST_FEATURES,
+    ContinuousFeature,
+    Feature,
+    Label,
+    Privacy,
+    read_features,
+    read_label,
+    read_privacy,
+)
+from protocols.errors import DocumentError, DraftError, ProtocolError
+from protocols.exact.rationals import exact_epsilon, float_up
+from protocols.fields import Fields, Refusal, parse_json
+
+if TYPE_CHECKING:
+    from typing import Self
+
+VERSION: Final = 1
+MODEL: Final = "model"
+MOMENTS: Final = "moments"
+ASKS: Final = (MODEL, MOMENTS)
+LARGEST_DOCUMENT: Final = 4 << 20
+"""Bytes; a device refuses longer documents before parsing them."""
+
+_PARSED_AT_ONCE: Final = 16
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A published campaign. ``document`` are the exact bytes, ``id`` their SHA-256 in base64url without padding.
+
+    ``asks`` is ``model`` (what a Naive Bayes model needs) or ``moments`` (what fitting a projection needs).
+    """
+
+    document: bytes
+    title: str
+    purpose: str
+    label: Label
+    features: tuple[Feature, ...]
+    privacy: Privacy
+    projection: Projection | None
+    asks: str
+    study: str | None
+    opens: datetime | None
+    closes: datetime | None
+    questions: tuple[Question, ...]
+
+    @classmethod
+    def compile(cls, draft: Mapping[str, Any] | str | bytes) -> Self:
+        """Compile a draft (a mapping, or JSON text) into a campaign. The same draft gives the same bytes and id.
+
+        Raises DraftError, which names the field and says what would be right.
+        """
+        if isinstance(draft, (str, bytes)):
+            draft = parse_json(draft, DraftError)
+        fields = Fields(draft, "", DraftError)
+        authored = _read_authored(fields, DraftError)
+        fields.finish()
+        questions = compile_questions(
+            authored["label"],
+            asked_features(authored["features"], authored["projection"]),
+            authored["privacy"],
+            moments=authored["asks"] == MOMENTS,
+        )
+        try:
+            return cls.parse(_write(authored, questions))
+        except DocumentError as error:
+            raise DraftError("draft", f"compiles to a document no device accepts: {error}") from None
+
+    @classmethod
+    def parse(cls, document: bytes, campaign_id: str | None = None) -> Self:
+        """Verify and read document bytes; ``campaign_id``, where known, must be their hash.
+
+        Recomputes the loss of every question and of the whole campaign. Raises DocumentError with a ``code``.
+        """
+        if campaign_id is not None and document_id(document) != campaign_id:
+            raise DocumentError(
+                "wrong-hash",
+                f"the document's SHA-256 is {document_id(document)}, not the campaign id {campaign_id}",
+            )
+        return cls(**_parse(bytes(document)))
+
+    @cached_property
+    def id(self) -> str:
+        return document_id(self.document)
+
+    @cached_property
+    def groups(self) -> tuple[tuple[Question, ...], ...]:
+        """The questions by group: a device answers at most one of each."""
+        members: dict[int, list[Question]] = {}
+        for question in self.questions:
+            members.setdefault(question.group, []).append(question)
+        return tuple(map(tuple, members.values()))
+
+    def feature_of(self, question: Question) -> Feature | None:
+        """The asked feature a question is about (the first of a product's two), None for the label question."""
+        return None if question.feature is None else self.feature(question.feature)
+
+    def feature(self, name: str | None) -> Feature:
+        """The asked feature of this name; KeyError for any other."""
+        return self._asked_by_name[name]
+
+    @cached_property
+    def asked(self) -> tuple[Feature, ...]:
+        """The features that questions are about: the declared ones, a projection's inputs replaced by its outputs."""
+        return asked_features(self.features, self.projection)
+
+    @cached_property
+    def _asked_by_name(self) -> Mapping[str | None, Feature]:
+        return {feature.name: feature for feature in self.asked}
+
+    @cached_property
+    def loss(self) -> Fraction:
+        """An upper bound of what one device loses in this campaign, recomputed from the questions' integers."""
+        return _loss(self.groups, self.privacy)
+
+    @property
+    def realised_epsilon(self) -> float:
+        """:attr:`loss`, rounded up to a double; never above ``privacy.epsilon``."""
+        return float_up(self.loss)
+
+
+def document_id(document: bytes) -> str:
+    """SHA-256 of the bytes, base64url without padding: 43 characters."""
+    return urlsafe_b64encode(hashlib.sha256(document).digest()).rstrip(b"=").decode("ascii")
+
+
+def _read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
+    fields.integer("version", least=VERSION, most=VERSION)
+    title = fields.text("title")
+    purpose = fields.text("purpose", default="", longest=2000)
+    label = read_label(fields.raw("label"), refuse)
+    features = read_features(fields.sequence("features", least=1, most=MOST_FEATURES), label, refuse)
+    privacy = read_privacy(fields.raw("privacy"), refuse)
+    study = fields.optional_text("study")
+    opens, closes = fields.instant("opens"), fields.instant("closes")
+    if opens and closes and opens >= closes:
+        raise fields.error("closes", "must be later than opens")
+    projection = read_projection(fields.raw("projection"), features, label, refuse)
+    _check_cells(asked_features(features, projection), label, fields)
+    asks = fields.choice("asks", ASKS, default=MODEL)
+    if asks == MOMENTS:
+        _check_moments_round(features, privacy, projection, study, fields)
+    return {
+        "title": title,
+        "purpose": purpose,
+        "label": label,
+        "features": features,
+        "privacy": privacy,
+        "projection": projection,
+        "asks": asks,
+        "study": study,
+        "opens": opens,
+        "closes": closes,
+    }
+
+
+def asked_features(features: Sequence[Feature], projection: Projection | None) -> tuple[Feature, ...]:
+    """The features that questions are about, in the order of their groups."""
+    if projection is None:
+        return tuple(features)
+    inputs = {feature.name for feature in projection.inputs}
+    return (*(feature for feature in features if feature.name not in inputs), *projection.outputs)
+
+
+def _check_cells(asked: Sequence[Feature], label: Label, fields: Fields) -> None:
+    """A Gaussian feature has two questions, each of up to two cells a class."""
+    values = sum(4 if is_gaussian(feature) else feature.size for feature in asked)
+    cells = (values + 1) * len(label.classes)
+    if cells > MOST_CAMPAIGN_CELLS:
+        raise fields.error(
+            "features", f"all questions have {cells} cells, above {MOST_CAMPAIGN_CELLS}; use fewer values or bins"
+        )
+
+
+def _check_moments_round(
+    features: Sequence[Feature], privacy: Privacy, projection: Projection | None, study: str | None, fields: Fields
+) -> None:
+    """What a round that asks second moments must look like; :func:`protocols.document.questions.compile_questions`
+    asks them.
+    """
+    for position, feature in enumerate(features):
+        if not isinstance(feature, ContinuousFeature):
+            raise fields.error(f"features[{position}].kind", "a moments round asks about continuous features only")
+    if privacy.answers != "one":
+        raise fields.error("privacy.answers", "must be one in a moments round: it has a question for every pair")
+    if projection is not None:
+        raise fields.error("projection", "must be null in a moments round, which is there to fit one")
+    if study is None:
+        raise fields.error("study", "a moments round names a study, so that no device answers it and the next round")
+
+
+def _write(authored: Mapping[str, Any], questions: tuple[Question, ...]) -> bytes:
+    """The one serialisation that compile produces: fixed key order, no white space, UTF-8."""
+    document = {
+        "version": VERSION,
+        "title": authored["title"],
+        "purpose": authored["purpose"],
+        "label": authored["label"].to_json(),
+        "features": [feature.to_json() for feature in authored["features"]],
+        "privacy": authored["privacy"].to_json(),
+        "projection": authored["projection"].to_json() if authored["projection"] else None,
+        "asks": authored["asks"],
+        "study": authored["study"],
+        "opens": _instant(authored["opens"]),
+        "closes": _instant(authored["closes"]),
+        "questions": [question.to_json() for question in questions],
+    }
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+@lru_cache(maxsize=_PARSED_AT_ONCE)
+def _parse(document: bytes) -> dict[str, Any]:
+    """Everything but the hash check. Cached by the bytes: a backend contributes for many people in one campaign."""
+
+    def refuse(field: str, problem: str) -> ProtocolError:
+        return DocumentError("invalid-document", f"{field}: {problem}")
+
+    if len(document) > LARGEST_DOCUMENT:
+        raise DocumentError("invalid-document", f"a document has at most {LARGEST_DOCUMENT} bytes")
+    fields = Fields(parse_json(document, refuse), "", refuse)
+    authored = _read_authored(fields, refuse)
+    values = fields.sequence("questions", least=1, most=2 * MOST_FEATURES + 1 + MOST_PRODUCTS)
+    fields.finish()
+    asked = asked_features(authored["features"], authored["projection"])
+    questions = tuple(
+        read_question(value, index, authored["label"], asked, refuse, moments=authored["asks"] == MOMENTS)
+        for index, value in enumerate(values)
+    )
+    if len({(question.kind, question.group) for question in questions}) != len(questions):
+        raise refuse("questions", "every kind of question stands at most once for a feature or the label")
+    campaign = Campaign(document=document, questions=questions, **authored)
+    if campaign.loss > exact_epsilon(campaign.privacy.epsilon):
+        raise DocumentError(
+            "loss-above-epsilon",
+            f"a device would lose up to {campaign.realised_epsilon:.6g}, "
+            f"above the declared total epsilon of {campaign.privacy.epsilon}",
+        )
+    return {"document": document, "questions": questions, **authored}
+
+
+def _loss(groups: tuple[tuple[Question, ...], ...], privacy: Privacy) -> Fraction:
+    """The worst question of the campaign, or with ``answers: "all"`` the sum of each group's worst."""
+    worst = [max(question.loss() for question in group) for group in groups]
+    return sum(worst, Fraction(0)) if privacy.answers == "all" else max(worst)
+
+
+def _instant(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,139 @@
+"""Projections (PCA, DCA) shipped by the server and applied on the device, in double arithmetic of a fixed order.
+
+An input x is centred and scaled, u = (x - mean) / scale, x clipped to its public bounds first; output i is
+``matrix[i][0] * u[0] + matrix[i][1] * u[1] + ...``, added from left to right, and is then an ordinary continuous
+feature with public bounds of its own. The document says where the projection was fitted: ``public`` data, or the id of
+a private round.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from protocols.document.schema import MOST_FEATURES, ContinuousFeature, Feature, Label, number_of, read_feature
+from protocols.fields import Fields, Refusal
+
+METHODS: Final = ("pca", "dca")
+PUBLIC: Final = "public"
+
+_CAMPAIGN_ID: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
+@dataclass(frozen=True)
+class Projection:
+    """``outputs[i]`` is a linear function of ``inputs``; shapes: mean and scale (m,), matrix (outputs, m)."""
+
+    method: str
+    inputs: tuple[ContinuousFeature, ...]
+    mean: tuple[float, ...]
+    scale: tuple[float, ...]
+    matrix: tuple[tuple[float, ...], ...]
+    outputs: tuple[ContinuousFeature, ...]
+    fitted_on: str
+
+    @cached_property
+    def output_positions(self) -> Mapping[str, int]:
+        """Row of the matrix by the output's name."""
+        return {feature.name: position for position, feature in enumerate(self.outputs)}
+
+    def output(self, position: int, values: Sequence[float]) -> float:
+        """Output number ``position`` of the inputs' values, which are clipped to their bounds here."""
+        total = 0.0
+        for feature, mean, scale, factor, value in zip(
+            self.inputs, self.mean, self.scale, self.matrix[position], values, strict=True
+        ):
+            total += factor * ((feature.clip(value) - mean) / scale)
+        return total
+
+    def values(self, record: Mapping[str, object], missing: Callable[[int], float]) -> list[float]:
+        """The inputs' numbers in ``record``; ``missing(position)`` stands in where it holds none."""
+        numbers = [number_of(record.get(feature.name)) for feature in self.inputs]
+        return [missing(position) if number is None else number for position, number in enumerate(numbers)]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "method": self.method,
+            "inputs": [feature.name for feature in self.inputs],
+            "mean": list(self.mean),
+            "scale": list(self.scale),
+            "matrix": [list(row) for row in self.matrix],
+            "outputs": [feature.to_json() for feature in self.outputs],
+            "fitted_on": self.fitted_on,
+        }
+
+
+def read_projection(value: Any, features: Sequence[Feature], label: Label, refuse: Refusal) -> Projection | None:
+    """A draft's or document's projection, None where there is none; wrong shapes and numbers are refused here."""
+    if value is None:
+        return None
+    fields = Fields(value, "projection", refuse)
+    method = fields.choice("method", METHODS)
+    names = fields.texts("inputs", least=1, most=MOST_FEATURES)
+    inputs = tuple(_input(name, position, features, fields) for position, name in enumerate(names))
+    mean = fields.numbers("mean", len(inputs))
+    scale = fields.numbers("scale", len(inputs))
+    if min(scale) <= 0:
+        raise fields.error("scale", "every scale must be above 0")
+    described = fields.sequence("outputs", least=1, most=MOST_FEATURES)
+    if len(described) > len(inputs):
+        raise fields.error(
+            "outputs", f"{len(inputs)} inputs have at most {len(inputs)} components, not {len(described)}"
+        )
+    outputs = tuple(_output(entry, position, len(label.classes), refuse) for position, entry in enumerate(described))
+    rows = fields.sequence("matrix", least=0, most=MOST_FEATURES)
+    if len(rows) != len(outputs):
+        raise fields.error("matrix", f"must have one row for each of the {len(outputs)} outputs, not {len(rows)} rows")
+    matrix = tuple(fields.row(f"matrix[{position}]", row, len(inputs)) for position, row in enumerate(rows))
+    for position, row in enumerate(matrix):
+        if not any(row):
+            raise fields.error(f"matrix[{position}]", "a row of zeros projects everything to one point")
+    for position, reach in enumerate(_reaches(inputs, mean, scale, matrix)):
+        if not math.isfinite(reach):
+            raise fields.error(f"matrix[{position}]", "gives outputs beyond a double; use smaller factors")
+    fitted_on = fields.text("fitted_on")
+    if fitted_on != PUBLIC and not _CAMPAIGN_ID.fullmatch(fitted_on):
+        raise fields.error("fitted_on", f"must be {PUBLIC!r} or the id of the campaign of a private round")
+    fields.finish()
+    taken = {label.name, *(feature.name for feature in features)}
+    for position, output in enumerate(outputs):
+        if output.name in taken:
+            raise fields.error(f"outputs[{position}].name", f"{output.name!r} is already used; names must be different")
+        taken.add(output.name)
+    return Projection(method, inputs, mean, scale, matrix, outputs, fitted_on)
+
+
+def _reaches(
+    inputs: Sequence[ContinuousFeature],
+    mean: Sequence[float],
+    scale: Sequence[float],
+    matrix: Sequence[Sequence[float]],
+) -> list[float]:
+    """An upper bound of every output's magnitude; infinite where a record could overflow a double."""
+    largest = [
+        max(abs(feature.low - m), abs(feature.high - m)) / s for feature, m, s in zip(inputs, mean, scale, strict=True)
+    ]
+    return [sum(abs(factor) * u for factor, u in zip(row, largest, strict=True)) for row in matrix]
+
+
+def _input(name: str, position: int, features: Sequence[Feature], fields: Fields) -> ContinuousFeature:
+    for feature in features:
+        if feature.name == name:
+            if isinstance(feature, ContinuousFeature):
+                return feature
+            raise fields.error(
+                f"inputs[{position}]", f"{name!r} is categorical; a projection takes continuous features"
+            )
+    raise fields.error(f"inputs[{position}]", f"{name!r} is not one of the declared features")
+
+
+def _output(value: Any, position: int, classes: int, refuse: Refusal) -> ContinuousFeature:
+    path = f"projection.outputs[{position}]"
+    feature = read_feature(value, path, classes, refuse)
+    if not isinstance(feature, ContinuousFeature):
+        raise refuse(f"{path}.kind", "must be continuous")
+    return feature

@@ -1,0 +1,1 @@
+"""Reports and uploads: one valid encoding each."""

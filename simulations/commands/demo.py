@@ -1,0 +1,158 @@
+"""``python -m simulations demo``: the whole flow in a minute, on a table everybody has or on one of your own."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, Final
+
+from ldp_client import Client
+from protocols import Campaign, decode_upload
+from simulations.commands.common import Groups, at_least, between, say, say_json, warn
+from simulations.fleet.aggregator import Aggregator, temporary_aggregator
+from simulations.fleet.experiment import Plan, Result, run
+from simulations.fleet.network import Network
+from simulations.fleet.reading import read_report
+from simulations.tables.breast_cancer import demonstration_source
+from simulations.tables.frames import records
+from simulations.tables.loaders import TABLE_HELP
+from simulations.tables.sources import Source, source_without_schema
+
+DEFAULT_DEVICES: Final = 20_000
+DERIVED_EPSILON: Final = 2.0
+DERIVED_BINS: Final = 4
+SHOWN: Final = 4
+
+DESCRIPTION: Final = """\
+Start an aggregator in a temporary folder, publish a campaign, let simulated devices answer it over real HTTP through
+the real client, train, classify people who were held out on a device, and stop the aggregator.
+
+Prints the privacy that each device got, what the server saw of one of them, and the model's accuracy beside that of the
+most frequent class and of the same model learned without privacy. With --json one object with the same figures.
+Progress and notes go to standard error."""
+
+
+def add_command(groups: Groups) -> None:
+    parser = groups.add_parser(
+        "demo",
+        help="the whole flow: aggregator, devices, model, classification on a device",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(command=_run)
+    parser.add_argument(
+        "--devices", type=at_least(1), default=DEFAULT_DEVICES, metavar="N", help="default: %(default)s"
+    )
+    parser.add_argument("--data", metavar="TABLE", help=f"a table of your own; {TABLE_HELP}")
+    parser.add_argument("--label", metavar="COLUMN", help="the column of --data to learn")
+    parser.add_argument(
+        "--epsilon", type=between(0, 64), metavar="E", help=f"total loss of a device (default: {DERIVED_EPSILON:g})"
+    )
+    parser.add_argument("--seed", type=at_least(0), help="makes split, people and devices' coins repeatable")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def _run(options: argparse.Namespace) -> None:
+    source = _source(options)
+    if source.notes:
+        warn("This campaign was derived from the table itself, which is fine for a demonstration and nothing else:")
+    for note in source.notes:
+        warn(f"  {note}")
+    plan = Plan(options.devices, seed=options.seed, progress=not options.quiet)
+    with temporary_aggregator() as aggregator, Network(seed=options.seed) as network:
+        result = run(aggregator, source, plan, network)
+        classified = _classify(aggregator, result)
+    figures = _figures(source, result, network, classified)
+    if options.json:
+        say_json(figures)
+    else:
+        _print(figures)
+
+
+def _source(options: argparse.Namespace) -> Source:
+    if (options.data is None) != (options.label is None):
+        raise argparse.ArgumentTypeError("--data and --label go together")
+    if options.data is None:
+        source = demonstration_source()
+        return source if options.epsilon is None else source.with_epsilon(options.epsilon)
+    return source_without_schema(
+        options.data, options.label, epsilon=options.epsilon or DERIVED_EPSILON, bins=DERIVED_BINS
+    )
+
+
+def _classify(aggregator: Aggregator, result: Result) -> list[dict[str, Any]]:
+    """A device that never answered anything downloads the model and classifies the people who were held out."""
+    epsilon = result.campaign.privacy.epsilon
+    device = Client(
+        aggregator.url, result.campaign.id, storage=":memory:", max_epsilon=epsilon, max_total_epsilon=epsilon
+    )
+    device.refresh_model()
+    return [
+        {"predicted": device.predict(record), "probabilities": device.predict_proba(record), "true": true}
+        for record, true in zip(records(result.held_out.frame), result.held_out.labels.tolist(), strict=True)
+    ]
+
+
+def _figures(source: Source, result: Result, network: Network, classified: list[dict[str, Any]]) -> dict[str, Any]:
+    right = sum(one["predicted"] == one["true"] for one in classified)
+    return {
+        "title": result.campaign.title,
+        "table": source.name,
+        **result.to_json(),
+        "majority_class": result.majority_class,
+        "one_report": _first_report(result.campaign, network),
+        "on_a_device": {"classified": len(classified), "right": right, "first": classified[:SHOWN]},
+    }
+
+
+def _first_report(campaign: Campaign, network: Network) -> dict[str, Any]:
+    """All that the server got from the first device: the bytes of its upload, and what its first report says."""
+    upload = network.first_upload
+    if upload is None:
+        raise AssertionError("an experiment has at least one device")
+    block = decode_upload(upload, campaign)[0]
+    question = campaign.questions[block.question]
+    return {
+        "upload_hexadecimal": upload.hex(),
+        "question": question.feature or campaign.label.name,
+        "mechanism": question.mechanism.name,
+        "payload_hexadecimal": block.payloads.hex(),
+        "says": read_report(campaign, question, block.payloads),
+    }
+
+
+def _print(figures: dict[str, Any]) -> None:
+    accuracy, report, on_device = figures["accuracy"], figures["one_report"], figures["on_a_device"]
+    people, devices = figures["people"], figures["devices"]
+    drawn = f"{people} of its people answer"
+    if figures["resampled"]:
+        drawn = f"{people} of its people are resampled to {devices:,} devices (the same person answers on several)"
+    say()
+    say(f"  Campaign    {figures['title']}")
+    say(f"  Table       {figures['table']}")
+    say(f"              {drawn}, {figures['held_out']} are held out")
+    size = f"{figures['bytes_per_report']:.0f} bytes a report, {figures['retries']} retries"
+    say(f"  Devices     {devices:,} over HTTP in {figures['seconds']:.1f} s; {figures['accepted']:,} reports accepted")
+    say(f"              {size}")
+    for code, number in figures["refused"].items():
+        say(f"              {number:,} reports were refused: {code}")
+    say()
+    say("  Privacy of each device")
+    say(f"    promised  epsilon {figures['epsilon']:g} in total, whatever it is asked")
+    say(f"    asked     {figures['answers_per_device']} of {figures['questions']} questions, drawn by lot, once")
+    say(f"    realised  {figures['realised_epsilon']:.12g}, recomputed by every device before it answered")
+    say(f"    the server saw of one device {len(report['upload_hexadecimal']) // 2} bytes, with this answer:")
+    say(f"              {report['says']}")
+    say()
+    say(f"  Accuracy on the {figures['held_out']} people held out")
+    say(f"    {accuracy['majority']:.3f}     always {figures['majority_class']}")
+    say(f"    {accuracy['private']:.3f}     learned from the devices' reports")
+    say(f"    {accuracy['non_private']:.3f}     the same model, learned without privacy from the records themselves")
+    say()
+    say(f"  On a device, with the downloaded model: {on_device['right']} of {on_device['classified']} right")
+    for number, one in enumerate(on_device["first"], start=1):
+        share = one["probabilities"][one["predicted"]]
+        say(f"    person {number}  {one['predicted']} with probability {share:.2f}; in truth {one['true']}")
+    say()
+    say("  The aggregator has stopped and its folder is gone.")
+    say()

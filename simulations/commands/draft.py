@@ -1,0 +1,56 @@
+"""``python -m simulations draft``: a campaign's draft from a table, with loud notes on what it took from the data."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Final
+
+from simulations.commands.common import DERIVED_EPSILON, Groups, at_least, between, give_json, say, say_json, warn
+from simulations.tables.drafting import DEFAULT_BINS, draft_from_table
+from simulations.tables.loaders import TABLE_HELP, read_text_table
+
+DESCRIPTION: Final = """\
+Derive a campaign's draft from a table, as a start for experiments.
+
+Prints the draft (JSON) on standard output, and on standard error a note for every value list and every bound: they were
+read off the data, a campaign publishes them, and they must be replaced by public knowledge before anyone is asked. With
+--json one object holds the draft, the notes and the columns that were left out."""
+
+
+def add_command(groups: Groups) -> None:
+    parser = groups.add_parser(
+        "draft",
+        help="derive a draft from a table; prints it, and what in it must be replaced",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(command=_run)
+    parser.add_argument("--data", required=True, metavar="TABLE", help=TABLE_HELP)
+    parser.add_argument("--label", required=True, metavar="COLUMN", help="the column to learn")
+    parser.add_argument(
+        "--epsilon", type=between(0, 64), default=DERIVED_EPSILON, metavar="E", help="default: %(default)g"
+    )
+    parser.add_argument(
+        "--bins", type=at_least(2), default=DEFAULT_BINS, metavar="N", help="of every number (default: %(default)s)"
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the draft there instead of printing it")
+    parser.add_argument(
+        "--json", action="store_true", help="print one object with the draft, notes and left-out columns"
+    )
+
+
+def _run(options: argparse.Namespace) -> None:
+    table = read_text_table(options.data)
+    derived = draft_from_table(table, options.label, source=options.data, epsilon=options.epsilon, bins=options.bins)
+    if options.output:
+        give_json(derived.draft, str(options.output))
+    if options.json:
+        say_json({"draft": derived.draft, "notes": derived.notes, "left_out": derived.left_out})
+        return
+    if not options.output:
+        say(json.dumps(derived.draft, ensure_ascii=False, indent=2))
+    warn("BEFORE ANYONE IS ASKED, replace by public knowledge what was read off the data:")
+    for note in derived.notes:
+        warn(f"  {note}")

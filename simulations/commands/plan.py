@@ -1,0 +1,199 @@
+"""``python -m simulations plan``: what a campaign will know with so many devices, and how many it takes."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from protocols import Campaign
+from protocols.document.questions import LABEL, PAIR, SIGN
+from simulations.commands.common import (
+    Groups,
+    add_json,
+    at_least,
+    between,
+    give_json,
+    say,
+    warn,
+)
+from simulations.studies.planning import (
+    Array,
+    accuracy_curve,
+    alternatives,
+    answers,
+    devices_for_error,
+    standard_errors,
+)
+from simulations.studies.plots import plot_plan
+from simulations.tables.frames import Table
+from simulations.tables.loaders import TABLE_HELP
+from simulations.tables.sources import read_draft, source_with_schema
+
+SIGN_BY: Final = "sign by {}"
+"""``sign`` is an encoding; the mechanism that carries it stands behind it."""
+
+SAME: Final = 0.005
+"""Mechanisms whose variances differ by less than this share are as good as each other (``ss`` of size 1 is ``de``)."""
+
+DEFAULT_LOSS: Final = 0.02
+RELATIVE_ERRORS: Final = (0.2, 0.1, 0.05)
+
+DESCRIPTION: Final = """\
+Compute what a campaign will know, before anyone is asked.
+
+Prints for every question the mechanism and how much worse the next best one is, the answers it can expect, the standard
+error of its estimated joint probabilities (or class-wise sums) at the draft's epsilon and at half of it; and how many
+devices it takes for a given error, every value and class being as likely as any other. With --pilot, a table like the
+one that devices hold, the errors are those of its frequencies, and simulations say how many devices it takes to lose no
+more than --loss of the accuracy without privacy. With --json one object with the same figures, and the standard error
+of every single cell."""
+
+
+def add_command(groups: Groups) -> None:
+    parser = groups.add_parser(
+        "plan",
+        help="standard errors and devices needed, from a draft; prints a table",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(command=_run)
+    parser.add_argument("--schema", type=Path, required=True, metavar="DRAFT", help="the draft, .json or .toml")
+    parser.add_argument("--epsilon", type=between(0, 64), metavar="E", help="total loss of a device, not the draft's")
+    parser.add_argument("--devices", type=at_least(1), required=True, metavar="N", help="devices that will answer")
+    parser.add_argument("--pilot", metavar="TABLE", help=TABLE_HELP)
+    parser.add_argument(
+        "--loss", type=between(0, 1), default=DEFAULT_LOSS, metavar="L", help="of accuracy (default: %(default)g)"
+    )
+    parser.add_argument(
+        "--repeats", type=at_least(2), default=10, metavar="R", help="of the pilot (default: %(default)s)"
+    )
+    parser.add_argument("--seed", type=at_least(0), default=0, help="of the pilot's simulations (default: %(default)s)")
+    add_json(parser)
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw error (and accuracy) over devices")
+
+
+def _run(options: argparse.Namespace) -> None:
+    draft, pilot = read_draft(options.schema), None
+    if options.pilot:
+        source = source_with_schema(options.pilot, options.schema)
+        pilot = source.people
+        for note in source.notes:
+            warn(f"note: {note}")
+    campaign = Campaign.compile(_with_epsilon(draft, options.epsilon or draft["privacy"]["epsilon"]))
+    half = Campaign.compile(_with_epsilon(draft, campaign.privacy.epsilon / 2))
+    plan = make_plan(campaign, half, options.devices, pilot)
+    if pilot is not None:
+        curve = accuracy_curve(campaign, pilot, options.loss, repeats=options.repeats, seed=options.seed)
+        plan["pilot"] = {
+            "table": options.pilot,
+            "loss": options.loss,
+            "repeats": options.repeats,
+            "seed": options.seed,
+            "devices_for_loss": curve.devices_for(options.loss),
+            **asdict(curve),
+        }
+    if options.plot:
+        plot_plan(plan, options.plot)
+    if options.json:
+        give_json(plan, options.json)
+    else:
+        _print(plan)
+
+
+def make_plan(campaign: Campaign, half: Campaign, devices: int, pilot: Table | None) -> dict[str, Any]:
+    """The plan as ``--json`` gives it; ``half`` is the same campaign at half its epsilon."""
+    expected = answers(campaign, devices)
+    errors, at_half = standard_errors(campaign, devices, pilot), standard_errors(half, devices, pilot)
+    classes = len(campaign.label.classes)
+    return {
+        "title": campaign.title,
+        "epsilon": campaign.privacy.epsilon,
+        "realised_epsilon": campaign.realised_epsilon,
+        "answers": campaign.privacy.answers,
+        "devices": devices,
+        "questions": [
+            {
+                "kind": question.kind,
+                "feature": question.feature or campaign.label.name,
+                "mechanism": SIGN_BY.format(question.mechanism.name)
+                if question.encoding == SIGN
+                else question.mechanism.name,
+                "cells": question.domain_size,
+                "answers": expected[question.index],
+                "noise_variance": dict(sorted(alternatives(question, classes).items(), key=lambda pair: pair[1])),
+                "standard_error": _typical(errors[question.index]),
+                "standard_error_at_half_epsilon": _typical(at_half[question.index]),
+                "standard_errors": errors[question.index].tolist(),
+            }
+            for question in campaign.questions
+        ],
+        "devices_for_relative_error": {
+            f"{error:g}": {"epsilon": devices_for_error(campaign, error), "half": devices_for_error(half, error)}
+            for error in RELATIVE_ERRORS
+        },
+    }
+
+
+def _typical(errors: Array) -> float:
+    """The root mean square over a question's cells."""
+    return float(np.sqrt(np.mean(errors**2)))
+
+
+def _with_epsilon(draft: Mapping[str, Any], epsilon: float) -> dict[str, Any]:
+    return {**draft, "privacy": {**draft["privacy"], "epsilon": epsilon}}
+
+
+def _print(plan: Mapping[str, Any]) -> None:
+    asked = "one question" if plan["answers"] == "one" else "one question of every group"
+    say(f"{plan['devices']:,} devices, each with a total loss of at most {plan['epsilon']:g}, answer {asked}")
+    say()
+    say(f"{'question':32} {'mechanism':11} {'cells':>5} {'answers':>9} {'error':>8} {'at half':>8}  why")
+    for question in plan["questions"]:
+        name = (
+            question["feature"] if question["kind"] in (LABEL, PAIR) else f"{question['feature']} ({question['kind']})"
+        )
+        say(
+            f"{name[:32]:32} {question['mechanism']:11} {question['cells']:5} {question['answers']:9,.0f} "
+            f"{question['standard_error']:8.4f} {question['standard_error_at_half_epsilon']:8.4f}  {_why(question)}"
+        )
+    say()
+    say("error: standard error of one estimated probability (or class-wise mean), root mean square over the cells")
+    say("at half: the same at half the epsilon")
+    for error, needed in plan["devices_for_relative_error"].items():
+        say(
+            f"for errors of {float(error):.0%} of an even share in the worst question: {needed['epsilon']:,} devices, "
+            f"{needed['half']:,} at half the epsilon"
+        )
+    if "pilot" in plan:
+        _print_pilot(plan["pilot"])
+
+
+def _why(question: Mapping[str, Any]) -> str:
+    """How much more noise the next best mechanism would add, or how much less the best one."""
+    table = question["noise_variance"]
+    chosen = "sign" if question["mechanism"].startswith("sign") else question["mechanism"]
+    ratios = {name: variance / table[chosen] for name, variance in table.items()}
+    best = min(ratios, key=lambda name: ratios[name])
+    if ratios[best] < 1 - SAME:
+        return f"{best} would have {1 - ratios[best]:.0%} less noise; the draft wants {chosen}"
+    worse = {name: ratio for name, ratio in ratios.items() if ratio > 1 + SAME}
+    if not worse:
+        return "every other mechanism has the same noise"
+    following = min(worse, key=lambda name: worse[name])
+    return f"least noise; {following} would have {worse[following]:.2f} times as much"
+
+
+def _print_pilot(pilot: Mapping[str, Any]) -> None:
+    say()
+    say(f"accuracy on people held out of {pilot['table']} ({pilot['repeats']} simulations at each point)")
+    say(f"  without privacy {pilot['non_private']:.4f}, majority class {pilot['majority']:.4f}")
+    for devices, reached, error in zip(pilot["devices"], pilot["accuracy"], pilot["standard_error"], strict=True):
+        say(f"  {devices:14,} devices  {reached:.4f} +- {error:.4f}")
+    needed = pilot["devices_for_loss"]
+    told = "more devices than there are" if needed is None else f"about {float(f'{needed:.2g}'):,.0f} devices"
+    say(f"  to lose at most {pilot['loss']:g} against no privacy: {told}")

@@ -1,0 +1,156 @@
+"""``python -m simulations population``: a table's people answer a campaign, each through the real client over HTTP."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from simulations.commands.common import Groups, add_table_options, at_least, between, say, say_json, source_of, warn
+from simulations.fleet.aggregator import Aggregator, make_admin_token, temporary_aggregator
+from simulations.fleet.devices import DEFAULT_THREADS, Behaviour
+from simulations.fleet.experiment import Plan, Result, run
+from simulations.fleet.lying import LIES, RANDOM
+from simulations.fleet.network import Network
+from simulations.tables.sources import Source
+
+TOKEN_VARIABLE: Final = "LDP_BAYES_ADMIN_TOKEN"  # noqa: S105 - the name of a variable, not a token
+
+DESCRIPTION: Final = """\
+Let the people of a table answer a campaign, each on a device of its own: the real client, over real HTTP, with its
+storage in memory. The aggregator is one that is running (--url), or one started for this alone. Answers may get lost,
+uploads may be doubled, and some of the devices may lie.
+
+Prints devices, reports accepted, retries, bytes per report, seconds, and accuracies on people who were held out: of
+always saying the most frequent class, of the model learned from the reports, and of the same model learned without any
+privacy. With --json one object with the same figures. Progress and notes go to standard error."""
+
+
+def add_command(groups: Groups) -> None:
+    parser = groups.add_parser(
+        "population",
+        help="devices answer over real HTTP; prints what arrived and how good the model is",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(command=_run)
+    add_table_options(parser)
+    parser.add_argument(
+        "--epsilon", type=between(0, 64), metavar="E", help="total loss of a device, instead of the draft's"
+    )
+    devices = parser.add_argument_group("devices")
+    devices.add_argument(
+        "--devices", type=at_least(1), metavar="N", help="default: one for each person; more are drawn with replacement"
+    )
+    devices.add_argument(
+        "--train-fraction",
+        type=between(0, 1),
+        default=0.8,
+        metavar="F",
+        help="share of people who answer (default: 0.8)",
+    )
+    devices.add_argument(
+        "--threads",
+        type=at_least(1),
+        default=DEFAULT_THREADS,
+        metavar="N",
+        help="devices at once (default: %(default)s)",
+    )
+    devices.add_argument("--seed", type=at_least(0), help="makes split, people and devices' coins repeatable")
+    devices.add_argument(
+        "--lost-answers", type=between(-1e-9, 1), default=0.0, metavar="F", help="share of answers that get lost"
+    )
+    devices.add_argument(
+        "--repeats", type=between(-1e-9, 1), default=0.0, metavar="F", help="share of uploads that arrive twice"
+    )
+    devices.add_argument(
+        "--arrivals", type=between(0, 1e9), metavar="R", help="devices a second, at random moments (default: no pause)"
+    )
+    devices.add_argument(
+        "--liars", type=between(-1e-9, 1), default=0.0, metavar="F", help="share of devices that send made-up reports"
+    )
+    devices.add_argument(
+        "--lie",
+        choices=LIES,
+        default=RANDOM,
+        help="what liars send: the answer of a random person, or what moves the model furthest to --target",
+    )
+    devices.add_argument("--target", metavar="CLASS", help="the class that lies promote (default: the first)")
+    server = parser.add_argument_group("aggregator (default: one of its own, gone afterwards)")
+    server.add_argument("--url", help="public address of a running aggregator")
+    server.add_argument("--admin-url", default="http://127.0.0.1:8081", help="its admin address (default: %(default)s)")
+    server.add_argument("--aggregator-data", type=Path, metavar="DIR", help="its data folder, to make a token in")
+    server.add_argument("--token", help=f"an admin token, instead (default: ${TOKEN_VARIABLE})")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def _run(options: argparse.Namespace) -> None:
+    source = source_of(options)
+    if options.epsilon is not None:
+        source = source.with_epsilon(options.epsilon)
+    plan = Plan(
+        options.devices,
+        options.train_fraction,
+        options.threads,
+        options.seed,
+        progress=not options.quiet,
+        behaviour=Behaviour(options.liars, options.lie, _target(options, source), options.arrivals),
+    )
+    for note in source.notes:
+        warn(f"note: {note}")
+    accidents = Network(lost_answers=options.lost_answers, repeats=options.repeats, seed=options.seed)
+    with _aggregator(options) as aggregator, accidents as network:
+        result = run(aggregator, source, plan, network)
+    if options.json:
+        say_json(result.to_json())
+    else:
+        _print(result)
+
+
+def _target(options: argparse.Namespace, source: Source) -> int:
+    """The index of the class that lies promote."""
+    classes = source.draft["label"]["classes"]
+    if options.target is None:
+        return 0
+    if options.target not in classes:
+        raise argparse.ArgumentTypeError(f"--target must be one of {', '.join(classes)}, not {options.target!r}")
+    return int(classes.index(options.target))
+
+
+@contextmanager
+def _aggregator(options: argparse.Namespace) -> Iterator[Aggregator]:
+    if options.url is None:
+        with temporary_aggregator() as aggregator:
+            yield aggregator
+        return
+    token = options.token or os.environ.get(TOKEN_VARIABLE)
+    if token is None and options.aggregator_data is None:
+        raise argparse.ArgumentTypeError(f"--url needs --token, {TOKEN_VARIABLE} or --aggregator-data")
+    yield Aggregator(
+        options.url.rstrip("/"), options.admin_url.rstrip("/"), token or make_admin_token(options.aggregator_data)
+    )
+
+
+def _print(result: Result) -> None:
+    delivery, scores = result.delivery, result.accuracies
+    drawn = f", drawn with replacement from {result.people} people" if result.resampled else ""
+    say(f"devices           {delivery.devices}{drawn}")
+    if delivery.liars:
+        say(f"of them lying     {delivery.liars}")
+    say(f"reports accepted  {delivery.accepted}")
+    for code, number in delivery.refused.items():
+        say(f"reports refused   {number} ({code})")
+    say(f"retries           {delivery.retries}")
+    say(f"bytes per report  {delivery.bytes_per_report:.1f}")
+    say(f"seconds           {delivery.seconds:.1f}")
+    say(f"loss of a device  at most {result.campaign.realised_epsilon:.6g} in total")
+    say(f"accuracy on {len(result.held_out)} people held out")
+    say(f"  majority class  {scores.majority:.3f}")
+    say(f"  this model      {scores.private:.3f}")
+    say(f"  without privacy {scores.non_private:.3f}")
+    shares = ", ".join(f"{name} {share:.3f}" for name, share in result.predicted_shares().items())
+    say(f"  it predicts     {shares}")

@@ -1,0 +1,78 @@
+"""``python -m simulations reproduce FIGURE``: run a published experiment, write its table, plots and page."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from simulations.commands.common import Groups, at_least, say, say_json
+from simulations.figures.figure import Execution, Figure
+from simulations.figures.pages import central as central_page
+from simulations.figures.pages import continuous as continuous_page
+from simulations.figures.pages import discrete as discrete_page
+from simulations.figures.pages import federated as federated_page
+
+FIGURES: Final[Mapping[str, Figure]] = {
+    figure.name: figure
+    for figure in (discrete_page.FIGURE, continuous_page.FIGURE, central_page.FIGURE, federated_page.FIGURE)
+}
+"""Experiments that reproduce the papers' figures: each writes a table, plots and a page that compares."""
+
+DESCRIPTION: Final = """\
+Reproduce figures of the papers on the tables in the folder LDP_BAYES_DATA.
+
+Writes a CSV table, plots, and a page that compares what the paper says with what is measured. Prints the paths of the
+files, with --json as a list. Progress goes to standard error.
+
+figures:
+""" + "\n".join(f"  {name:28}{figure.about}" for name, figure in FIGURES.items())
+
+
+def add_command(groups: Groups) -> None:
+    parser = groups.add_parser(
+        "reproduce",
+        help="reproduce a figure of the papers; writes a table, plots and a page, and prints their paths",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    defaults = ", ".join(f"{figure.runs} {figure.of_runs} for {name}" for name, figure in FIGURES.items())
+    parser.add_argument("figure", choices=FIGURES, metavar="FIGURE", help=f"one of {', '.join(FIGURES)}")
+    parser.add_argument("--output", type=Path, default=Path("docs/figures"), metavar="DIR", help="default: %(default)s")
+    parser.add_argument("--runs", type=at_least(1), metavar="R", help=f"default: {defaults}")
+    parser.add_argument("--workers", type=at_least(1), metavar="N", help="processes (default: one for each core)")
+    parser.add_argument(
+        "--journal", type=Path, metavar="FILE", help="keep finished trials there, and go on from it with the same code"
+    )
+    parser.add_argument(
+        "--peer",
+        metavar="PYTHON",
+        help="an interpreter that has diffprivlib (python -m venv F; F/bin/pip install diffprivlib): its GaussianNB "
+        "takes part in the same splits",
+    )
+    parser.add_argument("--redraw", action="store_true", help="measure nothing: plots and page from the table in DIR")
+    parser.add_argument("--json", action="store_true", help="print the paths as a JSON list")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.set_defaults(command=_reproduce)
+
+
+def _reproduce(options: argparse.Namespace) -> None:
+    figure = FIGURES[options.figure]
+    if options.redraw:
+        written = figure.redraw(options.output)
+    else:
+        execution = Execution(
+            runs=options.runs or figure.runs,
+            journal=options.journal,
+            workers=options.workers,
+            progress=not options.quiet,
+            peer=options.peer,
+        )
+        written = figure.run(execution, options.output)
+    paths = [str(path) for path in written]
+    if options.json:
+        say_json(paths)
+        return
+    for path in paths:
+        say(path)

@@ -1,0 +1,196 @@
+"""From the columns of a table to the items that its devices perturb: ``protocols.encoding.encode`` on arrays.
+
+The agreement with the device is exact, down to the fixed-point integers. A missing or undeclared value is -1 in an
+index column and NaN in a number column until it is replaced at random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ldp_aggregator.learning.frames import (
+    MISSING_INDEX,
+    binned,
+    feature_indices,
+    label_indices,
+    numbers,
+    project,
+    rescaled,
+)
+from protocols import Campaign, Question, RecordError
+from protocols.document.questions import INDEX, LABEL, MOMENT, PRODUCT, VALUE
+from protocols.document.schema import ContinuousFeature, Feature, Label
+from protocols.mechanisms import VALUE_BITS
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+UNIT: Final = 1 << VALUE_BITS
+"""A value in [-1, 1] is an integer V and means V / UNIT."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Many :class:`protocols.mechanisms.Moment`: the cell of each, and its value in units of 2**-52."""
+
+    cells: Integers
+    values: Integers
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def __getitem__(self, rows: slice) -> Moments:
+        return Moments(self.cells[rows], self.values[rows])
+
+
+Items = Integers | Moments
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A table as a campaign sees it: class indices, and per declared feature either indices or numbers."""
+
+    campaign: Campaign
+    classes: Integers
+    features: Mapping[str, Integers | Floats]
+
+    @classmethod
+    def of(cls, campaign: Campaign, frame: pd.DataFrame, labels: Iterable[object]) -> Columns:
+        """Read ``frame`` and ``labels``. Raises RecordError for an undeclared label, as a device does."""
+        classes = class_indices(campaign.label, pd.Series(labels))
+        if len(classes) != len(frame):
+            raise ValueError(f"{len(frame)} rows have {len(classes)} labels; every row needs one")
+        absent = pd.Series(np.nan, index=frame.index)
+        return cls(campaign, classes, {f.name: _column(f, frame.get(f.name, absent)) for f in campaign.features})
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    @property
+    def class_count(self) -> int:
+        """K."""
+        return len(self.campaign.label.classes)
+
+    def items(self, question: Question, rows: Integers, rng: np.random.Generator) -> Items:
+        """What the devices of ``rows`` perturb when asked ``question``."""
+        if question.encoding == INDEX:
+            return self.indices(question, rows, rng)
+        moments = self.moments(question, rows, rng)
+        if question.encoding == MOMENT:
+            return moments
+        bits = rng.integers(0, 2 * UNIT, size=len(moments)) < moments.values + UNIT
+        return 2 * moments.cells + bits
+
+    def indices(self, question: Question, rows: Integers, rng: np.random.Generator) -> Integers:
+        """The items of a question about an index: ``value * k + class``, or the class alone."""
+        classes = self.classes[rows]
+        if question.kind == LABEL:
+            return classes
+        return self._indices(self.campaign.feature(question.feature), rows, rng) * self.class_count + classes
+
+    def moments(self, question: Question, rows: Integers, rng: np.random.Generator) -> Moments:
+        """The quantities behind any other question, before ``sign`` makes bits of them."""
+        classes = self.classes[rows]
+        t = self._scaled(self.campaign.feature(question.feature), rows, rng)
+        if question.kind == PRODUCT and question.other != question.feature:
+            values = fixed_points(t * self._scaled(self.campaign.feature(question.other), rows, rng))
+        else:
+            values = fixed_points(t if question.kind == VALUE else centred_squares(t))
+        return Moments(np.zeros_like(classes) if question.kind == PRODUCT else classes, values)
+
+    def incomplete(self, question: Question) -> NDArray[np.bool_]:
+        """The rows where something that ``question`` looks at is missing, and is replaced at random."""
+        missing = np.zeros(len(self), dtype=np.bool_)
+        for name in filter(None, (question.feature, question.other)):
+            for source in self._sources(name):
+                column = self.features[source]
+                missing |= np.isnan(column) if column.dtype.kind == "f" else column == MISSING_INDEX
+        return missing
+
+    def is_projected(self, name: str | None) -> bool:
+        """Whether an asked feature is an output of the campaign's projection."""
+        projection = self.campaign.projection
+        return projection is not None and name in projection.output_positions
+
+    def value_indices(self, name: str | None) -> Integers:
+        """The value or bin index of every row for a declared discrete feature, -1 where it is missing."""
+        feature = self.campaign.feature(name)
+        column = self.features[feature.name]
+        if isinstance(feature, ContinuousFeature):
+            return binned(feature, column.astype(np.float64))
+        return column.astype(np.int64)
+
+    def _sources(self, name: str) -> tuple[str, ...]:
+        """The declared features behind an asked one: a projection's inputs, or itself."""
+        projection = self.campaign.projection
+        if projection is None or not self.is_projected(name):
+            return (name,)
+        return tuple(feature.name for feature in projection.inputs)
+
+    def _indices(self, feature: Feature, rows: Integers, rng: np.random.Generator) -> Integers:
+        """Value or bin indices, missing ones at random."""
+        if isinstance(feature, ContinuousFeature):
+            indices = binned(feature, self._numbers(feature, rows, rng))
+        else:
+            indices = self.features[feature.name][rows].astype(np.int64)
+        missing = indices == MISSING_INDEX
+        indices[missing] = rng.integers(0, feature.size, size=int(missing.sum()))
+        return indices
+
+    def _scaled(self, feature: Feature, rows: Integers, rng: np.random.Generator) -> Floats:
+        """T in [-1, 1], missing ones at random."""
+        if not isinstance(feature, ContinuousFeature):
+            raise TypeError(f"feature {feature.name} is not continuous")
+        t = rescaled(feature, self._numbers(feature, rows, rng))
+        missing = np.isnan(t)
+        t[missing] = _random_t(int(missing.sum()), rng)
+        return t
+
+    def _numbers(self, feature: ContinuousFeature, rows: Integers, rng: np.random.Generator) -> Floats:
+        """The feature's numbers, NaN where missing; a projection's output is computed, missing inputs at random."""
+        projection = self.campaign.projection
+        if projection is None or not self.is_projected(feature.name):
+            return self.features[feature.name][rows].astype(np.float64)
+        inputs = []
+        for one in projection.inputs:
+            values = self.features[one.name][rows].astype(np.float64)
+            missing = np.isnan(values)
+            values[missing] = one.low + (_random_t(int(missing.sum()), rng) + 1) * ((one.high - one.low) / 2)
+            inputs.append(values)
+        return project(projection, projection.output_positions[feature.name], inputs)
+
+
+def class_indices(label: Label, labels: pd.Series[Any]) -> Integers:
+    """The class index of every row. Raises RecordError, naming the row, for a label that is not declared."""
+    indices = label_indices(label, labels)
+    unknown = np.flatnonzero(indices == MISSING_INDEX)
+    if unknown.size:
+        row = int(unknown[0])
+        known = ", ".join(label.classes)
+        raise RecordError(f"row {row + 1}: {label.name} is {labels.iloc[row]!r}; it must be one of {known}")
+    return indices
+
+
+def fixed_points(quantity: Floats) -> Integers:
+    """A quantity in [-1, 1] in units of 2**-52 (truncated towards zero, as the device does)."""
+    return (quantity * UNIT).astype(np.int64)
+
+
+def centred_squares(t: Floats) -> Floats:
+    """``protocols.encoding.centred_square`` on arrays."""
+    return 2 * (t * t) - 1
+
+
+def _column(feature: Feature, values: pd.Series[Any]) -> Integers | Floats:
+    return numbers(values) if isinstance(feature, ContinuousFeature) else feature_indices(feature, values)
+
+
+def _random_t(count: int, rng: np.random.Generator) -> Floats:
+    """Uniformly random multiples of 2**-52 in [-1, 1]."""
+    return rng.integers(-UNIT, UNIT, size=count, endpoint=True) / UNIT

@@ -1,0 +1,1 @@
+"""What is drawn and written from the tables of the figures."""

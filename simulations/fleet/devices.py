@@ -1,0 +1,229 @@
+"""A fleet of devices: each one the real client, with its own storage, secret and consent, over real HTTP."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
+from typing import Any, Final
+
+from ldp_client import Client, ClientError, Policy, Status, TransportError
+from ldp_client.answering import draw_questions
+from ldp_client.network.transport import Request
+from protocols import SYSTEM_COINS, Campaign, Coins, ProtocolError, encode_upload
+from protocols.exact.coins import ONE
+from protocols.wire.upload import MEDIA_TYPE
+from simulations.fidelities.coins import SeededCoins
+from simulations.fleet.lying import RANDOM, lying_reports
+from simulations.fleet.network import Network
+from simulations.tables.frames import Table, python_values, records
+
+POLICY: Final = Policy(first_delay=0.0, backoff_base=0.05, backoff_longest=2.0, retry_after_longest=5.0)
+"""An app waits minutes before it sends and between its tries; an experiment has no such time."""
+
+PATIENCE: Final = 60.0
+"""Seconds. A device that cannot deliver within this time has failed, and the experiment with it."""
+
+TRIES: Final = 20
+"""Uploads of one lying device before the experiment gives up."""
+
+DEFAULT_THREADS: Final = 32
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """What else happens in a population.
+
+    ``liars`` is the share of devices that send a made-up report (see :mod:`simulations.fleet.lying`), ``target`` the
+    index of the class that they promote. ``arrivals`` are the devices a second that come along, at random moments (a
+    Poisson process); None lets each come when the one before it is done.
+    """
+
+    liars: float = 0.0
+    lie: str = RANDOM
+    target: int = 0
+    arrivals: float | None = None
+
+
+HONEST: Final = Behaviour()
+
+
+class FleetError(RuntimeError):
+    """Devices that cannot answer or deliver; the message says what the first of them met."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What happened on the devices, added up. ``liars`` of them sent made-up reports, which count as accepted, too.
+
+    ``accepted`` and ``refused`` count reports, the latter by the server's code. ``bytes_per_report`` are the bytes of
+    all upload bodies, retries included, over the reports that were accepted.
+    """
+
+    devices: int = 0
+    liars: int = 0
+    accepted: int = 0
+    refused: Mapping[str, int] = field(default_factory=dict)
+    retries: int = 0
+    bytes_per_report: float = 0.0
+    seconds: float = 0.0
+
+
+def run_devices(
+    url: str,
+    campaign: Campaign,
+    people: Table,
+    network: Network,
+    *,
+    threads: int = DEFAULT_THREADS,
+    seed: int | None = None,
+    behaviour: Behaviour = HONEST,
+    on_device: Callable[[], object] = lambda: None,
+) -> Delivery:
+    """Let every person's device fetch the campaign, answer it and deliver its report.
+
+    ``seed`` None takes the operating system's coins, as a real device does. ``on_device`` is called after each device,
+    never by two threads at once. Raises FleetError.
+    """
+    before, started = network.traffic().upload_bytes, time.monotonic()
+    crew = _Crew(people, on_device, behaviour.arrivals, seed)
+
+    def work() -> None:
+        for number, record, label in crew:
+            coins = SYSTEM_COINS if seed is None else SeededCoins(f"{seed}/{number}")
+            try:
+                if coins.bernoulli(int(behaviour.liars * ONE)):
+                    crew.lied(_lie(url, campaign, behaviour, network, coins))
+                    continue
+            except (ClientError, FleetError) as error:
+                crew.stop(FleetError(f"lying device {number + 1}: {error}"))
+                continue
+            client = Client(
+                url,
+                campaign.id,
+                storage=":memory:",
+                max_epsilon=campaign.privacy.epsilon,
+                max_total_epsilon=campaign.privacy.epsilon,
+                transport=network,
+                coins=coins,
+                policy=POLICY,
+            )
+            try:
+                crew.done(_contribute(client, record, label))
+            except (ClientError, ProtocolError, FleetError) as error:
+                crew.stop(FleetError(f"device {number + 1}: {error}"))
+
+    workers = [threading.Thread(target=work, name=f"devices-{place}", daemon=True) for place in range(threads)]
+    for worker in workers:
+        worker.start()
+    try:
+        for worker in workers:
+            worker.join()
+    finally:
+        crew.stop()
+    if crew.failure is not None:
+        raise crew.failure
+    delivery = crew.delivery
+    return replace(
+        delivery,
+        bytes_per_report=(network.traffic().upload_bytes - before) / max(1, delivery.accepted),
+        seconds=time.monotonic() - started,
+    )
+
+
+def _contribute(client: Client, record: Mapping[str, Any], label: str) -> Status:
+    """Consent, answer, deliver; the device's own account of it."""
+    client.grant()
+    client.contribute(record, label)
+    delivered = client.run_once(PATIENCE)
+    status = client.status()
+    if not delivered:
+        raise FleetError(f"could not deliver within {PATIENCE:g} seconds ({status.problem})")
+    return status
+
+
+def _lie(url: str, campaign: Campaign, behaviour: Behaviour, network: Network, coins: Coins) -> int:
+    """Upload made-up reports, as a device that has been tampered with would; returns how many were accepted."""
+    reports = lying_reports(campaign, draw_questions(campaign, coins), behaviour.lie, behaviour.target, coins)
+    place = f"{url.rstrip('/')}/v1/campaigns/{campaign.id}/reports"
+    body = encode_upload(reports)
+    for attempt in range(1, TRIES + 1):
+        try:
+            answer = network.send(Request("POST", place, {"Content-Type": MEDIA_TYPE}, body, attempt), PATIENCE)
+        except TransportError:
+            continue
+        if answer.status == HTTPStatus.OK:
+            return len(reports) - len(json.loads(answer.body)["rejected"])
+    raise FleetError(f"could not deliver in {TRIES} tries")
+
+
+class _Crew:
+    """Hands the people out to the threads, one at a time, and adds up what became of them."""
+
+    def __init__(
+        self, people: Table, on_device: Callable[[], object], arrivals: float | None, seed: int | None
+    ) -> None:
+        self.delivery = Delivery()
+        self.failure: FleetError | None = None
+        self._waiting = enumerate(zip(records(people.frame), python_values(people.labels), strict=True))
+        self._on_device = on_device
+        self._arrivals = arrivals
+        self._random = random.Random(seed)
+        self._next_arrival = time.monotonic()
+        self._stopped = False
+        self._lock = threading.Lock()
+
+    def __iter__(self) -> Iterator[tuple[int, Mapping[str, Any], str]]:
+        while True:
+            with self._lock:
+                next_one = None if self._stopped else next(self._waiting, None)
+            if next_one is None:
+                return
+            self._await_arrival()
+            number, (record, label) = next_one
+            yield number, record, label
+
+    def _await_arrival(self) -> None:
+        if self._arrivals is None:
+            return
+        with self._lock:
+            self._next_arrival += self._random.expovariate(self._arrivals)
+            wait = self._next_arrival - time.monotonic()
+        if wait > 0:
+            time.sleep(wait)
+
+    def lied(self, accepted: int) -> None:
+        """A lying device has finished."""
+        with self._lock:
+            so_far = self.delivery
+            self.delivery = replace(
+                so_far,
+                devices=so_far.devices + 1,
+                liars=so_far.liars + 1,
+                accepted=so_far.accepted + accepted,
+            )
+            self._on_device()
+
+    def done(self, status: Status) -> None:
+        """A device has finished."""
+        with self._lock:
+            so_far = self.delivery
+            self.delivery = replace(
+                so_far,
+                devices=so_far.devices + 1,
+                accepted=so_far.accepted + status.sent,
+                refused=Counter(so_far.refused) + Counter(status.dropped) + Counter(status.quarantined),
+                retries=so_far.retries + status.retries,
+            )
+            self._on_device()
+
+    def stop(self, failure: FleetError | None = None) -> None:
+        """Hand nobody out any more; the first failure is kept."""
+        with self._lock:
+            self._stopped = True
+            self.failure = self.failure or failure

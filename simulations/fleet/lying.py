@@ -1,0 +1,89 @@
+"""Devices that lie: valid reports that no honest answer stands behind.
+
+The server cannot tell them apart: every report here is one that an honest device could have sent. What they can do to a
+model is limited by their number alone, and this is how to find out what that limit is.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import Final
+
+from protocols import SYSTEM_COINS, Campaign, Coins, Question, Report
+from protocols.document.questions import INDEX, MOMENT, PRODUCT
+from protocols.mechanisms import (
+    VALUE_BITS,
+    DirectEncoding,
+    Moment,
+    NoisyVector,
+    OneBit,
+    SubsetSelection,
+    UnaryEncoding,
+)
+from protocols.mechanisms.bitmap import pack_indices
+from protocols.wire.reports import ID_BYTES
+
+_UNIT: Final = 1 << VALUE_BITS
+
+RANDOM: Final = "random"
+"""The perturbed answer of a person who does not exist, all items being equally likely."""
+TARGET: Final = "target"
+"""The report that moves the estimates furthest towards one class."""
+LIES: Final = (RANDOM, TARGET)
+
+
+def lying_reports(
+    campaign: Campaign, questions: tuple[Question, ...], lie: str, target: int, coins: Coins = SYSTEM_COINS
+) -> tuple[Report, ...]:
+    """One report to each of ``questions``, under a fresh id; ``target`` is the class that a ``target`` lie promotes."""
+    reports = []
+    for question in questions:
+        if lie == TARGET:
+            payload = poison(question, target, len(campaign.label.classes), coins)
+        else:
+            payload = _random_answer(question, coins)
+        reports.append(Report(question.index, os.urandom(ID_BYTES), payload))
+    return tuple(reports)
+
+
+def poison(question: Question, target: int, classes: int, coins: Coins) -> bytes:
+    """The valid payload with the most support for the cells of class ``target``.
+
+    Unary encodings let one device support every such cell at once; a subset holds as many of them as it has places; an
+    index is one of them; noisy cells go to the end of what the mechanism allows.
+    """
+    mechanism = question.mechanism
+    wanted = _cells_of(question, target, classes)
+    others = [cell for cell in range(question.domain_size) if cell not in set(wanted)]
+    if isinstance(mechanism, DirectEncoding):
+        return wanted[coins.below(len(wanted))].to_bytes(mechanism.width, "little")
+    if isinstance(mechanism, UnaryEncoding):
+        return pack_indices(wanted, question.domain_size)
+    if isinstance(mechanism, SubsetSelection):
+        return pack_indices((wanted + others)[: mechanism.subset_size], question.domain_size)
+    if isinstance(mechanism, NoisyVector):
+        bound = mechanism.bound
+        cells = [bound if cell in set(wanted) else -bound for cell in range(question.domain_size)]
+        return struct.pack(f"<{len(cells)}i", *cells)
+    if isinstance(mechanism, OneBit):
+        return wanted[0].to_bytes(mechanism.width - 1, "little") + b"\x01"
+    raise TypeError(f"no lie is known for mechanism {mechanism.name}")
+
+
+def _cells_of(question: Question, target: int, classes: int) -> list[int]:
+    """The cells of a class; a sign question's are ``2 * class + bit``, and a product has no class."""
+    if question.kind == PRODUCT:
+        return [question.domain_size - 1]
+    if question.encoding == INDEX:
+        return list(range(target, question.domain_size, classes))
+    if question.encoding == MOMENT:
+        return [target]
+    return [2 * target + 1, 2 * target]
+
+
+def _random_answer(question: Question, coins: Coins) -> bytes:
+    if question.encoding != MOMENT:
+        return question.perturb(coins.below(question.domain_size), coins)
+    value = coins.below(2 * _UNIT + 1) - _UNIT
+    return question.perturb(Moment(coins.below(question.domain_size), value), coins)

@@ -1,0 +1,95 @@
+"""The network between devices and server: counts what passes, and can lose answers and repeat requests on purpose."""
+
+from __future__ import annotations
+
+import random
+import threading
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ldp_client import TransportError
+from ldp_client.network.stdlib import HttpTransport
+from ldp_client.network.transport import Request, Response, Transport
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Upload requests that devices made, those of them that were second and later tries, and bytes of their bodies."""
+
+    uploads: int = 0
+    retries: int = 0
+    upload_bytes: int = 0
+    lost_answers: int = 0
+    repeated: int = 0
+
+
+class Network:
+    """A transport for any number of devices and threads.
+
+    Parameters
+    ----------
+    inner
+        What really sends; None takes the client's own HTTP.
+    lost_answers
+        Share of uploads whose answer never arrives, although the server has counted them: the device tries again.
+    repeats
+        Share of uploads that reach the server twice, as through a proxy that retries.
+    seed
+        Of both accidents.
+    """
+
+    def __init__(
+        self,
+        inner: Transport | None = None,
+        *,
+        lost_answers: float = 0.0,
+        repeats: float = 0.0,
+        seed: int | None = None,
+    ) -> None:
+        self._inner = HttpTransport() if inner is None else inner
+        self._lost_answers = lost_answers
+        self._repeats = repeats
+        self._random = random.Random(seed)
+        self._lock = threading.Lock()
+        self._traffic = Traffic()
+        self.first_upload: bytes | None = None
+        """The body of the first upload, to look at."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(self._inner, HttpTransport):
+            self._inner.close()
+
+    def traffic(self) -> Traffic:
+        """What passed so far."""
+        return self._traffic
+
+    def send(self, request: Request, timeout: float) -> Response:
+        """See :class:`ldp_client.network.transport.Transport`."""
+        if request.method != "POST":
+            return self._inner.send(request, timeout)
+        with self._lock:
+            self.first_upload = self.first_upload or request.body
+            repeat, lose = self._random.random() < self._repeats, self._random.random() < self._lost_answers
+            self._traffic = replace(
+                self._traffic,
+                uploads=self._traffic.uploads + 1,
+                retries=self._traffic.retries + (request.attempt > 1),
+                upload_bytes=self._traffic.upload_bytes + len(request.body or b""),
+                lost_answers=self._traffic.lost_answers + lose,
+                repeated=self._traffic.repeated + repeat,
+            )
+        if repeat:
+            self._inner.send(request, timeout)
+        answer = self._inner.send(request, timeout)
+        if lose:
+            raise TransportError("timeout")
+        return answer

@@ -1,0 +1,60 @@
+"""A report in words: for people who want to see how little one of them says."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from ldp_aggregator.counting.rows import payload_rows
+from protocols import Campaign, Question
+from protocols.document.questions import INDEX, LABEL, SIGN
+from protocols.document.schema import ContinuousFeature
+from protocols.mechanisms import PureMechanism
+
+_MOST_NAMED: Final = 3
+
+
+def read_report(campaign: Campaign, question: Question, payload: bytes) -> str:
+    """What a payload says, and with what probability it is true where it says something definite."""
+    mechanism = question.mechanism
+    if not isinstance(mechanism, PureMechanism):
+        return f"{question.feature or campaign.label.name}: {_numbers(question, payload)}, of which noise is the most"
+    cells = list(mechanism.support(payload))
+    named = "; ".join(cell_name(campaign, question, cell) for cell in cells[:_MOST_NAMED])
+    if len(cells) == 1 and mechanism.joint_support[0] == 0:
+        return f"{named} (true with probability {float(mechanism.p):.2f})"
+    more = "; ..." if len(cells) > _MOST_NAMED else ""
+    return (
+        f"{len(cells)} of {question.domain_size} answers are marked{': ' if cells else ''}{named}{more} "
+        f"(the true one is among them with probability {float(mechanism.p):.2f})"
+    )
+
+
+def cell_name(campaign: Campaign, question: Question, cell: int) -> str:
+    """What a cell of a question about an index, or about a sign, stands for."""
+    classes = campaign.label.classes
+    if question.kind == LABEL:
+        return f"{campaign.label.name} is {classes[cell]}"
+    if question.encoding == SIGN:
+        half = "upper" if cell % 2 else "lower"
+        place = f"{question.feature} ({question.kind}) leans to the {half} end"
+        return place if question.domain_size == 2 else f"{place} and {campaign.label.name} is {classes[cell // 2]}"
+    if question.encoding != INDEX:
+        raise ValueError(f"question {question.index} has noisy numbers, not cells with a meaning")
+    value, class_index = divmod(cell, len(classes))
+    return f"{_value_name(campaign, question, value)} and {campaign.label.name} is {classes[class_index]}"
+
+
+def _value_name(campaign: Campaign, question: Question, value: int) -> str:
+    feature = campaign.feature(question.feature)
+    if not isinstance(feature, ContinuousFeature):
+        return f"{feature.name} is {feature.values[value]}"
+    edges = (float(feature.low), *feature.inner_edges, float(feature.high))
+    return f"{feature.name} is from {edges[value]:.6g} to {edges[value + 1]:.6g}"
+
+
+def _numbers(question: Question, payload: bytes) -> str:
+    if question.mechanism.name == "onebit":
+        return f"bit {payload[-1]} of cell {int.from_bytes(payload[:-1], 'little')}"
+    return ", ".join(map(str, np.ascontiguousarray(payload_rows(question, payload)).view("<i4")[0]))

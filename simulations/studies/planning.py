@@ -1,0 +1,215 @@
+"""What a campaign will know, computed before anyone is asked.
+
+The standard errors are those of the aggregator's unbiased estimates, cell by cell as in its table: the noise of the
+mechanism at the frequency of the cell, the spread of the records themselves (devices are a sample), and the chance in
+how many of them draw a question. A cell is a joint probability, P(value, class), before any post-processing. With a
+pilot table the frequencies are the pilot's; without one every value and class is as likely as any other, and numbers
+are spread evenly between their bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldp_aggregator import train
+from protocols import Campaign, Question
+from protocols.document.questions import INDEX, PRODUCT, SIGN, VALUE
+from protocols.exact.rationals import exact_epsilon
+from protocols.mechanisms import DISCRETE, MOMENTS, OneBit, PureMechanism, make_sign
+from simulations.fidelities.counts import simulate_counts
+from simulations.fidelities.items import UNIT, Columns
+from simulations.studies.scores import accuracy, non_private
+from simulations.tables.frames import Table
+
+Array = NDArray[np.float64]
+
+FEWEST_DEVICES: Final = 500
+MOST_DEVICES: Final = 1 << 34
+"""Beyond that the loss is not for want of devices."""
+
+_DRAWS: Final = 256
+"""For an expectation, a pilot's row that lacks a value stands there so often, each time with another random value."""
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """First and second moment, per estimated cell, of what one record adds to it before the noise."""
+
+    mean: Array
+    second: Array
+
+
+def expectations(campaign: Campaign, pilot: Table | None = None) -> list[Expectation]:
+    """One for each question: of the pilot's records, or of evenly spread ones."""
+    if pilot is None:
+        return [_even(campaign, question) for question in campaign.questions]
+    columns = Columns.of(campaign, pilot.frame, pilot.labels)
+    return [_observed(columns, question, np.random.default_rng(0)) for question in campaign.questions]
+
+
+def variance_per_answer(question: Question, expected: Expectation) -> Array:
+    """N times the variance of each estimated cell of a question with n answers."""
+    mechanism, mean, second = question.mechanism, expected.mean, expected.second
+    if isinstance(mechanism, PureMechanism):
+        if question.encoding == INDEX:
+            p, q = float(mechanism.p), float(mechanism.q)
+            supported = q + (p - q) * mean
+            answer: Array = supported * (1 - supported) / (p - q) ** 2
+            return answer
+        pairs = zip(((second + mean) / 2).tolist(), ((second - mean) / 2).tolist(), strict=True)
+        noise = np.array([mechanism.contrast_variance(one, zero) for one, zero in pairs])
+        return noise + second - mean**2
+    if isinstance(mechanism, OneBit):
+        # Only one answer in k is about the cell, and its bit's variance is 1 - (value)^2 on the scale of the bit.
+        gain = 2 * float(mechanism.p) - 1
+        return mechanism.domain_size * (1 / gain**2 - mean**2)
+    return mechanism.noise_variance(0.0) + second - mean**2
+
+
+def answers(campaign: Campaign, devices: int) -> list[float]:
+    """How many answers each question can expect."""
+    pools = campaign.groups if campaign.privacy.answers == "all" else (campaign.questions,)
+    totals = {question.index: sum(one.weight for one in pool) for pool in pools for question in pool}
+    return [devices * question.weight / totals[question.index] for question in campaign.questions]
+
+
+def standard_errors(campaign: Campaign, devices: int, pilot: Table | None = None) -> list[Array]:
+    """The predicted standard error of every estimated cell of every question."""
+    return [
+        np.sqrt(variance_per_answer(question, expected) / number * _chance_of_number(question, number, devices))
+        for question, expected, number in zip(
+            campaign.questions, expectations(campaign, pilot), answers(campaign, devices), strict=True
+        )
+    ]
+
+
+def _chance_of_number(question: Question, number: float, devices: int) -> float:
+    """How much larger E[1 / n] is than 1 / E[n], the number n of reports about a cell being binomial."""
+    # One bit is about one cell in k: only those who drew it count.
+    about = number / question.mechanism.domain_size if isinstance(question.mechanism, OneBit) else number
+    return 1 + (1 - about / devices) / about
+
+
+def alternatives(question: Question, classes: int) -> Mapping[str, float]:
+    """Mechanism to the noise variance per answer it would have for this question, at evenly spread cells."""
+    epsilon = exact_epsilon(question.epsilon)
+    if question.encoding == INDEX:
+        size = question.domain_size
+        return {name: made.make(size, epsilon).noise_variance(1 / size) for name, made in DISCRETE.items()}
+    k = 1 if question.kind == PRODUCT else classes
+    found = {name: made.make(k, epsilon).noise_variance(1 / k) for name, made in MOMENTS.items()}
+    sign = make_sign(k, epsilon)
+    share = 1 / sign.domain_size
+    # The stochastic bit adds the variance that the value itself does not have: P(class) (1 - E[v^2]).
+    return {**found, "sign": sign.contrast_variance(share, share) + 2 / (3 * k)}
+
+
+def devices_for_error(campaign: Campaign, relative_error: float) -> int:
+    """Devices for which the worst question's average cell has this standard error, relative to an even share."""
+    needed = 0.0
+    for question, expected, share in zip(campaign.questions, expectations(campaign), answers(campaign, 1), strict=True):
+        target = relative_error / len(expected.mean)
+        needed = max(needed, float(variance_per_answer(question, expected).mean()) / target**2 / share)
+    return math.ceil(needed)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Mean accuracy on held-out people of the pilot, for more and more devices that are drawn from its other people."""
+
+    non_private: float
+    majority: float
+    devices: tuple[int, ...]
+    accuracy: tuple[float, ...]
+    standard_error: tuple[float, ...]
+
+    def devices_for(self, loss: float) -> int | None:
+        """Devices from which on the accuracy is at most ``loss`` below the one without privacy, interpolated; None
+        where the curve does not get there.
+        """
+        target = self.non_private - loss
+        below = [i for i, reached in enumerate(self.accuracy) if reached < target]
+        if not below:
+            return self.devices[0]
+        last = below[-1]
+        if last + 1 == len(self.devices):
+            return None
+        share = (target - self.accuracy[last]) / (self.accuracy[last + 1] - self.accuracy[last])
+        logarithm = math.log(self.devices[last]) + share * math.log(self.devices[last + 1] / self.devices[last])
+        return math.ceil(math.exp(logarithm))
+
+
+def accuracy_curve(
+    campaign: Campaign, pilot: Table, loss: float, *, repeats: int, seed: int = 0, train_fraction: float = 0.8
+) -> Curve:
+    """Double the devices until the loss is reached with something to spare (or :data:`MOST_DEVICES`)."""
+    splits = [_Split(campaign, pilot, train_fraction, seed + number) for number in range(repeats)]
+    reference = float(np.mean([split.non_private for split in splits]))
+    devices, means, errors = FEWEST_DEVICES, [], []
+    tried: list[int] = []
+    while devices <= MOST_DEVICES:
+        reached = [split.accuracy(devices) for split in splits]
+        tried.append(devices)
+        means.append(float(np.mean(reached)))
+        errors.append(float(np.std(reached, ddof=1) / math.sqrt(repeats)))
+        if means[-1] >= reference - loss and (len(means) > 1 and means[-2] >= reference - loss):
+            break
+        devices *= 2
+    majority = float(np.mean([split.majority for split in splits]))
+    return Curve(reference, majority, tuple(tried), tuple(means), tuple(errors))
+
+
+class _Split:
+    """One split of the pilot into people who are resampled to devices, and people held out."""
+
+    def __init__(self, campaign: Campaign, pilot: Table, train_fraction: float, seed: int) -> None:
+        self._campaign = campaign
+        self._rng = np.random.default_rng(seed)
+        training, self._held_out = pilot.split(train_fraction, self._rng)
+        self._columns = Columns.of(campaign, training.frame, training.labels)
+        self.non_private = accuracy(non_private(campaign, training), self._held_out)
+        self.majority = float((self._held_out.labels == training.labels.mode().iloc[0]).mean())
+
+    def accuracy(self, devices: int) -> float:
+        tally = simulate_counts(self._columns, self._rng, devices)
+        return accuracy(train(self._campaign, tally), self._held_out)
+
+
+def _even(campaign: Campaign, question: Question) -> Expectation:
+    """Equal classes and values; a quantity is t or 2 t^2 - 1 with t uniform on [-1, 1]."""
+    if question.encoding == INDEX:
+        share = np.full(question.domain_size, 1 / question.domain_size)
+        return Expectation(share, share)
+    k = 1 if question.kind == PRODUCT else len(campaign.label.classes)
+    if question.kind == VALUE:
+        mean, second = 0.0, 1 / 3
+    elif question.kind == PRODUCT and question.other != question.feature:
+        mean, second = 0.0, 1 / 9
+    else:
+        mean, second = -1 / 3, 7 / 15
+    return _expectation(question, np.full(k, mean / k), np.full(k, second / k), np.full(k, 1 / k))
+
+
+def _observed(columns: Columns, question: Question, rng: np.random.Generator) -> Expectation:
+    incomplete = columns.incomplete(question)
+    rows = np.concatenate([np.flatnonzero(~incomplete), np.repeat(np.flatnonzero(incomplete), _DRAWS)])
+    weights = np.where(incomplete[rows], 1 / _DRAWS, 1.0) / len(columns)
+    if question.encoding == INDEX:
+        held = np.bincount(columns.indices(question, rows, rng), weights, question.domain_size).astype(float)
+        return Expectation(held, held)
+    moments = columns.moments(question, rows, rng)
+    values, k = moments.values / UNIT, 1 if question.kind == PRODUCT else columns.class_count
+    quantities = (values, values**2, np.ones(len(rows)))
+    mean, second, share = (np.bincount(moments.cells, weights * quantity, k).astype(float) for quantity in quantities)
+    return _expectation(question, mean, second, share)
+
+
+def _expectation(question: Question, mean: Array, second: Array, share: Array) -> Expectation:
+    """With ``sign`` the value travels as a bit of +1 or -1, whose square is 1 wherever there is one."""
+    return Expectation(mean, share if question.encoding == SIGN else second)

@@ -1,0 +1,44 @@
+"""Accuracy on people that no device answered for, beside what it must be compared with."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+
+from ldp_aggregator import NaiveBayes
+from protocols import Campaign
+from simulations.tables.frames import Table
+
+
+@dataclass(frozen=True)
+class Accuracies:
+    """Shares of the held-out people that are classified rightly."""
+
+    majority: float
+    """Always saying the most frequent class of the training people."""
+    private: float
+    """The model learned from the devices' reports."""
+    non_private: float
+    """The same kind of model, learned from the same people without any privacy."""
+
+
+def accuracies(campaign: Campaign, model: NaiveBayes, trained_on: Table, held_out: Table) -> Accuracies:
+    """All three on ``held_out``; ``trained_on`` are the people whose devices answered."""
+    most_frequent = trained_on.labels.mode().iloc[0]
+    return Accuracies(
+        majority=float((held_out.labels == most_frequent).mean()),
+        private=accuracy(model, held_out),
+        non_private=accuracy(non_private(campaign, trained_on), held_out),
+    )
+
+
+def accuracy(model: NaiveBayes, people: Table) -> float:
+    """Share of people that the model classifies rightly."""
+    return float(np.mean(model.predict(people.frame) == people.labels.to_numpy(dtype=object)))
+
+
+def non_private(campaign: Campaign, people: Table) -> NaiveBayes:
+    """Naive Bayes of the campaign's schema, learned from the records themselves."""
+    return NaiveBayes(schema=json.loads(campaign.document)).fit(people.frame, people.labels)

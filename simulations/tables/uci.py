@@ -1,0 +1,80 @@
+"""The benchmark tables with public bounds that lie beside a checkout: drafts from ``datasets.json``, people from the
+files.
+
+The folder is ``LDP_BAYES_DATA`` or ``../shared/data`` seen from the checkout. The tables are not part of the project.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from ldp_aggregator.service.drafts import compile_draft
+from simulations.tables.frames import Table, TableError, read_csv, typed
+
+FOLDER_VARIABLE: Final = "LDP_BAYES_DATA"
+CLASS: Final = "class"
+
+
+def uci_folder() -> Path:
+    """The folder of the tables. Raises TableError, saying what would be right, where there is none."""
+    configured = os.environ.get(FOLDER_VARIABLE)
+    folder = Path(configured) if configured else Path(__file__).resolve().parents[3] / "shared" / "data"
+    if not (folder / "datasets.json").is_file():
+        raise TableError(f"{folder}: no datasets.json; set {FOLDER_VARIABLE} to the folder of the UCI tables")
+    return folder
+
+
+def description_of(name: str) -> Mapping[str, Any]:
+    """What ``datasets.json`` says of a data set."""
+    described = json.loads((uci_folder() / "datasets.json").read_text(encoding="utf-8"))["datasets"]
+    if name not in described:
+        raise TableError(f"{name}: not one of the data sets {', '.join(sorted(described))}")
+    found: Mapping[str, Any] = described[name]
+    return found
+
+
+def people_of(name: str, draft: Mapping[str, Any]) -> Table:
+    """The rows of all files of a data set, typed as the draft says."""
+    folder = uci_folder()
+    parts = [read_csv(folder / entry["file"]) for entry in description_of(name)["files"]]
+    campaign = compile_draft(json.dumps(draft).encode(), toml=False)
+    return typed(pd.concat(parts, ignore_index=True), campaign.features, campaign.label, name)
+
+
+def draft_of(
+    name: str, *, bins: int | None = None, numeric: bool = False, observed: bool = False, **privacy: Any
+) -> dict[str, Any]:
+    """A draft with the data set's documented values and public bounds; ``privacy`` as in a draft.
+
+    ``bins`` discretises the continuous features. ``numeric`` takes categorical columns whose documented values are
+    numbers for continuous ones, from the least to the largest value. ``observed`` lists only the values that occur in
+    the table, as the papers do; a campaign lists those that can occur.
+    """
+    described = description_of(name)
+    features = [_feature(column, bins, numeric, observed) for column in described["columns"] if column["name"] != CLASS]
+    return {
+        "version": 1,
+        "title": described["title"],
+        "label": {"name": CLASS, "classes": [str(value) for value in described["classes"]]},
+        "features": features,
+        "privacy": {"epsilon": 1, **privacy},
+    }
+
+
+def _feature(column: Mapping[str, Any], bins: int | None, numeric: bool, observed: bool) -> dict[str, Any]:
+    values = [str(value) for value in column.get("values", ())]
+    if column["kind"] == "continuous":
+        low, high = column["domain"]
+    elif numeric and all(value.isdigit() for value in values):
+        low, high = min(map(int, values)), max(map(int, values))
+    else:
+        seen = [str(value) for value in column["observed_values"]]
+        # A campaign's feature has two values or more; a column that is constant in the table keeps its documented ones.
+        return {"name": column["name"], "kind": "categorical", "values": seen if observed and len(seen) > 1 else values}
+    return {"name": column["name"], "kind": "continuous", "low": low, "high": high, "bins": bins}

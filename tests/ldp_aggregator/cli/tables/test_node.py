@@ -1,0 +1,206 @@
+"""A federation from the shell: campaign, tokens, shares, the model, withdrawal; a server that is killed in between."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import time
+import urllib.error
+import urllib.request
+from threading import Thread
+
+import numpy as np
+import pandas as pd
+import pytest
+from daemon import Daemon
+
+from ldp_aggregator.__main__ import main
+from ldp_aggregator.trainers import FederatedState, decode_distributed, node_statistics
+from ldp_aggregator.trainers.federation.delivery import Aggregator, DeliveryError, send_share, withdraw_share
+from protocols import Campaign
+
+DRAFT = {
+    "version": 1,
+    "title": "Two hospitals",
+    "label": {"name": "ill", "classes": ["yes", "no"]},
+    "features": [{"name": "age", "kind": "continuous", "low": 0, "high": 100}],
+    "privacy": {"epsilon": 2},
+}
+CAMPAIGN = Campaign.compile(DRAFT)
+
+
+def table(seed):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({"age": rng.uniform(0, 100, 80), "ill": rng.choice(["yes", "no"], 80)})
+
+
+@pytest.fixture
+def shell(capsys, tmp_path, monkeypatch):
+    """Exit code, standard output and standard error of a command, run in a folder with a draft, two tables, a store."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LDP_AGGREGATOR_DATA", str(tmp_path / "data"))
+    (tmp_path / "draft.json").write_text(json.dumps(DRAFT))
+    for seed, name in enumerate(("north", "south")):
+        table(seed).to_csv(tmp_path / f"{name}.csv", index=False)
+
+    def run(line):
+        try:
+            code = main(line.split())
+        except SystemExit as stop:
+            code = stop.code
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    def must(line):
+        code, out, err = run(line)
+        assert code == 0, err
+        return out
+
+    run.must = must
+    return run
+
+
+@pytest.fixture
+def federation(shell, tmp_path):
+    """A federated campaign, its document and the tokens of two nodes in files."""
+    assert shell.must("campaign create draft.json --federated").strip() == CAMPAIGN.id
+    (tmp_path / "doc.json").write_text(shell.must(f"campaign show {CAMPAIGN.id} --document").rstrip("\n"))
+    for name in ("north", "south"):
+        (tmp_path / f"{name}.token").write_text(shell.must(f"token create --scope node --name {name}"))
+    return tmp_path
+
+
+def model_of(url):
+    try:
+        with urllib.request.urlopen(f"{url}/v1/campaigns/{CAMPAIGN.id}/model") as answer:
+            return answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+
+
+def test_a_federation_from_its_campaign_to_its_model_and_back(shell, federation):
+    shares = {}
+    for name in ("north", "south"):
+        told = shell.must(f"node statistics {name}.csv --campaign doc.json --id {CAMPAIGN.id} --output {name}.share")
+        assert "guarantee: epsilon = 2; relation: add or remove one row;" in told
+        shares[name] = (federation / f"{name}.share").read_bytes()
+    with Daemon(federation / "data") as daemon:
+        for name in ("north", "south", "north"):
+            told = shell.must(f"node send {name}.share --url {daemon.public} --token-file {name}.token")
+            assert told == f"the share is kept as that of '{name}'\n"
+        assert model_of(daemon.public) == FederatedState(CAMPAIGN, shares).model().to_json()
+        shown = shell.must(f"campaign show {CAMPAIGN.id}")
+        assert "federated: True\nshares: 2\n" in shown
+        assert re.search(r"^north +20\S+Z$", shown, re.MULTILINE)
+        shown = json.loads(shell.must(f"campaign show {CAMPAIGN.id} --json"))
+        assert [node["node"] for node in shown["nodes"]] == ["north", "south"]
+        told = shell.must(f"node withdraw {CAMPAIGN.id} --url {daemon.public} --token-file north.token")
+        assert told == "this node has no share in the campaign any more\n"
+        assert model_of(daemon.public) == FederatedState(CAMPAIGN, {"south": shares["south"]}).model().to_json()
+        (federation / "fresh.token").write_text(shell.must("token rotate south --name south-again"))
+        code, _, err = shell(f"node send south.share --url {daemon.public} --token-file south.token")
+        assert (code, "wrong-token" in err) == (1, True)
+        shell.must(f"node send south.share --url {daemon.public} --token-file fresh.token")
+        assert shell.must(f"campaign show {CAMPAIGN.id}").count("south") == 1, "a rotated token is the same node"
+        told = shell.must("token revoke south-again --withdraw")
+        assert told == "token 'south-again' is revoked, 1 shares are withdrawn\n"
+        assert model_of(daemon.public) == 404
+        assert shell.must("fsck").startswith("1 campaigns are sound")
+        assert shell.must(f"campaign close {CAMPAIGN.id}") == "closed with 0 shares\n"
+        code, _, err = shell(f"node send north.share --url {daemon.public} --token-file north.token")
+        assert (code, "campaign-closed" in err) == (1, True)
+
+
+def test_what_a_federated_campaign_is_not_is_told_in_one_line(shell, federation):
+    (federation / "moments.json").write_text(json.dumps({**DRAFT, "asks": "moments", "study": "rounds"}))
+    for line, message in {
+        f"train {CAMPAIGN.id}": "is federated: its model is that of the shares there are",
+        f"estimates {CAMPAIGN.id}": "is federated: it has a model, and no estimates",
+        "campaign create draft.json --federated --max-reports 5": "takes shares of nodes and no reports",
+        "campaign create moments.json --federated": 'a federated campaign asks for a "model"',
+        "token revoke nobody --withdraw": "no token in use has the name 'nobody'",
+    }.items():
+        code, out, err = shell(line)
+        assert (code, out, err.count("\n")) == (1, "", 1)
+        assert message in err
+
+
+def test_a_share_of_distributed_noise_is_written_and_never_sent(shell, federation):
+    statistics = "node statistics north.csv --campaign doc.json --output part.share"
+    told = shell.must(f"{statistics} --noise distributed --nodes 5 --honest 3")
+    assert "in sums with the shares of at least 3 honest nodes" in told
+    assert "whoever sees it alone is promised nothing" in told
+    share = decode_distributed((federation / "part.share").read_bytes(), CAMPAIGN)
+    assert (share.nodes, share.honest) == (5, 3)
+    code, _, err = shell("node send part.share --url http://127.0.0.1:9 --token-file north.token")
+    assert (code, "alone it protects less than epsilon" in err) == (1, True)
+    for options in ("--noise distributed", "--nodes 5", "--honest 2", "--noise distributed --nodes 2 --honest 3"):
+        code, _, err = shell(f"node statistics north.csv --campaign doc.json --output other {options}")
+        assert (code, err.count("\n")) == (1, 1)
+        assert not (federation / "other").exists()
+
+
+def test_wrong_addresses_and_tokens_are_told_in_one_line(shell, federation):
+    shell.must("node statistics north.csv --campaign doc.json --output north.share")
+    (federation / "empty").write_text("\n")
+    for options, message in {
+        "--url http://collect.example.org --token-file north.token": "must be https",
+        "--url https://collect.example.org --token-file empty": "one word of printable ASCII",
+        "--url https://collect.example.org --token-file missing": "missing cannot be read",
+    }.items():
+        code, out, err = shell(f"node send north.share {options}")
+        assert (code, out, err.count("\n")) == (1, "", 1)
+        assert message in err
+
+
+def test_a_server_that_is_killed_keeps_every_share_it_acknowledged(shell, federation):
+    """Two nodes replace and withdraw their shares all the time; after each kill the last word of each is what holds."""
+    tokens = {name: (federation / f"{name}.token").read_text().strip() for name in ("north", "south")}
+    current = [Daemon(federation / "data")]
+    frames = [table(seed) for seed in range(6)]
+    choices = [node_statistics(CAMPAIGN, frame[["age"]], frame["ill"]) for frame in frames]
+    said = {name: {None} for name in tokens}
+    stopped = []
+
+    def play(name, dice):
+        while not stopped:
+            share = dice.choice([None, *choices])
+            to = Aggregator(current[0].public, tokens[name])
+            said[name].add(share)  # On its way: it holds, or what held before.
+            try:
+                if share is None:
+                    withdraw_share(to, CAMPAIGN.id, sleep=lambda _: None)
+                else:
+                    send_share(to, share, sleep=lambda _: None)
+            except DeliveryError:
+                time.sleep(0.2)
+            else:
+                said[name] = {share}
+                time.sleep(0.005)
+
+    players = [Thread(target=play, args=(name, random.Random(name))) for name in tokens]
+    for player in players:
+        player.start()
+    try:
+        for pause in (0.3, 0.2):
+            time.sleep(pause)
+            current[0].kill()
+            current[0] = Daemon(federation / "data")
+    finally:
+        stopped.append(True)
+        for player in players:
+            player.join()
+    with current[0] as daemon:
+        shown = json.loads(shell.must(f"campaign show {CAMPAIGN.id} --json"))
+        there = {node["node"] for node in shown["nodes"]}
+        possible = {
+            FederatedState(CAMPAIGN, {n: s for n, s in (("north", north), ("south", south)) if s}).model().to_json()
+            for north in said["north"]
+            for south in said["south"]
+            if north or south
+        }
+        assert model_of(daemon.public) in (possible if there else {404})
+        assert all((name in there) in {share is not None for share in said[name]} for name in tokens)
+    assert shell.must("fsck").startswith("1 campaigns are sound")

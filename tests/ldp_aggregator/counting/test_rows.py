@@ -1,0 +1,94 @@
+"""Counting on arrays is what the mechanisms say payload by payload."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from ldp_aggregator.counting.rows import cells, count, payload_rows, refusals
+from protocols import PayloadError, Question
+from protocols.document.questions import INDEX, MOMENT, PAIR, VALUE
+from protocols.mechanisms import DISCRETE, MOMENTS, Moment, NoisyVector, OneBit, PureMechanism, make_discrete
+from simulations.fidelities.coins import SeededCoins
+
+DOMAINS = (2, 7, 8, 9, 130, 300)
+
+
+def question_of(name: str, domain_size: int, epsilon: Fraction = Fraction(1)) -> Question:
+    if name in DISCRETE:
+        return Question(0, PAIR, "x", None, 1, INDEX, make_discrete(name, domain_size, epsilon), float(epsilon), 1)
+    made = MOMENTS[name].make(domain_size, epsilon)
+    return Question(0, VALUE, "x", None, 1, MOMENT, made, float(epsilon), 1)
+
+
+def scalar_count(question: Question, payloads: list[bytes]) -> list[int]:
+    """The tally vector, one payload at a time."""
+    total = [0] * cells(question)
+    for payload in payloads:
+        mechanism = question.mechanism
+        if isinstance(mechanism, PureMechanism):
+            for index in mechanism.support(payload):
+                total[index] += 1
+        elif isinstance(mechanism, OneBit):
+            total[2 * int.from_bytes(payload[:-1], "little") + payload[-1]] += 1
+        elif isinstance(mechanism, NoisyVector):
+            for index in range(question.domain_size):
+                total[index] += int.from_bytes(payload[4 * index : 4 * index + 4], "little", signed=True)
+    return total
+
+
+@pytest.mark.parametrize("domain_size", DOMAINS)
+@pytest.mark.parametrize("name", [*DISCRETE, *MOMENTS])
+def test_counting_rows_is_counting_one_payload_after_another(name, domain_size):
+    question, coins = question_of(name, domain_size), SeededCoins(domain_size)
+    items = [index if name in DISCRETE else Moment(index, index << 40) for index in range(min(domain_size, 40))]
+    payloads = [question.perturb(item, coins) for item in items]
+    rows = payload_rows(question, b"".join(payloads))
+    assert refusals(question, rows) == {}
+    assert count(question, rows).tolist() == scalar_count(question, payloads)
+
+
+@pytest.mark.parametrize("name", [*DISCRETE, *MOMENTS])
+def test_no_rows_count_nothing(name):
+    question = question_of(name, 9)
+    rows = payload_rows(question, b"")
+    assert refusals(question, rows) == {}
+    assert not count(question, rows).any()
+
+
+@pytest.mark.parametrize("rows_of_bits", [254, 255, 256, 255 * 513 + 3])
+def test_bits_are_added_exactly_beyond_what_a_byte_holds(rows_of_bits):
+    question = question_of("oue", 9)
+    rows = np.tile(np.array([[0b10000001, 0b1]], dtype=np.uint8), (rows_of_bits, 1))
+    assert count(question, rows).tolist() == [rows_of_bits, 0, 0, 0, 0, 0, 0, rows_of_bits, rows_of_bits]
+
+
+@pytest.mark.parametrize("domain_size", DOMAINS)
+@pytest.mark.parametrize("name", [*DISCRETE, *MOMENTS])
+def test_random_bytes_are_refused_exactly_where_the_mechanism_refuses_them(name, domain_size):
+    question = question_of(name, domain_size, Fraction(1, 4))
+    rng = np.random.default_rng(domain_size)
+    width = question.mechanism.width
+    rows = rng.integers(0, 256, size=(400, width), dtype=np.uint8)
+    if name == "onebit":
+        rows[:, -1] %= 3
+    if isinstance(question.mechanism, NoisyVector):  # Cells around the bound, on both sides of it.
+        reach = question.mechanism.bound
+        shape = (len(rows), domain_size)
+        near = rng.choice([-reach - 1, -reach, 0, reach, reach + 1], p=[0.01, 0.05, 0.88, 0.05, 0.01], size=shape)
+        rows = near.astype("<i4").view(np.uint8)
+    refused = refusals(question, rows)
+    assert refused == {
+        position: code for position, row in enumerate(rows) if (code := refusal(question, row.tobytes())) is not None
+    }
+
+
+def refusal(question: Question, payload: bytes) -> str | None:
+    """The mechanism's own word on one payload."""
+    try:
+        question.mechanism.check(payload)
+    except PayloadError as error:
+        return error.code
+    return None

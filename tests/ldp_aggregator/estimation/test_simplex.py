@@ -1,0 +1,57 @@
+"""Post-processing gives probabilities, and norm_sub the nearest ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.optimize import minimize
+
+from ldp_aggregator.estimation.simplex import floor, norm_sub, post_process
+
+estimates = arrays(np.float64, st.integers(1, 12), elements=st.floats(-2, 2))
+
+
+@given(estimates, st.floats(0.1, 3))
+def test_norm_sub_gives_non_negative_entries_with_the_wanted_sum(values, total):
+    found = norm_sub(values, total)
+    assert found.min() >= 0
+    assert found.sum() == pytest.approx(total)
+
+
+@given(estimates)
+def test_norm_sub_keeps_the_order_and_changes_probabilities_not_at_all(values):
+    found = norm_sub(values)
+    assert (np.diff(found[np.argsort(values)]) >= -1e-12).all()
+    assert norm_sub(found) == pytest.approx(found, abs=1e-12)
+
+
+def test_norm_sub_is_the_nearest_point_of_the_simplex():
+    values = np.array([0.7, -0.2, 0.4, 0.3, -0.05])
+    nearest = minimize(
+        lambda x: ((x - values) ** 2).sum(),
+        np.full(5, 0.2),
+        bounds=[(0, 1)] * 5,
+        constraints={"type": "eq", "fun": lambda x: x.sum() - 1},
+        tol=1e-12,
+    ).x
+    assert norm_sub(values) == pytest.approx(nearest, abs=1e-6)
+
+
+def test_floor_turns_negative_counts_into_one():
+    assert floor(np.array([0.5, -0.3, 0.8]), 100).tolist() == pytest.approx([50 / 131, 1 / 131, 80 / 131])
+
+
+def test_floor_without_reports_is_uniform():
+    assert floor(np.array([0.25, 0.25, 0.25, 0.25]), 0).tolist() == [0.25] * 4
+
+
+def test_none_leaves_the_estimates_alone():
+    assert post_process(np.array([-0.5, 1.5]), 10, "none").tolist() == [-0.5, 1.5]
+
+
+def test_an_unknown_mode_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match="floor, norm_sub, none"):
+        post_process(np.array([1.0]), 1, "clip")

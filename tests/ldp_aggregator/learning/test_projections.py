@@ -1,0 +1,142 @@
+"""PCA and DCA from public tables and from private rounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+from ldp_aggregator import Tally, train
+from ldp_aggregator.learning.projections import (
+    ProjectionError,
+    add_to_draft,
+    fit_projection,
+    moments_of_round,
+    moments_of_table,
+)
+from protocols import Campaign
+from simulations import simulate
+
+DRAFT: dict[str, Any] = {
+    "version": 1,
+    "title": "Projected",
+    "label": {"name": "class", "classes": ["a", "b", "c"]},
+    "features": [{"name": f"x{i}", "kind": "continuous", "low": 0, "high": 10 * (i + 1)} for i in range(4)],
+    "privacy": {"epsilon": 2},
+    "study": "s",
+}
+
+
+def people(n: int, seed: int = 0) -> pd.DataFrame:
+    """Three classes that differ along one direction of four correlated numbers."""
+    rng = np.random.default_rng(seed)
+    classes = rng.choice(3, size=n, p=[0.4, 0.35, 0.25])
+    mixing = np.array([[1, 0.5, 0, 0], [0, 1, 0.3, 0], [0.2, 0, 1, 0.6], [0, 0, 0, 1]])
+    t = 0.18 * rng.normal(size=(n, 4)) @ mixing + np.outer(classes - 0.85, [0.3, 0.0, -0.2, 0.1])
+    frame = pd.DataFrame(np.clip((t + 1) / 2, 0, 1) * [10, 20, 30, 40], columns=[f"x{i}" for i in range(4)])
+    return frame.assign(**{"class": np.array(list("abc"))[classes]})
+
+
+def scaled(frame: pd.DataFrame) -> np.ndarray:
+    return 2 * frame[[f"x{i}" for i in range(4)]].to_numpy() / [10, 20, 30, 40] - 1
+
+
+@pytest.fixture(scope="module")
+def campaign() -> Campaign:
+    return Campaign.compile(DRAFT)
+
+
+def exact(campaign: Campaign, frame: pd.DataFrame):
+    return moments_of_table(campaign.features, campaign.label, frame)
+
+
+def test_pca_of_a_public_table_is_that_of_scikit_learn(campaign):
+    frame = people(5_000)
+    ours = np.array(fit_projection(exact(campaign, frame), "pca", 4)["matrix"])
+    theirs = PCA().fit(scaled(frame)).components_
+    assert np.abs((ours * theirs).sum(axis=1)) == pytest.approx(np.ones(4), abs=1e-9)
+
+
+def test_the_first_dca_components_span_what_linear_discriminant_analysis_finds(campaign):
+    """Without ridges DCA maximises the same ratio (S_B against the total scatter); two classes' worth of directions."""
+    frame = people(5_000)
+    ours = np.array(fit_projection(exact(campaign, frame), "dca", 2, ridge=0.0)["matrix"])
+    theirs = LinearDiscriminantAnalysis(solver="eigen").fit(scaled(frame), frame["class"]).scalings_[:, :2].T
+    theirs /= np.linalg.norm(theirs, axis=1, keepdims=True)
+    assert np.abs((ours * theirs).sum(axis=1)) == pytest.approx(np.ones(2), abs=1e-6)
+
+
+def test_outputs_lie_within_their_bounds_and_outputs_of_everything_within_the_hard_ones(campaign):
+    frame = people(5_000)
+    for spread, share in ((3.0, 0.98), (None, 1.0)):
+        projection = fit_projection(exact(campaign, frame), "dca", 3, spread=spread)
+        compiled = Campaign.compile(add_to_draft(DRAFT, projection))
+        rows = frame.iloc[:500, :4].to_numpy().tolist()
+        for position, output in enumerate(compiled.projection.outputs):
+            values = [compiled.projection.output(position, row) for row in rows]
+            inside = np.mean([output.low <= value <= output.high for value in values])
+            assert inside >= share
+
+
+def test_a_private_round_finds_the_directions_of_the_population(campaign):
+    """200,000 devices at epsilon 2: the first direction within 10 degrees, without any raw record."""
+    draft = {**DRAFT, "asks": "moments"}
+    asking = Campaign.compile(draft)
+    frame = people(200_000)
+    private = moments_of_round(asking, simulate(asking, frame, frame["class"], rng=1))
+    public = exact(campaign, frame)
+    assert private.fitted_on == asking.id
+    assert np.abs(private.mean - public.mean).max() < 5 * private.noise
+    assert np.abs(private.covariance - public.covariance).max() < 6 * private.noise
+    for method in ("pca", "dca"):
+        ours, theirs = (np.array(fit_projection(m, method, 1)["matrix"])[0] for m in (private, public))
+        assert abs(ours @ theirs) > np.cos(np.radians(10)), method
+
+
+def test_the_second_round_names_the_first_and_shares_its_study():
+    asking = Campaign.compile({**DRAFT, "asks": "moments"})
+    frame = people(20_000)
+    moments = moments_of_round(asking, simulate(asking, frame, frame["class"], rng=2))
+    second = add_to_draft({**DRAFT, "study": None}, fit_projection(moments, "dca", 1, bins=6), asking.study)
+    campaign = Campaign.compile(second)
+    assert (campaign.study, campaign.projection.fitted_on) == ("s", asking.id)
+    others = people(20_000, seed=3)
+    model = train(campaign, simulate(campaign, others, others["class"], rng=4))
+    accuracy = (model.predict(others) == others["class"]).mean()
+    assert accuracy > 0.55  # The largest class alone has 0.40.
+
+
+def test_rows_without_an_input_or_a_declared_class_are_left_out(campaign):
+    frame = people(1_000)
+    broken = pd.concat([frame, frame.assign(x0=np.nan), frame.assign(**{"class": "z"})])
+    assert exact(campaign, broken).mean == pytest.approx(exact(campaign, frame).mean)
+
+
+def test_impossible_fits_say_what_would_be_right(campaign):
+    frame = people(100)
+    moments = exact(campaign, frame)
+    with pytest.raises(ProjectionError, match="4 inputs have 1 to 4 components, not 5"):
+        fit_projection(moments, "pca", 5)
+    with pytest.raises(ProjectionError, match="must be one of pca, dca"):
+        fit_projection(moments, "ica", 1)
+    with pytest.raises(ProjectionError, match="ridges must be at least 0"):
+        fit_projection(moments, "dca", 1, ridge=-1)
+    with pytest.raises(ProjectionError, match="use a ridge above 0"):
+        fit_projection(exact(campaign, frame.assign(x1=5.0)), "dca", 1, ridge=0)
+    with pytest.raises(ProjectionError, match="0 of 100 rows"):
+        exact(campaign, frame.assign(x0=np.nan))
+    with pytest.raises(ProjectionError, match="no column 'class'"):
+        exact(campaign, frame.drop(columns="class"))
+    with pytest.raises(ProjectionError, match="private round has"):
+        moments_of_round(campaign, Tally(campaign))
+    asking = Campaign.compile({**DRAFT, "asks": "moments"})
+    with pytest.raises(ProjectionError, match="have no reports yet"):
+        moments_of_round(asking, Tally(asking))
+    with pytest.raises(ProjectionError, match="must be the private round's"):
+        add_to_draft({**DRAFT, "study": "t"}, fit_projection(moments, "pca", 1), "s")
+    with pytest.raises(ValueError, match="not for a model"):
+        train(asking, Tally(asking))

@@ -1,0 +1,65 @@
+"""The OpenAPI document says what the server does: the same routes, the same codes."""
+
+from __future__ import annotations
+
+import pytest
+
+from ldp_aggregator.server.app import ADMIN, PUBLIC, make_apps
+from ldp_aggregator.server.context import Campaigns, Context
+from ldp_aggregator.server.derived_models import FederatedModels
+from ldp_aggregator.server.ingest import Ingest
+from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
+from ldp_aggregator.service.settings import Settings
+
+
+@pytest.fixture(params=["public", "admin"])
+async def listener(request, server):
+    """A listener's served document, its operations, and its application's routes."""
+    base, operations = (server.public, PUBLIC) if request.param == "public" else (server.admin, ADMIN)
+    ingest = Ingest(server.store, Metrics(), queue_bytes=1, group_reports=1)
+    models = FederatedModels(server.store, 1)
+    context = Context(server.store, ingest, Metrics(), Settings(), Campaigns(server.store), models)
+    app = make_apps(context)[request.param == "admin"]
+    routes = {(r.method, r.resource.canonical) for r in app.router.routes() if r.method not in ("HEAD", "*")}
+    async with server.session.get(base + "/openapi.json") as answer:
+        assert answer.status == 200
+        return await answer.json(), operations, routes
+
+
+async def test_the_document_describes_the_routes_and_no_others(listener):
+    document, _, routes = listener
+    described = {(method.upper(), path) for path, item in document["paths"].items() for method in item}
+    assert described == routes
+
+
+async def test_every_operation_is_explained_and_answers_something(listener):
+    document, _, _ = listener
+    for path, item in document["paths"].items():
+        for operation in item.values():
+            assert operation["summary"], path
+            assert operation["operationId"]
+            assert any(status.startswith("2") for status in operation["responses"])
+            assert ("{id}" in path) == any(p["in"] == "path" for p in operation["parameters"])
+
+
+async def test_a_guarded_operation_says_so(listener):
+    document, operations, _ = listener
+    for operation in operations:
+        described = document["paths"][operation.path][operation.method.lower()]
+        assert ("security" in described) == bool(operation.scopes)
+        assert ("401" in described["responses"]) == bool(operation.scopes)
+
+
+def test_every_problem_is_answered_by_some_operation():
+    answered = {code for operation in (*PUBLIC, *ADMIN) for code in operation.all_codes()}
+    # These two are answered where no operation is: an unknown path, an unknown method.
+    assert set(PROBLEMS) - answered == {"not-found", "method-not-allowed"}
+
+
+def test_codes_are_kebab_case_and_statuses_are_errors():
+    for code, kind in PROBLEMS.items():
+        assert code.replace("-", "").islower()
+        assert 400 <= kind.status < 600
+        assert kind.title
+    assert all(REPORT_CODES.values())

@@ -1,0 +1,315 @@
+"""Nodes over HTTP: shares in, replaced, withdrawn, refused; and the model that is derived from those there are."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ldp_aggregator.counting.shares import (
+    MEDIA_TYPE,
+    DistributedShare,
+    decode_share,
+    encode_distributed,
+    most_bytes,
+)
+from ldp_aggregator.server import derived_models as federated
+from ldp_aggregator.service.tokens import make_token
+from ldp_aggregator.store import StoreError
+from ldp_aggregator.store.clock import utc_now
+from ldp_aggregator.trainers import FederatedState, encode_share, node_statistics
+from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
+from ldp_aggregator.trainers.rebuilding import Options, rebuild
+from ldp_aggregator.trainers.statistics import plan_noise
+from ldp_client.answering import perturb
+from protocols import Campaign
+from protocols.model import Model
+
+NODES = ("north", "south", "east", "west")
+
+DRAFT = {
+    "version": 1,
+    "title": "Four hospitals",
+    "label": {"name": "ill", "classes": ["yes", "no"]},
+    "features": [
+        {"name": "age", "kind": "continuous", "low": 0, "high": 100},
+        {"name": "ward", "kind": "categorical", "values": ["a", "b", "c"]},
+    ],
+    "privacy": {"epsilon": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def campaign():
+    return Campaign.compile(DRAFT)
+
+
+@pytest.fixture(scope="module")
+def shares(campaign):
+    made = {}
+    for seed, node in enumerate(NODES):
+        rng = np.random.default_rng(seed)
+        frame = pd.DataFrame({"age": rng.uniform(0, 100, 50), "ward": rng.choice(["a", "b", "c"], 50)})
+        made[node] = node_statistics(campaign, frame, pd.Series(rng.choice(["yes", "no"], 50)))
+    return made
+
+
+class Nodes:
+    """A server with a federated campaign, and the requests of its nodes."""
+
+    def __init__(self, server, campaign):
+        self.server, self.campaign, self.tokens = server, campaign, {}
+        self.url = f"{server.public}/v1/campaigns/{campaign.id}"
+
+    async def join(self, name, scope="node"):
+        self.tokens[name], stored = make_token(name, scope, utc_now())
+        await self.server.store.add_token(stored)
+
+    def headers(self, node):
+        return {"Authorization": f"Bearer {self.tokens[node]}"}
+
+    async def ask(self, method, node, body=None, campaign=None, **headers):
+        url = f"{self.server.public}/v1/campaigns/{(campaign or self.campaign).id}/statistics"
+        headers = self.headers(node) | {"Content-Type": MEDIA_TYPE} | headers
+        async with self.server.session.request(method, url, data=body, headers=headers) as answer:
+            return answer.status, await answer.json(content_type=None) if answer.status != 204 else None
+
+    async def send(self, node, share, **more):
+        return await self.ask("POST", node, share, **more)
+
+    async def withdraw(self, node, **more):
+        return await self.ask("DELETE", node, **more)
+
+    async def model(self):
+        """Its text and its tag."""
+        async with self.server.session.get(f"{self.url}/model") as answer:
+            assert answer.status == 200, await answer.text()
+            return await answer.text(), answer.headers["ETag"]
+
+    async def no_model(self):
+        async with self.server.session.get(f"{self.url}/model") as answer:
+            problem = await answer.json(content_type=None)
+            return answer.status, problem["code"], problem.get("detail")
+
+
+async def federate(server, campaign):
+    await server.store.create_campaign(campaign, federated=True)
+    nodes = Nodes(server, campaign)
+    for name in NODES:
+        await nodes.join(name)
+    return nodes
+
+
+@pytest.fixture
+async def nodes(server, campaign):
+    return await federate(server, campaign)
+
+
+async def test_the_model_is_that_of_the_merged_shares_to_the_byte_in_every_order(nodes, campaign, shares):
+    merged = FederatedState(campaign, shares).model().to_json()
+    seen = set()
+    for order in itertools.islice(itertools.permutations(NODES), 0, 24, 7):
+        for node in order:
+            for _ in range(2):
+                assert await nodes.send(node, shares[node]) == (200, {"node": node}), "a retry is a success, too"
+        seen.add(await nodes.model())
+        for node in order:
+            assert await nodes.withdraw(node) == (204, None)
+        assert (await nodes.no_model())[:2] == (404, "no-model")
+    assert seen == {(merged, f'"{hashlib.sha256(merged.encode()).hexdigest()}"')}
+    total = sum(decode_share(share, campaign) for share in shares.values())
+    schema = FederatedState(campaign).schema
+    batch = rebuild(schema, total, plan_noise(schema, 2, ADD_REMOVE), Options(), copies=len(NODES))
+    read = Model.from_json(merged)
+    assert (read.prior, read.likelihoods) == (batch.prior, batch.likelihoods)
+    assert read.training["guarantee"]["epsilon"] == 2
+
+
+async def test_shares_that_are_replaced_and_withdrawn_leave_nothing_behind(nodes, campaign, shares):
+    for node in NODES:
+        await nodes.send(node, shares["north"])
+    for node in NODES:
+        await nodes.send(node, shares[node])
+    assert (await nodes.model())[0] == FederatedState(campaign, shares).model().to_json()
+    for _ in range(2):
+        assert await nodes.withdraw("east") == (204, None)
+    rest = {node: share for node, share in shares.items() if node != "east"}
+    assert (await nodes.model())[0] == FederatedState(campaign, rest).model().to_json()
+    assert await nodes.server.store.audit() == []
+
+
+async def test_the_model_is_revalidated_and_derived_once_until_a_share_changes(nodes, shares, monkeypatch):
+    derived = []
+    derive = federated.derive_model
+
+    def counting(campaign, found, groups):
+        derived.append([member.node for member in found.members])
+        return derive(campaign, found, groups)
+
+    monkeypatch.setattr(federated, "derive_model", counting)
+    await nodes.send("north", shares["north"])
+    first = await asyncio.gather(*(nodes.model() for _ in range(8)))
+    await nodes.send("north", shares["north"])
+    _, tag = await nodes.model()
+    async with nodes.server.session.get(f"{nodes.url}/model", headers={"If-None-Match": tag}) as answer:
+        assert (answer.status, await answer.read()) == (304, b"")
+    assert (len(set(first)), derived) == (1, [["north"]])
+    await nodes.send("south", shares["south"])
+    assert (await nodes.model())[1] != tag
+    assert derived == [["north"], ["north", "south"]]
+
+
+async def test_what_is_no_share_is_refused_and_changes_nothing(nodes, campaign, shares):
+    good = shares["north"]
+    await nodes.send("north", good)
+    before = await nodes.model()
+    size = len(decode_share(good, campaign))
+    bodies = [b"", b"\x00", good + b"\x00", *(good[:length] for length in range(0, len(good), 7))]
+    bodies.append(encode_share(Campaign.compile({**DRAFT, "title": "Other"}), np.zeros(size, dtype=np.int64)))
+    for body in bodies:
+        status, problem = await nodes.send("north", body)
+        assert (status, problem["code"]) == (400, "malformed-share"), body
+    part = encode_distributed(campaign, DistributedShare(np.zeros(size, dtype=np.int64), 4, 2))
+    status, problem = await nodes.send("north", part)
+    assert (status, problem["code"]) == (400, "distributed-share")
+    assert "less than epsilon" in problem["detail"]
+    assert await nodes.model() == before
+
+
+async def test_a_share_is_no_longer_than_a_share_can_be(nodes, campaign, shares):
+    longest = encode_share(campaign, np.full(len(decode_share(shares["north"], campaign)), -(1 << 62)))
+    assert len(longest) <= most_bytes(campaign)
+    assert (await nodes.send("north", longest))[0] == 200
+    status, problem = await nodes.send("north", b"x" * (most_bytes(campaign) + 1))
+    assert (status, problem["code"]) == (413, "body-too-large")
+    status, problem = await nodes.send("north", shares["north"], **{"Content-Type": "application/json"})
+    assert (status, problem["code"]) == (415, "wrong-media-type")
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+async def test_only_a_node_is_listened_to(nodes, shares, method):
+    await nodes.send("north", shares["north"])
+    before = await nodes.model()
+    for scope in ("admin", "collector", "relay"):
+        nodes.tokens[scope] = nodes.server.tokens[scope]
+        status, problem = await nodes.ask(method, scope, shares["south"])
+        assert (status, problem["code"]) == (403, "wrong-scope")
+    async with nodes.server.session.request(method, f"{nodes.url}/statistics", data=b"") as answer:
+        assert (answer.status, (await answer.json(content_type=None))["code"]) == (401, "missing-token")
+    await nodes.server.store.revoke_token("north")
+    status, problem = await nodes.ask(method, "north", shares["south"])
+    assert (status, problem["code"]) == (401, "wrong-token")
+    assert await nodes.model() == before, "what a node sent before its token was revoked stays"
+
+
+async def test_a_token_revoked_while_its_share_is_on_the_way_changes_nothing(nodes, shares, monkeypatch):
+    put = nodes.server.store.put_share
+
+    async def late(*what):
+        await nodes.server.store.revoke_token("north")
+        return await put(*what)
+
+    monkeypatch.setattr(nodes.server.store, "put_share", late)
+    status, problem = await nodes.send("north", shares["north"])
+    assert (status, problem["code"]) == (401, "wrong-token")
+    assert (await nodes.no_model())[:2] == (404, "no-model")
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+async def test_campaigns_refuse_nodes_as_they_refuse_devices(nodes, shares, method):
+    store = nodes.server.store
+    waiting = Campaign.compile({**DRAFT, "opens": "2100-01-01T00:00:00Z"})
+    devices = Campaign.compile({**DRAFT, "title": "Of devices"})
+    await store.create_campaign(waiting, federated=True)
+    await store.create_campaign(devices, max_reports=1)
+    unknown = Campaign.compile({**DRAFT, "title": "Of nobody"})
+    await store.close_campaign(nodes.campaign.id)
+    expected = {
+        nodes.campaign: (409, "campaign-closed"),
+        waiting: (409, "campaign-not-open"),
+        devices: (409, "takes-reports"),
+        unknown: (404, "unknown-campaign"),
+    }
+    for campaign, refused in expected.items():
+        body = encode_share(campaign, decode_share(shares["north"], nodes.campaign))
+        status, problem = await nodes.ask(method, "north", body, campaign=campaign)
+        assert (status, problem["code"]) == refused
+
+
+async def test_a_federated_campaign_has_no_reports_no_estimates_and_nothing_to_train(nodes, shares):
+    server, campaign = nodes.server, nodes.campaign
+    status, problem = await server.upload(campaign, perturb(campaign, {"age": 3, "ward": "a"}, "yes"))
+    assert (status, problem["code"]) == (409, "takes-shares")
+    await nodes.send("north", shares["north"])
+    async with server.session.get(f"{nodes.url}/estimates", headers=server.bearer("collector")) as answer:
+        assert (answer.status, (await answer.json(content_type=None))["code"]) == (409, "takes-shares")
+    train = f"{server.admin}/admin/v1/campaigns/{campaign.id}/train"
+    async with server.session.post(train, headers=server.bearer("admin")) as answer:
+        problem = await answer.json(content_type=None)
+        assert (answer.status, problem["code"]) == (409, "nothing-to-train")
+        assert "is federated" in problem["detail"]
+    async with server.session.get(f"{nodes.url}/model", params={"version": "1"}) as answer:
+        assert (answer.status, (await answer.json(content_type=None))["code"]) == (404, "no-model")
+    async with server.session.get(f"{server.admin}/admin/v1/campaigns", headers=server.bearer("admin")) as answer:
+        [state] = (await answer.json())["campaigns"]
+    assert (state["federated"], state["shares"], state["reports"]) == (True, 1, 0)
+
+
+async def test_a_closed_campaign_keeps_its_model(nodes, campaign, shares):
+    for node in NODES:
+        await nodes.send(node, shares[node])
+    await nodes.server.store.close_campaign(campaign.id)
+    assert (await nodes.model())[0] == FederatedState(campaign, shares).model().to_json()
+
+
+async def test_groups_give_the_median_and_no_model_before_there_is_a_node_for_each(serving, campaign, shares):
+    async with serving(federation_groups=3) as server:
+        nodes = await federate(server, campaign)
+        for node in NODES[:2]:
+            await nodes.send(node, shares[node])
+        assert (await nodes.no_model())[:2] == (404, "no-model")
+        assert "2 nodes have sent" in (await nodes.no_model())[2]
+        for node in NODES[2:]:
+            await nodes.send(node, shares[node])
+        salt = (await server.store.shares(campaign.id)).salt
+        expected = FederatedState(campaign, shares).model(groups=3, salt=salt).to_json()
+        assert (await nodes.model())[0] == expected
+        assert expected != FederatedState(campaign, shares).model().to_json()
+        assert salt.hex() not in expected
+
+
+async def test_a_share_that_was_not_committed_is_a_503_and_is_not_there(nodes, shares, monkeypatch):
+    async def fail(*_):
+        raise StoreError("disk full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(nodes.server.store, "put_share", fail)
+        status, problem = await nodes.send("north", shares["north"])
+    assert (status, problem["code"]) == (503, "store-unavailable")
+    assert (await nodes.no_model())[:2] == (404, "no-model")
+    assert (await nodes.send("north", shares["north"]))[0] == 200
+
+
+async def test_campaigns_of_either_kind_are_created_over_http(server):
+    async def create(title, **query):
+        url, headers = f"{server.admin}/admin/v1/campaigns", server.bearer("admin")
+        body = json.dumps({**DRAFT, "title": title}).encode()
+        headers = headers | {"Content-Type": "application/json"}
+        async with server.session.post(url, params=query, data=body, headers=headers) as answer:
+            document = await answer.json(content_type=None)
+            return answer.status, document.get("code", document.get("id"))
+
+    status, campaign_id = await create("One", federated="true")
+    assert (status, (await server.store.state(campaign_id)).federated) == (201, True)
+    assert await create("One", federated="true") == (200, campaign_id)
+    assert await create("One") == (200, campaign_id)
+    status, campaign_id = await create("Two", federated="false")
+    assert (status, (await server.store.state(campaign_id)).federated) == (201, False)
+    assert await create("Two", federated="true") == (409, "takes-reports")
+    assert await create("Three", federated="yes") == (400, "malformed-query")
+    assert await create("Three", federated="true", max_reports="5") == (400, "invalid-draft")

@@ -1,0 +1,71 @@
+"""Settings: where they come from, which wins, and that nothing unknown is taken."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ldp_aggregator.service.settings import Limits, SettingsError, read_settings, variables
+
+
+@pytest.fixture(autouse=True)
+def empty_environment(monkeypatch):
+    for name in [name for name in os.environ if name.startswith("LDP_AGGREGATOR_")]:
+        monkeypatch.delenv(name)
+
+
+def test_flags_win_over_environment_over_file_over_defaults(tmp_path, monkeypatch):
+    config = tmp_path / "settings.toml"
+    config.write_text('port = 1\nadmin_port = 1\nhost = "10.0.0.1"\n[limits]\nbody_bytes = 5000\nconnections = 3\n')
+    monkeypatch.setenv("LDP_AGGREGATOR_ADMIN_PORT", "2")
+    monkeypatch.setenv("LDP_AGGREGATOR_PORT", "2")
+    monkeypatch.setenv("LDP_AGGREGATOR_LIMITS__CONNECTIONS", "4")
+    settings = read_settings(config, {"port": 3, "host": None})
+    assert (settings.port, settings.admin_port, settings.host) == (3, 2, "10.0.0.1")
+    assert (settings.limits.body_bytes, settings.limits.connections) == (5000, 4)
+    assert settings.limits.queue_bytes == Limits().queue_bytes
+    assert settings.admin_host == "127.0.0.1"
+
+
+def test_the_environment_can_name_the_file(tmp_path, monkeypatch):
+    config = tmp_path / "settings.toml"
+    config.write_text('data = "/somewhere"\n')
+    monkeypatch.setenv("LDP_AGGREGATOR_CONFIG", str(config))
+    assert read_settings().data == Path("/somewhere")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("prot = 1", "setting prot: unknown key"),
+        ("[limits]\nbody = 1", "setting limits.body: unknown key"),
+        ("port = 70000", "setting port: "),
+        ('port = "many"', "setting port: "),
+        ("port = ", "is not TOML"),
+        ("[limits]\nconnections = 0", "setting limits.connections: "),
+    ],
+)
+def test_a_file_with_something_wrong_is_refused_by_name(tmp_path, text, message):
+    config = tmp_path / "settings.toml"
+    config.write_text(text)
+    with pytest.raises(SettingsError, match=message):
+        read_settings(config)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(SettingsError, match=r"none\.toml cannot be read"):
+        read_settings(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("name", ["LDP_AGGREGATOR_PROT", "LDP_AGGREGATOR_LIMITS", "LDP_AGGREGATOR_LIMITS__BODY"])
+def test_an_unknown_variable_is_refused_by_name(monkeypatch, name):
+    monkeypatch.setenv(name, "1")
+    with pytest.raises(SettingsError, match=f"{name} is unknown"):
+        read_settings()
+
+
+def test_every_variable_is_read(monkeypatch):
+    assert "LDP_AGGREGATOR_LIMITS__QUEUE_BYTES" in variables()
+    assert all(variables().values()), "every variable says what it sets"

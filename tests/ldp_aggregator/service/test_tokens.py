@@ -1,0 +1,42 @@
+"""Tokens: random, shown once, found by their hash."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import replace
+from datetime import datetime, timezone
+
+import pytest
+
+from ldp_aggregator.service.tokens import PREFIX, find_token, make_token
+
+NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
+
+
+def test_a_token_is_32_random_bytes_and_only_its_hash_is_kept():
+    text, stored = make_token("one", "admin", NOW)
+    assert len(base64.urlsafe_b64decode(text.removeprefix(PREFIX) + "=")) == 32
+    assert stored.digest == hashlib.sha256(text.encode()).digest()
+    assert text not in repr(stored)
+    assert len({make_token("one", "admin", NOW)[0] for _ in range(100)}) == 100
+
+
+def test_a_token_is_found_by_its_whole_text_only():
+    tokens = [make_token(str(number), "relay", NOW) for number in range(5)]
+    kept = [stored for _, stored in tokens]
+    for text, stored in tokens:
+        assert find_token(text, kept) == stored
+        for wrong in (text[:-1], text + " ", text.upper(), "", "\udcff"):
+            assert find_token(wrong, kept) is None
+
+
+def test_a_revoked_token_is_not_found():
+    text, stored = make_token("one", "admin", NOW)
+    assert find_token(text, [replace(stored, revoked=NOW)]) is None
+
+
+@pytest.mark.parametrize(("name", "scope"), [("", "admin"), ("x" * 101, "admin"), ("a\nb", "admin"), ("x", "root")])
+def test_a_token_without_name_or_known_scope_is_not_made(name, scope):
+    with pytest.raises(ValueError, match=r"name|scope"):
+        make_token(name, scope, NOW)

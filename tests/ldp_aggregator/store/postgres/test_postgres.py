@@ -1,0 +1,134 @@
+"""What is particular to PostgreSQL: several instances, restarts, and a schema that is checked."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+
+import asyncpg
+import pytest
+from postgres import empty
+
+from ldp_aggregator.store import StoreError, open_store
+from ldp_aggregator.store.postgres.schema import VERSION
+
+
+@pytest.fixture
+async def instances(postgres, tmp_path, clock):
+    """Two stores on one database, as two instances have them."""
+    await empty(postgres.address)
+    stores = [await open_store(tmp_path, postgres.address, clock=clock) for _ in range(2)]
+    yield stores
+    for store in stores:
+        await store.close()
+
+
+def in_groups(numbers, size):
+    return [numbers[start : start + size] for start in range(0, len(numbers), size)]
+
+
+async def test_two_instances_given_the_same_reports_count_each_once(
+    instances, make_campaign, make_submission, make_report
+):
+    campaign = make_campaign(2048)
+    await instances[0].create_campaign(campaign)
+    numbers = list(range(2048))
+
+    async def feed(store, seed):
+        order = random.Random(seed).sample(numbers, len(numbers))
+        return [
+            await store.count(
+                [make_submission(campaign, [make_report(campaign, n) for n in order[start : start + 64]])]
+            )
+            for start in range(0, len(order), 64)
+        ]
+
+    results = await asyncio.gather(*(feed(store, seed) for seed, store in enumerate(instances)))
+    outcomes = [outcome for outcomes in results for [outcome] in outcomes]
+    assert sum(outcome.counted for outcome in outcomes) == 2048
+    assert sum(outcome.duplicates for outcome in outcomes) == 2048
+    tally = await instances[1].tally(campaign.id)
+    assert tally.counts[0].tolist() == [1] * 2048
+    assert await instances[0].audit() == []
+
+
+async def test_closing_on_one_instance_stops_the_other(instances, make_campaign, make_submission, make_report):
+    campaign = make_campaign(2048)
+    await instances[0].create_campaign(campaign)
+
+    async def feed():
+        counted = 0
+        for number in range(300):
+            [outcome] = await instances[0].count([make_submission(campaign, [make_report(campaign, number)])])
+            if outcome.refused:
+                return counted
+            counted += outcome.counted
+        raise AssertionError("the campaign was never closed")
+
+    feeding = asyncio.create_task(feed())
+    await asyncio.sleep(0.1)
+    state = await instances[1].close_campaign(campaign.id)
+    counted = await feeding
+    assert state.reports == counted == int((await instances[0].tally(campaign.id)).n.sum())
+
+
+async def test_a_greatest_number_of_reports_holds_across_instances(
+    instances, make_campaign, make_submission, make_report
+):
+    campaign = make_campaign(2048)
+    await instances[0].create_campaign(campaign, max_reports=50)
+    groups = [
+        make_submission(campaign, [make_report(campaign, n) for n in range(s, s + 10)]) for s in range(0, 200, 10)
+    ]
+    results = await asyncio.gather(*(instances[position % 2].count([group]) for position, group in enumerate(groups)))
+    assert sum(outcome.counted for [outcome] in results) == 50
+    assert (await instances[0].state(campaign.id)).reports == 50
+
+
+async def test_a_restarted_database_is_found_again_and_loses_nothing(
+    postgres, instances, make_campaign, make_submission, make_report
+):
+    if postgres.server is None:
+        pytest.skip("this database is not ours to restart")
+    campaign = make_campaign(1024)
+    await instances[0].create_campaign(campaign)
+    uploads = [
+        make_submission(campaign, [make_report(campaign, n) for n in range(s, s + 8)]) for s in range(0, 1024, 8)
+    ]
+    acknowledged = []
+
+    async def feed(store, seed):
+        for upload in random.Random(seed).sample(uploads, len(uploads)):
+            with contextlib.suppress(StoreError):
+                await store.count([upload])
+                acknowledged.append(upload)
+
+    feeding = [asyncio.create_task(feed(store, seed)) for seed, store in enumerate(instances)]
+    await asyncio.sleep(0.15)
+    await asyncio.to_thread(postgres.restart)
+    await asyncio.gather(*feeding)
+    tally = await instances[0].tally(campaign.id)
+    assert len(acknowledged) > 0
+    assert max(tally.counts[0]) == 1
+    missing = {cell for cell, count in enumerate(tally.counts[0].tolist()) if not count}
+    for upload in acknowledged:
+        assert not missing & {int.from_bytes(upload.blocks[0].payloads[i : i + 2], "little") for i in range(0, 16, 2)}
+    for upload in uploads:
+        await instances[1].count([upload])
+    assert (await instances[1].tally(campaign.id)).counts[0].tolist() == [1] * 1024
+    assert await instances[1].audit() == []
+
+
+async def test_another_schema_version_is_refused(instances, postgres, tmp_path):
+    connection = await asyncpg.connect(postgres.address)
+    await connection.execute("UPDATE ldp_aggregator.schema_version SET version = version + 1")
+    await connection.close()
+    with pytest.raises(StoreError, match=f"version {VERSION + 1}; this program reads version {VERSION}"):
+        await open_store(tmp_path, postgres.address)
+
+
+async def test_an_address_that_does_not_answer_is_told_without_its_password(tmp_path):
+    with pytest.raises(StoreError, match="cannot be reached") as caught:
+        await open_store(tmp_path, "postgresql://someone:geheim@127.0.0.1:1/nothing")
+    assert "geheim" not in str(caught.value)

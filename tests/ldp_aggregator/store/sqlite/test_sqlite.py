@@ -1,0 +1,148 @@
+"""What is particular to the embedded store: its file, its refusals, and that fsck finds what was tampered with."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from ldp_aggregator.store import SqliteStore, StoreError, open_store
+from ldp_aggregator.store.sqlite.schema import VERSION, ids_table
+
+
+@pytest.fixture
+async def counted(tmp_path, make_campaign, make_submission, make_report):
+    """A store with one open campaign of five reports; returns its file and the campaign."""
+    path = tmp_path / "store.sqlite3"
+    store = SqliteStore(path)
+    campaign = make_campaign()
+    await store.create_campaign(campaign)
+    await store.count([make_submission(campaign, [make_report(campaign, number) for number in range(5)])])
+    await store.close()
+    return path, campaign
+
+
+async def audit_after(path, statement, *values):
+    with sqlite3.connect(path) as db:
+        db.execute(statement, values)
+    db.close()
+    store = SqliteStore(path)
+    findings = await store.audit()
+    await store.close()
+    return [str(finding) for finding in findings]
+
+
+async def test_the_file_survives_a_second_opening(counted):
+    path, campaign = counted
+    store = SqliteStore(path)
+    assert (await store.state(campaign.id)).reports == 5
+    await store.close()
+
+
+async def test_commits_are_durable_by_setting(tmp_path):
+    store = SqliteStore(tmp_path / "store.sqlite3")
+    connection = store._write_connection
+    assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+    assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2
+    await store.close()
+
+
+async def test_fsck_finds_a_lost_id(counted):
+    path, campaign = counted
+    table = ids_table(1)
+    findings = await audit_after(path, f"DELETE FROM {table} WHERE id = (SELECT min(id) FROM {table})")
+    assert findings == [f"{campaign.id}: 5 reports are counted, but 4 ids are stored"]
+
+
+async def test_fsck_finds_counts_that_do_not_add_up(counted):
+    path, campaign = counted
+    sums = sqlite3.connect(path).execute("SELECT sums FROM parts").fetchone()[0]
+    tampered = sums[:16] + (2).to_bytes(8, "little") + sums[24:]
+    [finding] = await audit_after(path, "UPDATE parts SET sums = ?", tampered)
+    assert finding == f"{campaign.id}: question 0 (de): 5 reports, but the counts add up to 6"
+
+
+async def test_fsck_finds_a_part_that_is_cut_short(counted):
+    path, campaign = counted
+    [finding] = await audit_after(path, "UPDATE parts SET sums = substr(sums, 1, 32)")
+    assert finding == f"{campaign.id}: a tally part ends within question 0"
+
+
+async def test_fsck_finds_a_changed_document(counted):
+    path, _ = counted
+    [finding] = await audit_after(
+        path, "UPDATE campaigns SET document = CAST(replace(CAST(document AS TEXT), 'Cells', 'Calls') AS BLOB)"
+    )
+    assert "SHA-256" in finding
+
+
+async def test_a_database_of_another_program_is_refused(tmp_path):
+    path = tmp_path / "store.sqlite3"
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE theirs (x)")
+    db.close()
+    with pytest.raises(StoreError, match="another program"):
+        SqliteStore(path)
+
+
+async def test_another_schema_version_is_refused(counted):
+    path, _ = counted
+    with sqlite3.connect(path) as db:
+        db.execute(f"PRAGMA user_version = {VERSION + 1}")
+    db.close()
+    with pytest.raises(StoreError, match=f"version {VERSION + 1}; this program reads version {VERSION}"):
+        SqliteStore(path)
+
+
+async def test_a_file_that_is_no_database_is_refused(tmp_path):
+    path = tmp_path / "store.sqlite3"
+    path.write_bytes(b"not a database at all" * 100)
+    with pytest.raises(StoreError, match="cannot be opened"):
+        SqliteStore(path)
+
+
+async def test_a_library_that_is_too_old_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
+    with pytest.raises(StoreError, match=r"needs 3\.35 or newer"):
+        SqliteStore(tmp_path / "store.sqlite3")
+
+
+async def test_two_processes_worth_of_stores_share_a_file(tmp_path, make_campaign, make_submission, make_report):
+    """Two stores on one file stand for two processes: nothing mutable is kept outside the file."""
+    first, second = SqliteStore(tmp_path / "s.sqlite3"), SqliteStore(tmp_path / "s.sqlite3")
+    campaign = make_campaign()
+    await first.create_campaign(campaign)
+    upload = make_submission(campaign, [make_report(campaign, 1)])
+    assert (await second.count([upload]))[0].counted == 1
+    assert (await first.count([upload]))[0].duplicates == 1
+    await second.close_campaign(campaign.id)
+    assert (await first.count([upload]))[0].refused == "campaign-closed"
+    await first.close()
+    await second.close()
+
+
+async def test_a_failed_transaction_changes_nothing_and_the_store_goes_on(
+    tmp_path, make_campaign, make_submission, make_report, monkeypatch
+):
+    store = SqliteStore(tmp_path / "store.sqlite3")
+    campaign = make_campaign()
+    await store.create_campaign(campaign)
+
+    def fail(_sums):
+        raise sqlite3.OperationalError("disk I/O error")
+
+    upload = make_submission(campaign, [make_report(campaign, 1)])
+    with monkeypatch.context() as patched:
+        patched.setattr("ldp_aggregator.store.sqlite.store.encode_part", fail)
+        with pytest.raises(StoreError, match="disk I/O error"):
+            await store.count([upload])
+    assert int((await store.tally(campaign.id)).n.sum()) == 0
+    assert await store.audit() == []
+    assert (await store.count([upload]))[0].counted == 1
+    await store.close()
+
+
+async def test_a_data_folder_is_for_its_owner_only(tmp_path):
+    store = await open_store(tmp_path / "data")
+    assert (tmp_path / "data").stat().st_mode & 0o077 == 0
+    await store.close()

@@ -1,0 +1,215 @@
+"""Noise that many nodes add up: the law of a share, of the sum, exactly; and what protects less than epsilon."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import comb, prod
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ldp_aggregator.counting.shares import DistributedShare, DistributedShareError, encode_distributed
+from ldp_aggregator.trainers import (
+    FederatedState,
+    ShareError,
+    decode_distributed,
+    decode_share,
+    distributed_statistics,
+    encode_share,
+    model_of_sum,
+)
+from ldp_aggregator.trainers.federation.distributed_noise import _thinned, noise_share
+from ldp_aggregator.trainers.noise.integers import discrete_laplace, geometric
+from ldp_aggregator.trainers.noise.randomness import SeededCoins
+from ldp_aggregator.trainers.statistics import statistics_of
+from protocols import Campaign
+
+pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.noise.randomness.PrivacyWarning")
+
+SCALE = Fraction(5, 2)
+RATE = np.exp(-1 / float(SCALE))
+
+
+@pytest.fixture(scope="module")
+def campaign(schema):
+    return Campaign.compile({"version": 1, "title": "Federated", **schema, "privacy": {"epsilon": 2}})
+
+
+def coins(seed):
+    return SeededCoins(np.random.default_rng(seed))
+
+
+def check_law(draws, law, least, most):
+    """Chi-square at a false-alarm rate of 1e-4; ``law`` gives P(X = x), the tails are one cell each."""
+    inside = np.arange(least, most + 1)
+    share = np.array([law(x) for x in inside])
+    edges = np.array([sum(law(x) for x in range(least - 400, least)), sum(law(x) for x in range(most + 1, most + 401))])
+    expected = np.concatenate(([edges[0]], share, [edges[1]])) * draws.size
+    observed = np.bincount(np.clip(draws, least - 1, most + 1) - least + 1, minlength=len(expected))
+    kept = expected > 0
+    assert observed[~kept].sum() == 0
+    assert stats.chisquare(observed[kept], expected[kept] * draws.size / expected[kept].sum()).pvalue > 1e-4
+
+
+def polya_difference(shape):
+    """P(X = x) of the difference of two negative binomials of this shape."""
+    masses = stats.nbinom.pmf(np.arange(400), shape, 1 - RATE)
+    law = np.convolve(masses, masses[::-1])
+    return lambda x: law[x + 399] if abs(x) < 400 else 0.0
+
+
+def laplace(x):
+    return (1 - RATE) / (1 + RATE) * RATE ** abs(x)
+
+
+def test_geometric_draws_follow_their_law():
+    check_law(geometric(SCALE, 50_000, coins(1)), lambda x: (1 - RATE) * RATE**x if x >= 0 else 0.0, 0, 15)
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3, 30])
+def test_the_sum_of_the_shares_has_exactly_the_law_of_one_nodes_noise(nodes):
+    draws = noise_share(SCALE, nodes, 20_000 * nodes, coins(nodes)).reshape(nodes, -1).sum(axis=0)
+    check_law(draws, laplace, -10, 10)
+
+
+@pytest.mark.parametrize("honest", [2, 5])
+def test_a_single_share_has_the_polya_law(honest):
+    check_law(noise_share(SCALE, honest, 50_000, coins(7)), polya_difference(1 / honest), -6, 6)
+
+
+def test_more_nodes_than_are_needed_add_to_the_noise_as_much_as_they_say():
+    draws = noise_share(SCALE, 4, 30_000 * 10, coins(3)).reshape(10, -1).sum(axis=0)
+    check_law(draws, polya_difference(10 / 4), -15, 15)
+
+
+def test_a_wide_sum_has_the_variance_of_the_law_it_states():
+    """20,000 sums: the relative error of the variance has sd 1.6 %, so that 8 % is five of them."""
+    scale = Fraction(1 << 20) * 21
+    draws = noise_share(scale, 5, 5 * 20_000, coins(4)).reshape(5, -1).sum(axis=0)
+    assert draws.astype(float).var() == pytest.approx(2 * float(scale) ** 2, rel=0.08)
+
+
+@pytest.mark.parametrize(("total", "honest"), [(1, 3), (4, 2), (5, 3), (6, 4)])
+def test_thinning_is_polyas_urn_in_rational_numbers(total, honest):
+    """The law of what cycles leave, by the recursion of the code, is the beta-binomial law; and the code draws it."""
+
+    def by_cycles(n):
+        if not n:
+            return {0: Fraction(1)}
+        law: dict[int, Fraction] = {}
+        for length in range(1, n + 1):
+            for rest, share in by_cycles(n - length).items():
+                for kept, chance in ((length, Fraction(1, honest)), (0, 1 - Fraction(1, honest))):
+                    law[rest + kept] = law.get(rest + kept, Fraction(0)) + share * chance / n
+        return law
+
+    def rising(x, k):
+        return prod((x + i for i in range(k)), start=Fraction(1))
+
+    mine, others = Fraction(1, honest), 1 - Fraction(1, honest)
+    urn = {
+        k: comb(total, k) * rising(mine, k) * rising(others, total - k) / rising(Fraction(1), total)
+        for k in range(total + 1)
+    }
+    assert by_cycles(total) == urn
+    drawn = _thinned(np.full(50_000, total), honest, coins(total))
+    expected = np.array([float(urn[k]) for k in range(total + 1)]) * drawn.size
+    assert stats.chisquare(np.bincount(drawn, minlength=total + 1), expected).pvalue > 1e-4
+
+
+def test_the_same_seed_repeats_and_the_system_does_not(campaign, table):
+    def share(**more):
+        return distributed_statistics(campaign, *table, nodes=4, **more)
+
+    assert share(random_state=1) == share(random_state=1) != share(random_state=2)
+    assert share() != share()
+
+
+def masked(vectors, seed):
+    """Pairwise masks modulo 2^64 that cancel in the sum: what a server of secure aggregation sees of each node."""
+    rng = np.random.default_rng(seed)
+    seen = [vector.astype(np.uint64) for vector in vectors]
+    for one in range(len(seen)):
+        for other in range(one):
+            mask = np.frombuffer(rng.bytes(8 * len(seen[0])), dtype=np.uint64)
+            seen[one], seen[other] = seen[one] + mask, seen[other] - mask
+    return seen
+
+
+def test_the_sum_of_masked_shares_gives_a_model_with_the_noise_of_about_one_node(campaign, table):
+    frame, labels = table
+    nodes, honest = 12, 9
+    shares = [
+        distributed_statistics(
+            campaign, frame[i::nodes].reset_index(drop=True), labels[i::nodes], nodes=nodes, honest=honest
+        )
+        for i in range(nodes)
+    ]
+    decoded = [decode_distributed(share, campaign) for share in shares]
+    assert {(one.nodes, one.honest) for one in decoded} == {(nodes, honest)}
+    total = np.sum(masked([one.vector for one in decoded], 1), axis=0, dtype=np.uint64).astype(np.int64)
+    assert total.tolist() == sum(one.vector for one in decoded).tolist()
+    model = model_of_sum(campaign, total.tolist(), shares=nodes, honest=honest)
+    assert model.score(*table) > 0.8
+    assert model.guarantee_.epsilon == 2
+    assert "in sums with the shares of at least 9 honest nodes" in str(model.guarantee_)
+    assert type(model).from_json(model.to_json()).guarantee_ == model.guarantee_
+    exact = statistics_of(FederatedState(campaign).schema, *with_classes(campaign, table))
+    assert (total != exact).any()
+
+
+def with_classes(campaign, table):
+    frame, labels = table
+    return frame, FederatedState(campaign).schema.classes_of(labels, len(frame))
+
+
+def test_a_sum_of_too_few_shares_gives_no_model(campaign):
+    size = len(FederatedState(campaign).totals)
+    with pytest.raises(ValueError, match="a sum of 4 shares protects less than epsilon: it takes those of 5"):
+        model_of_sum(campaign, [100] * size, shares=4, honest=5)
+    with pytest.raises(ValueError, match=f"has {size} integers, not 3"):
+        model_of_sum(campaign, [100] * 3, shares=5, honest=5)
+
+
+@pytest.mark.parametrize(("nodes", "honest"), [(4, 5), (4, 0), (0, None)])
+def test_impossible_trust_is_refused(campaign, table, nodes, honest):
+    with pytest.raises(ValueError, match="honest must be from 1 to the number of nodes"):
+        distributed_statistics(campaign, *table, nodes=nodes, honest=honest)
+
+
+def test_it_is_not_taken_for_a_share_with_all_its_noise_nor_the_other_way_round(campaign, table):
+    share = distributed_statistics(campaign, *table, nodes=3)
+    state = FederatedState(campaign)
+    with pytest.raises(DistributedShareError, match="alone it protects less than epsilon") as caught:
+        state.put("a", share)
+    assert caught.value.code == "distributed-share"
+    assert state.nodes == ()
+    vector = decode_distributed(share, campaign).vector
+    for data in (encode_share(campaign, vector), share[:-1], share + b"\0", b"", b"\x90"):
+        with pytest.raises(ShareError):
+            decode_distributed(data, campaign)
+    for nodes, honest in ((2, 3), (0, 0)):
+        with pytest.raises(ShareError, match="honest from 1 to nodes"):
+            decode_distributed(encode_distributed(campaign, DistributedShare(vector, nodes, honest)), campaign)
+    with pytest.raises(ShareError):
+        decode_share(share[:-1], campaign)
+
+
+def test_a_share_alone_has_mostly_no_noise_among_a_hundred_nodes(campaign, table):
+    """Why nobody may see one: docs/trainers.md says "more than two thirds" of a share's numbers."""
+    vector = decode_distributed(distributed_statistics(campaign, *table, nodes=100), campaign).vector
+    exact = statistics_of(FederatedState(campaign).schema, *with_classes(campaign, table))
+    shares = [
+        (decode_distributed(distributed_statistics(campaign, *table, nodes=100), campaign).vector == exact).mean()
+        for _ in range(20)
+    ]
+    assert len(vector) == len(exact)
+    assert np.mean(shares) > 2 / 3
+
+
+def test_the_noise_of_all_nodes_is_what_one_node_would_draw():
+    """The two samplers of one law: Kolmogorov-Smirnov, false-alarm rate 1e-3."""
+    scale = Fraction(1 << 20)
+    together = noise_share(scale, 8, 8 * 3000, coins(5)).reshape(8, -1).sum(axis=0)
+    assert stats.ks_2samp(together, discrete_laplace(scale, 3000, coins(6))).pvalue > 1e-3

@@ -1,0 +1,86 @@
+"""Receipts, caps, plain words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ldp_client import Ledger, MemoryStorage, Receipt, RefusedError, StorageError
+from ldp_client.ledger.installation import Installation, read_installation, write_installation
+from ldp_client.ledger.receipts import Caps
+from protocols import Campaign
+
+CAPS = Caps(4, 8)
+
+
+def receipt(title: str = "A campaign", epsilon: float = 1.0, **options: Any) -> Receipt:
+    return Receipt(options.pop("campaign_id", title), title, None, epsilon, (0,), 1_800_000_000.0, **options)
+
+
+def test_an_empty_ledger_says_so() -> None:
+    text = str(Ledger((), CAPS))
+    assert "no campaign" in text
+    assert "0 of at most 8" in text
+
+
+def test_a_ledger_tells_a_person_what_was_spent_where_and_when() -> None:
+    text = str(Ledger((receipt("Sleep study", 0.5), receipt("Missed payments", 0.99999999999)), CAPS))
+    assert "2 campaigns" in text
+    assert "epsilon 1.5 of at most 8" in text
+    assert '"Sleep study" on 2027-01-15: 1 answer, with noise added on this device; epsilon 0.5.' in text
+
+
+def test_what_is_printed_is_never_below_what_was_spent() -> None:
+    assert "epsilon 0.3334 " in str(Ledger((receipt(epsilon=1 / 3),), CAPS))
+
+
+def test_the_total_is_exact() -> None:
+    many = tuple(receipt(str(number), 0.1) for number in range(10))
+    assert Ledger(many, CAPS).total_epsilon >= 1.0
+
+
+def test_a_cap_is_held_to_the_last_bit(draft: dict[str, Any]) -> None:
+    campaign = Campaign.compile(draft)
+    device = Installation.make().with_consent(campaign.id, given=True)
+    device.check(campaign, Caps(1, 1))
+    spent = device.with_receipt(receipt(epsilon=1e-12))
+    with pytest.raises(RefusedError) as caught:
+        spent.check(campaign, Caps(1, 1))
+    assert caught.value.code == "total-above-cap"
+
+
+def test_the_device_is_stored_whole_and_its_secret_never_printed() -> None:
+    storage = MemoryStorage()
+    device = Installation.make().with_consent("c", given=False).with_receipt(receipt())
+    with storage.transaction(write=True) as transaction:
+        write_installation(transaction, device)
+    with storage.transaction(write=False) as transaction:
+        assert read_installation(transaction) == device
+    assert repr(device.secret) not in repr(device)
+
+
+def test_secrets_differ() -> None:
+    assert Installation.make().secret != Installation.make().secret
+
+
+def test_a_storage_that_lost_its_device_is_damaged() -> None:
+    storage = MemoryStorage()
+    with storage.transaction(write=True) as transaction:
+        transaction.put("delivery/x", b"")
+        with pytest.raises(StorageError):
+            read_installation(transaction)
+
+
+def test_every_flipped_bit_of_a_stored_device_is_noticed() -> None:
+    storage = MemoryStorage()
+    with storage.transaction(write=True) as transaction:
+        write_installation(transaction, Installation.make().with_receipt(receipt()))
+        stored = transaction.get("device")
+        assert stored is not None
+        for position in range(8 * len(stored)):
+            flipped = bytearray(stored)
+            flipped[position // 8] ^= 1 << position % 8
+            transaction.put("device", bytes(flipped))
+            with pytest.raises(StorageError):
+                read_installation(transaction)

@@ -1,0 +1,262 @@
+"""A gateway that forwards for many devices."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ldp_client import Client, MemoryStorage, QuotaError, StorageError, TransportError, perturb
+from ldp_client.network.transport import Request, Response
+from ldp_client.relay import RELAY_POLICY, Relay
+from ldp_client.relay.gateway import Gateway
+from ldp_client.testing import Answer, FakeClock, FakeServer
+from protocols import Campaign, Report, UploadError, decode_upload, encode_upload
+from protocols.wire.upload import MEDIA_TYPE
+
+RECORD = {"age": "young", "income": 30_000, "hours": 12}
+
+
+@pytest.fixture
+def relay(server: FakeServer, campaign: Campaign, clock: FakeClock, tmp_path: Path) -> Relay:
+    return Relay(server.url, campaign.id, storage=tmp_path / "relay.db", clock=clock)
+
+
+def upload(campaign: Campaign, devices: int = 1) -> bytes:
+    return encode_upload(report for _ in range(devices) for report in perturb(campaign, RECORD, "yes"))
+
+
+def test_uploads_of_many_devices_are_forwarded_in_one_merged_block_per_question(
+    relay: Relay, server: FakeServer, campaign: Campaign
+) -> None:
+    sent = [upload(campaign) for _ in range(30)]
+    for body in sent:
+        assert relay.collect(body) == {}
+    assert relay.run_once(5)
+    (forwarded,) = server.uploads
+    assert sum(block.count for block in decode_upload(forwarded, campaign)) == 30
+    assert len(forwarded) < sum(map(len, sent))
+    payloads = {block.ids: block.payloads for body in sent for block in decode_upload(body, campaign)}
+    assert server.reports(campaign.id) == payloads
+
+
+def test_a_relay_keeps_nothing_of_what_it_forwarded(relay: Relay, campaign: Campaign, tmp_path: Path) -> None:
+    body = upload(campaign)
+    identifier = decode_upload(body, campaign)[0].ids
+    relay.collect(body)
+    assert identifier.hex().encode() in (tmp_path / "relay.db").read_bytes()
+    assert relay.run_once(5)
+    with relay._storage.transaction(write=False) as transaction:
+        kept = [key for key, _ in transaction.items("")]
+    assert kept == [f"campaign/{campaign.id}", f"delivery/{campaign.id}"]
+    assert identifier.hex().encode() not in (tmp_path / "relay.db").read_bytes()
+
+
+def test_what_was_acknowledged_survives_a_restart(
+    relay: Relay, server: FakeServer, campaign: Campaign, tmp_path: Path
+) -> None:
+    relay.collect(upload(campaign, 3))
+    again = Relay(server.url, campaign.id, storage=tmp_path / "relay.db")
+    assert again.delivery().queued == 3
+    assert again.run_once(5)
+    assert server.counted(campaign.id) == 3
+
+
+def test_a_report_that_is_queued_already_is_a_success(relay: Relay, server: FakeServer, campaign: Campaign) -> None:
+    body = upload(campaign)
+    assert relay.collect(body) == relay.collect(body) == {}
+    assert relay.delivery().queued == 1
+    assert relay.run_once(5)
+    assert relay.collect(body) == {}
+    assert relay.run_once(5)
+    assert server.counted(campaign.id) == 1
+
+
+def test_another_answer_under_a_queued_id_is_refused(relay: Relay, campaign: Campaign) -> None:
+    identifier = b"\x07" * 16
+    width = campaign.questions[0].mechanism.width
+    first, second = (encode_upload([Report(0, identifier, bytes([n]).ljust(width, b"\0"))]) for n in (0, 1))
+    assert relay.collect(first) == {}
+    assert relay.collect(second) == {identifier.hex(): "conflicting-report"}
+    assert relay.delivery().queued == 1
+
+
+def test_a_payload_no_device_can_have_sent_is_refused_and_the_rest_queued(relay: Relay, campaign: Campaign) -> None:
+    width = campaign.questions[0].mechanism.width
+    bad, good = Report(0, b"\x01" * 16, b"\xff" * width), Report(0, b"\x02" * 16, b"\0" * width)
+    assert relay.collect(encode_upload([bad, good])) == {bad.id.hex(): "index-out-of-range"}
+    assert relay.delivery().queued == 1
+
+
+@pytest.mark.parametrize("body", [b"", b"\x92\x01\x90", b"not msgpack"])
+def test_bytes_that_are_no_upload_queue_nothing(relay: Relay, body: bytes) -> None:
+    with pytest.raises(UploadError):
+        relay.collect(body)
+    assert relay.delivery().queued == 0
+
+
+def test_a_full_queue_refuses_an_upload_whole(server: FakeServer, campaign: Campaign) -> None:
+    policy = replace(RELAY_POLICY, most_queued_reports=5)
+    relay = Relay(server.url, campaign.id, storage=":memory:", policy=policy)
+    relay.collect(upload(campaign, 4))
+    with pytest.raises(QuotaError):
+        relay.collect(upload(campaign, 2))
+    assert relay.delivery().queued == 4
+
+
+def test_what_is_too_large_is_split_and_poison_is_set_apart(
+    relay: Relay, server: FakeServer, campaign: Campaign
+) -> None:
+    server.largest_upload = 400
+    poison = perturb(campaign, RECORD, "yes")[0]
+    relay.collect(encode_upload([poison]))
+    relay.collect(upload(campaign, 40))
+    server.answer_with = lambda number: Answer(400, "malformed-upload") if poison.id in server.uploads[number] else None
+    assert relay.run_once(1e6)
+    delivery = relay.delivery()
+    assert (delivery.sent, delivery.queued, delivery.quarantined) == (40, 0, {"malformed-upload": 1})
+    assert server.counted(campaign.id) == 40
+
+
+def test_a_relay_shows_its_token() -> None:
+    seen: list[Request] = []
+
+    class Noting:
+        def send(self, request: Request, timeout: float) -> Response:
+            seen.append(request)
+            raise TransportError("unreachable")
+
+    relay = Relay(
+        "https://example.org", "A" * 43, storage=":memory:", transport=Noting(), token="secret", clock=FakeClock()
+    )
+    with pytest.raises(TransportError):
+        relay.campaign()
+    assert {request.headers["Authorization"] for request in seen} == {"Bearer secret"}
+
+
+def test_a_relay_and_a_device_share_a_file(
+    make_client: Callable[..., Client], relay: Relay, server: FakeServer, campaign: Campaign, tmp_path: Path
+) -> None:
+    relay.collect(upload(campaign))
+    client = make_client(storage=tmp_path / "relay.db")
+    client.contribute(RECORD, "yes")
+    client.withdraw()
+    assert relay.run_once(5)
+    assert server.counted(campaign.id) == 1
+
+
+@pytest.fixture
+def gateway(relay: Relay) -> Iterator[Gateway]:
+    with Gateway(relay) as made:
+        thread = threading.Thread(target=made.serve_forever, args=(0.02,))
+        thread.start()
+        yield made
+        made.shutdown()
+        thread.join()
+
+
+def test_a_client_speaks_to_a_gateway_as_to_the_aggregator(
+    make_client: Callable[..., Client],
+    gateway: Gateway,
+    relay: Relay,
+    server: FakeServer,
+    campaign: Campaign,
+    model: str,
+) -> None:
+    for _ in range(5):
+        client = make_client(url=gateway.url, storage=MemoryStorage())
+        client.contribute(RECORD, "yes")
+        assert client.run_once(5)
+        assert client.status().sent == 1
+    assert not server.uploads
+    assert relay.run_once(5)
+    assert server.counted(campaign.id) == 5
+    assert len(server.uploads) == 1
+    server.publish_model(campaign.id, model)
+    assert client.refresh_model()
+    assert not client.refresh_model()
+    assert client.predict({"age": "old"}) == "no"
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "body", "status", "code"),
+    [
+        ("/v1/campaigns/x/reports", {"Content-Type": MEDIA_TYPE}, b"x", 404, "unknown-campaign"),
+        (None, {"Content-Type": "text/plain"}, b"x", 415, "wrong-media-type"),
+        (None, {"Content-Type": MEDIA_TYPE}, b"x", 400, "malformed-upload"),
+        (None, {"Content-Type": MEDIA_TYPE, "Content-Length": str(1 << 21)}, b"", 413, "body-too-large"),
+        (None, {"Content-Type": MEDIA_TYPE, "Content-Length": "-1"}, b"", 411, "length-required"),
+    ],
+)
+def test_a_gateway_refuses_what_the_aggregator_refuses(
+    gateway: Gateway,
+    relay: Relay,
+    campaign: Campaign,
+    path: str | None,
+    headers: dict[str, str],
+    body: bytes,
+    status: int,
+    code: str,
+) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.server_port, timeout=5)
+    connection.request("POST", path or f"/v1/campaigns/{campaign.id}/reports", body, headers)
+    answer = connection.getresponse()
+    assert (answer.status, json.loads(answer.read())["code"]) == (status, code)
+    connection.close()
+    assert relay.delivery().queued == 0
+
+
+def test_a_gateway_that_cannot_write_says_later(
+    gateway: Gateway, relay: Relay, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    relay.campaign()
+
+    def full(*_: object) -> None:
+        raise StorageError("storage-full")
+
+    monkeypatch.setattr(
+        relay._outbox, "__class__", type("Full", (type(relay._outbox),), {"put": full, "__slots__": ()})
+    )
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.server_port, timeout=5)
+    connection.request("POST", f"/v1/campaigns/{campaign.id}/reports", upload(campaign), {"Content-Type": MEDIA_TYPE})
+    answer = connection.getresponse()
+    assert (answer.status, json.loads(answer.read())["code"]) == (503, "storage-full")
+    assert answer.headers["Retry-After"]
+    connection.close()
+
+
+def test_a_relay_process_killed_at_any_time_loses_nothing_it_acknowledged(
+    server: FakeServer, campaign: Campaign, tmp_path: Path, make_client: Callable[..., Client]
+) -> None:
+    command = [sys.executable, "-m", "ldp_client", "relay", server.url, campaign.id]
+    command += ["--storage", str(tmp_path / "relay.db"), "--port", "0", "--gather", "0.02"]
+    clients = []
+    for number in range(3):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        url = "http://" + process.stdout.readline().split()[-1]
+        for _ in range(10):
+            client = make_client(url=url, storage=MemoryStorage(), clock=time)
+            client.contribute(RECORD, "yes")
+            assert client.run_once(5)
+            clients.append(client)
+        if number < 2:
+            os.kill(process.pid, signal.SIGKILL)
+        else:
+            until = time.monotonic() + 10
+            while server.counted(campaign.id) < len(clients) and time.monotonic() < until:
+                time.sleep(0.01)
+            process.terminate()
+        process.communicate(timeout=10)
+    assert process.returncode == 0
+    assert server.counted(campaign.id) == len(clients) == 30

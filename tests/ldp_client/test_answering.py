@@ -1,0 +1,271 @@
+"""The one place where a person's data meets the coins."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import hmac
+import itertools
+import struct
+from collections import Counter
+from collections.abc import Mapping
+from fractions import Fraction
+
+import pytest
+from exact_coins import SeededCoins, enumerate_outcomes
+
+from ldp_client import perturb
+from ldp_client.answering import draw_questions
+from protocols import Campaign, Coins, RecordError, ScriptedCoins, decode_upload, encode_upload
+from protocols.exact.rationals import exp_bounds
+
+SECRET = bytes(range(32))
+
+HUGE = 10**5000
+
+DRAFT = {
+    "version": 1,
+    "title": "t",
+    "label": {"name": "y", "classes": ["a", "b"]},
+    "features": [
+        {"name": "colour", "kind": "categorical", "values": ["red", "green", "blue"]},
+        {"name": "answer", "kind": "categorical", "values": ["no", "missing", "1"]},
+        {"name": "size", "kind": "continuous", "low": 0, "high": 8, "bins": 4},
+        {"name": "weight", "kind": "continuous", "low": -1, "high": 1},
+    ],
+    "privacy": {"epsilon": 1.0, "discrete": "de", "continuous": "onebit"},
+}
+RECORD = {"colour": "green", "answer": "no", "size": 5, "weight": 0.5}
+
+
+def campaign_with(*features, weights=None, **privacy):
+    """The draft with these of its features, other privacy settings, other weights by name."""
+    draft = copy.deepcopy(DRAFT)
+    draft["features"] = [feature for feature in draft["features"] if not features or feature["name"] in features]
+    for named in (draft["label"], *draft["features"]):
+        if weights and named["name"] in weights:
+            named["weight"] = weights[named["name"]]
+    draft["privacy"].update(privacy)
+    return Campaign.compile(draft)
+
+
+def only(feature, **privacy):
+    """A campaign that asks about one feature and nothing else; a Gaussian one has two questions."""
+    return campaign_with(feature, weights={"y": 0}, **privacy)
+
+
+ONE_QUESTION = campaign_with()
+ALL_QUESTIONS = campaign_with(answers="all")
+
+
+class Recording(Coins):
+    """Coins that write down every draw into a log shared with a record."""
+
+    def __init__(self, log, seed=1):
+        self.log, self.source = log, SeededCoins(seed)
+
+    def words(self, count):
+        self.log.append("coins")
+        return self.source.words(count)
+
+
+class Watched(Mapping):
+    """A record that writes down which feature is read, and cannot be looked at in any other way."""
+
+    def __init__(self, log, values=RECORD):
+        self.log, self.values_by_name = log, values
+
+    def get(self, name, default=None):
+        self.log.append(name)
+        return self.values_by_name.get(name, default)
+
+    def __getitem__(self, name):
+        raise AssertionError("a record is read with get")
+
+    def __iter__(self):
+        raise AssertionError("a record is not searched")
+
+    def __len__(self):
+        raise AssertionError("a record is not measured")
+
+
+# --- order -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_question_is_drawn_before_the_record_is_read_and_only_the_asked_feature_is_read():
+    asked = set()
+    for seed in range(60):
+        log = []
+        (report,) = perturb(ONE_QUESTION, Watched(log), "a", coins=Recording(log, seed))
+        feature = ONE_QUESTION.questions[report.question].feature
+        asked.add(feature)
+        assert log[0] == "coins"
+        assert [entry for entry in log if entry != "coins"] == ([feature] if feature else [])
+    assert asked == {None, "colour", "answer", "size", "weight"}
+
+
+def test_a_record_that_fails_when_touched_fails_only_after_the_draw():
+    class Untouchable(Watched):
+        def get(self, name, default=None):
+            raise PermissionError(name)
+
+    log = []
+    with pytest.raises(PermissionError):
+        perturb(only("colour", discrete="ss"), Untouchable(log), "a", coins=Recording(log))
+    for label in ("a", "b"):
+        assert perturb(
+            campaign_with("colour", weights={"y": 60000}), Untouchable([]), label, coins=ScriptedCoins([0, 0])
+        )
+
+
+def test_all_questions_are_drawn_before_the_record_is_first_read():
+    log = []
+    perturb(ALL_QUESTIONS, Watched(log), "a", coins=Recording(log))
+    # The Gaussian feature's group is the only one with two questions to draw from.
+    draws = sum(len(group) > 1 for group in ALL_QUESTIONS.groups)
+    assert draws == 1
+    assert log[:draws] == ["coins"]
+    assert [entry for entry in log if entry != "coins"] == ["colour", "answer", "size", "weight"]
+
+
+@pytest.mark.parametrize(
+    "label", ["c", "", None, True, 0, 1.0, b"a", "A", ("a",), HUGE], ids=lambda label: type(label).__name__
+)
+def test_an_undeclared_label_is_refused_before_any_coin_is_drawn_or_the_record_is_read(label):
+    log = []
+    with pytest.raises(RecordError, match="must be one of a, b") as refused:
+        perturb(ONE_QUESTION, Watched(log), label, coins=Recording(log))
+    assert refused.value.code == "undeclared-label"
+    assert log == []
+
+
+def test_the_refusal_of_a_label_does_not_repeat_what_the_person_said():
+    with pytest.raises(RecordError) as refused:
+        perturb(ONE_QUESTION, RECORD, "a-private-thing")
+    assert "a-private-thing" not in str(refused.value)
+
+
+def test_a_label_may_be_a_whole_number_where_its_digits_are_declared():
+    draft = copy.deepcopy(DRAFT)
+    draft["label"]["classes"] = ["0", "1"]
+    assert perturb(Campaign.compile(draft), RECORD, 1)
+
+
+# --- the draw --------------------------------------------------------------------------------------------------------
+
+
+def test_questions_are_drawn_in_proportion_to_their_weights():
+    campaign = campaign_with("colour", "weight", weights={"y": 2, "colour": 5, "weight": 3})
+    drawn = enumerate_outcomes(lambda coins: draw_questions(campaign, coins)[0].index)
+    assert drawn == {0: Fraction(2, 13), 1: Fraction(5, 13), 2: Fraction(3, 13), 3: Fraction(3, 13)}
+
+
+def test_answering_all_draws_one_question_of_every_group():
+    drawn = enumerate_outcomes(lambda coins: tuple(q.index for q in draw_questions(ALL_QUESTIONS, coins)))
+    assert drawn == {(0, 1, 2, 3, 4): Fraction(1, 2), (0, 1, 2, 3, 5): Fraction(1, 2)}
+
+
+def test_a_single_question_takes_no_coin():
+    coins = ScriptedCoins([])
+    assert [question.index for question in draw_questions(only("colour"), coins)] == [0]
+
+
+@pytest.mark.parametrize(
+    "record", [RECORD, {}, {"colour": "violet", "size": float("nan")}, dict.fromkeys(RECORD, 10**5000)]
+)
+@pytest.mark.parametrize("campaign", [ONE_QUESTION, ALL_QUESTIONS])
+def test_neither_the_question_nor_the_length_depends_on_the_record_or_the_label(campaign, record):
+    for seed in range(25):
+        answers = [
+            perturb(campaign, values, label, secret=SECRET, coins=SeededCoins(seed))
+            for values in (RECORD, record)
+            for label in ("a", "b")
+        ]
+        assert len({tuple(report.question for report in reports) for reports in answers}) == 1
+        assert len({tuple(report.id for report in reports) for reports in answers}) == 1
+        assert len({len(encode_upload(reports)) for reports in answers}) == 1
+        decode_upload(encode_upload(answers[0]), campaign)
+
+
+# --- the promise, end to end -----------------------------------------------------------------------------------------
+
+EVERY_ANSWER = ["red", "green", "blue", "violet", None]
+
+
+@pytest.mark.parametrize("discrete", ["de", "ss", "oue", "sue", "the"])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_no_record_is_more_than_epsilon_likelier_than_another_whatever_is_reported(discrete, epsilon):
+    """The exact distribution of the whole report over every record: declared, undeclared and missing values."""
+    campaign = campaign_with("colour", epsilon=epsilon, discrete=discrete)
+    mechanisms = [question.mechanism for question in campaign.questions]
+    thresholds = {edge for m in mechanisms if hasattr(m, "true_bit") for edge in (m.true_bit, m.other_bit)}
+
+    def report(record, label):
+        def program(coins):
+            (answer,) = perturb(campaign, record, label, secret=SECRET, coins=coins)
+            return answer.question, answer.payload
+
+        return program
+
+    distributions = [
+        enumerate_outcomes(report({"colour": value}, label), sorted(thresholds))
+        for value in EVERY_ANSWER
+        for label in ("a", "b")
+    ]
+    outcomes = set().union(*distributions)
+    assert all(sum(distribution.values()) == 1 for distribution in distributions)
+    assert all(set(distribution) == outcomes for distribution in distributions)
+    worst = max(
+        one[outcome] / other[outcome] for one, other in itertools.permutations(distributions, 2) for outcome in outcomes
+    )
+    assert 1 < worst <= exp_bounds(Fraction(epsilon))[1]
+
+
+# --- reports ---------------------------------------------------------------------------------------------------------
+
+
+def test_perturbing_is_a_function_of_the_coins_and_the_secret():
+    for campaign in (ONE_QUESTION, ALL_QUESTIONS):
+        first = perturb(campaign, RECORD, "a", secret=SECRET, coins=SeededCoins(5))
+        assert perturb(campaign, RECORD, "a", secret=SECRET, coins=SeededCoins(5)) == first
+        assert perturb(campaign, RECORD, "a", secret=SECRET, coins=SeededCoins(6)) != first
+
+
+def test_scripted_coins_give_the_documented_report():
+    """Question 2 of five tickets... read off the words: the ticket, then keep (a word below p), nothing else."""
+    coins = ScriptedCoins([1, 0])
+    (report,) = perturb(ONE_QUESTION, RECORD, "b", secret=SECRET, coins=coins)
+    assert (report.question, report.payload) == (1, bytes([1 * 2 + 1]))
+    assert coins.taken == 2
+    message = ONE_QUESTION.id.encode() + struct.pack("<I", 0)
+    assert report.id == hmac.new(SECRET, message, hashlib.sha256).digest()[:16]
+
+
+def test_answering_all_gives_one_report_per_group_with_ids_of_their_own():
+    reports = perturb(ALL_QUESTIONS, RECORD, "a", secret=SECRET)
+    assert [ALL_QUESTIONS.questions[report.question].group for report in reports] == [0, 1, 2, 3, 4]
+    assert len({report.id for report in reports}) == 5
+
+
+def test_without_a_secret_every_call_has_a_fresh_id_and_with_one_the_same():
+    fresh = {perturb(ONE_QUESTION, RECORD, "a")[0].id for _ in range(20)}
+    assert len(fresh) == 20
+    kept = {perturb(ONE_QUESTION, RECORD, "a", secret=SECRET)[0].id for _ in range(20)}
+    assert len(kept) == 1
+
+
+def test_a_device_has_other_ids_in_other_campaigns():
+    other = Campaign.compile({**DRAFT, "title": "another"})
+    assert perturb(other, RECORD, "a", secret=SECRET)[0].id != perturb(ONE_QUESTION, RECORD, "a", secret=SECRET)[0].id
+
+
+def test_the_default_coins_are_the_operating_systems():
+    """False-alarm rate: 400 fair-enough draws from six questions leaving one out, below 6 (5/6)**400 < 1e-30."""
+    asked = Counter(perturb(ONE_QUESTION, RECORD, "a")[0].question for _ in range(400))
+    assert set(asked) == set(range(6))
+
+
+def test_the_record_is_not_changed():
+    record = dict(RECORD)
+    perturb(ALL_QUESTIONS, record, "a")
+    assert record == RECORD

@@ -1,0 +1,196 @@
+"""Projections in drafts and documents, on the device, and the moments round that fits one privately."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from protocols import Campaign, DocumentError, DraftError, ScriptedCoins
+from protocols.document.questions import PAIR, PRODUCT, SQUARE, VALUE
+from protocols.encoding import encode
+from protocols.exact.coins import ONE
+
+BINNED = {"name": "pca1", "kind": "continuous", "low": -1, "high": 1, "bins": 4}
+GAUSSIAN = {"name": "pca2", "kind": "continuous", "low": -1, "high": 1}
+CATEGORICAL = {"name": "o", "kind": "categorical", "values": ["a", "b"]}
+PROJECTION: dict[str, Any] = {
+    "method": "pca",
+    "inputs": ["x", "y"],
+    "mean": [5, 10],
+    "scale": [5, 10],
+    "matrix": [[0.6, 0.8], [0.8, -0.6]],
+    "outputs": [BINNED, GAUSSIAN],
+    "fitted_on": "public",
+}
+DRAFT: dict[str, Any] = {
+    "version": 1,
+    "title": "Projected",
+    "label": {"name": "class", "classes": ["a", "b"]},
+    "features": [
+        {"name": "x", "kind": "continuous", "low": 0, "high": 10},
+        {"name": "colour", "kind": "categorical", "values": ["red", "blue"]},
+        {"name": "y", "kind": "continuous", "low": 0, "high": 20},
+    ],
+    "privacy": {"epsilon": 1, "discrete": "de", "continuous": "laplace"},
+    "projection": PROJECTION,
+}
+
+
+def compiled(**changes: Any) -> Campaign:
+    return Campaign.compile({**DRAFT, "projection": {**PROJECTION, **changes}})
+
+
+def test_outputs_are_asked_in_place_of_the_inputs():
+    campaign = compiled()
+    assert [feature.name for feature in campaign.asked] == ["colour", "pca1", "pca2"]
+    assert [(q.kind, q.feature, q.group) for q in campaign.questions[1:]] == [
+        (PAIR, "colour", 1),
+        (PAIR, "pca1", 2),
+        (VALUE, "pca2", 3),
+        (SQUARE, "pca2", 3),
+    ]
+
+
+def test_the_document_carries_the_projection_and_parses_to_the_same_campaign():
+    campaign = compiled()
+    assert json.loads(campaign.document)["projection"]["matrix"] == [[0.6, 0.8], [0.8, -0.6]]
+    assert Campaign.parse(campaign.document, campaign.id) == campaign
+
+
+def test_the_device_clips_centres_scales_and_adds_from_left_to_right():
+    projection = compiled().projection
+    assert projection.output(0, [10, 20]) == 0.6 * 1.0 + 0.8 * 1.0
+    assert projection.output(1, [1e300, -math.inf]) == 0.8 * 1.0 + -0.6 * -1.0
+    assert projection.output(0, [5, 10]) == 0.0
+
+
+def test_an_output_question_is_answered_from_the_inputs():
+    campaign = compiled()
+    binned, gaussian = campaign.questions[2], campaign.questions[3]
+    record = {"x": 7.5, "y": 10, "colour": object()}  # u = (0.5, 0)
+    no_coins = ScriptedCoins([])
+    assert encode(campaign, binned, record, 1, no_coins) == 2 * 2 + 1  # 0.3 lies in the third of four bins
+    assert encode(campaign, gaussian, record, 1, no_coins) == (1, int(0.4 * 2**52))
+
+
+def test_a_missing_input_is_a_uniformly_random_one():
+    campaign = compiled()
+    gaussian = campaign.questions[3]
+    middle = 1 << 52  # the integer in [0, 2**53] that stands for t = 0
+    coins = ScriptedCoins([middle])
+    assert encode(campaign, gaussian, {"x": 7.5, "y": "?"}, 0, coins) == (0, int(0.4 * 2**52))
+    assert coins.taken == 1
+    highest = ScriptedCoins([2 * middle, 0])
+    assert encode(campaign, gaussian, {}, 0, highest) == (0, 2**52)  # u = (1, -1) gives 1.4, clipped to 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"method": "lda"}, "projection.method"),
+        ({"inputs": ["x", "w"]}, "projection.inputs[1]"),
+        ({"inputs": ["x", "colour"]}, "projection.inputs[1]"),
+        ({"inputs": ["x", "x"]}, "projection.inputs"),
+        ({"inputs": []}, "projection.inputs"),
+        ({"mean": [0]}, "projection.mean"),
+        ({"mean": [0, math.nan]}, "projection.mean[1]"),
+        ({"mean": [0, "1"]}, "projection.mean"),
+        ({"scale": [1, 0]}, "projection.scale"),
+        ({"scale": [1, math.inf]}, "projection.scale[1]"),
+        ({"matrix": [[1, 0]]}, "projection.matrix"),
+        ({"matrix": [[1, 0], [1]]}, "projection.matrix[1]"),
+        ({"matrix": [[1, 0], [1, math.inf]]}, "projection.matrix[1][1]"),
+        ({"matrix": [[1, 0], [0, 0]]}, "projection.matrix[1]"),
+        ({"matrix": [[1e308, 1e308], [1, 0]], "scale": [1e-9, 1]}, "projection.matrix[0]"),
+        ({"matrix": "identity"}, "projection.matrix"),
+        ({"outputs": PROJECTION["outputs"] * 2}, "projection.outputs"),
+        ({"outputs": []}, "projection.outputs"),
+        ({"outputs": [BINNED] * 2}, "projection.outputs[1].name"),
+        ({"outputs": [{**BINNED, "name": "x"}, GAUSSIAN]}, "projection.outputs[0].name"),
+        ({"outputs": [{**BINNED, "low": 2}, GAUSSIAN]}, "projection.outputs[0].low"),
+        ({"outputs": [{**BINNED, "bins": 1}, GAUSSIAN]}, "projection.outputs[0].bins"),
+        ({"outputs": [{**BINNED, "high": math.inf}, GAUSSIAN]}, "projection.outputs[0].high"),
+        ({"outputs": [CATEGORICAL, GAUSSIAN]}, "projection.outputs[0].kind"),
+        ({"fitted_on": "my customers"}, "projection.fitted_on"),
+        ({"fitted_on": None}, "projection.fitted_on"),
+        ({"rank": 2}, "projection.rank"),
+    ],
+)  # fmt: skip
+def test_a_projection_that_cannot_work_is_refused_when_compiling(changes, field):
+    with pytest.raises(DraftError) as caught:
+        compiled(**changes)
+    assert caught.value.field == field
+
+
+def test_more_components_than_inputs_are_refused_with_the_number_that_fits():
+    with pytest.raises(DraftError, match="2 inputs have at most 2 components, not 3"):
+        compiled(outputs=[{**GAUSSIAN, "name": f"o{i}"} for i in range(3)], matrix=[[1, 0]] * 3)
+
+
+ROUND = {
+    **DRAFT,
+    "features": [DRAFT["features"][0], DRAFT["features"][2]],
+    "projection": None,
+    "asks": "moments",
+    "study": "credit",
+}
+
+
+def test_a_moments_round_asks_class_sums_and_the_product_of_every_pair():
+    campaign = Campaign.compile(ROUND)
+    assert [(q.kind, q.feature, q.other, q.group, q.domain_size) for q in campaign.questions] == [
+        ("label", None, None, 0, 2),
+        (VALUE, "x", None, 1, 2),
+        (VALUE, "y", None, 2, 2),
+        (PRODUCT, "x", "x", 3, 1),
+        (PRODUCT, "x", "y", 4, 1),
+        (PRODUCT, "y", "y", 5, 1),
+    ]
+    assert campaign.loss <= 1
+
+
+def test_a_product_multiplies_the_scaled_values_and_a_square_uses_the_whole_range():
+    campaign = Campaign.compile(ROUND)
+    record, coins = {"x": 10, "y": 5}, ScriptedCoins([])  # t = (1, -0.5)
+    assert encode(campaign, campaign.questions[4], record, 1, coins) == (0, -(2**51))
+    assert encode(campaign, campaign.questions[3], record, 1, coins) == (0, 2**52)
+    assert encode(campaign, campaign.questions[5], record, 1, coins) == (0, -(2**51))
+
+
+def test_a_product_asked_as_a_sign_is_one_bit_without_the_class():
+    campaign = Campaign.compile({**ROUND, "privacy": {"epsilon": 1, "continuous": "sign"}})
+    product = campaign.questions[4]
+    assert product.domain_size == 2
+    record = {"x": 10, "y": 5}  # the product -0.5 gives a 1 with probability 1/4
+    assert encode(campaign, product, record, 1, ScriptedCoins([ONE // 4 - 1])) == 1
+    assert encode(campaign, product, record, 1, ScriptedCoins([ONE // 4])) == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"study": None}, "study"),
+        ({"asks": "everything"}, "asks"),
+        ({"privacy": {"epsilon": 1, "answers": "all"}}, "privacy.answers"),
+        ({"projection": PROJECTION}, "projection"),
+        ({"features": DRAFT["features"]}, "features[1].kind"),
+        ({"features": [{"name": f"x{i}", "kind": "continuous", "low": 0, "high": 1} for i in range(128)]}, "features"),
+    ],
+)
+def test_a_moments_round_that_cannot_be_is_refused(changes, field):
+    with pytest.raises(DraftError) as caught:
+        Campaign.compile({**ROUND, **changes})
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    "change", [{"other": "z"}, {"other": None}, {"group": 2}, {"domain_size": 2}, {"kind": "value"}]
+)
+def test_a_tampered_product_question_is_refused(change):
+    document = json.loads(Campaign.compile(ROUND).document)
+    document["questions"][4] |= change
+    with pytest.raises(DocumentError):
+        Campaign.parse(json.dumps(document).encode())

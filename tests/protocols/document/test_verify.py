@@ -1,0 +1,129 @@
+"""The proofs of ``protocols.document.verify``: enumeration and closed form agree, and every mechanism keeps its
+promise.
+"""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from protocols import Campaign
+from protocols.document.verify import CLOSED_FORM, ENUMERATION, QuestionCheck, WorstCase, verify, worst_case
+from protocols.exact.coins import ONE
+from protocols.exact.rationals import exact_epsilon, exp_bounds
+from protocols.mechanisms import DISCRETE, MOMENTS, DirectEncoding, NoisyVector, SubsetSelection
+
+ALL = {**DISCRETE, **MOMENTS}
+DOMAINS = (2, 3, 4, 5, 7, 8, 16, 31, 64, 100, 256, 257, 512, 1000, 1024)
+EPSILONS = (0.01, 0.02, 0.1, 0.25, 0.5, 1.0, 1.7, 2.0, 3.0, 5.0, 8.0, 10.0)
+
+DRAFT = {
+    "version": 1,
+    "title": "t",
+    "label": {"name": "y", "classes": ["a", "b", "c"]},
+    "features": [
+        {"name": "u", "kind": "categorical", "values": ["1", "2", "missing"]},
+        {"name": "v", "kind": "continuous", "low": 0, "high": 1},
+        {"name": "w", "kind": "continuous", "low": -3, "high": 8, "bins": 40},
+    ],
+    "privacy": {"epsilon": 1.0},
+}
+
+
+def draft(**privacy):
+    return DRAFT | {"privacy": {"epsilon": 1.0, **privacy}}
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("name", ALL)
+def test_the_worst_likelihood_ratio_is_at_most_exp_epsilon_over_the_whole_grid(name, epsilon):
+    promised = exact_epsilon(epsilon)
+    for size in DOMAINS:
+        worst = worst_case(ALL[name].make(size, promised))
+        assert worst.stays_within(promised)
+        assert worst.loss <= promised
+        if name != "the":
+            assert promised - worst.loss < Fraction(1, 10**9)
+
+
+@pytest.mark.parametrize("name", [name for name, kind in ALL.items() if not issubclass(kind, NoisyVector)])
+def test_enumeration_and_closed_form_give_the_same_ratio(name):
+    for size in range(2, 9):
+        for epsilon in (0.01, 1.0, 6.0):
+            mechanism = ALL[name].make(size, exact_epsilon(epsilon))
+            enumerated = worst_case(mechanism)
+            closed = worst_case(mechanism, most_enumerated=0)
+            assert (enumerated.method, closed.method) == (ENUMERATION, CLOSED_FORM)
+            assert enumerated.ratio == closed.ratio
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_devices_own_check_finds_the_same_loss(name):
+    """``Campaign.parse`` compares :meth:`loss`; the two are computed by different formulas."""
+    for size in (2, 9, 300):
+        mechanism = ALL[name].make(size, Fraction(3, 2))
+        assert abs(worst_case(mechanism).loss - mechanism.loss()) < Fraction(1, 10**40)
+
+
+def test_large_domains_take_the_closed_form():
+    assert worst_case(DISCRETE["oue"].make(1024, Fraction(1))).method == CLOSED_FORM
+    assert worst_case(DISCRETE["ss"].make(1024, Fraction(1))).method == CLOSED_FORM
+
+
+def test_a_ratio_is_within_epsilon_up_to_the_last_unit_and_not_beyond():
+    low, high = exp_bounds(Fraction(1))
+    assert WorstCase(low, Fraction(0), CLOSED_FORM).stays_within(Fraction(1))
+    assert not WorstCase(high, Fraction(0), CLOSED_FORM).stays_within(Fraction(1))
+    assert WorstCase(Fraction(1), Fraction(1), CLOSED_FORM).stays_within(Fraction(1))
+    assert not WorstCase(Fraction(1), 1 + Fraction(1, 10**60), CLOSED_FORM).stays_within(Fraction(1))
+    assert WorstCase(Fraction(2) ** 100, Fraction(0), CLOSED_FORM).stays_within(Fraction(70))
+    assert not WorstCase(Fraction(2) ** 102, Fraction(0), CLOSED_FORM).stays_within(Fraction(70))
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0])
+def test_one_unit_of_probability_more_breaks_the_promise(epsilon):
+    promised = exact_epsilon(epsilon)
+    direct = DirectEncoding.make(8, promised)
+    assert not worst_case(DirectEncoding(8, direct.keep + 1)).stays_within(promised)
+    subset = SubsetSelection.make(8, promised)
+    assert not worst_case(SubsetSelection(8, subset.subset_size, subset.include + 1)).stays_within(promised)
+    vector = MOMENTS["laplace"].make(3, promised)
+    assert not worst_case(type(vector)(3, vector.grid, vector.scaled - 1)).stays_within(promised)
+
+
+def test_a_mechanism_that_excludes_an_output_has_no_finite_ratio():
+    with pytest.raises(ZeroDivisionError):
+        worst_case(DirectEncoding(4, ONE))
+
+
+@pytest.mark.parametrize("privacy", [{}, {"answers": "all"}, {"discrete": "the"}, {"continuous": "laplace"}])
+def test_a_compiled_campaign_holds_and_its_total_is_the_one_that_parsing_finds(privacy):
+    campaign = Campaign.compile(draft(**privacy))
+    verification = verify(campaign)
+    assert verification.holds
+    assert len(verification.questions) == len(campaign.questions)
+    assert abs(verification.loss - campaign.loss) < Fraction(1, 10**40)
+
+
+def test_the_gap_of_a_threshold_is_explained_and_nothing_else_needs_explaining():
+    checks = verify(Campaign.compile(draft(discrete="the", continuous="laplace"))).questions
+    told = {check.question.mechanism.name: check.note for check in checks}
+    assert "threshold" in told["the"]
+    assert told["laplace"] is None
+
+
+def test_a_question_that_promises_less_than_it_loses_does_not_hold():
+    (question, *_) = Campaign.compile(draft()).questions
+    broken = QuestionCheck(question, WorstCase(Fraction(3), Fraction(0), CLOSED_FORM))
+    assert not broken.holds
+    assert broken.gap < 0
+
+
+def test_the_json_form_is_plain_data():
+    told = verify(Campaign.compile(draft(discrete="the"))).to_json()
+    assert json.loads(json.dumps(told)) == told
+    assert told["holds"]
+    assert told["realised_epsilon"] <= told["epsilon"]
+    assert {row["method"] for row in told["questions"]} == {ENUMERATION, CLOSED_FORM}

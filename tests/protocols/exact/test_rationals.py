@@ -1,0 +1,122 @@
+"""Directed rounding, checked with a Taylor series in rational arithmetic that shares nothing with ``decimal``."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocols.exact.coins import ONE
+from protocols.exact.rationals import (
+    divide_down,
+    exact_epsilon,
+    exp_bounds,
+    float_up,
+    log_upper,
+    probability_down,
+    probability_up,
+)
+
+_HALVINGS = 8
+_TERMS = 60
+
+
+def taylor_bounds(exponent: Fraction) -> tuple[Fraction, Fraction]:
+    """Lower and upper bound of exp(exponent), |exponent| <= 256: series at exponent / 256, squared eight times."""
+    small = abs(exponent) / 2**_HALVINGS
+    term = low = Fraction(1)
+    for n in range(1, _TERMS):
+        term = _cut(term * small / n, up=False)
+        low += term
+    # The rest of the series and every cut are below this, because small <= 1.
+    high = low + Fraction(1, 2**250)
+    for _ in range(_HALVINGS):
+        low, high = _cut(low * low, up=False), _cut(high * high, up=True)
+    return (low, high) if exponent >= 0 else (1 / high, 1 / low)
+
+
+def _cut(value: Fraction, *, up: bool) -> Fraction:
+    scaled = value * 2**300
+    return Fraction(math.ceil(scaled) if up else math.floor(scaled), 2**300)
+
+
+EXPONENTS = [Fraction(text) for text in ("0", "1e-9", "0.01", "1/3", "0.5", "1", "2", "10", "63.999", "64")]
+
+
+@pytest.mark.parametrize("exponent", EXPONENTS + [-exponent for exponent in EXPONENTS])
+def test_exp_bounds_enclose_the_exponential(exponent):
+    low, high = exp_bounds(exponent)
+    taylor_low, taylor_high = taylor_bounds(exponent)
+    assert low <= taylor_low
+    assert taylor_high <= high
+    assert (high - low) / low < Fraction(1, 10**56)
+
+
+@given(st.fractions(min_value=-64, max_value=64, max_denominator=10**12))
+def test_exp_bounds_enclose_at_any_rational_exponent(exponent):
+    low, high = exp_bounds(exponent)
+    taylor_low, taylor_high = taylor_bounds(exponent)
+    assert low <= taylor_low <= taylor_high <= high
+
+
+def test_exponents_beyond_64_are_taken_as_64_on_the_safe_side():
+    assert exp_bounds(Fraction(1000)) == exp_bounds(Fraction(64))
+    assert exp_bounds(Fraction(-1000)) == exp_bounds(Fraction(-64))
+
+
+@given(st.fractions(min_value=1, max_value=10**12, max_denominator=10**12))
+def test_log_upper_is_an_upper_bound_and_a_tight_one(ratio):
+    bound = log_upper(ratio)
+    assert taylor_bounds(bound)[0] >= ratio or ratio == 1
+    assert taylor_bounds(bound - Fraction(1, 10**50))[1] < ratio
+
+
+@pytest.mark.parametrize("bit", [1, 20, 63, 64, 127])
+def test_log_upper_bounds_ratios_next_to_one_and_enormous_ones(bit):
+    assert taylor_bounds(log_upper(1 + Fraction(1, 1 << bit)))[0] >= 1 + Fraction(1, 1 << bit)
+    assert taylor_bounds(log_upper(Fraction(1 << bit)))[0] >= 1 << bit
+
+
+def test_the_log_of_one_is_exactly_zero():
+    assert log_upper(Fraction(1)) == 0
+
+
+def test_log_upper_refuses_what_is_no_worst_case_ratio():
+    with pytest.raises(ValueError, match="at least 1"):
+        log_upper(Fraction(99, 100))
+
+
+@given(st.floats(min_value=1e-6, max_value=1e6), st.integers(min_value=1, max_value=1001))
+def test_divided_parts_never_add_up_to_more_than_the_whole(epsilon, parts):
+    part = divide_down(epsilon, parts)
+    assert exact_epsilon(part) * parts <= exact_epsilon(epsilon)
+    assert exact_epsilon(part) * parts >= exact_epsilon(epsilon) * (1 - Fraction(2, 10**11))
+
+
+def test_one_part_is_the_epsilon_as_written():
+    assert divide_down(0.1, 1) == 0.1
+
+
+@given(st.floats(min_value=1e-300, max_value=1e300))
+def test_exact_epsilon_is_neither_above_the_double_nor_above_its_decimal_text(epsilon):
+    exact = exact_epsilon(epsilon)
+    assert exact <= Fraction(epsilon)
+    assert exact <= Fraction(repr(epsilon))
+    assert exact in (Fraction(epsilon), Fraction(repr(epsilon)))
+
+
+@given(st.fractions(min_value=0, max_value=1))
+def test_probabilities_round_to_the_promised_side_by_less_than_one_step(probability):
+    down, up = probability_down(probability), probability_up(probability)
+    assert Fraction(down, ONE) <= probability < Fraction(down + 1, ONE) or (probability == 1 and down == ONE - 1)
+    assert Fraction(up - 1, ONE) < probability <= Fraction(up, ONE) or (probability == 0 and up == 1)
+
+
+@given(st.fractions())
+def test_float_up_is_the_least_double_not_below(value):
+    up = float_up(value)
+    assert Fraction(up) >= value
+    assert Fraction(math.nextafter(up, -math.inf)) < value

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import hashlib
+import hmac
+
+from protocols import Campaign
+from protocols.wire.reports import report_id
+
+DRAFT = {
+    "version": 1,
+    "title": "t",
+    "label": {"name": "y", "classes": ["a", "b"]},
+    "features": [
+        {"name": "u", "kind": "categorical", "values": ["1", "2"]},
+        {"name": "v", "kind": "continuous", "low": 0, "high": 1},
+    ],
+    "privacy": {"epsilon": 1.0},
+}
+ONE = Campaign.compile(DRAFT)
+ALL = Campaign.compile({**DRAFT, "privacy": {"epsilon": 1.0, "answers": "all"}})
+SECRET = bytes(range(32))
+
+
+def documented(campaign, slot):
+    message = campaign.id.encode("ascii") + slot.to_bytes(4, "little")
+    return hmac.new(SECRET, message, hashlib.sha256).digest()[:16]
+
+
+def test_a_device_that_answers_one_question_has_one_id_whatever_it_was_asked():
+    assert {report_id(SECRET, ONE, question) for question in ONE.questions} == {documented(ONE, 0)}
+
+
+def test_a_device_that_answers_all_has_one_id_per_group():
+    for question in ALL.questions:
+        assert report_id(SECRET, ALL, question) == documented(ALL, question.group)
+    assert len({report_id(SECRET, ALL, question) for question in ALL.questions}) == len(ALL.groups) == 3
+
+
+def test_ids_differ_between_campaigns_and_between_devices():
+    other = Campaign.compile({**DRAFT, "title": "another"})
+    ids = {
+        report_id(secret, campaign, campaign.questions[0])
+        for secret in (SECRET, bytes(32))
+        for campaign in (ONE, other, ALL)
+    }
+    assert len(ids) == 6
+
+
+def test_an_id_is_the_same_on_every_call():
+    assert report_id(SECRET, ONE, ONE.questions[1]) == report_id(SECRET, Campaign.parse(ONE.document), ONE.questions[1])
+    assert len(report_id(SECRET, ONE, ONE.questions[1])) == 16

@@ -1,0 +1,271 @@
+"""The upload codec: one valid encoding, and an UploadError for every other byte string."""
+
+from __future__ import annotations
+
+import struct
+import time
+
+import msgpack
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocols import Campaign, Report, UploadError, decode_upload, encode_upload
+from protocols.wire.upload import Block, encode_blocks
+
+CAMPAIGN = Campaign.compile(
+    {
+        "version": 1,
+        "title": "t",
+        "label": {"name": "y", "classes": ["a", "b"]},
+        "features": [
+            {"name": "u", "kind": "categorical", "values": ["1", "2", "3"]},
+            {"name": "v", "kind": "continuous", "low": 0, "high": 1},
+        ],
+        "privacy": {"epsilon": 1.0, "discrete": "oue", "continuous": "laplace"},
+    }
+)
+WIDTHS = [question.mechanism.width for question in CAMPAIGN.questions]
+
+
+def blocks_of(counts):
+    """One block per entry: question and number of reports, each byte different from its neighbours."""
+    return [
+        Block(
+            question, bytes(n % 251 for n in range(16 * count)), bytes(n % 241 for n in range(WIDTHS[question] * count))
+        )
+        for question, count in counts
+    ]
+
+
+def packed(value):
+    return msgpack.packb(value, use_bin_type=True)
+
+
+def refused(data):
+    with pytest.raises(UploadError) as error:
+        decode_upload(data, CAMPAIGN)
+    assert error.value.code == "malformed-upload"
+    return str(error.value)
+
+
+VALID = encode_blocks(blocks_of([(0, 2), (1, 1), (3, 1)]))
+
+some_blocks = st.lists(st.integers(0, len(WIDTHS) - 1), min_size=1, unique=True).flatmap(
+    lambda questions: st.tuples(
+        *(
+            st.integers(1, 20).flatmap(
+                lambda count, question=question: st.builds(
+                    Block,
+                    st.just(question),
+                    st.binary(min_size=16 * count, max_size=16 * count),
+                    st.binary(min_size=WIDTHS[question] * count, max_size=WIDTHS[question] * count),
+                )
+            )
+            for question in sorted(questions)
+        )
+    )
+)
+
+
+@given(some_blocks)
+def test_blocks_round_trip(blocks):
+    assert decode_upload(encode_blocks(blocks), CAMPAIGN) == blocks
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, len(WIDTHS) - 1), st.binary(min_size=16, max_size=16)), min_size=1, max_size=30)
+)
+def test_reports_round_trip_grouped_by_question_in_their_order(asked):
+    reports = [Report(question, id_, bytes([n] * WIDTHS[question])) for n, (question, id_) in enumerate(asked)]
+    blocks = decode_upload(encode_upload(reports), CAMPAIGN)
+    assert sum(block.count for block in blocks) == len(reports)
+    for block in blocks:
+        members = [report for report in reports if report.question == block.question]
+        assert block.ids == b"".join(report.id for report in members)
+        assert block.payloads == b"".join(report.payload for report in members)
+
+
+def test_one_report_has_the_documented_bytes():
+    report = Report(1, bytes(range(16)), b"\x2a")
+    assert encode_upload([report]) == b"\x92\x01\x91\x93\x01\xc4\x10" + bytes(range(16)) + b"\xc4\x01\x2a"
+
+
+def test_an_upload_without_reports_cannot_be_encoded():
+    with pytest.raises(ValueError, match="at least one report"):
+        encode_upload([])
+
+
+def test_every_truncation_is_refused():
+    for length in range(len(VALID)):
+        refused(VALID[:length])
+
+
+@pytest.mark.parametrize("trailing", [b"\x00", b"\xc0", b"\x90", VALID])
+def test_trailing_bytes_are_refused(trailing):
+    refused(VALID + trailing)
+
+
+def test_a_flipped_byte_is_refused_or_is_content():
+    """Inside ids, payloads and question numbers other bytes are other valid uploads; each is the one encoding of its
+    own blocks.
+    """
+    accepted = 0
+    for position in range(len(VALID)):
+        for flip in range(1, 256):
+            data = VALID[:position] + bytes([VALID[position] ^ flip]) + VALID[position + 1 :]
+            try:
+                blocks = decode_upload(data, CAMPAIGN)
+            except UploadError:
+                continue
+            accepted += 1
+            assert encode_blocks(blocks) == data
+    content = sum(len(block.ids) + len(block.payloads) for block in decode_upload(VALID, CAMPAIGN))
+    # One flip more: question 3 becomes question 2, of the same width and still in order.
+    assert WIDTHS == [1, 1, 8, 8]
+    assert accepted == content * 255 + 1
+
+
+GOOD = [0, bytes(16), bytes(WIDTHS[0])]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        1,
+        b"",
+        "text",
+        [],
+        [1],
+        [1, []],
+        [1, [GOOD], 1],
+        [2, [GOOD]],
+        [0, [GOOD]],
+        [True, [GOOD]],
+        [1.0, [GOOD]],
+        ["1", [GOOD]],
+        [1, GOOD],
+        [1, b""],
+        [1, [None]],
+        [1, [[]]],
+        [1, [GOOD[:2]]],
+        [1, [[*GOOD, 1]]],
+        [1, [[-1, *GOOD[1:]]]],
+        [1, [[len(WIDTHS), *GOOD[1:]]]],
+        [1, [[2**63, *GOOD[1:]]]],
+        [1, [[False, *GOOD[1:]]]],
+        [1, [[0.0, *GOOD[1:]]]],
+        [1, [[None, *GOOD[1:]]]],
+        [1, [[0, b"", b""]]],
+        [1, [[0, bytes(15), bytes(WIDTHS[0])]]],
+        [1, [[0, bytes(17), bytes(WIDTHS[0])]]],
+        [1, [[0, bytes(32), bytes(WIDTHS[0])]]],
+        [1, [[0, bytes(16), b""]]],
+        [1, [[0, bytes(16), bytes(WIDTHS[0] + 1)]]],
+        [1, [[0, "i" * 16, bytes(WIDTHS[0])]]],
+        [1, [[0, [0] * 16, bytes(WIDTHS[0])]]],
+        [1, [[0, bytes(16), {}]]],
+        [1, [GOOD, GOOD]],
+        [1, [[1, bytes(16), bytes(WIDTHS[1])], GOOD]],
+        {1: [GOOD]},
+        [1, {0: GOOD}],
+        msgpack.ExtType(5, b""),
+        msgpack.Timestamp(0),
+        [1, [[msgpack.ExtType(0, b"\0"), *GOOD[1:]]]],
+    ],
+)
+def test_any_other_value_is_refused(value):
+    refused(packed(value))
+
+
+def test_the_reason_names_the_question_and_what_would_be_right():
+    assert "the campaign has 4" in refused(packed([1, [[4, *GOOD[1:]]]]))
+    assert "one or more times 16 bytes, not 15" in refused(packed([1, [[0, bytes(15), b""]]]))
+    assert f"question 2: payloads must be {2 * WIDTHS[2]} bytes, not 3" in refused(
+        packed([1, [[2, bytes(32), bytes(3)]]])
+    )
+    assert "strictly increasing" in refused(packed([1, [GOOD, GOOD]]))
+
+
+ID, PAYLOAD = b"\xc4\x10" + bytes(16), b"\xc4\x01\x00"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x92\xcc\x01\x91\x93\x00" + ID + PAYLOAD,
+        b"\x92\xd0\x01\x91\x93\x00" + ID + PAYLOAD,
+        b"\xdc\x00\x02\x01\x91\x93\x00" + ID + PAYLOAD,
+        b"\xdd\x00\x00\x00\x02\x01\x91\x93\x00" + ID + PAYLOAD,
+        b"\x92\x01\xdc\x00\x01\x93\x00" + ID + PAYLOAD,
+        b"\x92\x01\x91\xdc\x00\x03\x00" + ID + PAYLOAD,
+        b"\x92\x01\x91\x93\xcd\x00\x00" + ID + PAYLOAD,
+        b"\x92\x01\x91\x93\x00\xc5\x00\x10" + bytes(16) + PAYLOAD,
+        b"\x92\x01\x91\x93\x00\xc6\x00\x00\x00\x10" + bytes(16) + PAYLOAD,
+        b"\x92\x01\x91\x93\x00" + ID + b"\xc5\x00\x01\x00",
+        b"\x92\x01\x91\x93\x00\xb0" + bytes(16) + PAYLOAD,
+        b"\x92\x01\x91\x93\x00\xd9\x10" + bytes(16) + PAYLOAD,
+    ],
+)
+def test_a_longer_encoding_of_a_valid_upload_is_refused(data):
+    assert decode_upload(b"\x92\x01\x91\x93\x00" + ID + PAYLOAD, CAMPAIGN)
+    refused(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x92\x01\xdd\xff\xff\xff\xff",
+        b"\x92\x01\xdf\xff\xff\xff\xff",
+        b"\x92\x01\x91\x93\x00\xc6\xff\xff\xff\xff",
+        b"\x92\x01\x91\x93\x00\xdb\xff\xff\xff\xff",
+        b"\x92\x01\x91\x93\x00\xc9\xff\xff\xff\xff\x01",
+        b"\x91" * 100_000 + b"\x01",
+        b"\x81\x01" * 100_000,
+        b"\xc1",
+        b"",
+    ],
+)
+def test_lying_lengths_deep_nesting_and_reserved_bytes_are_refused(data):
+    refused(data)
+
+
+def test_a_megabyte_of_lying_array_lengths_is_refused_at_once():
+    length = 1 << 20
+    data = (b"\xdd" + struct.pack(">I", length)) * 1000 + b"\x00" * length
+    start = time.process_time()
+    refused(data)
+    assert time.process_time() - start < 0.5
+
+
+@given(st.binary(max_size=60))
+def test_random_bytes_are_refused_or_the_one_encoding_of_what_they_say(data):
+    try:
+        blocks = decode_upload(data, CAMPAIGN)
+    except UploadError:
+        return
+    assert encode_blocks(blocks) == data
+
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats()
+    | st.binary(max_size=40)
+    | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.integers(0, 9), inner, max_size=2),
+    max_leaves=8,
+)
+
+
+@given(anything | anything.map(lambda value: [1, [value]]) | anything.map(lambda value: [1, [[0, bytes(16), value]]]))
+@settings(max_examples=300)
+def test_any_msgpack_value_is_refused_or_the_one_encoding_of_what_it_says(value):
+    data = packed(value)
+    try:
+        blocks = decode_upload(data, CAMPAIGN)
+    except UploadError:
+        return
+    assert encode_blocks(blocks) == data

@@ -1,0 +1,136 @@
+"""A column on arrays is what the device makes of its record, value by value."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ldp_aggregator.learning.frames import feature_indices, numbers
+from protocols import Campaign, RecordError, ScriptedCoins
+from protocols.document.questions import LABEL, VALUE
+from protocols.document.schema import CategoricalFeature, ContinuousFeature, Label
+from protocols.encoding import encode
+from simulations.fidelities.items import Columns, Moments, class_indices
+
+AWKWARD = [
+    0,
+    -0.0,
+    1e-320,
+    1e308,
+    -1e308,
+    math.inf,
+    -math.inf,
+    math.nan,
+    None,
+    "3",
+    True,
+    10**400,
+    7,
+    6.999999999999999,
+]
+
+
+def device_indices(feature, values):
+    return [-1 if (index := feature.index_of(value)) is None else index for value in values]
+
+
+@pytest.mark.parametrize(("low", "high", "bins"), [(0, 1, 10), (-3.3, 7.7, 7), (0, 200000, 8), (0.1, 0.7, 3)])
+def test_bins_agree_with_the_device_at_and_beside_every_edge(low, high, bins):
+    feature = ContinuousFeature("x", low, high, bins)
+    edges = np.array([low, high, *feature.inner_edges], dtype=float)
+    values = np.concatenate([edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf)])
+    assert feature_indices(feature, pd.Series(values)).tolist() == device_indices(feature, values.tolist())
+    assert feature_indices(feature, pd.Series(AWKWARD, dtype=object)).tolist() == device_indices(feature, AWKWARD)
+
+
+PROJECTED = {
+    "version": 1,
+    "title": "Projected",
+    "label": {"name": "class", "classes": ["a", "b"]},
+    "features": [
+        {"name": "x", "kind": "continuous", "low": -1.3, "high": 7.1},
+        {"name": "y", "kind": "continuous", "low": 0, "high": 3},
+        {"name": "z", "kind": "continuous", "low": 0, "high": 1},
+    ],
+    "projection": {
+        "method": "pca",
+        "inputs": ["x", "y"],
+        "mean": [2.9, 1.45],
+        "scale": [4.2, 1.5],
+        "matrix": [[0.6, 0.8], [0.8, -0.6]],
+        "outputs": [
+            {"name": "c1", "kind": "continuous", "low": -0.9, "high": 0.7},
+            {"name": "c2", "kind": "continuous", "low": -1, "high": 1, "bins": 7},
+        ],
+        "fitted_on": "public",
+    },
+    "privacy": {"epsilon": 1, "continuous": "laplace", "discrete": "de"},
+}
+MOMENTS_ROUND = {**PROJECTED, "projection": None, "asks": "moments", "study": "s"}
+
+
+@pytest.mark.parametrize("draft", [PROJECTED, MOMENTS_ROUND])
+def test_every_item_agrees_with_the_device_to_the_last_bit(draft):
+    campaign = Campaign.compile(draft)
+    rng = np.random.default_rng(6)
+    frame = pd.DataFrame(rng.normal(1, 3, size=(2_000, 3)), columns=["x", "y", "z"])
+    frame.iloc[0], frame.iloc[1] = np.inf, -np.inf
+    labels = rng.choice(["a", "b"], size=len(frame))
+    columns = Columns.of(campaign, frame, labels)
+    assert {question.kind for question in campaign.questions} > {LABEL, VALUE}
+    for question in campaign.questions:
+        items = columns.items(question, np.arange(len(frame)), rng)
+        people = zip(frame.to_dict("records"), columns.classes.tolist(), strict=True)
+        on_device = [encode(campaign, question, record, index, ScriptedCoins([])) for record, index in people]
+        if isinstance(items, Moments):
+            assert list(zip(items.cells.tolist(), items.values.tolist(), strict=True)) == on_device
+        else:
+            assert items.tolist() == on_device
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["red", "blue", None, "mauve", "RED", ""],
+        [1, 2, 3, "1", None],
+        [1, 2, 3],
+        [1.0, 2.0, math.nan],
+        [True, False],
+    ],
+)
+@pytest.mark.parametrize("declared", [("red", "blue", "1", "2"), ("1", "True", "missing")])
+def test_categories_agree_with_the_device_whatever_the_column_type(values, declared):
+    feature = CategoricalFeature("colour", declared)
+    assert feature_indices(feature, pd.Series(values)).tolist() == device_indices(feature, values)
+    assert feature_indices(feature, pd.Series(values, dtype=object)).tolist() == device_indices(feature, values)
+
+
+def test_numbers_of_whole_number_columns_are_their_doubles():
+    assert numbers(pd.Series([1, 2**60])).tolist() == [1.0, float(2**60)]
+    assert np.isnan(numbers(pd.Series([True, False]))).all()
+
+
+def test_an_undeclared_label_names_its_row():
+    with pytest.raises(RecordError, match=r"row 3: y is 'maybe'; it must be one of yes, no"):
+        class_indices(Label("y", ("yes", "no")), pd.Series(["yes", "no", "maybe"]))
+
+
+def test_rows_and_labels_must_be_as_many(make_everything, make_people):
+    frame, labels = make_people(10, 1)
+    with pytest.raises(ValueError, match="10 rows have 9 labels"):
+        Columns.of(make_everything(), frame, labels[:9])
+
+
+def test_a_missing_value_is_replaced_anew_each_time_and_never_changes_the_table(make_everything):
+    campaign = make_everything()
+    columns = Columns.of(campaign, pd.DataFrame(index=range(3_000)), ["yes"] * 3_000)
+    pair = next(q for q in campaign.questions if q.feature == "colour")
+    rows, rng = np.arange(3_000), np.random.default_rng(1)
+    first, second = columns.items(pair, rows, rng), columns.items(pair, rows, rng)
+    assert set(first.tolist()) == set(second.tolist()) == {0, 2, 4}
+    assert first.tolist() != second.tolist()
+    declared = next(q for q in campaign.questions if q.feature == "shape")
+    assert set(columns.items(declared, rows, rng).tolist()) == {2}

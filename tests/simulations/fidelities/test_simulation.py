@@ -1,0 +1,161 @@
+"""``simulate``: what every device of a table leaves in the tally, whatever the fidelity."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import ks_2samp
+
+from protocols import Campaign, RecordError
+from protocols.mechanisms import DISCRETE
+from simulations import FIDELITIES, simulate
+from simulations.fidelities.counts import simulate_counts
+from simulations.fidelities.items import Columns
+from simulations.fidelities.vector import simulate_vector
+
+FALSE_ALARM = 1e-6
+ROUNDS = {"device": 30, "vector": 120, "counts": 200}
+PEOPLE = 60
+SIMULATORS = {"vector": simulate_vector, "counts": simulate_counts}
+
+SETTINGS = [
+    *((name, "sign", "one") for name in DISCRETE),
+    ("oue", "laplace", "one"),
+    ("ss", "onebit", "one"),
+    ("de", "laplace", "all"),
+    ("ss", "onebit", "all"),
+    ("sue", "sign", "all"),
+]
+
+
+def tallies(campaign, frame, labels, fidelity, devices=None) -> np.ndarray:
+    """One row per round: reports and counts of every question, and two combinations of the counts.
+
+    The combinations (the plain sum, and one with unequal weights) differ where only the covariances do.
+    """
+    rows = []
+    columns = Columns.of(campaign, frame, labels)  # Once: the table is the same in every round.
+    for seed in range(ROUNDS[fidelity]):
+        if fidelity == "device":
+            tally = simulate(campaign, frame, labels, seed, fidelity=fidelity, devices=devices)
+        else:
+            tally = SIMULATORS[fidelity](columns, np.random.default_rng(seed), devices)
+        combined = [(counts.sum(), counts @ np.arange(len(counts)) ** 2) for counts in tally.counts]
+        rows.append(np.concatenate([tally.n, *tally.counts, *combined]))
+    return np.array(rows)
+
+
+def assert_same_tallies(real: np.ndarray, drawn: np.ndarray) -> None:
+    """Two-sample Kolmogorov-Smirnov on every number (conservative for integers), Bonferroni over the numbers."""
+    p_values = [ks_2samp(a, b, method="asymp").pvalue for a, b in zip(real.T, drawn.T, strict=True)]
+    assert min(p_values) > FALSE_ALARM / len(p_values), p_values
+
+
+@pytest.mark.parametrize(("discrete", "continuous", "answers"), SETTINGS)
+def test_every_fidelity_draws_from_the_distribution_of_the_device(
+    discrete, continuous, answers, make_everything, make_people
+):
+    """The same people, with missing, undeclared and out-of-bounds values, answer over and over."""
+    campaign = make_everything(discrete=discrete, continuous=continuous, answers=answers)
+    frame, labels = make_people(PEOPLE, 4)
+    real = tallies(campaign, frame, labels, "device")
+    for fidelity in FIDELITIES:
+        if fidelity != "device":
+            assert_same_tallies(real, tallies(campaign, frame, labels, fidelity))
+
+
+@pytest.mark.parametrize(("discrete", "continuous", "answers"), SETTINGS)
+def test_devices_drawn_among_few_people_agree_as_well(discrete, continuous, answers, make_everything, make_people):
+    """200 devices of 30 people: ``vector``, which the test above ties to the device, against ``counts``."""
+    campaign = make_everything(discrete=discrete, continuous=continuous, answers=answers, epsilon=6.0)
+    frame, labels = make_people(30, 5)
+    one_by_one = tallies(campaign, frame, labels, "vector", 200)
+    assert (one_by_one[:, : len(campaign.questions)].sum(axis=1) == 200 * answers_per_device(campaign)).all()
+    assert_same_tallies(one_by_one, tallies(campaign, frame, labels, "counts", 200))
+
+
+def answers_per_device(campaign) -> int:
+    return len(campaign.groups) if campaign.privacy.answers == "all" else 1
+
+
+def test_a_tally_of_other_people_is_told_apart(make_everything, make_people):
+    """The comparison itself: it must fail where the people differ."""
+    campaign = make_everything(discrete="oue", answers="all", epsilon=40.0)
+    frame, labels = make_people(PEOPLE, 4)
+    real = tallies(campaign, frame, labels, "device")
+    with pytest.raises(AssertionError):
+        assert_same_tallies(real, tallies(campaign, frame.assign(colour="red"), labels, "vector"))
+
+
+@pytest.mark.parametrize("fidelity", FIDELITIES)
+def test_a_seed_repeats_the_tally_and_every_device_answers_once(fidelity, make_everything, make_people):
+    frame, labels = make_people(50, 2)
+    one, every = make_everything(), make_everything(answers="all")
+    assert simulate(one, frame, labels, 5, fidelity=fidelity) == simulate(one, frame, labels, 5, fidelity=fidelity)
+    assert simulate(one, frame, labels, 5, fidelity=fidelity) != simulate(one, frame, labels, 6, fidelity=fidelity)
+    assert simulate(one, frame, labels, 5, fidelity=fidelity).n.sum() == 50
+    answered = simulate(every, frame, labels, 5, fidelity=fidelity).n
+    assert [sum(answered[q.index] for q in group) for group in every.groups] == [50] * len(every.groups)
+
+
+@pytest.mark.parametrize("fidelity", SIMULATORS)
+def test_a_fidelity_is_its_simulator_on_the_columns_of_the_table(fidelity, make_everything, make_people):
+    campaign, (frame, labels) = make_everything(), make_people(50, 2)
+    drawn = SIMULATORS[fidelity](Columns.of(campaign, frame, labels), np.random.default_rng(5), 30)
+    assert simulate(campaign, frame, labels, 5, fidelity=fidelity, devices=30) == drawn
+
+
+@pytest.mark.parametrize("fidelity", FIDELITIES)
+def test_an_undeclared_label_is_refused_at_every_fidelity(fidelity, make_everything, make_people):
+    frame, labels = make_people(5, 2)
+    labels.iloc[3] = "perhaps"
+    with pytest.raises(RecordError, match="must be one of yes, no"):
+        simulate(make_everything(), frame, labels, 1, fidelity=fidelity)
+
+
+def test_an_unknown_fidelity_says_which_there_are(make_everything, make_people):
+    frame, labels = make_people(5, 2)
+    with pytest.raises(ValueError, match="device, vector, counts"):
+        simulate(make_everything(), frame, labels, 1, fidelity="perfect")
+
+
+def test_questions_are_drawn_by_weight(make_everything, make_people):
+    """Weights 2, 1, 3, 1, 1, 1; false alarm below 1e-6."""
+    frame, labels = make_people(20_000, 3)
+    campaign = make_everything()
+    n = simulate(campaign, frame, labels, 9).n
+    shares = np.array([question.weight for question in campaign.questions]) / 9
+    assert (np.abs(n - 20_000 * shares) < 5.5 * np.sqrt(20_000 * shares * (1 - shares))).all()
+
+
+def test_missing_numbers_of_a_projection_are_replaced_on_every_device_for_itself(make_people):
+    """Half of the people lack one input: ``counts`` must replace it per device, as the device does."""
+    campaign = Campaign.compile(
+        {
+            "version": 1,
+            "title": "Projected",
+            "label": {"name": "outcome", "classes": ["yes", "no"]},
+            "features": [
+                {"name": "age", "kind": "continuous", "low": 0, "high": 100},
+                {"name": "hours", "kind": "continuous", "low": -1, "high": 7},
+            ],
+            "projection": {
+                "method": "pca",
+                "inputs": ["age", "hours"],
+                "mean": [50, 3],
+                "scale": [25, 2],
+                "matrix": [[0.6, 0.8], [0.8, -0.6]],
+                "outputs": [
+                    {"name": "first", "kind": "continuous", "low": -3, "high": 3},
+                    {"name": "second", "kind": "continuous", "low": -3, "high": 3, "bins": 3},
+                ],
+                "fitted_on": "public",
+            },
+            "privacy": {"epsilon": 8.0, "answers": "all"},
+        }
+    )
+    frame, labels = make_people(40, 6)
+    frame.loc[::2, "hours"] = None
+    real = tallies(campaign, frame, labels, "device", 60)
+    for fidelity in ("vector", "counts"):
+        assert_same_tallies(real, tallies(campaign, frame, labels, fidelity, 60))

@@ -1,0 +1,54 @@
+"""A lie is a report that an honest device could have sent, and pushes the estimates where it aims."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ldp_aggregator import Tally, estimate
+from ldp_aggregator.counting.rows import refusals
+from protocols import encode_upload
+from protocols.mechanisms import DISCRETE
+from simulations import SeededCoins, simulate
+from simulations.fleet.lying import LIES, RANDOM, TARGET, lying_reports
+
+MECHANISMS = [*((name, "sign") for name in DISCRETE), ("oue", "laplace"), ("ss", "onebit")]
+
+
+@pytest.mark.parametrize(("discrete", "continuous"), MECHANISMS)
+@pytest.mark.parametrize("lie", LIES)
+def test_every_lie_is_a_report_that_the_server_must_accept(discrete, continuous, lie, make_everything):
+    campaign = make_everything(discrete=discrete, continuous=continuous)
+    coins = SeededCoins(1)
+    for target in range(2):
+        for _ in range(50):
+            reports = lying_reports(campaign, campaign.questions, lie, target, coins)
+            assert [report.question for report in reports] == list(range(len(campaign.questions)))
+            for question, report in zip(campaign.questions, reports, strict=True):
+                rows = np.frombuffer(report.payload, dtype=np.uint8).reshape(1, -1)
+                assert refusals(question, rows) == {}
+                question.mechanism.check(report.payload)
+
+
+def test_lies_carry_fresh_ids(make_everything):
+    campaign = make_everything()
+    ids = {lying_reports(campaign, campaign.questions[:1], RANDOM, 0)[0].id for _ in range(100)}
+    assert len(ids) == 100
+
+
+@pytest.mark.parametrize(("discrete", "continuous"), MECHANISMS)
+@pytest.mark.parametrize("target", [0, 1])
+def test_a_targeted_lie_raises_its_class_in_every_question(discrete, continuous, target, make_everything, make_people):
+    campaign = make_everything(discrete=discrete, continuous=continuous)
+    frame, labels = make_people(4_000, 7)
+    honest = simulate(campaign, frame, labels, 3)
+    coins = SeededCoins(2)
+    lies = [encode_upload(lying_reports(campaign, campaign.questions, TARGET, target, coins)) for _ in range(200)]
+    poisoned = honest + Tally.of_uploads(campaign, lies)
+    for question in campaign.questions:
+        before, after = (estimate(campaign, tally)[question.index].cells.value for tally in (honest, poisoned))
+        if question.encoding == "index":
+            before, after = (cells.reshape(-1, 2).sum(axis=0) for cells in (before, after))
+            assert after[target] - after[1 - target] > before[target] - before[1 - target]
+        elif continuous != "sign":
+            assert after[target] > before[target]

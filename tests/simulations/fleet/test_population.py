@@ -1,0 +1,119 @@
+"""``population``: every device through the real client over HTTP, against an aggregator of its own or a running one."""
+
+from __future__ import annotations
+
+import json
+
+import buyers
+import pytest
+from buyers import run, write_draft, write_table
+
+from simulations.__main__ import COMMANDS
+from simulations.fleet.aggregator import Daemon
+
+NOBODY = "http://127.0.0.1:9"
+"""The discard port: nothing listens there."""
+UNREACHABLE = ["--token", "x", "--url", NOBODY, "--admin-url", NOBODY]
+
+SIZE_IN_BINS = {"name": "size", "kind": "continuous", "low": 0, "high": 60, "bins": 3}
+DRAFT = {**buyers.DRAFT, "features": [buyers.DRAFT["features"][0], SIZE_IN_BINS]}
+
+
+@pytest.fixture
+def table(tmp_path):
+    return write_table(tmp_path / "people.csv")
+
+
+@pytest.fixture
+def schema(tmp_path):
+    return write_draft(tmp_path / "draft.json", DRAFT)
+
+
+def test_devices_answer_once_each_whatever_gets_lost_or_doubled_on_the_way(table, schema, capsys):
+    flags = ["--data", table, "--schema", schema, "--devices", 150, "--seed", 4, "--json"]
+    code, out, err = run(capsys, "population", *flags, "--lost-answers", 0.3, "--repeats", 0.3)
+    assert code == 0
+    assert "note" not in err
+    figures = json.loads(out)
+    assert (figures["devices"], figures["accepted"], figures["refused"]) == (150, 150, {})
+    assert (figures["people"], figures["held_out"], figures["resampled"]) == (96, 24, True)
+    assert figures["retries"] > 10
+    assert figures["bytes_per_report"] > 26
+    assert figures["seconds"] > 0
+    assert figures["accuracy"]["non_private"] == 1.0
+    assert figures["accuracy"]["private"] > figures["accuracy"]["majority"]
+    assert "/150 [" in err
+
+
+def test_lying_devices_are_counted_as_any_other_and_pull_the_model_towards_their_class(table, schema, capsys):
+    flags = ["--data", table, "--schema", schema, "--devices", 200, "--seed", 5, "--json", "--quiet"]
+    code, out, _ = run(capsys, "population", *flags)
+    honest = json.loads(out)
+    assert (code, honest["liars"]) == (0, 0)
+    lie = ["--liars", 0.5, "--lie", "target", "--target", "no", "--arrivals", 1000]
+    code, out, _ = run(capsys, "population", *flags, *lie)
+    poisoned = json.loads(out)
+    assert code == 0
+    assert (poisoned["devices"], poisoned["accepted"], poisoned["refused"]) == (200, 200, {})
+    assert abs(poisoned["liars"] - 100) < 5 * 50**0.5
+    assert poisoned["seconds"] >= 0.1
+    assert poisoned["predicted_shares"]["no"] >= honest["predicted_shares"]["no"]
+    assert sum(poisoned["predicted_shares"].values()) == pytest.approx(1)
+
+
+def test_a_running_aggregator_is_used_and_left_running(table, schema, tmp_path, capsys):
+    with Daemon(tmp_path / "data") as daemon:
+        flags = ["--data", table, "--schema", schema, "--devices", 40, "--quiet"]
+        server = ["--url", daemon.url, "--admin-url", daemon.admin_url, "--aggregator-data", tmp_path / "data"]
+        code, out, _ = run(capsys, "population", *flags, *server)
+        assert code == 0
+        assert "reports accepted  40" in out
+        assert "loss of a device  at most 3 in total" in out
+        code, out, _ = run(capsys, "population", *flags, *server, "--epsilon", 2, "--json")
+        assert code == 0
+        assert json.loads(out)["epsilon"] == 2
+        code, _, err = run(capsys, "population", *flags, *server[:4], "--token", "ldp_wrong")
+        assert code == 2
+        assert "401" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ([], "required: COMMAND"),
+        (["census"], "invalid choice: 'census'"),
+        (["population"], "required: --data"),
+        (["population", "--data", "TABLE"], "either --schema DRAFT or --label COLUMN"),
+        (["population", "--data", "TABLE", "--label", "sold", "--devices", "0"], "at least 1, not '0'"),
+        (["population", "--data", "TABLE", "--label", "sold", "--train-fraction", "1"], "above 0 and below 1"),
+        (["population", "--data", "TABLE", "--label", "bought"], "no column 'bought'"),
+        (["population", "--data", "nowhere.csv", "--label", "sold"], "nowhere.csv: no such file"),
+        (["population", "--data", "TABLE", "--schema", "nowhere.json"], "nowhere.json: cannot be read"),
+        (["population", "--data", "TABLE", "--schema", "TABLE"], "not JSON"),
+        (["population", "--data", "OTHER", "--schema", "SCHEMA"], "row 1: 'green' is not declared"),
+        (["population", "--data", "TABLE", "--schema", "SCHEMA", "--url", NOBODY], "--url needs --token"),
+        (
+            ["population", "--data", "TABLE", "--schema", "SCHEMA", *UNREACHABLE],
+            f"{NOBODY}/admin/v1/campaigns cannot be reached",
+        ),
+        (["population", "--data", "TABLE", "--schema", "SCHEMA", "--target", "never"], "must be one of yes, no"),
+        (["demo", "--data", "TABLE"], "--data and --label go together"),
+    ],
+)
+def test_a_mistake_is_one_clear_line_and_exit_code_2(arguments, problem, table, schema, tmp_path, capsys):
+    other = tmp_path / "other.csv"
+    other.write_text("colour,size,sold\ngreen,1,yes\nred,1,no\n", encoding="utf-8")
+    places = {"TABLE": table, "SCHEMA": schema, "OTHER": other}
+    code, out, err = run(capsys, *(places.get(argument, argument) for argument in arguments))
+    assert code == 2
+    assert problem in err
+    assert len(err.strip().splitlines()) == 1
+    assert out == ""
+
+
+@pytest.mark.parametrize("name", [module.__name__.rpartition(".")[2] for module in COMMANDS])
+def test_help_says_what_a_command_prints(name, capsys):
+    code, out, _ = run(capsys, name, "--help")
+    assert code == 0
+    assert "Prints" in out
+    assert "--json" in out

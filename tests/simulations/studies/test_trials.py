@@ -1,0 +1,113 @@
+"""Trials: paired, seeded, resumable, the same on one core and on two."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from simulations.studies.journal import Journal
+from simulations.studies.trials import Design, Setting, fingerprint, run_trial, summarise
+from simulations.studies.workers import run_trials
+from simulations.tables.frames import Table
+from simulations.tables.sources import Source
+
+DRAFT = {
+    "version": 1,
+    "title": "t",
+    "label": {"name": "sold", "classes": ["yes", "no"]},
+    "features": [
+        {"name": "colour", "kind": "categorical", "values": ["red", "blue"]},
+        {"name": "size", "kind": "continuous", "low": 0, "high": 60},
+    ],
+    "privacy": {"epsilon": 1.0},
+}
+SETTINGS = (Setting("de", 1.0), Setting("oue", 8.0), Setting("de", 1.0, per_question=True))
+
+
+@pytest.fixture
+def source() -> Source:
+    colours = ["red", "blue"] * 100
+    frame = pd.DataFrame({"colour": colours, "size": [float(row % 60) for row in range(200)]})
+    labels = pd.Series(["yes" if colour == "red" else "no" for colour in colours])
+    return Source("people", Table(frame, labels), DRAFT)
+
+
+def refuse(seed: int) -> list[dict[str, object]]:
+    raise AssertionError(f"trial {seed} was finished and must not run again")
+
+
+def test_every_setting_states_its_true_total_loss(source):
+    rows = run_trial(source, SETTINGS, Design(), 1)
+    assert [(row["answers"], row["total_epsilon"]) for row in rows] == [("one", 1.0), ("one", 8.0), ("all", 3.0)]
+    campaign = SETTINGS[2].campaign(DRAFT)
+    assert all(question.epsilon == pytest.approx(1.0) for question in campaign.questions)
+
+
+def test_settings_of_a_trial_share_the_split_and_its_references(source):
+    rows = run_trial(source, SETTINGS, Design(), 2)
+    assert len({(row["majority"], row["non_private"]) for row in rows}) == 1
+    assert rows[0]["non_private"] == 1.0
+    assert [row["devices"] for row in rows] == [160] * 3
+    assert run_trial(source, SETTINGS, Design(devices=5_000), 2)[0]["devices"] == 5_000
+
+
+@pytest.mark.parametrize("fidelity", ["vector", "counts"])
+def test_a_seed_repeats_a_trial(source, fidelity):
+    design = Design(devices=300, fidelity=fidelity)
+    assert run_trial(source, SETTINGS, design, 3) == run_trial(source, SETTINGS, design, 3)
+    trials = [tuple(row["accuracy"] for row in run_trial(source, SETTINGS, design, seed)) for seed in range(6)]
+    assert len(set(trials)) > 1
+
+
+def test_two_processes_give_the_rows_of_one_in_the_order_of_the_seeds(source):
+    trial = partial(run_trial, source, SETTINGS, Design(devices=200))
+    nothing = Journal(None, "x")
+    one = run_trials(trial, [4, 2, 3], nothing, workers=1, progress=False)
+    assert one == run_trials(trial, [4, 2, 3], nothing, workers=2, progress=False)
+    assert [row["seed"] for row in one] == [4] * 3 + [2] * 3 + [3] * 3
+
+
+def test_an_interrupted_experiment_goes_on_where_it_was(source, tmp_path):
+    path = tmp_path / "trials.jsonl"
+    design = Design(devices=200)
+    journal = Journal(path, fingerprint(source, SETTINGS, design))
+    rows = run_trials(partial(run_trial, source, SETTINGS, design), [1, 2], journal, workers=1, progress=False)
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"experiment": "cut sho')
+    again = Journal(path, fingerprint(source, SETTINGS, design))
+    assert run_trials(refuse, [1, 2], again, workers=1, progress=False) == rows
+    with pytest.raises(AssertionError, match="trial 3"):
+        run_trials(refuse, [1, 2, 3], again, workers=1, progress=False)
+    again.add(3, rows[:1])
+    assert Journal(path, fingerprint(source, SETTINGS, design)).finished()[3] == rows[:1]
+
+
+def test_another_experiment_does_not_take_these_trials(source, tmp_path):
+    design = Design()
+    other = Source("other", source.people.take(np.arange(150)), DRAFT)
+    names = {
+        fingerprint(source, SETTINGS, design),
+        fingerprint(source, SETTINGS[:2], design),
+        fingerprint(source, SETTINGS, Design(devices=10)),
+        fingerprint(source.with_epsilon(2.0), SETTINGS, design),
+        fingerprint(other, SETTINGS, design),
+    }
+    assert len(names) == 5
+    path = tmp_path / "trials.jsonl"
+    Journal(path, "first").add(1, [{"seed": 1}])
+    assert Journal(path, "second").finished() == {}
+
+
+def test_the_summary_has_means_and_standard_errors():
+    shared = {"mechanism": "de", "continuous": "auto", "epsilon": 1.0, "per_question": False, "answers": "one"}
+    scores = [(0.5, 0.4, 0.9), (0.7, 0.4, 0.9), (0.6, 0.4, 0.9)]
+    rows = [
+        {"seed": seed, **shared, "total_epsilon": 1.0, "devices": 10, "accuracy": a, "majority": m, "non_private": n}
+        for seed, (a, m, n) in enumerate(scores)
+    ]
+    (row,) = summarise(rows).to_dict("records")
+    assert (row["trials"], row["accuracy"]) == (3, pytest.approx(0.6))
+    assert row["standard_error"] == pytest.approx(0.1 / 3**0.5)

@@ -1,0 +1,75 @@
+"""A draft from a table says loudly what it took from the data."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from protocols import Campaign
+from simulations.tables.drafting import draft_from_table, round_bounds
+from simulations.tables.frames import TableError
+
+ROWS = 40
+
+
+@pytest.fixture
+def table() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "name": [f"person {row}" for row in range(ROWS)],
+            "colour": ["red", "blue"] * (ROWS // 2),
+            "code": [str(row % 11) for row in range(ROWS)],
+            "weight": [str(40.3 + row) for row in range(ROWS)],
+            "same": ["x"] * ROWS,
+            "holes": [["", "a", "b", "a"][row % 4] for row in range(ROWS)],
+            "empty": [""] * ROWS,
+            "sold": [["yes", "no"][row % 2] for row in range(ROWS)],
+        }
+    )
+
+
+def test_columns_become_the_features_they_look_like(table):
+    derived = draft_from_table(table, "sold", source="t.csv", epsilon=1.5, bins=4)
+    features = {feature["name"]: feature for feature in derived.draft["features"]}
+    assert features["colour"] == {"name": "colour", "kind": "categorical", "values": ["blue", "red"]}
+    assert features["code"]["values"] == [str(value) for value in range(11)]
+    assert features["weight"] == {"name": "weight", "kind": "continuous", "low": 40, "high": 80, "bins": 4}
+    assert features["holes"]["values"] == ["a", "b", "missing"]
+    assert derived.left_out == ("name", "same", "empty")
+    campaign = Campaign.compile(derived.draft)
+    assert campaign.privacy.epsilon == 1.5
+    assert campaign.label.classes == ("no", "yes")
+
+
+def test_everything_that_was_read_off_the_data_is_noted(table):
+    notes = "\n".join(draft_from_table(table, "sold", source="t.csv").notes)
+    assert "sold: the classes no, yes were read off the data" in notes
+    assert "weight: the bounds 40 to 80 were read off the data" in notes
+    for name in ("colour", "code", "holes"):
+        assert f"{name}: the " in notes
+    assert "name: left out: 40 different texts" in notes
+    assert "same: left out: it has the same value in every row" in notes
+
+
+@pytest.mark.parametrize(
+    ("label", "change", "problem"),
+    [
+        ("bought", {}, "no column 'bought'"),
+        ("sold", {"sold": ["yes"] * ROWS}, "column 'sold' has 1 different values"),
+        ("weight", {}, "column 'weight' has 40 different values"),
+        ("sold", {"sold": ["yes", ""] * (ROWS // 2)}, "column 'sold', row 2: empty"),
+        ("sold", {name: ["x"] * ROWS for name in ("name", "colour", "code", "weight", "holes")}, "no column beside"),
+    ],
+)
+def test_a_table_that_gives_no_campaign_says_why(label, change, problem, table):
+    with pytest.raises(TableError, match=problem) as raised:
+        draft_from_table(table.assign(**change), label, source="t.csv")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(6.98, 28.11, (0, 30)), (0.053, 0.163, (0.05, 0.17)), (-3, 4, (-3, 4)), (0, 846, (0, 900)), (1.5, 1.5, (1, 2))],
+)
+def test_bounds_are_round_and_hold_everything(low, high, expected):
+    assert round_bounds(low, high) == pytest.approx(expected)

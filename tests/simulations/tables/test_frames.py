@@ -1,0 +1,101 @@
+"""Tables are read as they stand in the file, and what cannot be used is told in one line."""
+
+from __future__ import annotations
+
+import gzip
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from protocols.document.schema import CategoricalFeature, ContinuousFeature, Label
+from simulations.tables.frames import Table, TableError, check_declared, clipped_share, read_table, records
+
+LABEL = Label("class", ("yes", "no"))
+FEATURES = (CategoricalFeature("code", ("01", "?", "NA", "missing")), ContinuousFeature("size", 0, 10))
+TEXT = "code,unused,size,class\n01,x,0.1,yes\n?,y,,no\nNA,z,1e1,no\n"
+
+
+@pytest.fixture
+def path(tmp_path):
+    file = tmp_path / "table.csv"
+    file.write_text(TEXT, encoding="utf-8")
+    return file
+
+
+def test_text_stays_text_and_only_an_empty_number_is_missing(path):
+    table = read_table(path, FEATURES, LABEL)
+    assert table.frame["code"].tolist() == ["01", "?", "NA"]
+    assert list(table.frame.columns) == ["code", "size"]
+    first, second, third = table.frame["size"].tolist()
+    assert (first, third) == (0.1, 10.0)
+    assert math.isnan(second)
+    assert table.labels.tolist() == ["yes", "no", "no"]
+
+
+def test_a_compressed_table_is_the_same_table(path, tmp_path):
+    packed = tmp_path / "table.csv.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert read_table(packed, FEATURES, LABEL).frame.equals(read_table(path, FEATURES, LABEL).frame)
+
+
+def test_records_are_plain_python_values(path):
+    found = list(records(read_table(path, FEATURES, LABEL).frame))
+    assert found[1] == {"code": "?", "size": None}
+    assert type(found[0]["code"]) is str
+    assert type(found[0]["size"]) is float
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (None, "no such file"),
+        ("", "not a CSV table"),
+        ("code,size,class\n", "holds no rows"),
+        ('code,size,class\n"01,1,yes\n', "not a CSV table"),
+        ("code,class\n01,yes\n", "no column 'size'; the columns are code, class"),
+        ("code,size,class\n01,1,yes\n01,wide,no\n", "column 'size', row 2: 'wide' is not a number"),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_told_in_one_line(text, problem, tmp_path):
+    file = tmp_path / "broken.csv"
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+    with pytest.raises(TableError) as raised:
+        read_table(file, FEATURES, LABEL)
+    assert problem in str(raised.value)
+    assert str(file) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_undeclared_values_and_labels_are_named_with_their_row():
+    features = (CategoricalFeature("code", ("a", "b")),)
+    frame = pd.DataFrame({"code": ["a", "b", "c"]})
+    with pytest.raises(TableError, match=r"t: column 'code', row 3: 'c' is not declared; the schema has a, b"):
+        check_declared(Table(frame, pd.Series(["yes", "no", "no"])), features, LABEL, "t")
+    with pytest.raises(TableError, match=r"t: column 'class', row 2: 'perhaps' is not declared"):
+        check_declared(Table(frame.iloc[:2], pd.Series(["yes", "perhaps"])), features, LABEL, "t")
+    check_declared(Table(frame.iloc[:2], pd.Series(["yes", "no"])), features, LABEL, "t")
+
+
+def test_numbers_beyond_the_bounds_are_counted_per_feature():
+    frame = pd.DataFrame({"size": [-1.0, 0.0, 10.0, 11.0, 5.0], "other": [0.0, 0.0, 0.0, 0.0, 0.0]})
+    features = (*FEATURES[1:], ContinuousFeature("other", 0, 1))
+    assert clipped_share(frame, features) == {"size": 0.4}
+
+
+def test_a_split_gives_every_person_to_exactly_one_side():
+    people = Table(pd.DataFrame({"x": range(10)}), pd.Series([str(i) for i in range(10)]))
+    training, held_out = people.split(0.8, np.random.default_rng(1))
+    assert (len(training), len(held_out)) == (8, 2)
+    assert sorted([*training.frame["x"], *held_out.frame["x"]]) == list(range(10))
+    assert training.labels.tolist() == [str(x) for x in training.frame["x"]]
+    one, rest = people.split(0.0001, np.random.default_rng(1))
+    assert (len(one), len(rest)) == (1, 9)
+
+
+def test_devices_belong_to_different_people_while_there_are_enough():
+    people = Table(pd.DataFrame({"x": range(10)}), pd.Series(["a"] * 10))
+    assert sorted(people.draw(10, np.random.default_rng(2)).frame["x"]) == list(range(10))
+    assert len(people.draw(1000, np.random.default_rng(2))) == 1000
