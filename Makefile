@@ -17,13 +17,13 @@ DEVICES ?= 20000
 
 setup: $(INSTALLED)
 
-$(INSTALLED): pyproject.toml
+$(INSTALLED): pyproject.toml deploy/client-wheel/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Python 3.11 or newer is needed for development; set PYTHON=python3.11"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || \
 	  { echo "venv is missing; on Debian: apt-get install python3-venv"; exit 1; }
 	$(BIN)/python -m pip install -qq --upgrade pip
-	$(BIN)/python -m pip install -qq --editable '.[dev]'
+	$(BIN)/python -m pip install -qq --editable deploy/client-wheel --editable '.[dev]'
 	@touch $@
 
 demo: $(INSTALLED)

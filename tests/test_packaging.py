@@ -1,4 +1,4 @@
-"""What a stranger gets from ``pip install``: a client that needs msgpack and nothing else."""
+"""What a stranger gets from ``pip install``: a client that needs msgpack and nothing else, and the rest beside it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SMALL = Path("deploy", "client-wheel")
 SOURCES = (*PACKAGES, "pyproject.toml", "README.md", "LICENSE", "deploy")
 LARGEST_WHEEL = 100_000
 TOOLS = ("ldp_client/command", "ldp_client/relay", "ldp_client/testing")
-"""What the wheel for devices leaves out of the client."""
+"""What the distribution for devices leaves to the other one."""
 
 CONTRIBUTE = """
 import sys
@@ -93,12 +93,17 @@ def build(project: Path, folder: Path) -> Path:
     return made
 
 
-def install(wheel: Path, folder: Path) -> Path:
-    """A fresh virtual environment into which the wheel, and what it asks for, was installed."""
+def install(folder: Path, *wheels: Path) -> Path:
+    """A fresh virtual environment into which the wheels, and what they ask for, were installed."""
     assert run([sys.executable, "-m", "venv", folder]).returncode == 0
-    installed = run([folder / "bin" / "python", "-m", "pip", "install", "--quiet", wheel])
+    installed = run([folder / "bin" / "python", "-m", "pip", "install", "--quiet", *wheels])
     assert installed.returncode == 0, installed.stderr
     return folder
+
+
+def files_of(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name for name in archive.namelist() if ".dist-info/" not in name}
 
 
 def installed_names(environment: Path) -> set[str]:
@@ -117,62 +122,72 @@ def small_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def empty_environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return install(wheel, tmp_path_factory.mktemp("environment"))
+def environment(wheel: Path, small_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return install(tmp_path_factory.mktemp("environment"), small_wheel, wheel)
 
 
 @pytest.fixture(scope="session")
 def device_environment(small_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return install(small_wheel, tmp_path_factory.mktemp("device"))
+    return install(tmp_path_factory.mktemp("device"), small_wheel)
 
 
 @pytest.mark.install
-def test_a_plain_installation_brings_msgpack_and_nothing_else(empty_environment):
-    assert installed_names(empty_environment) == {"ldp-bayes", "msgpack"}
+def test_a_plain_installation_brings_the_client_msgpack_and_nothing_else(environment):
+    assert installed_names(environment) == {"ldp-bayes", "ldp-bayes-client", "msgpack"}
 
 
 @pytest.mark.install
-def test_the_client_works_in_a_plain_installation(empty_environment, tmp_path):
-    python = empty_environment / "bin" / "python"
+def test_the_two_distributions_share_no_file_and_hold_every_module_together(wheel, small_wheel):
+    whole, small = files_of(wheel), files_of(small_wheel)
+    assert not whole & small
+    modules = {str(path.relative_to(REPOSITORY)) for top in PACKAGES for path in (REPOSITORY / top).rglob("*.py")}
+    markers = {f"{top}/py.typed" for top in PACKAGES}
+    assert modules | markers <= whole | small
+
+
+@pytest.mark.install
+def test_the_whole_needs_the_client_of_its_own_version(wheel, small_wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        required = archive.read(metadata).decode()
+    version = small_wheel.name.split("-")[1]
+    assert f"Requires-Dist: ldp-bayes-client=={version}\n" in required
+    assert f"\nVersion: {version}\n" in required
+
+
+@pytest.mark.install
+def test_the_client_works_in_a_plain_installation(environment, tmp_path):
+    python = environment / "bin" / "python"
     imported = run([python, "-c", "import ldp_client; print(ldp_client.__file__)"], cwd=tmp_path)
     assert imported.returncode == 0, imported.stderr
-    assert imported.stdout.startswith(str(empty_environment))
+    assert imported.stdout.startswith(str(environment))
     contributed = run([python, "-c", CONTRIBUTE.format(blocked="set()")], cwd=tmp_path)
     assert contributed.stdout.split() == ["3", "3", "[]"], contributed.stderr
 
 
 @pytest.mark.install
-def test_the_aggregators_command_says_what_is_missing_in_a_plain_installation(empty_environment, tmp_path):
+def test_the_aggregators_command_says_what_is_missing_in_a_plain_installation(environment, tmp_path):
     for command in (["ldp-aggregator"], ["python", "-m", "ldp_aggregator"]):
-        answered = run([empty_environment / "bin" / command[0], *command[1:], "serve"], cwd=tmp_path)
+        answered = run([environment / "bin" / command[0], *command[1:], "serve"], cwd=tmp_path)
         assert answered.returncode == 2
         assert "pip install 'ldp-bayes[aggregator]'" in answered.stderr
         assert "Traceback" not in answered.stderr
 
 
 @pytest.mark.install
-def test_the_wheel_holds_every_module_the_type_markers_and_the_licence(wheel):
-    with zipfile.ZipFile(wheel) as archive:
-        names = archive.namelist()
-        tops = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
-        licences = [name for name in names if name.endswith("/LICENSE")]
-        assert tops == set(PACKAGES)
-        assert [f"{package}/py.typed" in names for package in PACKAGES] == [True] * len(PACKAGES)
-        assert len(licences) == 1
-        assert "Apache License" in archive.read(licences[0]).decode()
-    for package in PACKAGES:
-        modules = {str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / package).rglob("*.py")}
-        assert modules <= set(names), "every module is in the wheel"
+def test_each_wheel_holds_the_licence(wheel, small_wheel):
+    for made in (wheel, small_wheel):
+        with zipfile.ZipFile(made) as archive:
+            (licence,) = (name for name in archive.namelist() if name.endswith("/LICENSE"))
+            assert "Apache License" in archive.read(licence).decode()
 
 
 @pytest.mark.install
 def test_the_wheel_for_devices_is_below_100_kb_and_holds_every_module_that_a_device_runs(small_wheel):
     assert small_wheel.stat().st_size < LARGEST_WHEEL
-    with zipfile.ZipFile(small_wheel) as archive:
-        names = {name for name in archive.namelist() if ".dist-info/" not in name}
-        assert [name for name in archive.namelist() if name.endswith("/LICENSE")]
     modules = {str(path.relative_to(REPOSITORY)) for top in DEVICE for path in (REPOSITORY / top).rglob("*.py")}
-    assert names - {f"{top}/py.typed" for top in DEVICE} == {name for name in modules if not name.startswith(TOOLS)}
+    run_by_devices = {name for name in modules if not name.startswith(TOOLS)}
+    assert files_of(small_wheel) - {f"{top}/py.typed" for top in DEVICE} == run_by_devices
 
 
 @pytest.mark.install
@@ -187,13 +202,14 @@ def test_the_client_works_where_the_wheel_for_devices_is_all_there_is(device_env
     assert (command.returncode, command.stderr.count("pip install ldp-bayes")) == (2, 1)
 
 
-def test_both_wheels_are_of_one_version_and_ask_for_the_same():
+def test_both_distributions_ask_for_the_same_python_under_the_same_licence():
     whole, small = (
         tomllib.loads((REPOSITORY / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         for folder in (Path(), SMALL)
     )
-    for key in ("version", "requires-python", "dependencies", "license"):
+    for key in ("version", "requires-python", "license"):
         assert whole[key] == small[key]
+    assert small["dependencies"] == ["msgpack>=1.1,<2"]
 
 
 def test_the_devices_path_runs_with_everything_but_msgpack_blocked():
