@@ -2,17 +2,19 @@
 #              make demo DATA=my.csv LABEL=column does the same with a table of your own
 # make test    the whole test suite
 # make check   lint, types, layer contracts
+# make peers   the audit's search on other libraries, installed into an environment of their own
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+PEERS := .venv-peers
 
 DATA ?=
 LABEL ?=
 DEVICES ?= 20000
 
-.PHONY: setup demo test check clean
+.PHONY: setup demo test check peers clean
 .DELETE_ON_ERROR:
 
 setup: $(INSTALLED)
@@ -38,5 +40,15 @@ check: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+$(PEERS)/.installed: benchmarks/peers/requirements.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install -qq --requirement benchmarks/peers/requirements.txt
+	@touch $@
+
+PEER_TRIALS ?= 2000
+
+peers: $(INSTALLED) $(PEERS)/.installed
+	$(BIN)/python benchmarks/audit_peers.py --peers $(PEERS)/bin/python --trials $(PEER_TRIALS)
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
