@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { parseModel, predict, scores } from "./classifier.mjs";
 import { Coins } from "./coins.mjs";
 import { parseDocument } from "./document.mjs";
-import { encodeUpload, perturb } from "./encoder.mjs";
+import { drawQuestions, encodeUpload, perturb } from "./encoder.mjs";
 import { count, decodeUpload } from "./server.mjs";
 
 const folder = process.argv[2] ?? "protocols/vectors";
@@ -39,11 +39,15 @@ for (const { name, document, id, code } of documents.refused) {
 }
 
 const reports = read("reports");
-const secret = hex(reports.secret);
-for (const { document, record, label, words, reports: wanted, upload } of reports.accepted) {
+for (const { document, secret, questions } of reports.draws) {
+  check("draws", document, () => {
+    assert.deepEqual(drawQuestions(campaigns[document], hex(secret)).map(({ index }) => index), questions);
+  });
+}
+for (const { document, secret, record, label, words, reports: wanted, upload } of reports.accepted) {
   check("reports", document, () => {
     const taken = { count: 0 };
-    const made = perturb(campaigns[document], record, label, secret, scripted(words, taken));
+    const made = perturb(campaigns[document], record, label, hex(secret), scripted(words, taken));
     const shown = ({ question, item, id, payload }) => ({
       question,
       item: typeof item === "number" ? item : { cell: item.cell, value: String(item.value) },
@@ -56,7 +60,8 @@ for (const { document, record, label, words, reports: wanted, upload } of report
   });
 }
 for (const { document, record, label, code } of reports.refused) {
-  check("records refused", String(label), () => refuses(code, () => perturb(campaigns[document], record, label, secret, scripted([]))));
+  const asked = () => perturb(campaigns[document], record, label, Buffer.alloc(32), scripted([]));
+  check("records refused", JSON.stringify([record, label]), () => refuses(code, asked));
 }
 
 const uploads = read("uploads");

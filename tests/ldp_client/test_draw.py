@@ -88,16 +88,18 @@ def test_a_campaign_that_asks_everything_draws_of_every_group_on_its_own():
     drawn = Counter(
         tuple(question.kind for question in draw_questions(campaign, secret)) for secret in secrets(DEVICES)
     )
-    assert surprise(
-        drawn, {("label", *kinds): 1 / 4 for kinds in product(("value", "square"), repeat=2)}
-    ) < ONE_IN_A_MILLION[3]
+    assert (
+        surprise(drawn, {("label", *kinds): 1 / 4 for kinds in product(("value", "square"), repeat=2)})
+        < ONE_IN_A_MILLION[3]
+    )
 
 
 def test_one_devices_questions_in_two_campaigns_are_independent():
     other = Campaign.compile({**DRAFT, "title": "another"})
     drawn = Counter((question_of(secret), question_of(secret, other)) for secret in secrets(DEVICES))
-    assert surprise(drawn, {(i, j): WEIGHTED[i] * WEIGHTED[j] for i in range(4) for j in range(4)}) < (
-        ONE_IN_A_MILLION[15]
+    assert (
+        surprise(drawn, {(i, j): WEIGHTED[i] * WEIGHTED[j] for i in range(4) for j in range(4)})
+        < (ONE_IN_A_MILLION[15])
     )
 
 
