@@ -48,7 +48,7 @@ class Mechanism(ABC, Generic[Item]):
 
     @classmethod
     @abstractmethod
-    def make(cls, domain_size: int, epsilon: Fraction, theta: Fraction | None = None) -> Self:
+    def make(cls, domain_size: int, epsilon: Fraction) -> Self:
         """The mechanism of least variance whose realised loss is at most ``epsilon``."""
 
     @classmethod

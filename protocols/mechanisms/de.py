@@ -28,7 +28,7 @@ class DirectEncoding(PureMechanism):
     keep: int
 
     @classmethod
-    def make(cls, domain_size: int, epsilon: Fraction, theta: Fraction | None = None) -> Self:
+    def make(cls, domain_size: int, epsilon: Fraction) -> Self:
         e, _ = exp_bounds(epsilon)
         return cls(domain_size, probability_down(e / (e + domain_size - 1)))
 

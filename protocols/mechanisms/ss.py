@@ -38,7 +38,7 @@ class SubsetSelection(PureMechanism):
     include: int
 
     @classmethod
-    def make(cls, domain_size: int, epsilon: Fraction, theta: Fraction | None = None) -> Self:
+    def make(cls, domain_size: int, epsilon: Fraction) -> Self:
         """W is the floor or the ceiling of d / (e + 1), at least 1, whichever has less variance at frequency 1/d."""
         e, _ = exp_bounds(epsilon)
         best = domain_size / (float(e) + 1)

@@ -236,7 +236,7 @@ def test_a_record_that_cannot_be_read_never_gets_another_question_by_failing(val
             try:
                 questions.add(perturb(CAMPAIGN, record, "a", secret=secret)[0].question)
                 break
-            except BaseException:  # noqa: S112 - whatever it is
+            except BaseException:
                 continue
         drawn = question_of(secret)
         assert questions <= {drawn}

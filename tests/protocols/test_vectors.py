@@ -105,7 +105,9 @@ def test_an_uploads_length_is_the_same_for_all_values_and_classes(name):
     assert all(len(found) == 1 for found in lengths.values())
 
 
-@pytest.mark.parametrize("case", REPORTS["refused"], ids=lambda case: f"{case['code']}-{case['record']!r}-{case['label']!r}"[:40])
+@pytest.mark.parametrize(
+    "case", REPORTS["refused"], ids=lambda case: f"{case['code']}-{case['record']!r}-{case['label']!r}"[:40]
+)
 def test_a_record_that_must_be_refused_is_refused_before_a_word_is_taken(case):
     with pytest.raises(ProtocolError) as refusal:
         perturb(CAMPAIGNS[case["document"]], case["record"], case["label"], coins=ScriptedCoins([]))

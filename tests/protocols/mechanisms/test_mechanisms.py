@@ -12,6 +12,7 @@ from functools import partial
 import pytest
 
 from protocols import DocumentError, PayloadError, ScriptedCoins
+from protocols.drafting import make_continuous, make_discrete, make_sign
 from protocols.errors import PAYLOAD_CODES
 from protocols.exact import discrete_laplace
 from protocols.exact.coins import ONE
@@ -31,9 +32,6 @@ from protocols.mechanisms import (
     SummingHistogramEncoding,
     UnaryEncoding,
     from_parameters,
-    make_continuous,
-    make_discrete,
-    make_sign,
 )
 
 DOMAINS = (2, 3, 4, 7, 8, 9, 16, 33, 64, 100, 255, 256, 257, 1000, 1024)
