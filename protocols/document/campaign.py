@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from protocols.document.projection import Projection, read_projection
+from protocols.document.projection import PUBLIC, Projection, read_projection
 from protocols.document.questions import MOST_PRODUCTS, Question, is_gaussian, read_question
 from protocols.document.schema import (
     MOST_CAMPAIGN_CELLS,
@@ -154,6 +154,12 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
     if opens and closes and opens >= closes:
         raise fields.error("closes", "must be later than opens")
     projection = read_projection(fields.raw("projection"), features, label, refuse)
+    if projection is not None and projection.fitted_on != PUBLIC and study is None:
+        raise fields.error(
+            "study",
+            f"must be named where the projection comes from a private round (that of study {projection.fitted_study}), "
+            "or devices could answer both rounds and lose both epsilons",
+        )
     _check_cells(asked_features(features, projection), label, fields)
     asks = fields.choice("asks", ASKS, default=MODEL)
     if asks == MOMENTS:

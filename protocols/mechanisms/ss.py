@@ -98,8 +98,10 @@ class SubsetSelection(PureMechanism):
             members.append(item)
         return bitmap.pack_indices(members, self.domain_size)
 
-    def support(self, payload: bytes) -> Collection[int]:
-        members = tuple(bitmap.unpack_indices(payload, self.domain_size))
-        if len(members) != self.subset_size:
+    def check(self, payload: bytes) -> None:
+        if bitmap.count_indices(payload, self.domain_size) != self.subset_size:
             raise PayloadError("wrong-subset-size")
-        return members
+
+    def support(self, payload: bytes) -> Collection[int]:
+        self.check(payload)
+        return tuple(bitmap.unpack_indices(payload, self.domain_size))
