@@ -23,7 +23,7 @@ which could forge a second line; marks that reverse the order of what is read (b
 surrogate pair, which have no UTF-8.
 """
 
-_INSTANT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+_INSTANT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}Z")
 
 
 def parse_json(text: bytes | str, refuse: Refusal) -> Any:
@@ -41,12 +41,16 @@ def parse_json(text: bytes | str, refuse: Refusal) -> Any:
             raise refuse("document", f"{shorten(digits)} is beyond a double; write a finite number")
         return value
 
+    def integer(digits: str) -> int:
+        number(digits)
+        return int(digits)
+
     def constant(name: str) -> Any:
         raise refuse("document", f"{name} is not JSON; write a finite number")
 
     try:
         decoded = text.decode("utf-8") if isinstance(text, bytes) else text
-        return json.loads(decoded, object_pairs_hook=pairs, parse_float=number, parse_constant=constant)
+        return json.loads(decoded, object_pairs_hook=pairs, parse_float=number, parse_int=integer, parse_constant=constant)
     except ProtocolError:
         raise
     except (ValueError, RecursionError) as error:

@@ -69,9 +69,8 @@ def make_continuous(
 
     sign = make_sign(classes, epsilon)
     of_sum = _sign_variance(sign) + (1 - _SQUARED_MEAN) / classes
-    candidates: list[tuple[float, AnyMechanism]] = [
-        (with_share(of_sum, classes_told + alike / share_variance(sign, classes)), sign)
-    ]
+    told_by_sign = alike / share_variance(sign, classes) if classes > 1 else math.inf
+    candidates: list[tuple[float, AnyMechanism]] = [(with_share(of_sum, classes_told + told_by_sign), sign)]
     for mechanism in MOMENTS.values():
         made = mechanism.make(classes, epsilon)
         candidates.append((with_share(made.noise_variance(1 / classes), classes_told), made))
