@@ -1,17 +1,27 @@
 """From a record to perturbed reports: the one place where a person's data meets the coins.
 
-Order matters and is part of the guarantee: the label is looked up (an undeclared one is refused before anything is
-drawn), the question is drawn, and only then is the record read, and only at the feature asked about.
+Order matters and is part of the guarantee: the label is looked up and the record's type checked (either is refused
+before anything is drawn), the question is drawn, and only then is the record read, and only at the feature asked about.
+
+The question is a keyed hash of the device's secret, never of fresh coins: whatever fails after the draw, and however
+often the app calls again, in whichever process and from whichever backup, the device meets the same question. Otherwise
+a record whose values cannot be read would choose the question by failing until it is asked about something else, and
+the question is public. Over devices, whose secrets are independent and uniform, the law of the question is that of the
+weights, as far as HMAC-SHA256 is a pseudo-random function. The answer's coins are fresh.
 """
 
 from __future__ import annotations
 
-import os
+import hmac
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from protocols import SYSTEM_COINS, Campaign, Coins, Question, RecordError, Report
 from protocols.encoding import encode
-from protocols.wire.reports import SECRET_BYTES, report_id
+from protocols.wire.reports import check_secret, make_secret, report_id, slot_bytes
+
+_QUESTION: Final = b"question"
+_WORD_BYTES: Final = 8
 
 
 def perturb(
@@ -32,42 +42,78 @@ def perturb(
     record
         Feature name to value. Missing and undeclared values are answered as the campaign says, never refused.
     label
-        The record's class. Raises RecordError, before anything is drawn, unless the campaign declares it.
+        The record's class.
     secret
-        The device secret that the report ids derive from; None takes a fresh one from the operating system.
+        The device secret, 32 bytes, that the question and the report ids derive from; None draws a fresh one, as of a
+        new device.
     coins
-        The source of randomness; anything but the default is for tests and simulations.
+        The source of randomness, the operating system's; anything else is for tests and simulations.
 
     Returns
     -------
     One report with ``answers: "one"``, one per group of questions with ``"all"``.
+
+    Raises
+    ------
+    RecordError
+        For a label that the campaign does not declare, and for a record that is no mapping.
+    SecretError
+        For a secret of another length. In all three cases nothing was drawn and nothing of the record was read.
     """
-    classes = campaign.label.classes
     class_index = campaign.label.index_of(label)
     if class_index is None:
-        raise RecordError(f"label {campaign.label.name!r} must be one of {', '.join(classes)}")
-    if secret is None:
-        secret = os.urandom(SECRET_BYTES)
+        raise RecordError(f"label {campaign.label.name!r} must be one of {', '.join(campaign.label.classes)}")
+    if not isinstance(record, Mapping):
+        raise RecordError(
+            f"a record is a mapping of feature names to values, not {type(record).__name__}", "not-a-record"
+        )
+    secret = make_secret(coins) if secret is None else check_secret(secret)
     reports = []
-    for question in draw_questions(campaign, coins):
+    for question in draw_questions(campaign, secret):
         item = encode(campaign, question, record, class_index, coins)
         payload = question.perturb(item, coins)
         reports.append(Report(question.index, report_id(secret, campaign, question), payload))
     return tuple(reports)
 
 
-def draw_questions(campaign: Campaign, coins: Coins) -> tuple[Question, ...]:
-    """The questions a device answers, drawn by their weights without looking at any record."""
+def draw_questions(campaign: Campaign, secret: bytes) -> tuple[Question, ...]:
+    """The questions that the device with this secret answers, by their weights: the same ones at every call.
+
+    Raises SecretError.
+    """
+    check_secret(secret)
     if campaign.privacy.answers == "all":
-        return tuple(_draw(group, coins) for group in campaign.groups)
-    return (_draw(campaign.questions, coins),)
+        return tuple(draw(group, KeyedWords(secret, campaign, group[0].group)) for group in campaign.groups)
+    return (draw(campaign.questions, KeyedWords(secret, campaign, 0)),)
 
 
-def _draw(questions: Sequence[Question], coins: Coins) -> Question:
-    """One question, with probability proportional to its weight; a single question takes no coin."""
+def draw(questions: Sequence[Question], coins: Coins) -> Question:
+    """One question, with probability exactly proportional to its weight; a single question takes no word."""
     ticket = coins.below(sum(question.weight for question in questions))
     for question in questions:
         ticket -= question.weight
         if ticket < 0:
             return question
     raise AssertionError("a ticket is below the sum of the weights")
+
+
+class KeyedWords(Coins):
+    """Words that are a function of a device's secret, a campaign and a slot, for the draw of the question alone.
+
+    Word i is the first 8 bytes, little-endian, of HMAC-SHA256(secret, "question" || campaign id || slot || i), slot and
+    i as four bytes, little-endian. A ticket is then drawn as from any other words, by rejection: no modulo favours a
+    question.
+    """
+
+    def __init__(self, secret: bytes, campaign: Campaign, group: int) -> None:
+        self._secret = secret
+        self._message = _QUESTION + campaign.id.encode("ascii") + slot_bytes(campaign, group)
+        self._taken = 0
+
+    def words(self, count: int) -> Sequence[int]:
+        first, self._taken = self._taken, self._taken + count
+        return [self._word(number) for number in range(first, self._taken)]
+
+    def _word(self, number: int) -> int:
+        digest = hmac.digest(self._secret, self._message + number.to_bytes(4, "little"), "sha256")
+        return int.from_bytes(digest[:_WORD_BYTES], "little")

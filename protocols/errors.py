@@ -9,10 +9,22 @@ from __future__ import annotations
 from typing import Final
 
 
-class ProtocolError(ValueError):
+class LdpError(Exception):
+    """Base of everything that ``protocols`` and ``ldp_client`` raise on purpose: one ``except`` catches it all."""
+
+    code: str = "error"
+
+
+class ProtocolError(LdpError, ValueError):
     """Base of everything this package raises about its input."""
 
-    code: str = "protocol-error"
+    code = "protocol-error"
+
+
+class NotInstalledError(LdpError, ImportError):
+    """A part that this installation lacks: the small wheel for devices leaves out what a device never runs."""
+
+    code = "not-installed"
 
 
 class DraftError(ProtocolError):
@@ -35,9 +47,22 @@ class DocumentError(ProtocolError):
 
 
 class RecordError(ProtocolError):
-    """A record that may not be answered for (nothing has been drawn when this is raised)."""
+    """A record that may not be answered for; nothing of it has been read when this is raised.
+
+    ``code`` is ``undeclared-label``, or ``not-a-record`` for what is no mapping of names to values.
+    """
 
     code = "undeclared-label"
+
+    def __init__(self, problem: str, code: str = code) -> None:
+        super().__init__(problem)
+        self.code = code
+
+
+class SecretError(ProtocolError):
+    """A device secret that is none: of another length, all devices' questions and ids could be alike."""
+
+    code = "invalid-secret"
 
 
 class ModelError(ProtocolError):

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { parseModel, predict, scores } from "./classifier.mjs";
 import { Coins } from "./coins.mjs";
 import { parseDocument } from "./document.mjs";
-import { encodeUpload, perturb } from "./encoder.mjs";
+import { drawQuestions, encodeUpload, perturb } from "./encoder.mjs";
 import { count, decodeUpload } from "./server.mjs";
 
 const folder = process.argv[2] ?? "protocols/vectors";
@@ -34,16 +34,25 @@ for (const { name, document, id } of documents.accepted) {
     assert.equal(campaigns[name].id, id);
   });
 }
+for (const { name, document, like } of documents.alike) {
+  check("documents alike", name, () => {
+    assert.deepEqual(parseDocument(Buffer.from(document)).questions, campaigns[like].questions);
+  });
+}
 for (const { name, document, id, code } of documents.refused) {
   check("documents refused", name, () => refuses(code, () => parseDocument(Buffer.from(document), id)));
 }
 
 const reports = read("reports");
-const secret = hex(reports.secret);
-for (const { document, record, label, words, reports: wanted, upload } of reports.accepted) {
+for (const { document, secret, questions } of reports.draws) {
+  check("draws", document, () => {
+    assert.deepEqual(drawQuestions(campaigns[document], hex(secret)).map(({ index }) => index), questions);
+  });
+}
+for (const { document, secret, record, label, words, reports: wanted, upload } of reports.accepted) {
   check("reports", document, () => {
     const taken = { count: 0 };
-    const made = perturb(campaigns[document], record, label, secret, scripted(words, taken));
+    const made = perturb(campaigns[document], record, label, hex(secret), scripted(words, taken));
     const shown = ({ question, item, id, payload }) => ({
       question,
       item: typeof item === "number" ? item : { cell: item.cell, value: String(item.value) },
@@ -56,7 +65,8 @@ for (const { document, record, label, words, reports: wanted, upload } of report
   });
 }
 for (const { document, record, label, code } of reports.refused) {
-  check("records refused", String(label), () => refuses(code, () => perturb(campaigns[document], record, label, secret, scripted([]))));
+  const asked = () => perturb(campaigns[document], record, label, Buffer.alloc(32), scripted([]));
+  check("records refused", JSON.stringify([record, label]), () => refuses(code, asked));
 }
 
 const uploads = read("uploads");
@@ -88,6 +98,10 @@ for (const { document, upload, n, counts, model, predictions } of training.accep
       assert.equal(predict(parsed, record), name);
     });
   }
+}
+const strict = parseModel(Buffer.from(training.impossible.model));
+for (const { record, class: name } of training.impossible.predictions) {
+  check("predictions of the impossible", JSON.stringify(record), () => assert.equal(predict(strict, record), name));
 }
 for (const { name, model, code } of training.refused) {
   check("models refused", name, () => refuses(code, () => parseModel(Buffer.from(model))));

@@ -1,6 +1,6 @@
 // Exact random decisions out of 64-bit words: no floating-point number decides one. protocols/vectors/README.md says
 // in which order words are taken.
-import { randomFillSync } from "node:crypto";
+import { createHmac, randomFillSync } from "node:crypto";
 
 export class Coins {
   constructor(next = () => randomFillSync(new BigUint64Array(1))[0]) { // the operating system's words, or a script's
@@ -52,4 +52,16 @@ export class Coins {
     while (this.below(denominator * trials) < numerator) trials++;
     return trials % 2n === 1n;
   }
+}
+
+/** Words that are a function of a secret and a message: one HMAC-SHA256 each, the first 8 bytes, little-endian. */
+export function keyedWords(secret, ...message) {
+  let number = 0;
+  return () => {
+    const counter = Buffer.alloc(4);
+    counter.writeUInt32LE(number++);
+    const hash = createHmac("sha256", secret);
+    for (const part of [...message, counter]) hash.update(part);
+    return hash.digest().readBigUInt64LE();
+  };
 }

@@ -2,7 +2,7 @@
 // It reproduces every test vector of protocols/vectors; README.md there says what each step must do.
 // Probabilities and 64-bit words are BigInt; a value t in [-1, 1] is an integer V and means V / 2^52.
 import { createHmac } from "node:crypto";
-import { Coins } from "./coins.mjs";
+import { Coins, keyedWords } from "./coins.mjs";
 import { clip, isNumber, position, project, valueIndex } from "./record.mjs";
 import { Refusal } from "./refusal.mjs";
 
@@ -110,21 +110,30 @@ function encode(campaign, question, record, classIndex, coins) {
 
 // --- the device ---
 
+const slotOf = (campaign, group) => littleEndian(campaign.privacy.answers === "all" ? group : 0, 4);
+
 function draw(questions, coins) {
   let ticket = coins.index(questions.reduce((sum, question) => sum + question.weight, 0));
   return questions.find((question) => (ticket -= question.weight) < 0);
 }
 
-/** The reports of one device: questions are drawn first, and the record is read only where it is asked about. */
+/** The questions of the device with this secret: the same at every call, whatever failed after the last one. */
+export function drawQuestions(campaign, secret) {
+  if (secret?.length !== 32) throw new Refusal("invalid-secret", "a device secret is 32 random bytes");
+  const pools = campaign.privacy.answers === "all" ? campaign.groups : [campaign.questions];
+  return pools.map((questions) =>
+    draw(questions, new Coins(keyedWords(secret, "question", campaign.id, slotOf(campaign, questions[0].group)))));
+}
+
+/** The reports of one device: what it is asked is its secret's, and the record is read only where it is asked about. */
 export function perturb(campaign, record, label, secret, coins = new Coins()) {
   const classIndex = typeof label === "boolean" ? -1 : position(label, campaign.label.classes);
   if (classIndex < 0) throw new Refusal("undeclared-label");
-  const all = campaign.privacy.answers === "all";
-  const drawn = (all ? campaign.groups : [campaign.questions]).map((questions) => draw(questions, coins));
-  return drawn.map((question) => {
+  if (typeof record !== "object" || record === null || Array.isArray(record)) throw new Refusal("not-a-record");
+  return drawQuestions(campaign, secret).map((question) => {
     const item = encode(campaign, question, record, classIndex, coins);
-    const slot = littleEndian(all ? question.group : 0, 4);
-    const id = createHmac("sha256", secret).update(campaign.id).update(slot).digest().subarray(0, 16);
+    const message = [campaign.id, slotOf(campaign, question.group)];
+    const id = message.reduce((hash, part) => hash.update(part), createHmac("sha256", secret)).digest().subarray(0, 16);
     return { question: question.index, item, id, payload: mechanisms[question.mechanism](question, item, coins) };
   });
 }

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Final
+from numbers import Rational
+from typing import Final, SupportsFloat
 
 from protocols.exact.coins import ONE
 
@@ -19,12 +20,17 @@ _LARGEST_EPSILON: Final = Fraction(64)
 _QUOTIENT_DIGITS: Final = 12
 
 
-def exact_epsilon(epsilon: float) -> Fraction:
+def exact_epsilon(epsilon: SupportsFloat) -> Fraction:
     """The rational number a written epsilon promises.
 
-    The lesser of the decimal text and the nearest double, so that the promise holds for a reader of either.
+    The lesser of the decimal text and the nearest double, so that the promise holds for a reader of either. Any real
+    number is one (an int, a numpy scalar, a Fraction); one that is exact itself is never exceeded either.
+
+    Raises ValueError or OverflowError where it is not finite, TypeError or ValueError where it is no number.
     """
-    return min(Fraction(epsilon), Fraction(repr(epsilon)))
+    double = float(epsilon)
+    exact = [Fraction(epsilon)] if isinstance(epsilon, (Rational, Decimal)) else []
+    return min(Fraction(double), Fraction(repr(double)), *exact)
 
 
 def divide_down(epsilon: float, parts: int) -> float:

@@ -12,11 +12,13 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, Final
 
-from ldp_client import Client, ClientError, Policy, Status, TransportError
+from ldp_client import Client, ClientError, MemoryStorage, Policy, Status, TransportError
 from ldp_client.answering import draw_questions
+from ldp_client.ledger.installation import Installation, write_installation
 from ldp_client.network.transport import Request
 from protocols import SYSTEM_COINS, Campaign, Coins, ProtocolError, encode_upload
 from protocols.exact.coins import ONE
+from protocols.wire.reports import make_secret
 from protocols.wire.upload import MEDIA_TYPE
 from simulations.fidelities.coins import SeededCoins
 from simulations.fleet.lying import RANDOM, lying_reports
@@ -106,7 +108,7 @@ def run_devices(
             client = Client(
                 url,
                 campaign.id,
-                storage=":memory:",
+                storage=_new_device(coins),
                 max_epsilon=campaign.privacy.epsilon,
                 max_total_epsilon=campaign.privacy.epsilon,
                 transport=network,
@@ -136,6 +138,14 @@ def run_devices(
     )
 
 
+def _new_device(coins: Coins) -> MemoryStorage:
+    """The storage of a device whose secret, and with it the question that it meets, comes from ``coins``."""
+    storage = MemoryStorage()
+    with storage.transaction(write=True) as transaction:
+        write_installation(transaction, Installation(make_secret(coins), {}, ()))
+    return storage
+
+
 def _contribute(client: Client, record: Mapping[str, Any], label: str) -> Status:
     """Consent, answer, deliver; the device's own account of it."""
     client.grant()
@@ -149,7 +159,8 @@ def _contribute(client: Client, record: Mapping[str, Any], label: str) -> Status
 
 def _lie(url: str, campaign: Campaign, behaviour: Behaviour, network: Network, coins: Coins) -> int:
     """Upload made-up reports, as a device that has been tampered with would; returns how many were accepted."""
-    reports = lying_reports(campaign, draw_questions(campaign, coins), behaviour.lie, behaviour.target, coins)
+    questions = draw_questions(campaign, make_secret(coins))
+    reports = lying_reports(campaign, questions, behaviour.lie, behaviour.target, coins)
     place = f"{url.rstrip('/')}/v1/campaigns/{campaign.id}/reports"
     body = encode_upload(reports)
     for attempt in range(1, TRIES + 1):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ldp_client import Classifier, perturb
+from ldp_client.answering import draw_questions
 from protocols import Campaign, PayloadError, ProtocolError, ScriptedCoins, decode_upload, encode_upload
 from protocols.model import Model
 
@@ -43,6 +44,13 @@ def test_a_document_has_this_id_and_this_loss(case):
     assert campaign.realised_epsilon == case["realised_epsilon"] <= campaign.privacy.epsilon
 
 
+@pytest.mark.parametrize("case", named(DOCUMENTS["alike"]))
+def test_a_document_that_says_the_same_in_other_words_asks_the_same(case):
+    asked = Campaign.parse(case["document"].encode())
+    assert asked.questions == CAMPAIGNS[case["like"]].questions
+    assert asked.asked == CAMPAIGNS[case["like"]].asked
+
+
 @pytest.mark.parametrize("case", named(DOCUMENTS["refused"]))
 def test_a_document_that_must_be_refused_is_refused_with_its_code(case):
     with pytest.raises(ProtocolError) as refusal:
@@ -50,11 +58,20 @@ def test_a_document_that_must_be_refused_is_refused_with_its_code(case):
     assert refusal.value.code == case["code"]
 
 
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_a_secret_is_asked_these_questions(name):
+    cases = [case for case in REPORTS["draws"] if case["document"] == name]
+    assert len(cases) > 20
+    for case in cases:
+        drawn = draw_questions(CAMPAIGNS[name], bytes.fromhex(case["secret"]))
+        assert [question.index for question in drawn] == case["questions"]
+
+
 @pytest.mark.parametrize("case", REPORTS["accepted"], ids=lambda case: case["document"])
 def test_scripted_words_give_these_reports_and_take_no_word_more(case):
     coins = ScriptedCoins([int(word, 16) for word in case["words"]])
     campaign = CAMPAIGNS[case["document"]]
-    sent = perturb(campaign, case["record"], case["label"], secret=bytes.fromhex(REPORTS["secret"]), coins=coins)
+    sent = perturb(campaign, case["record"], case["label"], secret=bytes.fromhex(case["secret"]), coins=coins)
     assert coins.taken == len(case["words"])
     assert [(r.question, r.id.hex(), r.payload.hex()) for r in sent] == [
         (r["question"], r["id"], r["payload"]) for r in case["reports"]
@@ -95,7 +112,9 @@ def test_an_uploads_length_is_the_same_for_all_values_and_classes(name):
     assert all(len(found) == 1 for found in lengths.values())
 
 
-@pytest.mark.parametrize("case", REPORTS["refused"], ids=lambda case: repr(case["label"]))
+@pytest.mark.parametrize(
+    "case", REPORTS["refused"], ids=lambda case: f"{case['code']}-{case['record']!r}-{case['label']!r}"[:40]
+)
 def test_a_record_that_must_be_refused_is_refused_before_a_word_is_taken(case):
     with pytest.raises(ProtocolError) as refusal:
         perturb(CAMPAIGNS[case["document"]], case["record"], case["label"], coins=ScriptedCoins([]))
@@ -142,6 +161,12 @@ def test_a_model_predicts_what_the_vector_says(case):
         assert classifier.predict(prediction["record"]) == prediction["class"]
 
 
+def test_a_record_that_is_impossible_in_every_class_is_of_the_class_that_the_prior_prefers():
+    classifier = Classifier(Model.from_json(TRAINING["impossible"]["model"]))
+    told = [classifier.predict(case["record"]) for case in TRAINING["impossible"]["predictions"]]
+    assert told == [case["class"] for case in TRAINING["impossible"]["predictions"]] == ["no", "no", "yes", "no", "no"]
+
+
 @pytest.mark.parametrize("case", named(TRAINING["refused"]))
 def test_a_model_that_must_be_refused_is_refused_with_its_code(case):
     with pytest.raises(ProtocolError) as refusal:
@@ -177,13 +202,16 @@ def test_the_javascript_port_passes_every_vector():
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {
         "documents": len(DOCUMENTS["accepted"]),
+        "documents alike": len(DOCUMENTS["alike"]),
         "documents refused": len(DOCUMENTS["refused"]),
+        "draws": len(REPORTS["draws"]),
         "reports": len(REPORTS["accepted"]),
         "records refused": len(REPORTS["refused"]),
         "uploads refused": len(UPLOADS["malformed"]),
         "reports refused": len(UPLOADS["impossible"]),
         "tallies": len(TRAINING["accepted"]),
         "predictions": sum(len(case["predictions"]) for case in TRAINING["accepted"]),
+        "predictions of the impossible": len(TRAINING["impossible"]["predictions"]),
         "models refused": len(TRAINING["refused"]),
     }
 

@@ -23,6 +23,23 @@ class SeededCoins(Coins):
         return [self._random.getrandbits(64) for _ in range(count)]
 
 
+class RecordingCoins(Coins):
+    """Words from a script, or from a seed, kept as they are taken."""
+
+    def __init__(self, seed: object, script: Sequence[int] | None = None) -> None:
+        self._random = random.Random(repr(seed))
+        self._script = script
+        self.taken: list[int] = []
+
+    def words(self, count: int) -> Sequence[int]:
+        if self._script is None:
+            fresh: Sequence[int] = [self._random.getrandbits(64) for _ in range(count)]
+        else:
+            fresh = self._script[len(self.taken) : len(self.taken) + count]
+        self.taken += fresh
+        return fresh
+
+
 class PrunedError(Exception):
     """The path through the coins has become too improbable to follow."""
 

@@ -43,7 +43,7 @@ class RealClient:
         sent: dict[str, bytes] = {}
         uploads = []
         for person in people:
-            upload = encode_upload(perturb(campaign, person.record, person.label, secret=bytes(32), coins=self._coins))
+            upload = encode_upload(perturb(campaign, person.record, person.label, coins=self._coins))
             uploads.append(upload if person.device is None else sent.setdefault(person.device, upload))
         return uploads
 

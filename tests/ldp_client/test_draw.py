@@ -1,0 +1,285 @@
+"""Which question a device is asked: a function of its secret alone, with the law that the weights say.
+
+Chi-square thresholds are those of a false alarm in a million; the seeds are fixed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import numbers
+import random
+import struct
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from fractions import Fraction
+from itertools import product
+
+import pytest
+from exact_coins import SeededCoins, enumerate_outcomes
+
+from ldp_client import perturb
+from ldp_client.answering import draw, draw_questions
+from protocols import Campaign, LdpError, RecordError, ScriptedCoins, SecretError, encode_upload
+
+DRAFT = {
+    "version": 1,
+    "title": "t",
+    "label": {"name": "y", "classes": ["a", "b"], "weight": 2},
+    "features": [
+        {"name": "colour", "kind": "categorical", "values": ["red", "green"], "weight": 5},
+        {"name": "size", "kind": "continuous", "low": 0, "high": 1, "weight": 3},
+    ],
+    "privacy": {"epsilon": 1.0, "discrete": "de", "continuous": "onebit"},
+}
+RECORD = {"colour": "red", "size": 0.5}
+CAMPAIGN = Campaign.compile(DRAFT)
+WEIGHTS = (2, 5, 3, 3)
+FEATURES = (None, "colour", "size", "size")
+DEVICES = 5200
+ONE_IN_A_MILLION = {2: 27.64, 3: 30.67, 9: 47.11, 15: 58.09}
+"""Degrees of freedom to the chi-square that a right law exceeds once in a million times, rounded up."""
+
+
+def all_of(count):
+    """A campaign that answers one of two questions on each of ``count`` Gaussian features."""
+    features = [{"name": f"g{i}", "kind": "continuous", "low": 0, "high": 1} for i in range(count)]
+    return Campaign.compile({**DRAFT, "features": features, "privacy": {"epsilon": 1.0, "answers": "all"}})
+
+
+def secrets(count, seed=1):
+    source = random.Random(seed)
+    return [source.randbytes(32) for _ in range(count)]
+
+
+def question_of(secret, campaign=CAMPAIGN):
+    (question,) = draw_questions(campaign, secret)
+    return question.index
+
+
+def surprise(counts, shares):
+    """Chi-square of counts against the law of ``shares``."""
+    total = sum(counts.values())
+    assert set(counts) <= set(shares)
+    return sum((counts[key] - total * share) ** 2 / (total * share) for key, share in shares.items())
+
+
+WEIGHTED = {index: weight / sum(WEIGHTS) for index, weight in enumerate(WEIGHTS)}
+
+
+# --- the law ---------------------------------------------------------------------------------------------------------
+
+
+def test_uniform_words_give_every_question_exactly_its_share_of_the_weights():
+    drawn = enumerate_outcomes(lambda coins: draw(CAMPAIGN.questions, coins).index)
+    assert drawn == {index: Fraction(weight, 13) for index, weight in enumerate(WEIGHTS)}
+
+
+def test_over_fresh_secrets_questions_come_in_proportion_to_their_weights():
+    counts = Counter(map(question_of, secrets(DEVICES)))
+    assert surprise(counts, WEIGHTED) < ONE_IN_A_MILLION[3]
+
+
+def test_a_campaign_that_asks_everything_draws_of_every_group_on_its_own():
+    campaign = all_of(2)
+    drawn = Counter(
+        tuple(question.kind for question in draw_questions(campaign, secret)) for secret in secrets(DEVICES)
+    )
+    assert (
+        surprise(drawn, {("label", *kinds): 1 / 4 for kinds in product(("value", "square"), repeat=2)})
+        < ONE_IN_A_MILLION[3]
+    )
+
+
+def test_one_devices_questions_in_two_campaigns_are_independent():
+    other = Campaign.compile({**DRAFT, "title": "another"})
+    drawn = Counter((question_of(secret), question_of(secret, other)) for secret in secrets(DEVICES))
+    assert (
+        surprise(drawn, {(i, j): WEIGHTED[i] * WEIGHTED[j] for i in range(4) for j in range(4)})
+        < (ONE_IN_A_MILLION[15])
+    )
+
+
+def test_the_question_tells_nothing_about_the_report_id_of_the_same_secret():
+    reports = [perturb(CAMPAIGN, RECORD, "a", secret=secret)[0] for secret in secrets(DEVICES)]
+    drawn = Counter((report.question, report.id[0] >> 6) for report in reports)
+    assert surprise(drawn, {(i, top): WEIGHTED[i] / 4 for i in range(4) for top in range(4)}) < ONE_IN_A_MILLION[15]
+
+
+# --- the hash --------------------------------------------------------------------------------------------------------
+
+
+def words_of(secret, campaign, slot):
+    """The documented hash, written anew."""
+    for number in range(100):
+        message = b"question" + campaign.id.encode() + struct.pack("<II", slot, number)
+        yield struct.unpack("<Q", hmac.new(secret, message, hashlib.sha256).digest()[:8])[0]
+
+
+def test_the_question_is_the_documented_keyed_hash_and_words_beyond_the_weights_are_thrown_away():
+    rejected = 0
+    for secret in secrets(300):
+        words = words_of(secret, CAMPAIGN, 0)
+        ticket = next(words) & 15
+        rejected += ticket >= 13
+        while ticket >= 13:
+            ticket = next(words) & 15
+        assert question_of(secret) == [0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 3][ticket]
+    assert rejected > 20
+
+
+def test_the_slot_of_a_group_is_part_of_the_hash():
+    campaign = all_of(3)
+    for secret in secrets(50):
+        bits = [next(words_of(secret, campaign, slot)) & 1 for slot in (1, 2, 3)]
+        assert [question.kind for question in draw_questions(campaign, secret)[1:]] == [
+            ("value", "square")[bit] for bit in bits
+        ]
+
+
+def test_a_single_question_needs_no_hash():
+    only = {**DRAFT, "label": {**DRAFT["label"], "weight": 0}, "features": DRAFT["features"][:1]}
+    assert {question_of(secret, Campaign.compile(only)) for secret in secrets(20)} == {0}
+
+
+# --- every try meets the same question -------------------------------------------------------------------------------
+
+
+def test_every_call_with_a_secret_meets_the_same_question_whatever_the_record_the_label_and_the_coins():
+    for secret in secrets(40):
+        asked = {
+            perturb(CAMPAIGN, record, label, secret=secret, coins=SeededCoins(seed))[0].question
+            for record in (RECORD, {}, {"colour": "violet", "size": "tall"})
+            for label in ("a", "b")
+            for seed in range(3)
+        }
+        assert asked == {question_of(secret)}
+
+
+def test_another_process_meets_the_same_question():
+    program = (
+        "import json, sys; from protocols import Campaign; from ldp_client.answering import draw_questions\n"
+        "campaign = Campaign.parse(sys.stdin.buffer.read())\n"
+        "print(json.dumps([draw_questions(campaign, bytes.fromhex(s))[0].index for s in sys.argv[1:]]))"
+    )
+    tried = secrets(30)
+    done = subprocess.run(
+        [sys.executable, "-c", program, *(secret.hex() for secret in tried)],
+        input=CAMPAIGN.document,
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    assert json.loads(done.stdout) == [question_of(secret) for secret in tried]
+
+
+class Duration:
+    """A number by registration that is none when it is converted, as ``numpy.timedelta64`` is."""
+
+    def __float__(self):
+        raise TypeError
+
+    __int__ = __index__ = __float__
+
+
+numbers.Integral.register(Duration)
+
+
+class Reads(Mapping):
+    """A record that notes what is read of it, and then gives ``value`` or raises it."""
+
+    def __init__(self, value):
+        self.value, self.read = value, []
+
+    def get(self, name, default=None):
+        self.read.append(name)
+        if isinstance(self.value, BaseException):
+            raise self.value
+        return self.value
+
+    def __getitem__(self, name):
+        return self.get(name)
+
+    def __iter__(self):
+        return iter(RECORD)
+
+    def __len__(self):
+        return len(RECORD)
+
+
+NASTY = [
+    Duration(),
+    KeyError("gone"),
+    PermissionError("sensor"),
+    KeyboardInterrupt(),
+    SystemExit(),
+    10**5000,
+    float("nan"),
+    [],
+    {},
+    object(),
+    b"red",
+    None,
+]
+
+
+@pytest.mark.parametrize("value", NASTY, ids=lambda value: type(value).__name__)
+def test_a_record_that_cannot_be_read_never_gets_another_question_by_failing(value):
+    """The app calls again after whatever is raised; a device that answers stops. The law stays that of the weights."""
+    asked = Counter()
+    for secret in secrets(DEVICES // 4, seed=2):
+        record, questions = Reads(value), set()
+        for _ in range(3):
+            try:
+                questions.add(perturb(CAMPAIGN, record, "a", secret=secret)[0].question)
+                break
+            except BaseException:
+                continue
+        drawn = question_of(secret)
+        assert questions <= {drawn}
+        assert set(record.read) <= {FEATURES[drawn]}
+        asked[drawn] += 1
+    assert surprise(asked, WEIGHTED) < ONE_IN_A_MILLION[3]
+
+
+def test_numpys_durations_never_get_another_question_by_failing():
+    numpy = pytest.importorskip("numpy")
+    test_a_record_that_cannot_be_read_never_gets_another_question_by_failing(numpy.timedelta64(5, "D"))
+    test_a_record_that_cannot_be_read_never_gets_another_question_by_failing(numpy.timedelta64("NaT"))
+
+
+# --- refused before anything -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "record", [[], [("colour", "red")], "colour", None, 5, object(), {"colour"}], ids=lambda record: repr(record)[:20]
+)
+def test_what_is_no_mapping_is_refused_at_every_try_and_before_anything_is_drawn(record):
+    for secret in secrets(50):
+        with pytest.raises(RecordError, match="mapping of feature names to values") as refused:
+            perturb(CAMPAIGN, record, "a", secret=secret, coins=ScriptedCoins([]))
+        assert refused.value.code == "not-a-record"
+
+
+@pytest.mark.parametrize("secret", [b"", b"x", bytes(31), bytes(33), bytes(64), "x" * 32, bytearray(32), 0, ()])
+def test_a_secret_of_another_length_or_type_is_refused_before_the_record_is_read(secret):
+    record = Reads(0)
+    for attempt in (
+        lambda: perturb(CAMPAIGN, record, "a", secret=secret, coins=ScriptedCoins([])),
+        lambda: draw_questions(CAMPAIGN, secret),
+    ):
+        with pytest.raises(SecretError, match="32 random bytes") as refused:
+            attempt()
+        assert refused.value.code == "invalid-secret"
+        assert isinstance(refused.value, LdpError)
+    assert record.read == []
+
+
+def test_without_a_secret_every_call_is_a_new_device():
+    uploads = Counter(perturb(CAMPAIGN, RECORD, "a")[0].question for _ in range(DEVICES // 4))
+    # Not seeded: the false-alarm rate of the suite grows by one in a million.
+    assert surprise(uploads, WEIGHTED) < ONE_IN_A_MILLION[3]
+    assert len({encode_upload(perturb(CAMPAIGN, RECORD, "a")) for _ in range(50)}) == 50

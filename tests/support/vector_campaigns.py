@@ -1,0 +1,68 @@
+"""The campaigns that the test vectors are about: every mechanism and encoding, every shape."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from protocols import Campaign
+
+FEATURES = [
+    {"name": "colour", "kind": "categorical", "values": ["red", "green", "0", "missing"]},
+    {"name": "größe", "kind": "continuous", "low": -1.5, "high": 2, "bins": 5},
+    {"name": "hours", "kind": "continuous", "low": 0, "high": 100, "weight": 2},
+]
+LABEL = {"name": "class", "classes": ["yes", "no", "unknown"]}
+PAIRS = {
+    "de-onebit": ("de", "onebit"),
+    "ss-laplace": ("ss", "laplace"),
+    "oue-sign": ("oue", "sign"),
+    "sue-laplace": ("sue", "laplace"),
+    "the-sign": ("the", "sign"),
+    "she-onebit": ("she", "onebit"),
+}
+
+
+def draft(**changes: Any) -> dict[str, Any]:
+    base = {"version": 1, "title": "Vectors", "label": LABEL, "features": FEATURES, "privacy": {"epsilon": 1.0}}
+    return base | changes
+
+
+def campaigns() -> dict[str, Campaign]:
+    """Every mechanism and encoding, every shape of campaign, by name."""
+    drafts = {
+        name: draft(privacy={"epsilon": 1.0, "discrete": discrete, "continuous": continuous})
+        for name, (discrete, continuous) in PAIRS.items()
+    }
+    drafts["small-epsilon"] = draft(privacy={"epsilon": 0.1, "discrete": "she", "continuous": "laplace"})
+    drafts["all"] = draft(title="Alle Fragen – ja", privacy={"epsilon": 3.3, "answers": "all"}, study="s")
+    drafts["wide"] = draft(
+        label={"name": "class", "classes": ["yes", "no"], "weight": 0},
+        features=[{"name": "colour", "kind": "categorical", "values": [f"v{i}" for i in range(150)]}],
+        privacy={"epsilon": 4, "discrete": "de"},
+        opens="2026-01-01T00:00:00Z",
+        closes="2027-01-01T00:00:00Z",
+    )
+    numbers = [{"name": n, "kind": "continuous", "low": 0, "high": 10} for n in ("größe", "hours", "age")]
+    drafts["projection"] = draft(
+        features=[FEATURES[0], *numbers],
+        projection={
+            "method": "pca",
+            "inputs": ["größe", "hours"],
+            "mean": [5.0, 4.25],
+            "scale": [2.5, 3.0],
+            "matrix": [[0.6, 0.8], [-0.8, 0.6]],
+            "outputs": [
+                {"name": "first", "kind": "continuous", "low": -3, "high": 3},
+                {"name": "second", "kind": "continuous", "low": -2, "high": 2, "bins": 4},
+            ],
+            "fitted_on": "public",
+        },
+    )
+    drafts["moments"] = draft(features=numbers, asks="moments", study="s")
+    return {name: Campaign.compile(one) for name, one in drafts.items()}
+
+
+def as_text(value: Any) -> str:
+    """JSON without white space."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

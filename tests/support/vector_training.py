@@ -1,0 +1,106 @@
+"""Vectors from uploads to tally, estimates, model and predictions; and model documents that must be refused."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from exact_coins import RecordingCoins
+from vector_campaigns import as_text
+
+from ldp_aggregator import Tally, estimate, train
+from ldp_client import Classifier, perturb
+from protocols import Campaign, Report, encode_upload
+from protocols.model import Model
+
+TRAINING_REPORTS = 120
+
+
+def training(known: dict[str, Campaign], records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """From an upload to tally, estimates, model and predictions."""
+    cases = []
+    for name in ("ss-laplace", "oue-sign", "de-onebit", "projection"):
+        campaign = known[name]
+        people = random.Random(name)
+        sent: list[Report] = []
+        for seed in range(TRAINING_REPORTS):
+            number = people.random()
+            label = campaign.label.classes[int(number * 3)]
+            record = {"colour": "red" if number < 0.5 else "green", "größe": 2 * number, "hours": 60 * number, "age": 5}
+            secret = seed.to_bytes(32, "little")
+            sent += perturb(campaign, record, label, secret=secret, coins=RecordingCoins((name, "training", seed)))
+        upload = encode_upload(sent)
+        tally = Tally.of_uploads(campaign, [upload])
+        estimates = estimate(campaign, tally)
+        model = train(campaign, tally).to_json()
+        classifier = Classifier(Model.from_json(model))
+        cases.append(
+            {
+                "document": name,
+                "upload": upload.hex(),
+                "n": tally.n.tolist(),
+                "counts": [counts.tolist() for counts in tally.counts],
+                "estimates": [
+                    {
+                        "value": e.cells.value.tolist(),
+                        "low": e.cells.low.tolist(),
+                        "high": e.cells.high.tolist(),
+                        "processed": None if e.processed is None else e.processed.tolist(),
+                    }
+                    for e in estimates.questions
+                ],
+                "model": model,
+                "predictions": [
+                    {
+                        "record": record,
+                        "scores": classifier.joint_log_likelihood(record),
+                        "class": classifier.predict(record),
+                    }
+                    for record in records
+                ],
+            }
+        )
+    return cases
+
+
+def impossible() -> dict[str, Any]:
+    """A model without smoothing, and records that it holds impossible in one class, or in all of them."""
+    model = as_text(
+        {
+            "version": 1,
+            "kind": "naive-bayes",
+            "label": "class",
+            "classes": ["yes", "no"],
+            "prior": [0.25, 0.75],
+            "features": [
+                {"name": name, "kind": "categorical", "values": ["a", "b"], "likelihood": [shares, shares[::-1]]}
+                for name, shares in (("u", [1, 0]), ("v", [0, 1]))
+            ],
+        }
+    )
+    classifier = Classifier(Model.from_json(model))
+    records: list[dict[str, Any]] = [{"u": "a", "v": "a"}, {"u": "b", "v": "b"}, {"u": "a"}, {"v": "a"}, {}]
+    return {
+        "model": model,
+        "predictions": [{"record": record, "class": classifier.predict(record)} for record in records],
+    }
+
+
+def models(trained: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Model documents that must be refused."""
+    changes: list[tuple[str, Callable[[Any], Any]]] = [
+        ("another version", lambda m: m.update(version=2)),
+        ("another kind", lambda m: m.update(kind="tree")),
+        ("a prior that does not add up", lambda m: m.update(prior=[0.5, 0.5, 0.5])),
+        ("a negative likelihood", lambda m: m["features"][0]["likelihood"][0].__setitem__(0, -0.1)),
+        ("a variance of 0", lambda m: m["features"][2]["variance"].__setitem__(0, 0)),
+        ("a table too short", lambda m: m["features"][0]["likelihood"].pop()),
+    ]
+    refused = []
+    for name, change in changes:
+        value = json.loads(trained[0]["model"])
+        change(value)
+        refused.append({"name": name, "model": as_text(value), "code": "invalid-model"})
+    return refused
