@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from ldp_aggregator.cli.common import Groups, add_command, add_store_options, say, settings_of
-from ldp_aggregator.store.merging import copy_store
+from ldp_aggregator.store.backup import copy_store
 
 
 def add_commands(groups: Groups) -> None:
