@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,13 +13,24 @@ import aiohttp
 import pytest
 from cells import clock, make_campaign, make_report, make_submission  # noqa: F401 - fixtures
 
-from ldp_aggregator.server.process import Listeners, running
+from ldp_aggregator.server.listener import Listeners
+from ldp_aggregator.server.process import running
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.tokens import make_token
 from ldp_aggregator.store import SCOPES, SqliteStore, Store
 from ldp_aggregator.store.clock import utc_now
 from protocols import Campaign, encode_upload
 from protocols.wire.upload import MEDIA_TYPE
+
+ON_BOTH_LOOPS = ("test_connections.py", "test_hostile.py")
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """What happens to connections is tried on uvloop, too: ``serve`` runs on it where it is installed."""
+    loops: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop}
+    if item.path.name in ON_BOTH_LOOPS:
+        loops["uvloop"] = pytest.importorskip("uvloop").new_event_loop
+    return loops
 
 
 @dataclass
