@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Coroutine
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Final
@@ -85,8 +86,9 @@ def _supervise(settings: Settings, listeners: Listeners, ready: Callable[[], Non
         wait([worker.sentinel for worker in workers])
     failed = not stopping
     stop()
+    deadline = time.monotonic() + settings.limits.drain_seconds + COMMIT_SECONDS
     for worker in workers:
-        worker.join(settings.limits.drain_seconds + COMMIT_SECONDS)
+        worker.join(max(deadline - time.monotonic(), 0))
         if worker.is_alive():
             worker.kill()
     if failed:

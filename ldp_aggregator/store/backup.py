@@ -14,13 +14,14 @@ def copy_store(source: Path, output: Path) -> None:
     """Write a store as it is at one moment into a new folder. Other processes may write to it meanwhile."""
     if not (source / FILE_NAME).exists():
         raise StoreError(f"there is no store in {source}")
-    copy = new_file(output)
     db = open_connection(source / FILE_NAME)
     try:
-        db.execute("VACUUM INTO ?", (str(copy),))
-    except sqlite3.Error as error:
-        copy.unlink(missing_ok=True)  # No store: another try finds the folder free.
-        raise StoreError(f"the copy failed: {error}") from error
+        copy = new_file(output)
+        try:
+            db.execute("VACUUM INTO ?", (str(copy),))
+        except sqlite3.Error as error:
+            copy.unlink(missing_ok=True)  # No store: another try finds the folder free.
+            raise StoreError(f"the copy failed: {error}") from error
     finally:
         db.close()
 

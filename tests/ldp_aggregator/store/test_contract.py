@@ -264,6 +264,46 @@ async def test_a_token_can_be_revoked_once_and_its_name_is_not_reused(store, clo
     assert revoked.revoked == datetime(2026, 1, 1, 0, 0, 1, tzinfo=timezone.utc)
 
 
+async def test_a_token_is_found_by_its_digest_whether_or_not_it_was_revoked(store, clock):
+    tokens = [StoredToken(f"token {n}", "relay", bytes([n]) * 32, clock()) for n in range(5)]
+    for token in tokens:
+        await store.add_token(token)
+    assert await store.token(b"\x03" * 32) == tokens[3]
+    assert await store.token(b"\x09" * 32) is None
+    await store.revoke_token("token 3")
+    assert (await store.token(b"\x03" * 32)).revoked == clock()
+
+
+async def damage(store, request):
+    """Cut every part of every campaign short, behind the store's back."""
+    if request.node.callspec.params["store"] == "sqlite":
+        await store._write(lambda db: db.execute("UPDATE parts SET sums = substr(sums, 1, 32)"))
+    else:
+        await store._run(lambda db: db.execute("UPDATE parts SET sums = substring(sums FROM 1 FOR 32)"))
+
+
+async def test_a_damaged_campaign_harms_no_other_and_can_still_be_closed(
+    store, make_campaign, make_submission, make_report, request, clock
+):
+    closes = (clock.now + timedelta(seconds=60)).isoformat().replace("+00:00", "Z")
+    damaged, sound = (make_campaign(title=title, closes=closes) for title in ("damaged", "sound"))
+    await store.create_campaign(damaged)
+    await store.count([make_submission(damaged, [make_report(damaged, 0)])])
+    await damage(store, request)
+    await store.create_campaign(sound)
+    for number in range(1, COMPACT_AT + 10):
+        both = [make_submission(campaign, [make_report(campaign, number % 64)]) for campaign in (damaged, sound)]
+        assert [outcome.refused for outcome in await store.count(both)] == [None, None]
+    with pytest.raises(StoreError, match=f"{damaged.id} is damaged: a tally part ends within question 0"):
+        await store.tally(damaged.id)
+    assert int((await store.tally(sound.id)).n.sum()) == 64
+    clock.step(60)
+    closed = await close_due(store, clock())
+    assert (set(closed.ids), closed.failed) == ({damaged.id, sound.id}, {})
+    [finding] = await store.audit()
+    assert (finding.campaign, finding.problem) == (damaged.id, "a tally part ends within question 0")
+
+
 async def test_every_mechanism_is_tallied_as_numpy_does_it_alone(store, make_submission):
     from ldp_aggregator import Tally
     from ldp_client.answering import perturb
