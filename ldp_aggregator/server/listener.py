@@ -6,16 +6,15 @@ import asyncio
 import socket
 import ssl
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from aiohttp import web
 
 from ldp_aggregator.server.connections import Connection, Connections
+from ldp_aggregator.server.tls_door import TlsDoor
 from ldp_aggregator.service.settings import Limits, Settings
 
 BACKLOG: Final = 1024
-HANDSHAKE_SECONDS: Final = 5.0
-"""How long a client may take to speak TLS. Until it has, it is no connection that anything else could time."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +46,17 @@ class Listeners:
         return Addresses(_url_of(self.public, tls=settings.tls_key is not None), _url_of(self.admin, tls=False))
 
 
+class Accepting(Protocol):
+    """What accepts connections until it is closed."""
+
+    def close(self) -> None: ...
+
+
 @dataclass(frozen=True)
 class Listening:
     """A listener that accepts, and the connections it has."""
 
-    server: asyncio.Server
+    server: Accepting
     connections: Connections
 
 
@@ -59,14 +64,13 @@ async def listen(runner: web.AppRunner, bound: socket.socket, limits: Limits, tl
     """Accept connections for a runner that was set up."""
     loop = asyncio.get_running_loop()
     connections = Connections(limits.connections)
-    server = await loop.create_server(
-        lambda: Connection(runner.server, loop, limits, connections),
-        sock=bound,
-        ssl=tls,
-        backlog=BACKLOG,
-        ssl_handshake_timeout=None if tls is None else HANDSHAKE_SECONDS,
-    )
-    return Listening(server, connections)
+
+    def connect() -> Connection:
+        return Connection(runner.server, loop, limits, connections)
+
+    if tls is not None:
+        return Listening(TlsDoor(bound, tls, connect), connections)
+    return Listening(await loop.create_server(connect, sock=bound, backlog=BACKLOG), connections)
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -14,6 +14,7 @@ from aiohttp import web
 from ldp_aggregator.server.app import LOG, make_apps
 from ldp_aggregator.server.context import CampaignCache, Context
 from ldp_aggregator.server.derived_models import FederatedModels
+from ldp_aggregator.server.descriptors import raise_limit
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.keeper import keep
 from ldp_aggregator.server.listener import Listeners, Listening, listen
@@ -39,6 +40,7 @@ async def serve(settings: Settings, listeners: Listeners, ready: Callable[[], No
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    raise_limit(settings.limits)
     tls = load_tls(settings)
     loop.add_signal_handler(signal.SIGHUP, reload_tls, settings, tls)
     async with running(settings, listeners, tls=tls) as ended:

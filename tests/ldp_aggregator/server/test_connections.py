@@ -16,9 +16,10 @@ import pytest
 from raw_http import connect, exchange, problem_of, request_head
 
 from ldp_aggregator.server import connections as connections_module
-from ldp_aggregator.server import listener as listener_module
+from ldp_aggregator.server import tls_door
 from ldp_aggregator.server.listener import Listeners
 from ldp_aggregator.server.process import running
+from ldp_aggregator.server.tls import load_tls
 from ldp_aggregator.service.settings import Settings
 from protocols import encode_upload
 
@@ -148,24 +149,80 @@ def certificate(tmp_path):
     return {"tls_certificate": tmp_path / "certificate.pem", "tls_key": tmp_path / "key.pem"}
 
 
-async def test_a_client_that_never_shakes_hands_is_cut_off(tmp_path, certificate, monkeypatch):
-    monkeypatch.setattr(listener_module, "HANDSHAKE_SECONDS", 0.3)
-    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0, **certificate)
-    from ldp_aggregator.server.tls import load_tls
-
+@contextlib.asynccontextmanager
+async def serving_tls(folder, certificate):
+    """Gives ``dial(tls)``, which connects to the public listener."""
+    settings = Settings(data=folder, host="127.0.0.1", port=0, admin_port=0, **certificate)
     listeners = Listeners.bind(settings)
     address = urlsplit(listeners.addresses(settings).public)
+    context = ssl.create_default_context(cafile=str(certificate["tls_certificate"]))
+    context.check_hostname = False
+
+    async def dial(*, tls):
+        return await asyncio.open_connection(address.hostname, address.port, ssl=context if tls else None)
+
     async with running(settings, listeners, tls=load_tls(settings)):
-        silent = [await asyncio.open_connection(address.hostname, address.port) for _ in range(20)]
+        yield dial
+
+
+async def test_a_client_that_never_shakes_hands_is_cut_off(tmp_path, certificate, monkeypatch):
+    monkeypatch.setattr(tls_door, "HANDSHAKE_SECONDS", 0.3)
+    async with serving_tls(tmp_path, certificate) as dial:
+        silent = [await dial(tls=False) for _ in range(20)]
         for reader, writer in silent:
             with contextlib.suppress(ConnectionResetError):
                 assert await asyncio.wait_for(reader.read(), SECONDS) == b""
             writer.close()
-        context = ssl.create_default_context(cafile=str(certificate["tls_certificate"]))
-        context.check_hostname = False
-        reader, writer = await asyncio.open_connection(address.hostname, address.port, ssl=context)
+        reader, writer = await dial(tls=True)
         assert b"404" in await ask(reader, writer)
         writer.close()
+
+
+async def test_handshakes_are_counted_and_more_wait_outside(tmp_path, certificate, monkeypatch):
+    monkeypatch.setattr(tls_door, "MOST_HANDSHAKES", 3)
+    monkeypatch.setattr(tls_door, "HANDSHAKE_SECONDS", 0.5)
+    began, most = 0, 0
+    greet = tls_door.TlsDoor._greet
+
+    async def watched(self, accepted):
+        nonlocal began, most
+        began += 1
+        most = max(most, began)
+        try:
+            await greet(self, accepted)
+        finally:
+            began -= 1
+
+    monkeypatch.setattr(tls_door.TlsDoor, "_greet", watched)
+    async with serving_tls(tmp_path, certificate) as dial:
+        silent = [await dial(tls=False) for _ in range(10)]
+        reader, writer = await asyncio.wait_for(dial(tls=True), SECONDS)
+        assert b"404" in await ask(reader, writer)
+        assert most == 3
+        for _, open_one in [*silent, (reader, writer)]:
+            open_one.close()
+
+
+async def test_what_is_not_tls_ends_at_the_door_and_the_next_client_is_served(tmp_path, certificate):
+    async with serving_tls(tmp_path, certificate) as dial:
+        for _ in range(3):
+            reader, writer = await dial(tls=False)
+            writer.write(ASK)
+            with contextlib.suppress(ConnectionResetError):
+                assert b"HTTP" not in await asyncio.wait_for(reader.read(), SECONDS)
+            writer.close()
+        reader, writer = await dial(tls=True)
+        assert b"404" in await ask(reader, writer)
+        writer.close()
+
+
+async def test_a_stop_ends_handshakes_too(tmp_path, certificate):
+    async with serving_tls(tmp_path, certificate) as dial:
+        reader, writer = await dial(tls=False)
+        await asyncio.sleep(0.1)
+    with contextlib.suppress(ConnectionResetError):
+        assert await asyncio.wait_for(reader.read(), SECONDS) == b""
+    writer.close()
 
 
 async def test_a_small_upload_needs_one_connection_and_one_write(serving, make_campaign, make_report):
