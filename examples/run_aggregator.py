@@ -9,8 +9,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from ldp_aggregator.server.process import Addresses
-from ldp_aggregator.server.workers import run
+from ldp_aggregator.server.listener import Addresses
+from ldp_aggregator.server.workers import serve_with_workers
 from ldp_aggregator.service.drafts import compile_draft
 from ldp_aggregator.service.settings import read_settings
 from ldp_aggregator.store import open_store
@@ -36,7 +36,7 @@ def main() -> None:
 
     # The admin listener stays on this machine; put a TLS proxy in front of the public one.
     settings = read_settings(flags={"data": data, "host": "127.0.0.1", "port": port, "admin_port": 0})
-    run(settings, ready)
+    serve_with_workers(settings, ready)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,7 @@ from ldp_aggregator.server.api import admin, public
 from ldp_aggregator.server.api.openapi import openapi_operation
 from ldp_aggregator.server.api.rows import Handler, Operation
 from ldp_aggregator.server.context import Context
-from ldp_aggregator.server.ingest import RETRY_SECONDS
-from ldp_aggregator.server.problems import ProblemError, retry_later
+from ldp_aggregator.server.problems import RETRY_SECONDS, ProblemError, retry_later
 from ldp_aggregator.store.contract import UNKNOWN, StoreError, UnknownCampaignError
 
 LOG: Final = logging.getLogger("ldp_aggregator")

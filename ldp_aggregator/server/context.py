@@ -10,7 +10,7 @@ from ldp_aggregator.server.derived_models import FederatedModels
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.service.settings import Settings
-from ldp_aggregator.store.contract import Store, UnknownCampaignError
+from ldp_aggregator.store.contract import CampaignStore, Store, UnknownCampaignError
 from protocols import Campaign
 
 CACHED_CAMPAIGNS: Final = 64
@@ -18,10 +18,10 @@ ID_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 """A campaign id: 32 bytes in base64url without padding."""
 
 
-class Campaigns:
+class CampaignCache:
     """Parsed campaigns by id. They never change, so they may be kept; whether one is open is never asked here."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: CampaignStore) -> None:
         self._store = store
         self._parsed: dict[str, Campaign] = {}
         self._federated: set[str] = set()
@@ -58,5 +58,5 @@ class Context:
     ingest: Ingest
     metrics: Metrics
     settings: Settings
-    campaigns: Campaigns
+    campaigns: CampaignCache
     federated_models: FederatedModels

@@ -9,7 +9,7 @@ from typing import Final
 
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.service.publishing import derive_model
-from ldp_aggregator.store.contract import Shares, Store
+from ldp_aggregator.store.contract import Shares, ShareStore
 from protocols import Campaign
 
 MOST_KEPT: Final = 64
@@ -32,7 +32,7 @@ class FederatedModels:
     ``groups`` above 1 takes the median over so many groups of nodes, drawn by the campaign's salt.
     """
 
-    def __init__(self, store: Store, groups: int) -> None:
+    def __init__(self, store: ShareStore, groups: int) -> None:
         self._store = store
         self._groups = groups
         self._kept: dict[str, _Kept] = {}

@@ -10,18 +10,19 @@ import asyncio
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ldp_aggregator.server.metrics import Metrics
-from ldp_aggregator.server.problems import ProblemError, retry_later
-from ldp_aggregator.store.contract import Outcome, Store, StoreError, Submission
+from ldp_aggregator.server.problems import RETRY_SECONDS, retry_later
+from ldp_aggregator.server.write_health import WriteHealth
+from ldp_aggregator.store.contract import CountStore, Outcome, StoreError, Submission
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 
-RETRY_SECONDS: Final = 2
-"""What an overloaded server asks for in Retry-After."""
+HEARTBEAT_SECONDS: Final = 5.0
+"""A writer with nothing to commit writes this often, to know whether it could."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +31,18 @@ class _Waiting:
     reports: int
     answer: asyncio.Future[Outcome]
 
+    def fail(self, code: str) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(retry_later(code, RETRY_SECONDS))
+
 
 class Ingest:
-    """Start :meth:`run` as a task; :meth:`drain` ends it after everything queued was committed.
+    """Start :meth:`write` as a task; :meth:`drain` ends it after everything queued was committed.
 
     ``queue_bytes`` bounds the bodies in memory, those being read included; ``group_reports`` bounds one commit.
     """
 
-    def __init__(self, store: Store, metrics: Metrics, *, queue_bytes: int, group_reports: int) -> None:
+    def __init__(self, store: CountStore, metrics: Metrics, *, queue_bytes: int, group_reports: int) -> None:
         self._store = store
         self._metrics = metrics
         self._queue_bytes = queue_bytes
@@ -46,6 +51,10 @@ class Ingest:
         self._waiting: deque[_Waiting] = deque()
         self._wake = asyncio.Event()
         self._draining = False
+        self._ended = False
+        self._heartbeat_due = False
+        self.health = WriteHealth()
+        """Whether commits work, as the writer last saw it."""
 
     @property
     def held_bytes(self) -> int:
@@ -69,26 +78,53 @@ class Ingest:
 
         A caller that is cancelled cancels nothing but its waiting.
         """
+        if self._ended:
+            raise retry_later("stopping", RETRY_SECONDS)
         answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(submission, reports, answer))
         self._wake.set()
         return await answer
 
-    async def run(self) -> None:
-        """Commit groups until drained."""
-        while True:
-            if not self._waiting:
-                if self._draining:
-                    return
-                self._wake.clear()
-                await self._wake.wait()
-                continue
-            await self._commit(self._next_group())
+    async def write(self) -> None:
+        """Commit groups until drained. Whatever ends this, nobody is left waiting."""
+        timer = self._time_heartbeat()
+        try:
+            while self._waiting or not self._draining:
+                if self._waiting:
+                    await self._commit(self._next_group())
+                elif self._heartbeat_due:
+                    await self.beat()
+                    timer = self._time_heartbeat()
+                else:
+                    self._wake.clear()
+                    await self._wake.wait()
+        finally:
+            timer.cancel()
+            self._draining = self._ended = True
+            for waiting in self._waiting:
+                waiting.fail("stopping")
 
     def drain(self) -> None:
-        """Take nothing new; :meth:`run` returns once the queue is empty."""
+        """Take nothing new; :meth:`write` returns once the queue is empty."""
         self._draining = True
         self._wake.set()
+
+    async def beat(self) -> None:
+        """Write, and see whether it works."""
+        try:
+            await self._store.check()
+        except Exception as error:
+            self._note_failure("heartbeat failed", error)
+        else:
+            self.health.succeeded()
+
+    def _time_heartbeat(self) -> asyncio.TimerHandle:
+        def ring() -> None:
+            self._heartbeat_due = True
+            self._wake.set()
+
+        self._heartbeat_due = False
+        return asyncio.get_running_loop().call_later(HEARTBEAT_SECONDS, ring)
 
     def _next_group(self) -> list[_Waiting]:
         group = [self._waiting.popleft()]
@@ -99,32 +135,63 @@ class Ingest:
         return group
 
     async def _commit(self, group: Sequence[_Waiting]) -> None:
-        self._metrics.queue_bytes.set(self._held)
-        self._metrics.group_reports.observe(sum(waiting.reports for waiting in group))
+        """One commit. Where it fails and the database is not to blame, whoever else is in the group gets another."""
         started = time.perf_counter()
         try:
             outcomes = await self._store.count([waiting.submission for waiting in group])
-        except Exception as error:  # Whatever it was, nobody may be left waiting, and the next group gets its chance.
-            code = "store-unavailable" if isinstance(error, StoreError) else "internal-error"
-            LOG.error("commit failed", extra={"reason": str(error) or type(error).__name__}, exc_info=error)
-            self._metrics.store_errors.inc()
-            for waiting in group:
-                if not waiting.answer.done():
-                    waiting.answer.set_exception(ProblemError(code, headers={"Retry-After": str(RETRY_SECONDS)}))
+        except StoreError as error:
+            self._note_failure("commit failed", error)
+            _fail(group, "store-unavailable")
+        except Exception as error:
+            if len(group) == 1:
+                self._note_failure("an upload could not be counted", error)
+                _fail(group, "internal-error")
+            else:
+                for part in _divided(group):
+                    await self._commit(part)
+        except BaseException:
+            _fail(group, "stopping")
+            raise
         else:
+            self.health.succeeded()
             for waiting, outcome in zip(group, outcomes, strict=True):
                 if not waiting.answer.done():
                     waiting.answer.set_result(outcome)
-            self._observe(outcomes, time.perf_counter() - started)
+            self._observe(group, outcomes, time.perf_counter() - started)
 
-    def _observe(self, outcomes: Sequence[Outcome], seconds: float) -> None:
-        self._metrics.commit_seconds.observe(seconds)
+    def _note_failure(self, event: str, error: Exception) -> None:
+        if isinstance(error, StoreError):
+            self.health.failed()
+        # A StoreError says what to look at; the text of any other exception may quote what a client sent.
+        reason = str(error) if isinstance(error, StoreError) else type(error).__name__
+        LOG.error(event, extra={"reason": reason}, exc_info=error)
+        self._metrics.store_errors.inc()
+
+    def _observe(self, group: Sequence[_Waiting], outcomes: Sequence[Outcome], seconds: float) -> None:
+        """Everybody has an answer: what fails here is logged and ends nothing."""
         numbers: Counter[str] = Counter()
         for outcome in outcomes:
             numbers["counted"] += outcome.counted
             numbers["duplicate"] += outcome.duplicates
             for _, code in outcome.rejected:
                 numbers[code] += 1
-        for name, number in numbers.items():
-            if number:
-                self._metrics.reports.labels(name).inc(number)
+        try:
+            self._metrics.observe_commit(sum(one.reports for one in group), seconds, numbers, queue_bytes=self._held)
+        except Exception as error:
+            LOG.error("metrics failed", extra={"reason": type(error).__name__}, exc_info=error)
+
+
+def _fail(group: Iterable[_Waiting], code: str) -> None:
+    for waiting in group:
+        waiting.fail(code)
+
+
+def _divided(group: Sequence[_Waiting]) -> list[Sequence[_Waiting]]:
+    """By campaign, and where there is one, in halves: what cannot be counted ends up alone."""
+    campaigns: dict[str, list[_Waiting]] = {}
+    for waiting in group:
+        campaigns.setdefault(waiting.submission.campaign.id, []).append(waiting)
+    if len(campaigns) > 1:
+        return list(campaigns.values())
+    middle = len(group) // 2
+    return [group[:middle], group[middle:]]

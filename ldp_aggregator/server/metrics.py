@@ -7,6 +7,7 @@ names.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -64,6 +65,15 @@ class Metrics:
         if child is None:
             child = self._requests[route, method, status] = self.requests.labels(route, method, status)
         child.inc()
+
+    def observe_commit(self, reports: int, seconds: float, outcomes: Mapping[str, int], *, queue_bytes: int) -> None:
+        """One commit: how many reports it took together, and what became of how many."""
+        self.queue_bytes.set(queue_bytes)
+        self.group_reports.observe(reports)
+        self.commit_seconds.observe(seconds)
+        for name, number in outcomes.items():
+            if number:
+                self.reports.labels(name).inc(number)
 
     def render(self) -> bytes:
         """The exposition format, of all workers where there are several."""

@@ -25,6 +25,9 @@ from protocols.errors import PAYLOAD_CODES
 
 MEDIA_TYPE: Final = "application/problem+json"
 
+RETRY_SECONDS: Final = 2
+"""What an overloaded server asks for in Retry-After."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -92,16 +95,17 @@ class ProblemError(Exception):
         self.headers = dict(headers or {})
         self.members = dict(members or {})
 
-    def response(self) -> web.Response:
+    def body(self) -> bytes:
+        """The problem document."""
         kind = PROBLEMS[self.code]
         document = {"type": "about:blank", "title": kind.title, "status": kind.status, "code": self.code}
         if self.detail:
             document["detail"] = self.detail
+        return json.dumps(document | self.members, ensure_ascii=False).encode()
+
+    def response(self) -> web.Response:
         return web.Response(
-            status=kind.status,
-            body=json.dumps(document | self.members, ensure_ascii=False).encode(),
-            content_type=MEDIA_TYPE,
-            headers=self.headers,
+            status=PROBLEMS[self.code].status, body=self.body(), content_type=MEDIA_TYPE, headers=self.headers
         )
 
 

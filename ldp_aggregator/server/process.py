@@ -4,138 +4,117 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 import ssl
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Final
 
 from aiohttp import web
 
 from ldp_aggregator.server.app import LOG, make_apps
-from ldp_aggregator.server.context import Campaigns, Context
+from ldp_aggregator.server.context import CampaignCache, Context
 from ldp_aggregator.server.derived_models import FederatedModels
+from ldp_aggregator.server.descriptors import raise_limit
 from ldp_aggregator.server.ingest import Ingest
-from ldp_aggregator.server.listener import bind, listen, url_of
+from ldp_aggregator.server.keeper import keep
+from ldp_aggregator.server.listener import Listeners, Listening, listen
 from ldp_aggregator.server.metrics import Metrics
-from ldp_aggregator.service.settings import Settings, SettingsError
-from ldp_aggregator.store import StoreError, open_store
-from ldp_aggregator.store.contract import Store
+from ldp_aggregator.server.tls import load_tls, reload_tls
+from ldp_aggregator.service.settings import Settings
+from ldp_aggregator.store import Store, open_store
 
-DUE_SECONDS: Final = 30.0
-"""How often campaigns that are over are closed. Uploads are refused on time anyway; this drops the ids."""
-
-
-@dataclass(frozen=True)
-class Listeners:
-    """The two sockets of a server, bound before any process serves them."""
-
-    public: socket.socket
-    admin: socket.socket
-
-    @classmethod
-    def bind(cls, settings: Settings) -> Listeners:
-        """Raises OSError."""
-        public = bind(settings.host, settings.port)
-        try:
-            return cls(public, bind(settings.admin_host, settings.admin_port))
-        except OSError:
-            public.close()
-            raise
-
-    def addresses(self, settings: Settings) -> Addresses:
-        return Addresses(url_of(self.public, tls=settings.tls_key is not None), url_of(self.admin, tls=False))
+COMMIT_SECONDS: Final = 10.0
+"""Beyond the drain time, for the last commits: what a service manager has to wait before it kills."""
 
 
-@dataclass(frozen=True)
-class Addresses:
-    """Where a running server listens."""
-
-    public: str
-    admin: str
+class EndedError(Exception):
+    """What has to run for as long as the server ended by itself; the log says why."""
 
 
 async def serve(settings: Settings, listeners: Listeners, ready: Callable[[], None]) -> None:
-    """Serve until SIGTERM or SIGINT, then stop accepting, answer what was accepted, commit it and return."""
+    """Serve until SIGTERM or SIGINT, then stop accepting, answer what was accepted, commit it and return.
+
+    Raises EndedError where the server cannot go on.
+    """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    raise_limit(settings.limits)
     tls = load_tls(settings)
-    loop.add_signal_handler(signal.SIGHUP, _reload_tls, settings, tls)
-    async with running(settings, listeners, tls=tls):
+    loop.add_signal_handler(signal.SIGHUP, reload_tls, settings, tls)
+    async with running(settings, listeners, tls=tls) as ended:
         ready()
-        await stop.wait()
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait((stopping, ended), return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        culprit = ended.result() if ended.done() else None
         LOG.info("stopping")
     LOG.info("stopped")
+    if culprit is not None:
+        raise EndedError(f"the {culprit} ended by itself; the log says why")
 
 
 @asynccontextmanager
 async def running(
     settings: Settings, listeners: Listeners, *, store: Store | None = None, tls: ssl.SSLContext | None = None
-) -> AsyncIterator[None]:
-    """A server on its listeners for as long as the block lasts. A store that is passed in is not closed."""
+) -> AsyncIterator[asyncio.Future[str]]:
+    """A server on its listeners for as long as the block lasts. A store that is passed in is not closed.
+
+    Gives what is done once the server cannot go on, with the name of what ended.
+    """
     opened = store or await open_store(settings.data, settings.database_address)
     limits, metrics = settings.limits, Metrics()
     ingest = Ingest(opened, metrics, queue_bytes=limits.queue_bytes, group_reports=limits.group_reports)
     models = FederatedModels(opened, settings.federation_groups)
-    context = Context(opened, ingest, metrics, settings, Campaigns(opened), models)
-    writer = asyncio.create_task(ingest.run())
-    keeper = asyncio.create_task(_close_due(opened, metrics))
+    context = Context(opened, ingest, metrics, settings, CampaignCache(opened), models)
+    await ingest.beat()
+    writer = asyncio.create_task(ingest.write(), name="writer")
+    keeper = asyncio.create_task(keep(opened, metrics), name="keeper")
+    ended = _first_to_end(writer, keeper)
     runners = [
         web.AppRunner(app, handle_signals=False, shutdown_timeout=limits.drain_seconds) for app in make_apps(context)
     ]
-    servers = []
+    accepting: list[Listening] = []
     try:
         for runner, bound, secure in zip(runners, (listeners.public, listeners.admin), (tls, None), strict=True):
             await runner.setup()
-            servers.append(await listen(runner, bound, limits, secure))
-        yield
+            accepting.append(await listen(runner, bound, limits, secure))
+        yield ended
     finally:
-        for server in servers:
-            server.close()
-        for runner in runners:
-            await runner.cleanup()
+        for listening in accepting:
+            listening.server.close()
+        await end_connections(runners, accepting, limits.drain_seconds)
         ingest.drain()
-        await writer
         keeper.cancel()
-        with suppress(asyncio.CancelledError):
-            await keeper
+        await asyncio.wait((writer, keeper))
         if store is None:
             await opened.close()
 
 
-def load_tls(settings: Settings) -> ssl.SSLContext | None:
-    """The TLS context of the public listener, None where it speaks plain HTTP."""
-    if settings.tls_certificate is None or settings.tls_key is None:
-        return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(settings.tls_certificate, settings.tls_key)
-    except (OSError, ssl.SSLError) as error:
-        raise SettingsError(f"tls_certificate and tls_key cannot be loaded: {error}") from None
-    return context
+def _first_to_end(*tasks: asyncio.Task[None]) -> asyncio.Future[str]:
+    """Done once one of the tasks is, with its name."""
+    ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def note(task: asyncio.Task[None]) -> None:
+        if task.cancelled():
+            return
+        if task.exception() is not None:
+            LOG.critical("ended by itself", extra={"kind": task.get_name()}, exc_info=task.exception())
+        if not ended.done():
+            ended.set_result(task.get_name())
+
+    for task in tasks:
+        task.add_done_callback(note)
+    return ended
 
 
-def _reload_tls(settings: Settings, context: ssl.SSLContext | None) -> None:
-    """Connections that are open keep the old certificate. A pair that does not load leaves the old one in use."""
-    try:
-        # A context of its own first: a pair that does not fit together must not end up half loaded.
-        if load_tls(settings) is not None and context is not None:
-            context.load_cert_chain(str(settings.tls_certificate), str(settings.tls_key))
-        LOG.info("certificate reloaded")
-    except (SettingsError, OSError, ssl.SSLError) as error:
-        LOG.error("certificate not reloaded", extra={"reason": str(error)})
-
-
-async def _close_due(store: Store, metrics: Metrics) -> None:
-    while True:
-        try:
-            for campaign_id in await store.close_due():
-                LOG.info("campaign closed", extra={"campaign": campaign_id})
-        except StoreError as error:
-            metrics.store_errors.inc()
-            LOG.error("store error", extra={"reason": str(error)})
-        await asyncio.sleep(DUE_SECONDS)
+async def end_connections(runners: Sequence[web.AppRunner], accepting: Sequence[Listening], seconds: float) -> None:
+    """Let open requests end; what has not after ``seconds`` in all is cut off, whoever does not read his answer."""
+    ending = [asyncio.create_task(runner.cleanup()) for runner in runners]
+    _, late = await asyncio.wait(ending, timeout=seconds)
+    for listening in accepting:
+        listening.connections.cut()
+    for task in late:
+        task.cancel()
+    await asyncio.gather(*ending, return_exceptions=True)

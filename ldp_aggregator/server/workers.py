@@ -8,21 +8,19 @@ import os
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Coroutine
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Final
 
+from ldp_aggregator.server.listener import Addresses, Listeners
 from ldp_aggregator.server.logs import log_to_standard_error
 from ldp_aggregator.server.metrics import FOLDER_VARIABLE
-from ldp_aggregator.server.process import Addresses, Listeners, serve
+from ldp_aggregator.server.process import COMMIT_SECONDS, serve
 from ldp_aggregator.service.settings import Settings
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
-
-GRACE_SECONDS: Final = 10.0
-"""Beyond the drain time, before a worker that does not end is killed."""
-
 
 SWITCH_SECONDS: Final = 0.0005
 """How long one thread may keep the interpreter while another waits. The writer's thread gives it up at every statement
@@ -33,8 +31,10 @@ class WorkerError(Exception):
     """A worker ended that was not told to."""
 
 
-def run(settings: Settings, ready: Callable[[Addresses], None]) -> None:
-    """Serve with as many processes as the settings say. Raises OSError where a port cannot be had."""
+def serve_with_workers(settings: Settings, ready: Callable[[Addresses], None]) -> None:
+    """Serve with as many processes as the settings say. Raises OSError where a port cannot be had,
+    WorkerError and EndedError where it cannot go on.
+    """
     log_to_standard_error(settings.log_level)
     listeners = Listeners.bind(settings)
     addresses = listeners.addresses(settings)
@@ -86,8 +86,9 @@ def _supervise(settings: Settings, listeners: Listeners, ready: Callable[[], Non
         wait([worker.sentinel for worker in workers])
     failed = not stopping
     stop()
+    deadline = time.monotonic() + settings.limits.drain_seconds + COMMIT_SECONDS
     for worker in workers:
-        worker.join(settings.limits.drain_seconds + GRACE_SECONDS)
+        worker.join(max(deadline - time.monotonic(), 0))
         if worker.is_alive():
             worker.kill()
     if failed:

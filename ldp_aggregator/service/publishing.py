@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Protocol
 
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
 from ldp_aggregator.estimation.simplex import NORM_SUB
-from ldp_aggregator.store.contract import PublishedModel, Shares, Store
+from ldp_aggregator.store.contract import CampaignStore, CountStore, ModelStore, PublishedModel, Shares
 from protocols import Campaign
+
+
+class TrainableStore(CampaignStore, CountStore, ModelStore, Protocol):
+    """What training reads, and where its model goes."""
 
 
 class UntrainableError(ValueError):
@@ -27,7 +32,7 @@ class TrainingOptions:
 
 
 async def publish_trained(
-    store: Store, campaign_ids: Sequence[str], options: TrainingOptions = TrainingOptions()
+    store: TrainableStore, campaign_ids: Sequence[str], options: TrainingOptions = TrainingOptions()
 ) -> tuple[int, tuple[PublishedModel, ...]]:
     """Train on the tallies of campaigns about the same features and publish the model for the devices of each.
 

@@ -2,11 +2,13 @@
 
 Environment variables are ``LDP_AGGREGATOR_`` and the name in capitals, with two underscores before a limit's name
 (``LDP_AGGREGATOR_LIMITS__BODY_BYTES``). Unknown keys are refused wherever they stand: a misspelt limit is no limit.
+What Kubernetes sets for a Service of that name is none of them.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
+    EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -98,7 +101,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+        return init_settings, _Environment(settings_cls), TomlConfigSettingsSource(settings_cls)
 
 
 def read_settings(config: Path | None = None, flags: Mapping[str, Any] | None = None) -> Settings:
@@ -126,9 +129,36 @@ def variables() -> dict[str, str]:
     return {CONFIG_VARIABLE: "the TOML file to read", **names}
 
 
+def is_service_link(name: str, value: str) -> bool:
+    """Whether Kubernetes set a variable for a Service called ``ldp-aggregator`` or ``ldp-aggregator-...``: every pod
+    beside it gets ``LDP_AGGREGATOR_SERVICE_HOST``, ``LDP_AGGREGATOR_PORT=tcp://10.0.0.1:8080`` and the like.
+    """
+    return _LINK.fullmatch(name.upper()) is not None or (
+        name.upper().startswith(PREFIX) and name.upper().endswith("PORT") and _LINKED.match(value) is not None
+    )
+
+
+_LINK: Final = re.compile(
+    PREFIX + r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
+)
+_LINKED: Final = re.compile("(tcp|udp|sctp)://")
+
+
+class _Environment(EnvSettingsSource):
+    """The environment, without what Kubernetes adds to it."""
+
+    def _load_env_vars(self) -> Mapping[str, str | None]:
+        found = super()._load_env_vars()
+        return {name: value for name, value in found.items() if not is_service_link(name, value or "")}
+
+
 def _check_environment(environment: Mapping[str, str]) -> None:
     known = variables()
-    unknown = sorted(name for name in environment if name.upper().startswith(PREFIX) and name.upper() not in known)
+    unknown = sorted(
+        name
+        for name, value in environment.items()
+        if name.upper().startswith(PREFIX) and name.upper() not in known and not is_service_link(name, value)
+    )
     if unknown:
         raise SettingsError(f"environment variable {unknown[0]} is unknown; the known ones are {', '.join(known)}")
 

@@ -51,6 +51,10 @@ class Batch:
     firsts: NDArray[np.int64]
     """Report of each candidate: the first of its id."""
 
+    def refused(self, code: str) -> tuple[Outcome, ...]:
+        """The answer to every submission where the campaign takes none."""
+        return (Outcome(refused=code),) * len(self.submissions)
+
     @property
     def candidates(self) -> Rows:
         """Distinct ids in increasing order, each with the digest of its first report; shape (m, RECORD_BYTES)."""
@@ -121,12 +125,18 @@ class Batch:
         )
 
 
-def group_by_campaign(submissions: Sequence[Submission]) -> dict[str, list[int]]:
-    """Positions of the submissions to each campaign."""
-    groups: dict[str, list[int]] = {}
-    for position, submission in enumerate(submissions):
-        groups.setdefault(submission.campaign.id, []).append(position)
-    return groups
+def gather_by_campaign(submissions: Sequence[Submission]) -> dict[str, Batch]:
+    """A batch for each campaign, in the order of their ids: everybody who locks campaigns locks them in this order."""
+    groups: dict[str, list[Submission]] = {}
+    for submission in submissions:
+        groups.setdefault(submission.campaign.id, []).append(submission)
+    return {name: gather(members[0].campaign, members) for name, members in sorted(groups.items())}
+
+
+def in_order(submissions: Sequence[Submission], answers: Mapping[str, Sequence[Outcome]]) -> list[Outcome]:
+    """The outcomes of every campaign's batch, as their submissions came."""
+    following = {name: iter(outcomes) for name, outcomes in answers.items()}
+    return [next(following[submission.campaign.id]) for submission in submissions]
 
 
 def gather(campaign: Campaign, submissions: Sequence[Submission]) -> Batch:

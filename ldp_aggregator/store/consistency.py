@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ldp_aggregator.counting.parts import tally_of_parts
 from ldp_aggregator.counting.shares import decode_share
+from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.store.contract import StoreError
 from protocols import Campaign, ProtocolError
 from protocols.mechanisms import DirectEncoding, SubsetSelection, UnaryEncoding
 
@@ -23,50 +25,72 @@ class Finding:
         return f"{self.campaign}: {self.problem}" if self.campaign else self.problem
 
 
-def audit_campaign(campaign_id: str, document: bytes, parts: Sequence[bytes], ids: int | None) -> list[Finding]:
-    """Check one campaign. ``ids`` is the number of ids stored, None for a closed campaign (it has none)."""
+@dataclass(frozen=True, slots=True)
+class StoredCampaign:
+    """Everything that is stored of one campaign, as it stands there."""
+
+    id: str
+    document: bytes
+    salt: bytes | None
+    parts: Sequence[bytes]
+    ids: int | None
+    """How many ids are stored; None for a closed campaign, which has none."""
+    shares: Sequence[tuple[str, bytes, bytes]]
+    """Node, share and digest."""
+
+
+def tally_or_refuse(campaign_id: str, document: bytes, parts: Iterable[bytes]) -> Tally:
+    """The sum of a campaign's parts. Raises StoreError where they are none."""
     try:
-        campaign = Campaign.parse(document, campaign_id)
-        tally = tally_of_parts(campaign, parts)
+        return tally_of_parts(Campaign.parse(document, campaign_id), parts)
     except (ProtocolError, ValueError) as error:
-        return [Finding(campaign_id, str(error))]
-    problems = []
+        raise StoreError(
+            f"campaign {campaign_id} is damaged: {error}; 'ldp-aggregator fsck' tells what else is"
+        ) from error
+
+
+def audit_campaign(stored: StoredCampaign) -> list[Finding]:
+    """Check one campaign."""
+    try:
+        campaign = Campaign.parse(stored.document, stored.id)
+    except (ProtocolError, ValueError) as error:
+        problems = [str(error)]
+    else:
+        problems = [*_problems_of_tally(campaign, stored), *_problems_of_shares(campaign, stored)]
+    if stored.salt is None and stored.shares:
+        problems.append(f"{len(stored.shares)} shares are stored, but the campaign takes reports")
+    return [Finding(stored.id, problem) for problem in problems]
+
+
+def _problems_of_tally(campaign: Campaign, stored: StoredCampaign) -> Iterator[str]:
+    try:
+        tally = tally_of_parts(campaign, stored.parts)
+    except ValueError as error:
+        yield str(error)
+        return
     reports = int(tally.n.sum())
-    if ids is not None and ids != reports:
-        problems.append(f"{reports} reports are counted, but {ids} ids are stored")
+    if stored.ids is not None and stored.ids != reports:
+        yield f"{reports} reports are counted, but {stored.ids} ids are stored"
     for question, n, counts in zip(campaign.questions, tally.n, tally.counts, strict=True):
         mechanism, total = question.mechanism, int(counts.sum())
         place = f"question {question.index} ({mechanism.name})"
         if n < 0:
-            problems.append(f"{place}: {n} reports")
+            yield f"{place}: {n} reports"
         if isinstance(mechanism, DirectEncoding) and total != n:
-            problems.append(f"{place}: {n} reports, but the counts add up to {total}")
+            yield f"{place}: {n} reports, but the counts add up to {total}"
         if isinstance(mechanism, SubsetSelection) and total != n * mechanism.subset_size:
-            problems.append(f"{place}: {n} reports of {mechanism.subset_size} members, but {total} are counted")
+            yield f"{place}: {n} reports of {mechanism.subset_size} members, but {total} are counted"
         if isinstance(mechanism, (SubsetSelection, UnaryEncoding)) and not all((counts >= 0) & (counts <= n)):
-            problems.append(f"{place}: a cell is counted more often than there are reports, or less than never")
-    return [Finding(campaign_id, problem) for problem in problems]
+            yield f"{place}: a cell is counted more often than there are reports, or less than never"
 
 
-def audit_shares(
-    campaign_id: str, document: bytes, salt: bytes | None, rows: Iterable[tuple[str, bytes, bytes]]
-) -> list[Finding]:
-    """Check the shares of one campaign: node, bytes and digest of each. ``salt`` is None where it takes reports."""
-    rows = list(rows)
-    if not rows:
-        return []
-    if salt is None:
-        return [Finding(campaign_id, f"{len(rows)} shares are stored, but the campaign takes reports")]
-    try:
-        campaign = Campaign.parse(document, campaign_id)
-    except ProtocolError:
-        return []  # Told already, of the campaign itself.
-    findings = []
-    for node, share, digest in rows:
+def _problems_of_shares(campaign: Campaign, stored: StoredCampaign) -> Iterator[str]:
+    if stored.salt is None:
+        return
+    for node, share, digest in stored.shares:
         try:
             decode_share(share, campaign)
         except ProtocolError as error:
-            findings.append(Finding(campaign_id, f"the share of {node!r}: {error}"))
+            yield f"the share of {node!r}: {error}"
         if hashlib.sha256(share).digest() != digest:
-            findings.append(Finding(campaign_id, f"the share of {node!r}: its bytes are not those of its digest"))
-    return findings
+            yield f"the share of {node!r}: its bytes are not those of its digest"

@@ -1,6 +1,6 @@
 """What a store promises, whatever database is behind it. One suite of tests holds every implementation to it.
 
-* A report's id and its count change in one durable transaction: :meth:`Store.count` returns after the commit is on
+* A report's id and its count change in one durable transaction: :meth:`CountStore.count` returns after the commit is on
   disk, or raises and has counted nothing.
 * The same id counts once for as long as its campaign accepts reports; closing a campaign drops its ids.
 * A campaign takes reports of devices or shares of nodes, never both: it is federated from its creation or from its
@@ -8,6 +8,8 @@
   at most one share in a campaign, the last one it sent.
 * Campaign documents never change. Everything else is read inside the transaction that needs it, so any number of
   processes may share a store.
+
+What is decided from what was read is in :mod:`ldp_aggregator.store.decisions`, once for all databases.
 """
 
 from __future__ import annotations
@@ -167,9 +169,9 @@ class StoredToken:
     revoked: datetime | None = None
 
 
-class Store(Protocol):
-    """Campaigns, reports, shares, models and tokens. Methods may raise StoreError; those that name a campaign also
-    UnknownCampaignError.
+class CampaignStore(Protocol):
+    """Campaigns and their state. In all of these protocols methods may raise StoreError; those that name a campaign
+    also UnknownCampaignError.
     """
 
     async def create_campaign(
@@ -192,17 +194,25 @@ class Store(Protocol):
         """Accept no more reports and drop the ids. Closing twice changes nothing."""
         ...
 
-    async def close_due(self) -> list[str]:
-        """Close the campaigns whose ``closes`` has passed or that are full; returns their ids."""
-        ...
+
+class CountStore(Protocol):
+    """Reports, as sums."""
 
     async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """Count a group of uploads in one durable transaction; one outcome each, in their order."""
         ...
 
     async def tally(self, campaign_id: str) -> Tally:
-        """The exact sums of all reports counted so far."""
+        """The exact sums of all reports counted so far. Raises StoreError where what is stored is no tally of it."""
         ...
+
+    async def check(self) -> None:
+        """Write, durably, and change nothing; raises StoreError where :meth:`count` would."""
+        ...
+
+
+class ShareStore(Protocol):
+    """Shares of nodes."""
 
     async def put_share(self, campaign_id: str, node: str, share: bytes) -> str | None:
         """Keep a node's share durably, in place of the one it sent before; the same share again changes nothing.
@@ -228,6 +238,10 @@ class Store(Protocol):
         """Node and SHA-256 of every share, sorted: what tells whether anything has changed."""
         ...
 
+
+class ModelStore(Protocol):
+    """Published models."""
+
     async def publish_model(self, campaign_id: str, document: str) -> PublishedModel:
         """Keep a model under the next version."""
         ...
@@ -236,8 +250,16 @@ class Store(Protocol):
         """A version of the model, by default the latest; None where there is none."""
         ...
 
+
+class TokenStore(Protocol):
+    """Access tokens, as digests."""
+
     async def add_token(self, token: StoredToken) -> None:
         """Keep a token. Raises StoreError where the name is taken."""
+        ...
+
+    async def token(self, digest: bytes) -> StoredToken | None:
+        """The token with this digest, revoked ones too; found by an index, however many there are."""
         ...
 
     async def tokens(self) -> list[StoredToken]:
@@ -255,9 +277,9 @@ class Store(Protocol):
         """
         ...
 
-    async def check(self) -> None:
-        """Raise StoreError unless the store can be read and written now."""
-        ...
+
+class Store(CampaignStore, CountStore, ShareStore, ModelStore, TokenStore, Protocol):
+    """All of it. A function takes the smallest of these protocols that it needs."""
 
     async def audit(self) -> list[Finding]:
         """What is wrong with what is stored: ids and counts that do not agree, documents that are not their id, shares

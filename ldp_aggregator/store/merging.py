@@ -1,4 +1,4 @@
-"""Copies of embedded stores; and two of them into a third, exactly: the sum of two shards is what one node had counted.
+"""Two embedded stores into a third, exactly: the sum of two shards is what one node had counted.
 
 A report that both shards hold would be counted twice, and a tally cannot be taken apart again. Where both still have
 their ids that is checked, and refused; where one campaign was closed its ids are gone, and the caller has to know.
@@ -11,9 +11,11 @@ import sqlite3
 from pathlib import Path
 
 from ldp_aggregator.counting.parts import part_of_tally, tally_of_parts
+from ldp_aggregator.store.backup import new_file
 from ldp_aggregator.store.contract import StoreError
+from ldp_aggregator.store.decisions import Kind, kind_of
 from ldp_aggregator.store.sqlite import schema
-from ldp_aggregator.store.sqlite.statements import open_connection, transaction
+from ldp_aggregator.store.sqlite.connections import open_connection, transaction
 from ldp_aggregator.store.sqlite.store import FILE_NAME
 from protocols import Campaign
 
@@ -28,8 +30,7 @@ def merge_stores(first: Path, second: Path, output: Path, *, assume_disjoint: bo
     for folder in (first, second):
         if not (folder / FILE_NAME).exists():
             raise StoreError(f"there is no store in {folder}")
-    _make_folder(output)
-    db = open_connection(output / FILE_NAME)
+    db = open_connection(new_file(output))
     try:
         schema.prepare(db)
         for name, folder in (("a", first), ("b", second)):
@@ -105,10 +106,9 @@ def _merge_campaign(db: sqlite3.Connection, campaign_id: str, assume_disjoint: b
 
 def _takes_reports(db: sqlite3.Connection, name: str, row: sqlite3.Row) -> bool:
     """Whether the campaign is one of devices already, there; before its first report it may still become federated."""
-    if row["salt"] is not None:
-        return False
     parts = f"SELECT coalesce(sum(reports), 0) FROM {name}.parts WHERE campaign = ?"
-    return row["max_reports"] is not None or db.execute(parts, (row["number"],)).fetchone()[0] > 0
+    counted = db.execute(parts, (row["number"],)).fetchone()[0]
+    return kind_of(row["salt"], row["max_reports"], counted) is Kind.REPORTS
 
 
 def _merge_shares(db: sqlite3.Connection, campaign_id: str, number: int, sources: dict[str, int]) -> int:
@@ -141,23 +141,3 @@ def _merge_ids(db: sqlite3.Connection, campaign_id: str, number: int, sources: d
             f"campaign {campaign_id}: {reports - kept} reports are counted in both stores; "
             "their sum would count them twice"
         )
-
-
-def copy_store(source: Path, output: Path) -> None:
-    """Write a store as it is at one moment into a new folder. Other processes may write to it meanwhile."""
-    if not (source / FILE_NAME).exists():
-        raise StoreError(f"there is no store in {source}")
-    _make_folder(output)
-    db = open_connection(source / FILE_NAME)
-    try:
-        db.execute("VACUUM INTO ?", (str(output / FILE_NAME),))
-    except sqlite3.Error as error:
-        raise StoreError(f"the copy failed: {error}") from error
-    finally:
-        db.close()
-
-
-def _make_folder(output: Path) -> None:
-    if (output / FILE_NAME).exists():
-        raise StoreError(f"there is a store in {output} already; choose an empty folder")
-    output.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ldp_aggregator.cli.common import Groups, add_command, add_store_options, say, settings_of
-from ldp_aggregator.store.merging import copy_store
+from ldp_aggregator.cli.common import CommandError, Groups, add_command, add_store_options, say, settings_of
+from ldp_aggregator.store.backup import copy_store
 
 
 def add_commands(groups: Groups) -> None:
@@ -17,5 +17,11 @@ def add_commands(groups: Groups) -> None:
 
 
 def _backup(options: argparse.Namespace) -> None:
-    copy_store(settings_of(options).data, options.output)
+    settings = settings_of(options)
+    if settings.database is not None:
+        raise CommandError(
+            "the store is a PostgreSQL database, which this does not copy; use pg_dump or a base backup "
+            "(for the embedded store, leave LDP_AGGREGATOR_DATABASE and database unset)"
+        )
+    copy_store(settings.data, options.output)
     say(f"the store is copied to {options.output}")

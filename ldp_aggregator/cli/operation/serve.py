@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 
 from ldp_aggregator.cli.common import CommandError, Groups, add_command, add_store_options, say, settings_of
-from ldp_aggregator.server.process import Addresses
-from ldp_aggregator.server.workers import WorkerError, run
+from ldp_aggregator.server.listener import Addresses
+from ldp_aggregator.server.process import EndedError
+from ldp_aggregator.server.workers import WorkerError, serve_with_workers
 
 
 def add_commands(groups: Groups) -> None:
@@ -25,8 +26,8 @@ def add_commands(groups: Groups) -> None:
 def _serve(options: argparse.Namespace) -> None:
     settings = settings_of(options)
     try:
-        run(settings, _say_ready)
-    except WorkerError as error:
+        serve_with_workers(settings, _say_ready)
+    except (EndedError, WorkerError) as error:
         raise CommandError(str(error)) from None
     except OSError as error:
         raise CommandError(f"cannot listen: {error}") from None

@@ -9,10 +9,12 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from ldp_aggregator.estimation.simplex import FLOOR, NORM_SUB
-from ldp_aggregator.server.api.requests import HeldBody, authorise, campaign_id, parameters, whole_number
+from ldp_aggregator.server.api.authorisation import authorise
+from ldp_aggregator.server.api.bodies import held_body
+from ldp_aggregator.server.api.parameters import campaign_id, parameters, whole_number
 from ldp_aggregator.server.api.rows import JSON, STORED, Operation
 from ldp_aggregator.server.context import Context
-from ldp_aggregator.server.problems import ProblemError
+from ldp_aggregator.server.problems import RETRY_SECONDS, ProblemError, retry_later
 from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
 from ldp_aggregator.service.publishing import TrainingOptions, UntrainableError, publish_trained
 from ldp_aggregator.store.clock import utc_now
@@ -34,7 +36,7 @@ async def post_campaign(request: web.Request, context: Context) -> web.Response:
     if values.get("federated", "false") not in ("true", "false"):
         raise ProblemError("malformed-query", "federated must be true or false")
     federated = values.get("federated") == "true"
-    async with HeldBody(request, context, (JSON, TOML)) as body:
+    async with held_body(request, context, (JSON, TOML)) as body:
         try:
             campaign = await asyncio.to_thread(compile_draft, body, toml=request.content_type == TOML)
             check_kind(campaign, federated=federated, max_reports=most)
@@ -91,8 +93,9 @@ async def get_metrics(_request: web.Request, context: Context) -> web.Response:
 
 
 async def get_readiness(_request: web.Request, context: Context) -> web.Response:
-    """The store takes writes; 503 otherwise."""
-    await context.store.check()
+    """The store takes writes, as the writer last saw it; 503 otherwise."""
+    if not context.ingest.health.is_well:
+        raise retry_later("store-unavailable", RETRY_SECONDS)
     return web.json_response({"status": "ready"})
 
 

@@ -6,13 +6,27 @@ import json
 from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Final
 
 from aiohttp import web
 
 from ldp_aggregator.server.api.rows import JSON, Operation
 from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
+
+PROBLEM: Final = {
+    "type": "object",
+    "required": ["type", "title", "status", "code"],
+    "properties": {
+        "type": {"const": "about:blank"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "code": {"enum": sorted(PROBLEMS)},
+        "detail": {"type": "string"},
+        "field": {"type": "string"},
+    },
+}
+"""A problem document, RFC 9457. ``field`` stands in those about a draft."""
 
 
 def openapi_document(operations: Iterable[Operation]) -> dict[str, Any]:
@@ -31,19 +45,7 @@ def openapi_document(operations: Iterable[Operation]) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "schemas": {
-                "Problem": {
-                    "type": "object",
-                    "required": ["type", "title", "status", "code"],
-                    "properties": {
-                        "type": {"const": "about:blank"},
-                        "title": {"type": "string"},
-                        "status": {"type": "integer"},
-                        "code": {"enum": sorted(PROBLEMS)},
-                        "detail": {"type": "string"},
-                    },
-                }
-            },
+            "schemas": {"Problem": PROBLEM},
         },
     }
 

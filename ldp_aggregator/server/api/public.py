@@ -11,8 +11,10 @@ from aiohttp import ETag, web
 
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB
-from ldp_aggregator.server.api import shares as statistics
-from ldp_aggregator.server.api.requests import HeldBody, authorise, campaign_id, parameters, whole_number
+from ldp_aggregator.server.api import shares
+from ldp_aggregator.server.api.authorisation import authorise
+from ldp_aggregator.server.api.bodies import held_body
+from ldp_aggregator.server.api.parameters import campaign_id, parameters, whole_number
 from ldp_aggregator.server.api.rows import JSON, STORED, Operation
 from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
@@ -38,7 +40,7 @@ async def post_reports(request: web.Request, context: Context) -> web.Response:
     if settings.uploads_need_token:
         await authorise(request, context.store, "relay")
     campaign = await context.campaigns.get(request.match_info["id"])
-    async with HeldBody(request, context, _REPORTS) as body:
+    async with held_body(request, context, _REPORTS) as body:
         try:
             blocks = decode_upload(body, campaign)
         except UploadError as error:
@@ -155,5 +157,5 @@ OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all t
         answers={200: (JSON, _OBJECT)},
         codes=(UNKNOWN, TAKES_SHARES, "malformed-query", *STORED),
     ),
-    *statistics.OPERATIONS,
+    *shares.OPERATIONS,
 )

@@ -8,7 +8,9 @@ from typing import Final
 from aiohttp import web
 
 from ldp_aggregator.counting.shares import MEDIA_TYPE, ShareError, decode_share, most_bytes
-from ldp_aggregator.server.api.requests import CHALLENGE, HeldBody, authorise, parameters
+from ldp_aggregator.server.api.authorisation import CHALLENGE, authorise
+from ldp_aggregator.server.api.bodies import held_body
+from ldp_aggregator.server.api.parameters import parameters
 from ldp_aggregator.server.api.rows import JSON, STORED, Operation
 from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.problems import ProblemError
@@ -23,7 +25,7 @@ async def post_statistics(request: web.Request, context: Context) -> web.Respons
     token = await authorise(request, context.store, "node")
     parameters(request, ())
     campaign = await context.campaigns.get(request.match_info["id"])
-    async with HeldBody(request, context, (MEDIA_TYPE,), most=most_bytes(campaign)) as body:
+    async with held_body(request, context, (MEDIA_TYPE,), most=most_bytes(campaign)) as body:
         try:
             await asyncio.to_thread(decode_share, body, campaign)
         except ShareError as error:

@@ -89,10 +89,3 @@ async def prepare(db: Any) -> None:
         await db.execute("UPDATE schema_version SET version = $1", VERSION)
     elif version > VERSION:
         raise StoreError(f"the database has schema version {version}; this program reads version {VERSION}")
-
-
-async def check(db: Any) -> None:
-    """Raise unless this database takes writes."""
-    if await db.fetchval("SELECT pg_is_in_recovery()"):
-        raise StoreError("the database is a standby and takes no writes")
-    await db.fetchval("SELECT count(*) FROM tokens")

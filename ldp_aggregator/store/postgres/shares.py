@@ -9,54 +9,41 @@ from __future__ import annotations
 import hashlib
 import os
 from datetime import datetime
-from typing import Any
 
-from ldp_aggregator.store.contract import (
-    REVOKED,
-    SALT_BYTES,
-    TAKES_REPORTS,
-    Life,
-    Shares,
-    StoredShare,
-    StoredToken,
-    StoreError,
-)
-from ldp_aggregator.store.postgres import statements as sql
-
-Connection = sql.Connection
+from ldp_aggregator.store.contract import SALT_BYTES, Shares, StoredShare
+from ldp_aggregator.store.decisions import decide_share, refuse_withdrawal
+from ldp_aggregator.store.postgres import campaigns
+from ldp_aggregator.store.postgres.sessions import Connection
 
 
 async def put(db: Connection, campaign_id: str, node: str, share: bytes, now: datetime) -> str | None:
-    row = await sql.row(db, campaign_id)
-    may_decide = row["salt"] is None and row["max_reports"] is None
+    row = await campaigns.row(db, campaign_id)
     # What decides a campaign's kind waits for the uploads under way, and they wait for it.
-    number, salt, refused = await _lock(db, row["number"], node, now, shared=not may_decide)
-    decides = may_decide and salt is None and not await sql.reports(db, number)
-    if salt is None and not decides:
-        refused = TAKES_REPORTS
-    if refused is None:
-        if decides:
-            await db.execute("UPDATE campaigns SET salt = $1 WHERE number = $2", os.urandom(SALT_BYTES), number)
+    row = await campaigns.locked(db, row, shared=not row.may_become_federated)
+    counted = await campaigns.reports(db, row.number) if row.may_become_federated else 0
+    decision = decide_share(row, counted, now, token_in_use=await _in_use(db, node))
+    if decision.becomes_federated:
+        await db.execute("UPDATE campaigns SET salt = $1 WHERE number = $2", os.urandom(SALT_BYTES), row.number)
+    if decision.refused is None:
         # A repeated share keeps its time: nothing has changed.
         await db.execute(
             "INSERT INTO shares (campaign, node, share, digest, received) VALUES ($1, $2, $3, $4, $5) "
             "ON CONFLICT (campaign, node) DO UPDATE SET share = excluded.share, digest = excluded.digest, "
             "received = excluded.received WHERE shares.digest <> excluded.digest",
-            number,
+            row.number,
             node,
             share,
             hashlib.sha256(share).digest(),
             now,
         )
-    return refused
+    return decision.refused
 
 
 async def withdraw(db: Connection, campaign_id: str, node: str, now: datetime) -> str | None:
-    number, salt, refused = await _lock(db, (await sql.row(db, campaign_id))["number"], node, now, shared=True)
-    if salt is None:
-        return TAKES_REPORTS
+    row = await campaigns.locked(db, await campaigns.row(db, campaign_id), shared=True)
+    refused = refuse_withdrawal(row, now, token_in_use=await _in_use(db, node))
     if refused is None:
-        await db.execute("DELETE FROM shares WHERE campaign = $1 AND node = $2", number, node)
+        await db.execute("DELETE FROM shares WHERE campaign = $1 AND node = $2", row.number, node)
     return refused
 
 
@@ -65,15 +52,15 @@ async def withdraw_node(db: Connection, node: str) -> int:
 
 
 async def shares(db: Connection, campaign_id: str) -> Shares | None:
-    row = await sql.row(db, campaign_id)
-    if row["salt"] is None:
+    row = await campaigns.row(db, campaign_id)
+    if row.salt is None:
         return None
-    found = await db.fetch("SELECT node, share, received FROM shares WHERE campaign = $1 ORDER BY node", row["number"])
-    return Shares(row["salt"], tuple(StoredShare(**one) for one in found))
+    found = await db.fetch("SELECT node, share, received FROM shares WHERE campaign = $1 ORDER BY node", row.number)
+    return Shares(row.salt, tuple(StoredShare(**one) for one in found))
 
 
 async def digests(db: Connection, campaign_id: str) -> tuple[tuple[str, bytes], ...]:
-    number = (await sql.row(db, campaign_id))["number"]
+    number = (await campaigns.row(db, campaign_id)).number
     found = await db.fetch("SELECT node, digest FROM shares WHERE campaign = $1 ORDER BY node", number)
     return tuple((row["node"], row["digest"]) for row in found)
 
@@ -84,42 +71,12 @@ async def stored(db: Connection, number: int) -> list[tuple[str, bytes, bytes]]:
     return [tuple(row) for row in rows]
 
 
-async def rotate(db: Connection, name: str, token: StoredToken, now: datetime) -> bool:
-    if not await revoke(db, name, now):
-        # Another try of a rotation whose commit was lost on the way back finds it done.
-        return await db.fetchval("SELECT true FROM tokens WHERE digest = $1", token.digest) is True
-    await add_token(db, token)
-    await db.execute("UPDATE shares SET node = $1 WHERE node = $2", token.name, name)
-    return True
+async def hand_over(db: Connection, name: str, successor: str) -> None:
+    """A node goes on under another name."""
+    await db.execute("UPDATE shares SET node = $1 WHERE node = $2", successor, name)
 
 
-async def revoke(db: Connection, name: str, now: datetime) -> bool:
-    revoked: bool | None = await db.fetchval(
-        "UPDATE tokens SET revoked = $2 WHERE name = $1 AND revoked IS NULL RETURNING true", name, now
-    )
-    return bool(revoked)
-
-
-async def add_token(db: Connection, token: StoredToken) -> None:
-    added = await db.fetchval(
-        "INSERT INTO tokens (name, scope, digest, created) VALUES ($1, $2, $3, $4) "
-        "ON CONFLICT (name) DO NOTHING RETURNING name",
-        token.name,
-        token.scope,
-        token.digest,
-        token.created,
-    )
-    if added is None:
-        raise StoreError(f"a token with the name {token.name!r} exists already; choose another name")
-
-
-async def _lock(
-    db: Connection, number: int, node: str, now: datetime, *, shared: bool
-) -> tuple[int, bytes | None, str | None]:
-    """The campaign's number and salt, and the code that refuses a change of the node's share."""
-    await sql.lock(db, number, shared=shared)
-    in_use = await db.fetchval("SELECT true FROM tokens WHERE name = $1 AND revoked IS NULL FOR SHARE", node)
-    # Read after the lock: a campaign that was being closed is closed now.
-    row: Any = await db.fetchrow("SELECT opens, closes, closed, salt FROM campaigns WHERE number = $1", number)
-    refused = Life(row["opens"], row["closes"], row["closed"]).refusal(now) if in_use else REVOKED
-    return number, row["salt"], refused
+async def _in_use(db: Connection, node: str) -> bool:
+    """Read where the change is made, and locked: a token may have been revoked or rotated since its request began."""
+    found = await db.fetchval("SELECT true FROM tokens WHERE name = $1 AND revoked IS NULL FOR SHARE", node)
+    return found is True

@@ -8,40 +8,33 @@ import sqlite3
 from datetime import datetime
 
 from ldp_aggregator.store.clock import from_text, to_text
-from ldp_aggregator.store.contract import (
-    REVOKED,
-    SALT_BYTES,
-    TAKES_REPORTS,
-    Shares,
-    StoredShare,
-    StoredToken,
-    StoreError,
-)
-from ldp_aggregator.store.sqlite import statements as sql
+from ldp_aggregator.store.contract import SALT_BYTES, Shares, StoredShare
+from ldp_aggregator.store.decisions import decide_share, refuse_withdrawal
+from ldp_aggregator.store.sqlite import campaigns
 
 
 def put(db: sqlite3.Connection, campaign_id: str, node: str, share: bytes, now: datetime) -> str | None:
-    row = sql.row(db, campaign_id)
-    decides = row["salt"] is None and row["max_reports"] is None and not sql.reports(db, row["number"])
-    refused = _refusal(db, row, node, now, federated=decides or row["salt"] is not None)
-    if refused is None:
-        if decides:
-            db.execute("UPDATE campaigns SET salt = ? WHERE number = ?", (os.urandom(SALT_BYTES), row["number"]))
+    row = campaigns.row(db, campaign_id)
+    counted = campaigns.reports(db, row.number) if row.may_become_federated else 0
+    decision = decide_share(row, counted, now, token_in_use=_in_use(db, node))
+    if decision.becomes_federated:
+        db.execute("UPDATE campaigns SET salt = ? WHERE number = ?", (os.urandom(SALT_BYTES), row.number))
+    if decision.refused is None:
         # A repeated share keeps its time: nothing has changed.
         db.execute(
             "INSERT INTO shares (campaign, node, share, digest, received) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT (campaign, node) DO UPDATE SET share = excluded.share, digest = excluded.digest, "
             "received = excluded.received WHERE digest != excluded.digest",
-            (row["number"], node, share, hashlib.sha256(share).digest(), to_text(now)),
+            (row.number, node, share, hashlib.sha256(share).digest(), to_text(now)),
         )
-    return refused
+    return decision.refused
 
 
 def withdraw(db: sqlite3.Connection, campaign_id: str, node: str, now: datetime) -> str | None:
-    row = sql.row(db, campaign_id)
-    refused = _refusal(db, row, node, now, federated=row["salt"] is not None)
+    row = campaigns.row(db, campaign_id)
+    refused = refuse_withdrawal(row, now, token_in_use=_in_use(db, node))
     if refused is None:
-        db.execute("DELETE FROM shares WHERE campaign = ? AND node = ?", (row["number"], node))
+        db.execute("DELETE FROM shares WHERE campaign = ? AND node = ?", (row.number, node))
     return refused
 
 
@@ -50,19 +43,19 @@ def withdraw_node(db: sqlite3.Connection, node: str) -> int:
 
 
 def shares(db: sqlite3.Connection, campaign_id: str) -> Shares | None:
-    row = sql.row(db, campaign_id)
-    if row["salt"] is None:
+    row = campaigns.row(db, campaign_id)
+    if row.salt is None:
         return None
     found = db.execute(
-        "SELECT node, share, received FROM shares WHERE campaign = ? ORDER BY node", (row["number"],)
+        "SELECT node, share, received FROM shares WHERE campaign = ? ORDER BY node", (row.number,)
     ).fetchall()
     members = tuple(StoredShare(one["node"], bytes(one["share"]), from_text(one["received"])) for one in found)
-    return Shares(bytes(row["salt"]), members)
+    return Shares(bytes(row.salt), members)
 
 
 def digests(db: sqlite3.Connection, campaign_id: str) -> tuple[tuple[str, bytes], ...]:
     found = db.execute(
-        "SELECT node, digest FROM shares WHERE campaign = ? ORDER BY node", (sql.row(db, campaign_id)["number"],)
+        "SELECT node, digest FROM shares WHERE campaign = ? ORDER BY node", (campaigns.row(db, campaign_id).number,)
     ).fetchall()
     return tuple((row["node"], bytes(row["digest"])) for row in found)
 
@@ -73,27 +66,11 @@ def stored(db: sqlite3.Connection, number: int) -> list[tuple[str, bytes, bytes]
     return [(row["node"], bytes(row["share"]), bytes(row["digest"])) for row in rows]
 
 
-def rotate(db: sqlite3.Connection, name: str, token: StoredToken, now: datetime) -> bool:
-    changed = db.execute("UPDATE tokens SET revoked = ? WHERE name = ? AND revoked IS NULL", (to_text(now), name))
-    if not changed.rowcount:
-        return False
-    add_token(db, token)
-    db.execute("UPDATE shares SET node = ? WHERE node = ?", (token.name, name))
-    return True
+def hand_over(db: sqlite3.Connection, name: str, successor: str) -> None:
+    """A node goes on under another name."""
+    db.execute("UPDATE shares SET node = ? WHERE node = ?", (successor, name))
 
 
-def add_token(db: sqlite3.Connection, token: StoredToken) -> None:
-    if db.execute("SELECT 1 FROM tokens WHERE name = ?", (token.name,)).fetchone():
-        raise StoreError(f"a token with the name {token.name!r} exists already; choose another name")
-    db.execute(
-        "INSERT INTO tokens (name, scope, digest, created) VALUES (?, ?, ?, ?)",
-        (token.name, token.scope, token.digest, to_text(token.created)),
-    )
-
-
-def _refusal(db: sqlite3.Connection, row: sqlite3.Row, node: str, now: datetime, *, federated: bool) -> str | None:
-    """Read where the change is made: a token that was revoked or rotated meanwhile changes nothing any more."""
-    if not federated:
-        return TAKES_REPORTS
-    in_use = db.execute("SELECT 1 FROM tokens WHERE name = ? AND revoked IS NULL", (node,)).fetchone()
-    return sql.life(row).refusal(now) if in_use else REVOKED
+def _in_use(db: sqlite3.Connection, node: str) -> bool:
+    """Read where the change is made: a token may have been revoked or rotated since its request began."""
+    return db.execute("SELECT 1 FROM tokens WHERE name = ? AND revoked IS NULL", (node,)).fetchone() is not None

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ldp_aggregator.cli.program import make_parser
+from ldp_aggregator.server.process import COMMIT_SECONDS
 from ldp_aggregator.service.settings import Limits, Settings, read_settings
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -45,8 +46,13 @@ def test_the_sample_configuration_names_every_setting():
 def test_the_unit_starts_the_server_with_flags_it_knows():
     command = re.search(r"^ExecStart=\S+/ldp-aggregator (.*)$", UNIT.read_text(), re.MULTILINE)[1]
     assert make_parser().parse_args(shlex.split(command)).command
-    stop_seconds = int(re.search(r"^TimeoutStopSec=(\d+)$", UNIT.read_text(), re.MULTILINE)[1])
-    assert stop_seconds > Limits().drain_seconds
+
+
+def test_whoever_stops_the_server_waits_for_the_drain_and_the_last_commits():
+    unit = int(re.search(r"^TimeoutStopSec=(\d+)$", UNIT.read_text(), re.MULTILINE)[1])
+    compose = (ROOT / "deploy" / "compose.yaml").read_text()
+    container = int(re.search(r"^ *stop_grace_period: (\d+)s$", compose, re.MULTILINE)[1])
+    assert min(unit, container) > Limits().drain_seconds + COMMIT_SECONDS
 
 
 def test_systemd_finds_nothing_wrong_with_the_unit_but_the_missing_program():

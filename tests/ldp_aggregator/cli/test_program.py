@@ -230,6 +230,17 @@ def test_fsck_says_what_is_sound_and_what_is_not(run, some_reports, tmp_path):
     assert (code, out) == (1, f"{some_reports}: 300 reports are counted, but 299 ids are stored\n")
 
 
+def test_backup_refuses_to_copy_a_folder_that_is_not_the_store(run, some_reports, tmp_path, monkeypatch):
+    """An old folder may lie where the server's store is a database: its copy would be no backup."""
+    monkeypatch.setenv("LDP_AGGREGATOR_DATABASE", "postgresql://ldp:geheim@database/ldp")
+    code, out, err = run("backup", tmp_path / "copy")
+    assert (code, out) == (1, "")
+    assert "PostgreSQL" in err
+    assert "pg_dump" in err
+    assert "geheim" not in err
+    assert not (tmp_path / "copy").exists()
+
+
 def test_backup_and_merge_make_new_folders(run, some_reports, tmp_path):
     assert run("backup", tmp_path / "copy")[0] == 0
     assert run("fsck", "--data", tmp_path / "copy")[0] == 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,15 +12,31 @@ from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 from cells import clock, make_campaign, make_report, make_submission  # noqa: F401 - fixtures
+from schemas import problems
 
-from ldp_aggregator.server.process import Listeners, running
+from ldp_aggregator.server import app
+from ldp_aggregator.server.api.openapi import PROBLEM
+from ldp_aggregator.server.api.rows import JSON, Operation
+from ldp_aggregator.server.listener import Listeners
+from ldp_aggregator.server.process import running
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.tokens import make_token
 from ldp_aggregator.store import SCOPES, SqliteStore, Store
 from ldp_aggregator.store.clock import utc_now
 from protocols import Campaign, encode_upload
 from protocols.wire.upload import MEDIA_TYPE
+
+ON_BOTH_LOOPS = ("test_connections.py", "test_hostile.py")
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """What happens to connections is tried on uvloop, too: ``serve`` runs on it where it is installed."""
+    loops: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop}
+    if item.path.name in ON_BOTH_LOOPS:
+        loops["uvloop"] = pytest.importorskip("uvloop").new_event_loop
+    return loops
 
 
 @dataclass
@@ -40,6 +58,50 @@ class Server:
         url = f"{self.public}/v1/campaigns/{campaign.id}/reports"
         async with self.session.post(url, data=body, headers={"Content-Type": MEDIA_TYPE} | headers) as answer:
             return answer.status, await answer.json(content_type=None)
+
+
+@pytest.fixture(autouse=True)
+def described_answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Every answer to any test in this folder is one that its operation's row describes."""
+    rows = {(row.method, row.path): row for row in (*app.PUBLIC, *app.ADMIN)}
+    wrong: list[str] = []
+    answering = app.answering
+
+    def watched(handler: Any, context: Any, path: str, method: str) -> Any:
+        answer = answering(handler, context, path, method)
+
+        async def watch(request: web.Request) -> web.Response:
+            response = await answer(request)
+            if (method, path) in rows:
+                wrong.extend(f"{method} {path} {found}" for found in undescribed(rows[method, path], response))
+            return response
+
+        return watch
+
+    monkeypatch.setattr(app, "answering", watched)
+    yield wrong
+    assert wrong == []
+
+
+def undescribed(operation: Operation, response: web.Response) -> Iterator[str]:
+    """What the operation's row does not say of an answer."""
+    body = response.body if isinstance(response.body, bytes) else b""
+    if response.status in operation.answers:
+        content = operation.answers[response.status]
+        if content is None:
+            if body:
+                yield f"{response.status}: a body where none is described"
+            return
+        media, schema = content
+        if response.content_type != media:
+            yield f"{response.status}: {response.content_type} and not {media}"
+        value = json.loads(body) if media == JSON else body.decode()
+        yield from (f"{response.status}: {problem}" for problem in problems(value, schema))
+        return
+    problem = json.loads(body)
+    yield from (f"{response.status}: {found}" for found in problems(problem, PROBLEM))
+    if problem.get("code") not in operation.all_codes():
+        yield f"{response.status}: the code {problem.get('code')} is not described"
 
 
 @asynccontextmanager

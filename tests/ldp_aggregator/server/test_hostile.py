@@ -3,42 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-from urllib.parse import urlsplit
 
 import pytest
+from raw_http import connect, exchange, problem_of, request_head
 
 from ldp_aggregator.store import Outcome, SqliteStore, StoreError
 from protocols import encode_upload
 from protocols.wire.upload import MEDIA_TYPE
-
-
-async def connect(server):
-    address = urlsplit(server.public)
-    return await asyncio.open_connection(address.hostname, address.port)
-
-
-async def exchange(server, data, *, seconds=10):
-    """Send bytes, read until the server closes; what came back."""
-    reader, writer = await connect(server)
-    writer.write(data)
-    try:
-        return await asyncio.wait_for(reader.read(), seconds)
-    finally:
-        writer.close()
-
-
-def request_head(campaign, length, **headers):
-    lines = [f"POST /v1/campaigns/{campaign.id}/reports HTTP/1.1", "Host: x", f"Content-Type: {MEDIA_TYPE}"]
-    lines += [f"Content-Length: {length}"] + [f"{name}: {value}" for name, value in headers.items()]
-    return ("\r\n".join(lines) + "\r\n\r\n").encode()
-
-
-def problem_of(answer):
-    head, _, body = answer.partition(b"\r\n\r\n")
-    assert b"application/problem+json" in head
-    return int(head[9:12]), json.loads(body)["code"]
 
 
 @pytest.fixture
@@ -124,22 +96,6 @@ async def test_slow_and_half_open_clients_do_not_stop_others(server, campaign, m
         writer.close()
 
 
-async def test_more_connections_than_allowed_are_told_to_come_back(serving):
-    async with serving(limits={"connections": 3}) as server:
-        open_ones = [await connect(server) for _ in range(3)]
-        for _, writer in open_ones:
-            writer.write(b"GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n")
-        for reader, _ in open_ones:
-            await reader.readuntil(b"\r\n\r\n")
-        answer = await exchange(server, b"")
-        assert problem_of(answer) == (429, "too-many-connections")
-        assert b"Retry-After: " in answer
-        for _, writer in open_ones:
-            writer.close()
-        await asyncio.sleep(0.2)
-        assert problem_of(await exchange(server, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))[0] == 404
-
-
 class GatedStore(SqliteStore):
     """Counts only once the gate is open, and fails while told to."""
 
@@ -213,15 +169,3 @@ async def test_a_client_that_hangs_up_does_not_cancel_the_commit(serving, gated,
         gated.gate.set()
         assert (await staying)[0] == 200
         assert (await gated.tally(campaign.id)).counts[0].tolist()[4:8] == [0, 1, 1, 0]
-
-
-async def test_readiness_fails_while_the_store_does(server):
-    async def broken():
-        raise StoreError("disk full")
-
-    server.store.check = broken
-    async with server.session.get(server.admin + "/readyz") as answer:
-        assert (answer.status, (await answer.json(content_type=None))["code"]) == (503, "store-unavailable")
-        assert "disk full" not in await answer.text()
-    async with server.session.get(server.admin + "/healthz") as answer:
-        assert answer.status == 200

@@ -32,7 +32,7 @@ class ScriptedStore:
 @asynccontextmanager
 async def ingesting(store, *, queue_bytes=1000, group_reports=1000):
     ingest = Ingest(store, Metrics(), queue_bytes=queue_bytes, group_reports=group_reports)
-    task = asyncio.create_task(ingest.run())
+    task = asyncio.create_task(ingest.write())
     try:
         yield ingest
     finally:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ldp_aggregator import Tally
-from ldp_aggregator.store.batch import RECORD_BYTES, gather, group_by_campaign
+from ldp_aggregator.store.batch import RECORD_BYTES, gather, gather_by_campaign, in_order
 from ldp_aggregator.store.contract import Outcome
 from protocols import Campaign, Report
 from protocols.wire.reports import ID_BYTES
@@ -97,7 +97,14 @@ def test_settling_equals_counting_report_by_report(make_submission):
     assert actual == expected
 
 
-def test_uploads_are_grouped_by_campaign(make_campaign, make_submission, make_report):
+def test_uploads_are_grouped_by_campaign_and_answered_in_their_own_order(make_campaign, make_submission, make_report):
     first, second = make_campaign(), make_campaign(title="other")
-    uploads = [make_submission(c, [make_report(c, 1)]) for c in (first, second, first)]
-    assert group_by_campaign(uploads) == {first.id: [0, 2], second.id: [1]}
+    uploads = [
+        make_submission(c, [make_report(c, n)])
+        for c, n in ((first, 1), (second, 2), (first, 3), (second, 4), (first, 5))
+    ]
+    batches = gather_by_campaign(uploads)
+    assert list(batches) == sorted((first.id, second.id))
+    assert batches[first.id].submissions == (uploads[0], uploads[2], uploads[4])
+    answers = {first.id: [Outcome(1), Outcome(3), Outcome(5)], second.id: [Outcome(2), Outcome(4)]}
+    assert [outcome.counted for outcome in in_order(uploads, answers)] == [1, 2, 3, 4, 5]

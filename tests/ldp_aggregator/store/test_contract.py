@@ -10,6 +10,7 @@ import pytest
 
 from ldp_aggregator.counting.parts import COMPACT_AT
 from ldp_aggregator.store import Outcome, StoredToken, StoreError, UnknownCampaignError
+from ldp_aggregator.store.closing import close_due
 
 UNKNOWN_ID = "A" * 43
 
@@ -167,14 +168,14 @@ async def test_reports_after_the_end_are_refused(store, make_campaign, make_subm
     closes = (clock.now + timedelta(seconds=60)).isoformat().replace("+00:00", "Z")
     campaign = make_campaign(closes=closes)
     await store.create_campaign(campaign)
-    assert await store.close_due() == []
+    assert (await close_due(store, clock())).ids == ()
     clock.step(60)
     assert await store.count([make_submission(campaign, [make_report(campaign, 1)])]) == [
         Outcome(refused="campaign-closed")
     ]
     assert (await store.state(campaign.id)).status(clock()) == "closed"
-    assert await store.close_due() == [campaign.id]
-    assert await store.close_due() == []
+    assert (await close_due(store, clock())).ids == (campaign.id,)
+    assert (await close_due(store, clock())).ids == ()
 
 
 async def test_a_closed_campaign_stays_closed_when_the_clock_is_set_back(
@@ -186,7 +187,7 @@ async def test_a_closed_campaign_stays_closed_when_the_clock_is_set_back(
     upload = make_submission(campaign, [make_report(campaign, 1)])
     await store.count([upload])
     clock.step(61)
-    await store.close_due()
+    await close_due(store, clock())
     clock.step(-61)
     assert await store.count([upload]) == [Outcome(refused="campaign-closed")]
     assert cells_of(await store.tally(campaign.id))[1] == 1
@@ -207,7 +208,7 @@ async def test_closing_keeps_the_tally_and_happens_once(store, make_campaign, ma
 
 
 async def test_a_campaign_takes_exactly_its_greatest_number_of_reports(
-    store, make_campaign, make_submission, make_report
+    store, make_campaign, make_submission, make_report, clock
 ):
     campaign = make_campaign()
     await store.create_campaign(campaign, max_reports=10)
@@ -225,7 +226,7 @@ async def test_a_campaign_takes_exactly_its_greatest_number_of_reports(
     assert codes == ["campaign-closed"] * 3
     assert (await store.state(campaign.id)).reports == 10
     assert await store.audit() == []
-    assert await store.close_due() == [campaign.id]
+    assert (await close_due(store, clock())).ids == (campaign.id,)
     assert (await store.state(campaign.id)).life.closed is not None
 
 
@@ -261,6 +262,46 @@ async def test_a_token_can_be_revoked_once_and_its_name_is_not_reused(store, clo
     assert await store.revoke_token("nobody's") is False
     [revoked] = await store.tokens()
     assert revoked.revoked == datetime(2026, 1, 1, 0, 0, 1, tzinfo=timezone.utc)
+
+
+async def test_a_token_is_found_by_its_digest_whether_or_not_it_was_revoked(store, clock):
+    tokens = [StoredToken(f"token {n}", "relay", bytes([n]) * 32, clock()) for n in range(5)]
+    for token in tokens:
+        await store.add_token(token)
+    assert await store.token(b"\x03" * 32) == tokens[3]
+    assert await store.token(b"\x09" * 32) is None
+    await store.revoke_token("token 3")
+    assert (await store.token(b"\x03" * 32)).revoked == clock()
+
+
+async def damage(store, request):
+    """Cut every part of every campaign short, behind the store's back."""
+    if request.node.callspec.params["store"] == "sqlite":
+        await store._write(lambda db: db.execute("UPDATE parts SET sums = substr(sums, 1, 32)"))
+    else:
+        await store._run(lambda db: db.execute("UPDATE parts SET sums = substring(sums FROM 1 FOR 32)"))
+
+
+async def test_a_damaged_campaign_harms_no_other_and_can_still_be_closed(
+    store, make_campaign, make_submission, make_report, request, clock
+):
+    closes = (clock.now + timedelta(seconds=60)).isoformat().replace("+00:00", "Z")
+    damaged, sound = (make_campaign(title=title, closes=closes) for title in ("damaged", "sound"))
+    await store.create_campaign(damaged)
+    await store.count([make_submission(damaged, [make_report(damaged, 0)])])
+    await damage(store, request)
+    await store.create_campaign(sound)
+    for number in range(1, COMPACT_AT + 10):
+        both = [make_submission(campaign, [make_report(campaign, number % 64)]) for campaign in (damaged, sound)]
+        assert [outcome.refused for outcome in await store.count(both)] == [None, None]
+    with pytest.raises(StoreError, match=f"{damaged.id} is damaged: a tally part ends within question 0"):
+        await store.tally(damaged.id)
+    assert int((await store.tally(sound.id)).n.sum()) == 64
+    clock.step(60)
+    closed = await close_due(store, clock())
+    assert (set(closed.ids), closed.failed) == ({damaged.id, sound.id}, {})
+    [finding] = await store.audit()
+    assert (finding.campaign, finding.problem) == (damaged.id, "a tally part ends within question 0")
 
 
 async def test_every_mechanism_is_tallied_as_numpy_does_it_alone(store, make_submission):

@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from ldp_aggregator.store import StoreError, open_store
-from ldp_aggregator.store.merging import copy_store, merge_stores
+from ldp_aggregator.store.backup import copy_store
+from ldp_aggregator.store.merging import merge_stores
 
 
 @pytest.fixture

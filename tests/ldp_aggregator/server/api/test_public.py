@@ -9,6 +9,7 @@ import pytest
 from protocols.wire.upload import MEDIA_TYPE
 
 UNKNOWN_ID = "A" * 43
+FIRST, SECOND = '{"model": 1}', '{"model": 2}'
 
 
 async def counted(server, campaign):
@@ -149,18 +150,18 @@ async def test_the_latest_model_is_served_and_revalidated(server, make_campaign)
     url = f"{server.public}/v1/campaigns/{campaign.id}/model"
     async with server.session.get(url) as answer:
         assert (answer.status, (await answer.json(content_type=None))["code"]) == (404, "no-model")
-    await server.store.publish_model(campaign.id, "first")
+    await server.store.publish_model(campaign.id, FIRST)
     async with server.session.get(url) as answer:
         first_tag = answer.headers["ETag"]
-        assert (await answer.read(), answer.headers["Model-Version"]) == (b"first", "1")
-        assert first_tag == f'"{hashlib.sha256(b"first").hexdigest()}"'
+        assert (await answer.read(), answer.headers["Model-Version"]) == (FIRST.encode(), "1")
+        assert first_tag == f'"{hashlib.sha256(FIRST.encode()).hexdigest()}"'
     async with server.session.get(url, headers={"If-None-Match": first_tag}) as answer:
         assert answer.status == 304
-    await server.store.publish_model(campaign.id, "second")
+    await server.store.publish_model(campaign.id, SECOND)
     async with server.session.get(url, headers={"If-None-Match": first_tag}) as answer:
-        assert (answer.status, await answer.read(), answer.headers["Model-Version"]) == (200, b"second", "2")
+        assert (answer.status, await answer.read(), answer.headers["Model-Version"]) == (200, SECOND.encode(), "2")
     async with server.session.get(url, params={"version": "1"}) as answer:
-        assert await answer.read() == b"first"
+        assert await answer.read() == FIRST.encode()
     async with server.session.get(url, params={"version": "3"}) as answer:
         assert (answer.status, (await answer.json(content_type=None))["code"]) == (404, "no-model")
 

@@ -11,7 +11,10 @@ import pytest
 from postgres import empty
 
 from ldp_aggregator.store import StoreError, open_store
+from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.postgres.schema import VERSION
+from ldp_aggregator.store.postgres.sessions import Sessions
+from ldp_aggregator.store.postgres.store import PostgresStore
 
 
 @pytest.fixture
@@ -118,6 +121,22 @@ async def test_a_restarted_database_is_found_again_and_loses_nothing(
         await instances[1].count([upload])
     assert (await instances[1].tally(campaign.id)).counts[0].tolist() == [1] * 1024
     assert await instances[1].audit() == []
+
+
+async def test_a_database_that_was_made_read_only_fails_its_check(instances, postgres, tmp_path):
+    """Providers do that where the disk is full; what was connected before notices with its next connection."""
+    connection = await asyncpg.connect(postgres.address)
+    name = await connection.fetchval("SELECT current_database()")
+    await connection.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+    store = PostgresStore(await Sessions.open(postgres.address), utc_now)
+    try:
+        with pytest.raises(StoreError, match="read-only transaction"):
+            await store.check()
+    finally:
+        await store.close()
+        await connection.execute("SET default_transaction_read_only = off")
+        await connection.execute(f'ALTER DATABASE "{name}" RESET default_transaction_read_only')
+        await connection.close()
 
 
 async def test_another_schema_version_is_refused(instances, postgres, tmp_path):

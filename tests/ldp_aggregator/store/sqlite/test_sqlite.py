@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 
 import pytest
 
 from ldp_aggregator.store import SqliteStore, StoreError, open_store
+from ldp_aggregator.store.backup import copy_store
+from ldp_aggregator.store.merging import merge_stores
+from ldp_aggregator.store.sqlite import tokens
 from ldp_aggregator.store.sqlite.schema import VERSION, ids_table
+from ldp_aggregator.store.sqlite.store import FILE_NAME
 
 
 @pytest.fixture
@@ -145,4 +151,86 @@ async def test_a_failed_transaction_changes_nothing_and_the_store_goes_on(
 async def test_a_data_folder_is_for_its_owner_only(tmp_path):
     store = await open_store(tmp_path / "data")
     assert (tmp_path / "data").stat().st_mode & 0o077 == 0
+    await store.close()
+
+
+def modes(folder):
+    return {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
+
+
+async def test_files_are_for_their_owner_only_in_a_folder_that_others_may_read(tmp_path):
+    for name in ("data", "copy", "merged"):
+        (tmp_path / name).mkdir(mode=0o755)
+    store = await open_store(tmp_path / "data")
+    await store.check()
+    assert set(modes(tmp_path / "data").values()) == {0o600}
+    await store.close()
+    copy_store(tmp_path / "data", tmp_path / "copy")
+    assert modes(tmp_path / "copy") == {FILE_NAME: 0o600}
+    merge_stores(tmp_path / "data", tmp_path / "copy", tmp_path / "merged")
+    assert set(modes(tmp_path / "merged").values()) == {0o600}
+
+
+def test_a_copy_that_fails_leaves_nothing_that_looks_like_a_store(tmp_path):
+    (tmp_path / "data").mkdir()
+    with sqlite3.connect(tmp_path / "data" / FILE_NAME) as db:
+        db.execute("CREATE TABLE numbers (number)")
+        db.executemany("INSERT INTO numbers VALUES (?)", ((number,) for number in range(10_000)))
+        root = db.execute("SELECT rootpage FROM sqlite_schema").fetchone()[0]
+        page = db.execute("PRAGMA page_size").fetchone()[0]
+    db.close()
+    with (tmp_path / "data" / FILE_NAME).open("r+b") as file:
+        file.seek((root - 1) * page)
+        file.write(b"\xff" * page)
+    with pytest.raises(StoreError, match="the copy failed"):
+        copy_store(tmp_path / "data", tmp_path / "copy")
+    assert modes(tmp_path / "copy") == {}
+
+
+async def test_a_token_is_looked_up_in_an_index(tmp_path):
+    store = SqliteStore(tmp_path / "store.sqlite3")
+    plan = store._read_connection.execute(f"EXPLAIN QUERY PLAN {tokens.BY_DIGEST}", (b"d",)).fetchall()
+    assert [row["detail"] for row in plan] == ["SEARCH tokens USING INDEX sqlite_autoindex_tokens_2 (digest=?)"]
+    await store.close()
+
+
+_GROWS_NO_MORE = """
+import asyncio, resource, signal, sys
+from pathlib import Path
+from ldp_aggregator.store import SqliteStore, StoreError
+
+async def main():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    store = SqliteStore(Path(sys.argv[1]))
+    await store.check()
+    size = Path(sys.argv[1] + "-wal").stat().st_size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    try:
+        await store.check()
+    except StoreError as error:
+        print("noticed:", error)
+
+asyncio.run(main())
+"""
+
+
+def test_a_check_notices_that_files_cannot_grow(tmp_path):
+    """As on a full disk. An empty transaction would succeed."""
+    ran = subprocess.run(
+        [sys.executable, "-c", _GROWS_NO_MORE, str(tmp_path / "store.sqlite3")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert ran.stdout.startswith("noticed: the database answered:"), ran.stderr
+
+
+async def test_checks_change_nothing_and_leave_a_sound_store(counted):
+    path, campaign = counted
+    store = SqliteStore(path)
+    for _ in range(10):
+        await store.check()
+    assert await store.audit() == []
+    assert (await store.state(campaign.id)).reports == 5
     await store.close()

@@ -1,67 +1,25 @@
-"""The statements of the PostgreSQL store: what is asked inside its transactions."""
+"""The ids of reports on PostgreSQL: the statements that tell a retry from a new report."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any, Final
 
 from ldp_aggregator.counting.digest import DIGEST_BYTES
 from ldp_aggregator.counting.rows import Rows
 from ldp_aggregator.store.batch import RECORD_BYTES, Batch, Settlement
-from ldp_aggregator.store.contract import CLOSED, CampaignState, Life, UnknownCampaignError
 from ldp_aggregator.store.postgres import schema
+from ldp_aggregator.store.postgres.sessions import Connection
 from protocols.wire.reports import ID_BYTES
-
-Connection = Any
-"""asyncpg has no types."""
-
-STATES: Final = (
-    "SELECT number, id, title, created, opens, closes, closed, max_reports, salt, salt IS NOT NULL AS federated, "
-    "(SELECT count(*) FROM shares WHERE campaign = number) AS shares, "
-    "(SELECT coalesce(sum(reports), 0) FROM parts WHERE campaign = number)::bigint AS reports, "
-    "(SELECT max(version) FROM models WHERE campaign = number) AS model_version FROM campaigns"
-)
-
-
-async def row(db: Connection, campaign_id: str) -> Any:
-    row = await db.fetchrow(f"{STATES} WHERE id = $1", campaign_id)
-    if row is None:
-        raise UnknownCampaignError(campaign_id)
-    return row
-
-
-def state(row: Any) -> CampaignState:
-    life = Life(row["opens"], row["closes"], row["closed"])
-    names = ("id", "title", "created", "max_reports", "reports", "model_version", "federated", "shares")
-    return CampaignState(life=life, **{name: row[name] for name in names})
-
-
-def is_over(state: CampaignState, now: datetime) -> bool:
-    full = state.max_reports is not None and state.reports >= state.max_reports
-    return full or state.life.refusal(now) == CLOSED
-
-
-async def reports(db: Connection, number: int) -> int:
-    return int(await db.fetchval("SELECT coalesce(sum(reports), 0)::bigint FROM parts WHERE campaign = $1", number))
-
-
-async def parts(db: Connection, number: int) -> list[bytes]:
-    return [row["sums"] for row in await db.fetch("SELECT sums FROM parts WHERE campaign = $1", number)]
-
-
-async def lock(db: Connection, number: int, *, shared: bool) -> None:
-    """Until the transaction ends. Locks of our own name space, so that no other program's are met."""
-    kind = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
-    await db.execute(f"SELECT {kind}($1, $2)", schema.LOCKS, number)
 
 
 async def insert(db: Connection, number: int, batch: Batch, room: int | None) -> Settlement:
-    """Store the ids that are new. Nearly always all are, and one statement without an answer does it."""
+    """Store the ids that are new, ``room`` of them at most. Nearly always all are, and one statement without an answer
+    does it.
+    """
     records = batch.candidates
     if room is not None and len(records) > room:
         known = await known_digests(db, number, records, range(len(records)))
-        chosen = batch.earliest(known, max(room, 0))
+        chosen = batch.earliest(known, room)
         await insert_records(db, number, records[chosen])
         return batch.settle(known, chosen)
     if not len(records):

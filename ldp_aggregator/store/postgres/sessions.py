@@ -1,0 +1,100 @@
+"""Connections to PostgreSQL and transactions on them, tried again where that may help."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final, TypeVar
+
+import asyncpg
+
+from ldp_aggregator.store.contract import StoreError
+from ldp_aggregator.store.postgres import schema
+
+ATTEMPTS: Final = 6
+FIRST_DELAY_SECONDS: Final = 0.05
+"""A failed transaction is tried again after a random time below this, doubled each time."""
+GIVE_UP_SECONDS: Final = 10.0
+"""No transaction is tried again after this: whoever waits is better told to come back."""
+MOST_CONNECTIONS: Final = 6
+CONNECT_SECONDS: Final = 5.0
+COMMAND_SECONDS: Final = 30.0
+
+_PASSING: Final = (
+    asyncpg.SerializationError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.InterfaceError,
+    OSError,
+    asyncio.TimeoutError,
+)
+"""Failures that another try may not meet."""
+
+Connection = Any
+"""asyncpg has no types."""
+Result = TypeVar("Result")
+
+
+class Sessions:
+    """A pool of connections that runs one transaction at a time on each."""
+
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+
+    @classmethod
+    async def open(cls, address: str) -> Sessions:
+        """Raises StoreError where the database cannot be reached."""
+        try:
+            pool = await asyncpg.create_pool(
+                address,
+                min_size=1,
+                max_size=MOST_CONNECTIONS,
+                command_timeout=COMMAND_SECONDS,
+                timeout=CONNECT_SECONDS,
+                server_settings={"synchronous_commit": "on", "search_path": schema.NAME},
+            )
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, asyncio.TimeoutError, ValueError) as error:
+            # The message of a wrong address may hold the address, and that a password.
+            raise StoreError(f"the database cannot be reached ({type(error).__name__})") from None
+        return cls(pool)
+
+    async def run(
+        self,
+        work: Callable[[Connection], Awaitable[Result]],
+        *,
+        isolation: str = "read_committed",
+        attempts: int = ATTEMPTS,
+    ) -> Result:
+        """One transaction. Raises StoreError where the database fails, and goes on failing."""
+        give_up = time.monotonic() + GIVE_UP_SECONDS
+        for attempt in range(attempts):
+            try:
+                async with self._transaction(isolation) as db:
+                    return await work(db)
+            except _PASSING as error:  # noqa: PERF203 - trying again is the point
+                if attempt + 1 == attempts or time.monotonic() > give_up:
+                    raise StoreError(f"the database answered: {type(error).__name__}") from error
+                await asyncio.sleep(random.uniform(0, FIRST_DELAY_SECONDS * 2**attempt))  # noqa: S311 - only a delay
+            except asyncpg.PostgresError as error:
+                raise StoreError(f"the database answered: {error}") from error
+        raise AssertionError("the last attempt returns or raises")
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+    @asynccontextmanager
+    async def _transaction(self, isolation: str) -> AsyncIterator[Connection]:
+        async with self._pool.acquire(timeout=CONNECT_SECONDS) as db, db.transaction(isolation=isolation):
+            yield db
+
+
+async def lock(db: Connection, number: int, *, shared: bool) -> None:
+    """A campaign's lock, until the transaction ends. In a name space of ours, so that no other program's is met."""
+    kind = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
+    await db.execute(f"SELECT {kind}($1, $2)", schema.LOCKS, number)

@@ -1,0 +1,35 @@
+"""The statements of the PostgreSQL store that look after it: a write that changes nothing, and the audit."""
+
+from __future__ import annotations
+
+from ldp_aggregator.store.consistency import Finding, StoredCampaign, audit_campaign
+from ldp_aggregator.store.decisions import CampaignRow
+from ldp_aggregator.store.postgres import campaigns, schema, shares
+from ldp_aggregator.store.postgres.sessions import Connection
+
+
+async def heartbeat(db: Connection) -> None:
+    """Write a row as it is. A standby refuses, and so does a database that its provider made read-only."""
+    await db.execute("UPDATE schema_version SET version = version")
+
+
+async def audit(db: Connection) -> list[Finding]:
+    """Everything that is wrong."""
+    findings: list[Finding] = []
+    for row in await campaigns.rows(db):
+        findings += audit_campaign(await _stored(db, row))
+    return findings
+
+
+async def _stored(db: Connection, row: CampaignRow) -> StoredCampaign:
+    ids = None
+    if row.life.closed is None:
+        ids = await db.fetchval(f"SELECT count(*) FROM {schema.ids_table(row.number)}")
+    return StoredCampaign(
+        row.id,
+        await campaigns.document(db, row.id),
+        row.salt,
+        await campaigns.parts(db, row.number),
+        ids,
+        await shares.stored(db, row.number),
+    )

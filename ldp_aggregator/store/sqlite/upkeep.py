@@ -1,0 +1,37 @@
+"""The statements of the SQLite store that look after it: a write that changes nothing, and the audit."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from ldp_aggregator.store.consistency import Finding, StoredCampaign, audit_campaign
+from ldp_aggregator.store.decisions import CampaignRow
+from ldp_aggregator.store.sqlite import campaigns, schema, shares
+
+
+def heartbeat(db: sqlite3.Connection) -> None:
+    """Write a page and commit it, with nothing changed: an empty transaction would succeed on a full disk."""
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    db.execute(f"PRAGMA user_version = {version}")
+
+
+def audit(db: sqlite3.Connection) -> list[Finding]:
+    """Everything that is wrong, the file first."""
+    findings = [Finding(None, str(row[0])) for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"]
+    for row in campaigns.rows(db):
+        findings += audit_campaign(_stored(db, row))
+    return findings
+
+
+def _stored(db: sqlite3.Connection, row: CampaignRow) -> StoredCampaign:
+    ids = None
+    if row.life.closed is None:
+        ids = db.execute(f"SELECT count(*) FROM {schema.ids_table(row.number)}").fetchone()[0]
+    return StoredCampaign(
+        row.id,
+        campaigns.document(db, row.id),
+        row.salt,
+        campaigns.parts(db, row.number),
+        ids,
+        shares.stored(db, row.number),
+    )

@@ -1,0 +1,245 @@
+"""Nothing runs unsupervised: what ends ends the server, what fails alone fails nobody else, and /readyz knows."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import pytest
+
+from ldp_aggregator.server import ingest as ingest_module
+from ldp_aggregator.server.ingest import Ingest
+from ldp_aggregator.server.keeper import close_once
+from ldp_aggregator.server.listener import Listeners
+from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.server.process import EndedError, end_connections, running, serve
+from ldp_aggregator.server.write_health import STALE_SECONDS, WriteHealth
+from ldp_aggregator.service.settings import Settings
+from ldp_aggregator.store import SqliteStore, StoreError
+
+
+async def readiness(server):
+    async with server.session.get(server.admin + "/readyz") as answer:
+        return answer.status, (await answer.json(content_type=None)).get("code")
+
+
+async def becomes(wanted, ask):
+    for _ in range(200):
+        if (seen := await ask()) == wanted:
+            return
+        await asyncio.sleep(0.02)
+    pytest.fail(f"{seen} and not {wanted}")
+
+
+@pytest.fixture
+def quick_heartbeat(monkeypatch):
+    monkeypatch.setattr(ingest_module, "HEARTBEAT_SECONDS", 0.02)
+
+
+async def test_readiness_follows_the_heartbeat_of_an_idle_server(quick_heartbeat, server):
+    assert await readiness(server) == (200, None)
+    works = server.store.check
+
+    async def broken():
+        raise StoreError("disk full")
+
+    server.store.check = broken
+    await becomes((503, "store-unavailable"), lambda: readiness(server))
+    async with server.session.get(server.admin + "/readyz") as answer:
+        assert "disk full" not in await answer.text()
+        assert answer.headers["Retry-After"]
+    async with server.session.get(server.admin + "/healthz") as answer:
+        assert answer.status == 200
+    server.store.check = works
+    await becomes((200, None), lambda: readiness(server))
+
+
+async def test_a_failed_commit_makes_a_server_unready_until_one_works(server, make_campaign, make_report):
+    campaign = make_campaign()
+    await server.store.create_campaign(campaign)
+    works = server.store.count
+
+    async def broken(_submissions):
+        raise StoreError("disk full")
+
+    server.store.count = broken
+    assert (await server.upload(campaign, [make_report(campaign, 1)]))[0] == 503
+    assert await readiness(server) == (503, "store-unavailable")
+    server.store.count = works
+    assert (await server.upload(campaign, [make_report(campaign, 1)]))[0] == 200
+    assert await readiness(server) == (200, None)
+
+
+async def test_asking_whether_a_server_is_ready_waits_for_no_commit(server):
+    async def hangs():
+        await asyncio.Event().wait()
+
+    server.store.check = hangs
+    assert await asyncio.wait_for(readiness(server), 10) == (200, None)
+
+
+def test_a_store_that_has_not_written_for_long_is_not_well():
+    now = [100.0]
+    health = WriteHealth(lambda: now[0])
+    assert not health.is_well, "nothing was written yet"
+    health.succeeded()
+    now[0] += STALE_SECONDS - 1
+    assert health.is_well
+    now[0] += 1
+    assert not health.is_well
+    health.succeeded()
+    health.failed()
+    assert not health.is_well
+
+
+class PickyStore:
+    """Fails on some campaigns or uploads, as a bug or a damaged campaign does."""
+
+    def __init__(self, poisoned):
+        self.poisoned = poisoned
+        self.groups = []
+        self.counted = []
+
+    async def count(self, submissions):
+        self.groups.append(len(submissions))
+        await asyncio.sleep(0)
+        if any(self.poisoned(submission) for submission in submissions):
+            raise ValueError("a part ends within question 0")
+        self.counted += submissions
+        return [ingest_module.Outcome(counted=1) for _ in submissions]
+
+
+async def outcomes_of(store, submissions):
+    ingest = Ingest(store, Metrics(), queue_bytes=1000, group_reports=1000)
+    waiting = [asyncio.create_task(ingest.submit(submission, 1)) for submission in submissions]
+    await asyncio.sleep(0)
+    ingest.drain()
+    await ingest.write()
+    return [getattr(answer, "code", None) for answer in await asyncio.gather(*waiting, return_exceptions=True)]
+
+
+async def test_a_damaged_campaign_fails_no_upload_to_another(make_campaign, make_submission, make_report):
+    damaged, sound = make_campaign(), make_campaign(title="sound")
+    uploads = [make_submission(c, [make_report(c, n)]) for n in range(5) for c in (damaged, sound)]
+    store = PickyStore(lambda submission: submission.campaign.id == damaged.id)
+    assert await outcomes_of(store, uploads) == ["internal-error", None] * 5
+    assert store.groups[:2] == [10, 5], "first all, then campaign by campaign"
+
+
+async def test_an_upload_that_cannot_be_counted_fails_alone(make_campaign, make_submission, make_report):
+    campaign = make_campaign()
+    uploads = [make_submission(campaign, [make_report(campaign, n)]) for n in range(20)]
+    store = PickyStore(lambda submission: submission is uploads[13])
+    assert await outcomes_of(store, uploads) == [None] * 13 + ["internal-error"] + [None] * 6
+    assert len(store.groups) <= 2 * 5 + 1, "found in halves, not one by one"
+
+
+async def test_metrics_that_cannot_be_written_end_nothing(server, make_campaign, make_report, monkeypatch):
+    campaign = make_campaign()
+    await server.store.create_campaign(campaign)
+
+    def full(*_arguments, **_more):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Metrics, "observe_commit", full)
+    for number in range(3):
+        assert (await server.upload(campaign, [make_report(campaign, number)]))[0] == 200
+    assert (await server.store.state(campaign.id)).reports == 3
+
+
+async def test_a_server_whose_writer_ends_ends_too(tmp_path, monkeypatch):
+    async def ends(_self):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Ingest, "write", ends)
+    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0)
+    with pytest.raises(EndedError, match="the writer ended by itself"):
+        await asyncio.wait_for(serve(settings, Listeners.bind(settings), lambda: None), 30)
+
+
+async def test_a_server_whose_keeper_ends_ends_too(tmp_path, monkeypatch):
+    async def ends(*_):
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("ldp_aggregator.server.keeper.close_due", ends)
+    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0)
+    with pytest.raises(EndedError, match="the keeper ended by itself"):
+        await asyncio.wait_for(serve(settings, Listeners.bind(settings), lambda: None), 30)
+
+
+async def test_who_waits_for_a_writer_that_ends_gets_an_answer(make_campaign, make_submission, make_report):
+    class Ends:
+        async def count(self, _submissions):
+            raise KeyboardInterrupt
+
+    campaign = make_campaign()
+    ingest = Ingest(Ends(), Metrics(), queue_bytes=1000, group_reports=1)
+    uploads = [make_submission(campaign, [make_report(campaign, number)]) for number in range(3)]
+    waiting = [asyncio.create_task(ingest.submit(upload, 1)) for upload in uploads]
+    await asyncio.sleep(0)
+    with pytest.raises(KeyboardInterrupt):
+        await ingest.write()
+    answers = await asyncio.gather(*waiting, ingest.submit(uploads[0], 1), return_exceptions=True)
+    assert [answer.code for answer in answers] == ["stopping"] * 4
+
+
+async def test_a_stop_that_is_asked_for_is_no_failure(tmp_path):
+    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0)
+    async with running(settings, Listeners.bind(settings)) as ended:
+        pass
+    assert ended.result() == "writer", "ended after the block, because it was told to"
+
+
+async def test_a_campaign_that_cannot_be_closed_is_logged_and_the_next_one_is_closed(
+    tmp_path, make_campaign, caplog, clock
+):
+    store = SqliteStore(tmp_path / "store.sqlite3", clock=clock)
+    campaigns = [make_campaign(title=title, closes="2026-01-01T00:01:00Z") for title in ("first", "second")]
+    for campaign in campaigns:
+        await store.create_campaign(campaign)
+    clock.step(61)
+    works = store.close_campaign
+
+    async def close(campaign_id):
+        if campaign_id == campaigns[0].id:
+            raise ValueError("secret text of a client")
+        return await works(campaign_id)
+
+    store.close_campaign = close
+    metrics = Metrics()
+    await close_once(store, metrics, clock)
+    assert (await store.state(campaigns[1].id)).life.closed is not None
+    failures = [record for record in caplog.records if record.message == "campaign not closed"]
+    assert [(record.campaign, record.reason) for record in failures] == [(campaigns[0].id, "ValueError")]
+    await store.close()
+
+
+async def test_a_stop_waits_the_drain_time_in_all_and_not_for_each_listener():
+    class Endless:
+        cancelled = 0
+
+        async def cleanup(self):
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                Endless.cancelled += 1
+                raise
+
+    await asyncio.wait_for(end_connections([Endless(), Endless()], [], 0.05), 10)
+    assert Endless.cancelled == 2
+
+
+async def test_a_client_that_does_not_read_its_answer_does_not_hold_up_a_stop(serving, make_campaign):
+    from raw_http import connect
+
+    async with serving(limits={"drain_seconds": 0.2}) as server:
+        campaign = make_campaign(20_000)
+        await server.store.create_campaign(campaign)
+        reader, writer = await connect(server)
+        reader._transport.pause_reading()
+        writer.write(f"GET /v1/campaigns/{campaign.id} HTTP/1.1\r\nHost: x\r\n\r\n".encode() * 300)
+        await asyncio.sleep(0.2)
+    reader._transport.resume_reading()
+    with contextlib.suppress(ConnectionResetError):
+        assert len(await asyncio.wait_for(reader.read(), 10)) < 300 * len(campaign.document), "it was cut off"
+    writer.close()
