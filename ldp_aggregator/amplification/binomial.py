@@ -72,9 +72,9 @@ def fair_excess(trials: Array, threshold: Array) -> Array:
         return np.zeros(0)
     block = np.maximum(1.0, np.floor(np.sqrt(trials) / (2 * _BLOCKS_PER_DEVIATION)))[:, None]
     k, level = trials[:, None], threshold[:, None]
-    start = np.floor(level) + 1 + block * np.arange(_BLOCKS)
+    start: Array = np.floor(level) + 1 + block * np.arange(_BLOCKS, dtype=np.float64)
     possible = start <= k
-    start = np.minimum(start, k).astype(np.float64)
+    start = np.minimum(start, k)
     here = np.exp(log_probability(start, k, 0.5))
     fall = (2 * start + 1 - k) / (start + 1)  # 1 - ratio of neighbours, in (0, 1]
     with np.errstate(divide="ignore"):

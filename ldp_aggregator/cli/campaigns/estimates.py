@@ -13,10 +13,12 @@ from ldp_aggregator.cli.common import (
     say_json,
     say_table,
     shown_reach,
+    tell_guarantees,
     with_store,
 )
 from ldp_aggregator.estimation.estimates import Estimates, estimate
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB
+from ldp_aggregator.learning.published import PublishedGuarantee, published_by
 from ldp_aggregator.store import Store
 from protocols import Campaign
 
@@ -32,19 +34,22 @@ def add_commands(groups: Groups) -> None:
 
 
 def _estimates(options: argparse.Namespace) -> None:
-    async def work(store: Store) -> Estimates:
+    async def work(store: Store) -> tuple[Estimates, PublishedGuarantee]:
         campaign = Campaign.parse(await store.document(options.id), options.id)
         if (await store.state(campaign.id)).federated:
             raise CommandError(f"campaign {campaign.id} is federated: it has a model, and no estimates")
-        return estimate(campaign, await store.tally(options.id), post=options.post)
+        tally = await store.tally(options.id)
+        return estimate(campaign, tally, post=options.post), published_by([(campaign, tally)])
 
-    estimates = with_store(options, work)
+    estimates, published = with_store(options, work)
     if options.json:
-        say_json(estimates.to_json())
+        say_json({**estimates.to_json(), "published": published.to_json()})
     elif options.csv:
         say(estimates.to_frame().to_csv(index=False).rstrip("\n"))
     else:
         _tell(estimates)
+        say("")
+        tell_guarantees(estimates.campaign.privacy.epsilon, published)
 
 
 def _tell(estimates: Estimates) -> None:
