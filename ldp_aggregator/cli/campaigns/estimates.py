@@ -47,15 +47,15 @@ def _estimates(options: argparse.Namespace) -> None:
     elif options.csv:
         say(estimates.to_frame().to_csv(index=False).rstrip("\n"))
     else:
-        _tell(estimates)
-        say("")
-        tell_guarantees(estimates.campaign.privacy.epsilon, published)
+        _tell(estimates, published)
 
 
-def _tell(estimates: Estimates) -> None:
-    """Questions, the pooled class prior and the moments of Gaussian features, each with what one liar can move."""
+def _tell(estimates: Estimates, published: PublishedGuarantee) -> None:
+    """Questions, guarantees, the pooled class prior and the moments of Gaussian features, with what one liar moves."""
     say(estimates.to_frame().to_string(index=False, formatters={"per_liar": shown_reach}))
     told, classes = estimates.to_json(), estimates.campaign.label.classes
+    say("")
+    tell_guarantees(estimates.campaign.privacy.epsilon, published)
     say("\nP(class), pooled from every question that tells it")
     say_table(
         ("class", "estimate", "low", "high", "per_liar"),
