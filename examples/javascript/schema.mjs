@@ -4,6 +4,7 @@ import { Refusal } from "./refusal.mjs";
 
 export const MOST_WEIGHT = 65536;
 export const MOST_CELLS = 65536;
+const MOST_RELEASE = 2 ** 40;
 const MOST_CAMPAIGN_CELLS = 2 ** 18;
 const MOST_FEATURES = 1000;
 const MOST_VALUES = 16384;
@@ -105,10 +106,11 @@ function isInstant(text) { // 2027-01-01T00:00:00Z, a time that exists
 }
 
 function checkPrivacy(privacy) {
-  keys(privacy, "privacy", ["epsilon"], ["answers", "discrete", "continuous", "theta"]);
-  const { epsilon, theta } = privacy;
+  keys(privacy, "privacy", ["epsilon"], ["answers", "discrete", "continuous", "theta", "release_every"]);
+  const { epsilon, theta, release_every: every } = privacy;
   must(Number.isFinite(epsilon) && epsilon > 0, "privacy.epsilon");
   must(theta == null || (Number.isFinite(theta) && theta > 0 && theta <= 1), "privacy.theta");
+  must(every == null || (whole(every, 2, MOST_RELEASE) && given(privacy.answers, "one") === "one"), "privacy.release_every");
   const choices = {
     answers: ["one", "all"],
     discrete: ["auto", "de", "sue", "oue", "she", "the", "ss"],
@@ -147,6 +149,7 @@ export function checkAuthored(document) {
     must(features.every((feature) => feature.kind === "continuous"), "a moments round's features");
     must(document.projection == null, "a moments round's projection");
     must(given(privacy.answers, "one") === "one" && study != null, "a moments round's answers or study");
+    must(privacy.release_every == null, "a moments round's releases");
   }
   return { inputs, asked };
 }

@@ -34,6 +34,9 @@ _CONDITIONS: Final = (
     "the devices counted here answered once, honestly, by coins that the reader does not know",
 )
 _ONCE: Final = "estimates or model are published once: what is published at several counts adds up"
+_RELEASES: Final = (
+    "all releases together, each after {:,} more devices: a device is new in one of them, and hides among those"
+)
 _ALL: Final = "basic composition over what one device answers: nobody may see which answers are one device's"
 _RELAY: Final = (
     "the relay does not collude with who runs the server, and waits for the whole batch",
@@ -70,7 +73,9 @@ def published_guarantee(
     campaign
         Its document decides: mechanisms, their integers, and the weights of the questions.
     reports
-        Devices that answered. With ``answers: "all"`` those that answered every group, and the groups' bounds add up.
+        Devices that answered. Where the document has ``release_every``, the difference of two releases is a tally of at
+        least so many devices, and no device is in two of them: the bound for ``release_every`` devices is that of all
+        releases together. With ``answers: "all"`` those that answered every group, and the groups' bounds add up.
     delta
         Of the whole guarantee, from 1e-100 to 0.1.
     colluding
@@ -82,7 +87,10 @@ def published_guarantee(
         For a delta out of range and for negative numbers.
     """
     composed = (_ALL,) if campaign.privacy.answers == "all" else ()
-    return _guarantee(campaign, reports, delta, colluding, PUBLISHED_RELATION, (*_CONDITIONS, _ONCE, *composed))
+    every = campaign.privacy.release_every
+    published = _ONCE if every is None else _RELEASES.format(every)
+    crowd = reports if every is None else min(reports, every)
+    return _guarantee(campaign, crowd, delta, colluding, PUBLISHED_RELATION, (*_CONDITIONS, published, *composed))
 
 
 def relay_guarantee(

@@ -31,6 +31,12 @@ class TrainingOptions:
     variance_floor: float = DEFAULT_VARIANCE_FLOOR
 
 
+async def tally_to_publish(store: CountStore, campaign: Campaign) -> Tally:
+    """What may be published now: all that was counted, or as of the last release where the document fixes releases."""
+    every = campaign.privacy.release_every
+    return await (store.tally(campaign.id) if every is None else store.released(campaign.id, every))
+
+
 async def publish_trained(
     store: TrainableStore, campaign_ids: Sequence[str], options: TrainingOptions = TrainingOptions()
 ) -> tuple[int, tuple[PublishedModel, ...]]:
@@ -46,10 +52,12 @@ async def publish_trained(
                 "so there is nothing to train"
             )
         campaign = Campaign.parse(await store.document(campaign_id), campaign_id)
-        pairs.append((campaign, await store.tally(campaign_id)))
+        pairs.append((campaign, await tally_to_publish(store, campaign)))
     reports = int(sum(tally.n.sum() for _, tally in pairs))
     if not reports:
-        raise UntrainableError("no report has been counted yet")
+        waiting = [campaign.privacy.release_every for campaign, _ in pairs if campaign.privacy.release_every]
+        until = f"; the document releases nothing before {max(waiting):,} devices have answered" if waiting else ""
+        raise UntrainableError(f"no report has been {'released' if waiting else 'counted'} yet{until}")
     document = await asyncio.to_thread(_train, pairs, options)
     return reports, tuple([await store.publish_model(campaign.id, document) for campaign, _ in pairs])
 

@@ -206,6 +206,14 @@ class CountStore(Protocol):
         """The exact sums of all reports counted so far. Raises StoreError where what is stored is no tally of it."""
         ...
 
+    async def released(self, campaign_id: str, every: int) -> Tally:
+        """The sums as of the last release, without any report before the first.
+
+        Where ``every`` more reports have come since, those of now become the last release first, in one durable
+        transaction: every report is new in one release, and at least ``every`` are in each.
+        """
+        ...
+
     async def check(self) -> None:
         """Write, durably, and change nothing; raises StoreError where :meth:`count` would."""
         ...

@@ -205,6 +205,8 @@ def _check_moments_round(
             raise fields.error(f"features[{position}].kind", "a moments round asks about continuous features only")
     if privacy.answers != "one":
         raise fields.error("privacy.answers", "must be one in a moments round: it has a question for every pair")
+    if privacy.release_every is not None:
+        raise fields.error("privacy.release_every", "must be null in a moments round, whose sums are not published")
     if projection is not None:
         raise fields.error("projection", "must be null in a moments round, which is there to fit one")
     if study is None:

@@ -28,6 +28,7 @@ MOST_CAMPAIGN_CELLS: Final = 1 << 18
 """Cells of all questions together: it bounds what a document can make a device compute and send (1 MiB)."""
 
 MOST_WEIGHT: Final = 1 << 16
+MOST_RELEASE: Final = 1 << 40
 
 _LEAST_SPAN: Final = 1e-150
 _LARGEST_SPAN: Final = 1e150
@@ -151,14 +152,18 @@ class Privacy:
     discrete: str = "auto"
     continuous: str = "auto"
     theta: float | None = None
+    release_every: int | None = None
+    """Devices that have to answer between one publication and the next; None leaves that to the operator."""
 
     def to_json(self) -> dict[str, Any]:
+        promised = {} if self.release_every is None else {"release_every": self.release_every}
         return {
             "epsilon": self.epsilon,
             "answers": self.answers,
             "discrete": self.discrete,
             "continuous": self.continuous,
             "theta": self.theta,
+            **promised,
         }
 
 
@@ -217,9 +222,19 @@ def read_privacy(value: Any, refuse: Refusal) -> Privacy:
         discrete=fields.choice("discrete", DISCRETE_CHOICES, default="auto"),
         continuous=fields.choice("continuous", CONTINUOUS_CHOICES, default="auto"),
         theta=theta,
+        release_every=_read_release(fields),
     )
+    if privacy.release_every is not None and privacy.answers != "one":
+        raise fields.error("release_every", "counts devices that answer one question; answers must be one")
     fields.finish()
     return privacy
+
+
+def _read_release(fields: Fields) -> int | None:
+    if fields.has("release_every"):
+        return fields.integer("release_every", least=2, most=MOST_RELEASE)
+    fields.raw("release_every")
+    return None
 
 
 def read_bounds(fields: Fields) -> tuple[float, float]:

@@ -19,6 +19,7 @@ from ldp_aggregator.cli.common import (
 from ldp_aggregator.estimation.estimates import Estimates, estimate
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB
 from ldp_aggregator.learning.published import PublishedGuarantee, published_by
+from ldp_aggregator.service.publishing import tally_to_publish
 from ldp_aggregator.store import Store
 from protocols import Campaign
 
@@ -38,7 +39,7 @@ def _estimates(options: argparse.Namespace) -> None:
         campaign = Campaign.parse(await store.document(options.id), options.id)
         if (await store.state(campaign.id)).federated:
             raise CommandError(f"campaign {campaign.id} is federated: it has a model, and no estimates")
-        tally = await store.tally(options.id)
+        tally = await tally_to_publish(store, campaign)
         return estimate(campaign, tally, post=options.post), published_by([(campaign, tally)])
 
     estimates, published = with_store(options, work)

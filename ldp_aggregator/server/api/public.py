@@ -20,6 +20,7 @@ from ldp_aggregator.server.api.parameters import campaign_id, parameters, whole_
 from ldp_aggregator.server.api.rows import JSON, STORED, Operation
 from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
+from ldp_aggregator.service.publishing import tally_to_publish
 from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, TAKES_SHARES, UNKNOWN, Outcome, Submission
 from protocols import Campaign, UploadError, decode_upload
 from protocols.wire.upload import MEDIA_TYPE
@@ -89,7 +90,7 @@ async def get_estimates(request: web.Request, context: Context) -> web.Response:
     campaign = await context.campaigns.get(campaign_id(request))
     if await context.campaigns.is_federated(campaign.id):
         raise ProblemError(TAKES_SHARES, "it has a model, and no estimates")
-    tally = await context.store.tally(campaign.id)
+    tally = await tally_to_publish(context.store, campaign)
     estimates = await asyncio.to_thread(lambda: json.dumps(_estimates(campaign, tally, post)))
     return web.Response(body=estimates.encode(), content_type=JSON)
 

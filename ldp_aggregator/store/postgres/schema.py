@@ -58,7 +58,16 @@ CREATE TABLE shares (
 """
 """A campaign has a salt if and only if it is federated."""
 
-STEPS: Final = (_FIRST, _SHARES)
+_RELEASES: Final = """
+CREATE TABLE releases (
+    campaign integer PRIMARY KEY REFERENCES campaigns (number),
+    reports bigint NOT NULL,
+    sums bytea NOT NULL
+);
+"""
+"""What was last published of a campaign whose document fixes when."""
+
+STEPS: Final = (_FIRST, _SHARES, _RELEASES)
 """What brings a database from each version to the next; an empty one has version 0. Steps are added, never changed."""
 VERSION: Final = len(STEPS)
 

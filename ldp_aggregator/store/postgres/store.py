@@ -31,7 +31,7 @@ from ldp_aggregator.store.contract import (
     Submission,
 )
 from ldp_aggregator.store.decisions import decide_uploads
-from ldp_aggregator.store.postgres import campaigns, ids, models, schema, shares, tokens, upkeep
+from ldp_aggregator.store.postgres import campaigns, ids, models, releases, schema, shares, tokens, upkeep
 from ldp_aggregator.store.postgres.sessions import Connection, Sessions
 from protocols import Campaign
 
@@ -98,6 +98,9 @@ class PostgresStore:
     async def tally(self, campaign_id: str) -> Tally:
         document, parts = await self._run(lambda db: campaigns.parts_of(db, campaign_id))
         return tally_or_refuse(campaign_id, document, parts)
+
+    async def released(self, campaign_id: str, every: int) -> Tally:
+        return await self._run(lambda db: releases.released(db, campaign_id, every))
 
     async def check(self) -> None:
         await self._run(upkeep.heartbeat, attempts=1)

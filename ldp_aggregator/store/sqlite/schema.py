@@ -57,7 +57,16 @@ CREATE TABLE shares (
 """
 """A campaign has a salt if and only if it is federated."""
 
-STEPS: Final = (_FIRST, _SHARES)
+_RELEASES: Final = """
+CREATE TABLE releases (
+    campaign INTEGER PRIMARY KEY REFERENCES campaigns (number),
+    reports INTEGER NOT NULL,
+    sums BLOB NOT NULL
+);
+"""
+"""What was last published of a campaign whose document fixes when."""
+
+STEPS: Final = (_FIRST, _SHARES, _RELEASES)
 """What brings a file from each version to the next; an empty file has version 0. Steps are added, never changed."""
 VERSION: Final = len(STEPS)
 

@@ -28,7 +28,7 @@ from ldp_aggregator.store.contract import (
     Submission,
 )
 from ldp_aggregator.store.decisions import decide_uploads
-from ldp_aggregator.store.sqlite import campaigns, ids, models, schema, shares, tokens, upkeep
+from ldp_aggregator.store.sqlite import campaigns, ids, models, releases, schema, shares, tokens, upkeep
 from ldp_aggregator.store.sqlite.connections import make_file, open_connection, transaction
 from protocols import Campaign
 
@@ -82,6 +82,9 @@ class SqliteStore:
 
     async def tally(self, campaign_id: str) -> Tally:
         return await self._read(lambda db: campaigns.tally(db, campaign_id))
+
+    async def released(self, campaign_id: str, every: int) -> Tally:
+        return await self._write(lambda db: releases.released(db, campaign_id, every))
 
     async def check(self) -> None:
         await self._write(upkeep.heartbeat)

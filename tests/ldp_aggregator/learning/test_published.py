@@ -112,3 +112,13 @@ def test_the_sentence_names_its_conditions_and_the_json_has_them() -> None:
     assert "10,000, 10 of them colluding" in str(found)
     told = found.to_json()
     assert set(told) == {"epsilon", "delta", "relation", "public", "reports", "colluding", "conditions"}
+
+
+def test_releases_at_fixed_counts_cost_no_more_than_the_least_of_them() -> None:
+    """The difference of two releases is a tally of devices that are in no other difference."""
+    once, fixed = compiled(), compiled(privacy={"release_every": 5000})
+    for reports in (5000, 20_000, 10**6):
+        assert published_guarantee(fixed, reports).epsilon == published_guarantee(once, 5000).epsilon
+    assert published_guarantee(fixed, 1000).epsilon == published_guarantee(once, 1000).epsilon
+    assert any("5,000 more devices" in condition for condition in published_guarantee(fixed, 10**6).conditions)
+    assert not any("published once" in condition for condition in published_guarantee(fixed, 10**6).conditions)

@@ -77,7 +77,7 @@ def test_an_accuracy_gives_devices_or_the_least_epsilon(schema, table, capsys):
 def test_what_nothing_reaches_is_said_in_one_line(schema, table, capsys):
     for flags, problem in (
         (("--published-epsilon", "1e-9"), "no number of devices"),
-        (("--published-epsilon", "1e-9", "--devices", "10"), "at least 1e-05"),
+        (("--published-epsilon", "1e-9", "--devices", "10"), "at least 1e-5"),
         (("--accuracy", "0.9"), "needs --pilot"),
         (("--accuracy", "0.99", "--pilot", table, "--devices", "1", "--repeats", "2"), "do not reach"),
         (("--published-epsilon", "0.1", "--devices", "10", "--epsilon", "1"), "leave out"),
