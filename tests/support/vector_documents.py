@@ -54,6 +54,7 @@ def _alike(base: Any) -> Iterator[tuple[str, Any]]:
         ("a small parameter as a text", lambda d: d["questions"][3]["parameters"].update(grid="12")),
         ("a subset's size as a text", lambda d: _as_text_in(d["questions"][1]["parameters"], "w")),
         ("defaults left out", lambda d: [d.pop(key) for key in ("purpose", "projection", "asks", "study", "closes")]),
+        ("releases at fixed counts", lambda d: d["privacy"].update(release_every=100)),
         ("defaults as null", lambda d: d.update(purpose=None, asks=None) or d["label"].update(weight=None)),
     ]
     for name, change in changes:
@@ -92,6 +93,12 @@ def refused_documents(known: dict[str, Campaign]) -> Iterator[tuple[str, str, st
         ("bounds the wrong way round", "invalid-document", lambda d: d["features"][2].update(low=200)),
         ("one bin", "invalid-document", lambda d: d["features"][1].update(bins=1)),
         ("an epsilon of 0", "invalid-document", lambda d: d["privacy"].update(epsilon=0)),
+        ("releases after every device", "invalid-document", lambda d: d["privacy"].update(release_every=1)),
+        (
+            "releases of several answers a device",
+            "invalid-document",
+            lambda d: d["privacy"].update(answers="all", release_every=100),
+        ),
         ("an unknown kind of answers", "invalid-document", lambda d: d["privacy"].update(answers="two")),
         ("no questions", "invalid-document", lambda d: d.update(questions=[])),
         ("a question twice", "invalid-document", lambda d: d["questions"].append(d["questions"][0])),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -122,3 +123,14 @@ def test_releases_at_fixed_counts_cost_no_more_than_the_least_of_them() -> None:
     assert published_guarantee(fixed, 1000).epsilon == published_guarantee(once, 1000).epsilon
     assert any("5,000 more devices" in condition for condition in published_guarantee(fixed, 10**6).conditions)
     assert not any("published once" in condition for condition in published_guarantee(fixed, 10**6).conditions)
+
+
+def test_the_table_of_the_privacy_page_is_what_comes_out() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "privacy.md").read_text(encoding="utf-8")
+    features = [{"name": f"f{i}", "kind": "categorical", "values": ["a", "b", "c", "d"]} for i in range(8)]
+    campaigns = [compiled(epsilon, features=features) for epsilon in (0.5, 1.0, 2.0, 4.0)]
+    for devices in (1_000, 10_000, 100_000, 1_000_000):
+        found = [published_guarantee(campaign, devices).epsilon for campaign in campaigns]
+        cells = " | ".join(f"{epsilon:.3g}" for epsilon in found)
+        told = [line for line in page.splitlines() if f"of {devices:,}" in line and line.startswith("|")]
+        assert any(line.endswith(f"| {cells} |") for line in told), (devices, cells)
