@@ -18,6 +18,7 @@ from ldp_aggregator.learning.frames import column_of
 from ldp_aggregator.learning.guarantee import Guarantee
 from ldp_aggregator.trainers.base import PUBLISHED, SOUND, PrivateNaiveBayes, Training
 from ldp_aggregator.trainers.federation.state import Group, robust_model
+from ldp_aggregator.trainers.noise.accountant import Accountant
 from ldp_aggregator.trainers.noise.integers import STEPS, discrete_laplace
 from ldp_aggregator.trainers.noise.randomness import RandomState
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, checked_relation
@@ -62,6 +63,7 @@ class FederatedNB(PrivateNaiveBayes):
         numerical_share: float | None = None,
         smoothing: float = 1.0,
         variance_floor: float = DEFAULT_VARIANCE_FLOOR,
+        accountant: Accountant | None = None,
         random_state: RandomState = None,
     ) -> None:
         super().__init__(
@@ -72,6 +74,7 @@ class FederatedNB(PrivateNaiveBayes):
             numerical_share=numerical_share,
             smoothing=smoothing,
             variance_floor=variance_floor,
+            accountant=accountant,
             random_state=random_state,
         )
         self.nodes = nodes
