@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from ldp_aggregator.trainers.federation.state import FederatedState, model_of_totals, node_statistics
     from ldp_aggregator.trainers.global_sensitivity import GlobalSensitivityNB
     from ldp_aggregator.trainers.kmeans import PrivateKMeans
+    from ldp_aggregator.trainers.noise.accountant import Accountant, BudgetError
     from ldp_aggregator.trainers.noise.randomness import PrivacyWarning
     from ldp_aggregator.trainers.queries import private_count, private_mean
     from ldp_aggregator.trainers.smooth_sensitivity import SmoothSensitivityNB
     from ldp_aggregator.trainers.sufficient_statistics import SufficientStatisticsNB
 
 __all__ = [
+    "Accountant",
+    "BudgetError",
     "FederatedNB",
     "FederatedState",
     "GlobalSensitivityNB",
@@ -43,6 +46,8 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "Accountant": "ldp_aggregator.trainers.noise.accountant",
+    "BudgetError": "ldp_aggregator.trainers.noise.accountant",
     "FederatedNB": "ldp_aggregator.trainers.federation.federated",
     "FederatedState": "ldp_aggregator.trainers.federation.state",
     "GlobalSensitivityNB": "ldp_aggregator.trainers.global_sensitivity",

@@ -101,12 +101,13 @@ class PrivateKMeans(ClusterMixin, BaseEstimator):
         accountant = FitAccountant(self.epsilon, self.accountant, type(self).__name__, ADD_REMOVE)
         coins = coins_of(self.random_state)
         points = _points(schema.gaussians, schema.prepare(X))
-        centres = _start(self.n_clusters, len(points), coins)
-        shares = self._shares(accountant.total, len(points))
+        counts, sums = self._shares(accountant.total, len(points))
         for iteration in range(1, self.iterations + 1):
-            count_epsilon = accountant.spend(f"iteration {iteration}: counts", shares[0])
-            sum_epsilon = accountant.spend(f"iteration {iteration}: sums", shares[1])
-            centres = _improved(points, centres, count_epsilon, sum_epsilon, coins)
+            accountant.spend(f"iteration {iteration}: counts", counts)
+            accountant.spend(f"iteration {iteration}: sums", sums)
+        centres = _start(self.n_clusters, len(points), coins)
+        for _ in range(self.iterations):
+            centres = _improved(points, centres, counts, sums, coins)
         self._features = schema.gaussians
         self._steps = centres
         low, high = (np.array([float(bound) for bound in bounds]) for bounds in _bounds(schema.gaussians))

@@ -40,7 +40,7 @@ class FederatedNB(PrivateNaiveBayes):
     Parameters
     ----------
     nodes
-        Number of nodes; rows are dealt to them at random.
+        Number of nodes; each row goes to one of them at random, whatever the other rows are.
     groups
         Above 1, the median over the models of so many groups of nodes.
     variant
@@ -109,12 +109,17 @@ class FederatedNB(PrivateNaiveBayes):
         return model, self._sound_guarantee(ADD_REMOVE)
 
     def _deal(self, rows: int) -> Integers:
-        """The node of every row: equal shares, at random."""
+        """The node of every row, at random and each by itself: equal shares would move rows because one is added.
+
+        As published, nodes hold equal shares, and there is no guarantee that this could break.
+        """
         if self.nodes == 1:
             return np.zeros(rows, dtype=np.int64)
-        seed = self.random_state if isinstance(self.random_state, int) else None
-        dealt: Integers = np.random.default_rng(seed).permutation(np.arange(rows) % self.nodes)
-        return dealt
+        rng = np.random.default_rng(self.random_state if isinstance(self.random_state, int) else None)
+        if self.variant == PUBLISHED:
+            dealt: Integers = rng.permutation(np.arange(rows) % self.nodes)
+            return dealt
+        return rng.integers(0, self.nodes, size=rows)
 
 
 def _sound_noise(plans: Sequence[Plan], nodes: int, coins: Coins) -> Integers:
@@ -137,13 +142,13 @@ def _published_noise(
 ) -> Integers:
     """The noise of the moments as published: of sums of u and u^2, u in [0, 1], by a node's largest u of the class."""
     table, k, nodes = schema.prepare(frame), schema.class_count, len(noise)
-    counts = noise[:, :k].astype(np.float64)
+    counts, known = noise[:, :k].astype(np.float64), classes >= 0
     result = noise.copy()
     for plan in plans:
         if plan.part.kind == SUM and isinstance(plan.part.feature, ContinuousFeature):
             u = (grid_values(plan.part.feature, column_of(table, plan.part.feature)) / GRID + 1) / 2
             largest = np.zeros((nodes, k))
-            np.maximum.at(largest, (owners, classes), u)
+            np.maximum.at(largest, (owners[known], classes[known]), u[known])
             unit = 2 * STEPS / plan.epsilon  # its epsilon is for two queries here
             sums, squares = (
                 reach * discrete_laplace(unit, nodes * k, coins).reshape(nodes, k) / STEPS

@@ -237,3 +237,13 @@ def test_a_share_has_noise_in_classes_without_rows(campaign, table):
     schema = FederatedState(campaign).schema
     sums = [part for part in parts_of(schema.label, schema.features) if part.kind in ("sum", "square")]
     assert all((share[part.start : part.stop] != 0).all() for part in sums)
+
+
+@pytest.mark.parametrize("nodes", [2, 5, 100])
+def test_a_row_more_moves_no_other_row_to_another_node(schema, nodes):
+    """Groups of nodes have models of their own, so that a row that moved would count twice."""
+    trainer = FederatedNB(schema, nodes=nodes, groups=2, random_state=1)
+    dealt = trainer._deal(301)
+    assert (trainer._deal(300) == dealt[:300]).all()
+    assert np.bincount(dealt, minlength=nodes).size == nodes
+    assert len(np.unique(dealt)) > nodes // 2
