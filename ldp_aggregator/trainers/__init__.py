@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from ldp_aggregator.counting.shares import ShareError, decode_distributed, decode_share, encode_share
-    from ldp_aggregator.trainers.federation.distributed_noise import distributed_statistics, model_of_sum
+    from ldp_aggregator.trainers.federation.distributed_noise import combine, distributed_statistics, model_of_sum
     from ldp_aggregator.trainers.federation.federated import FederatedNB
     from ldp_aggregator.trainers.federation.gossip import PushSumNode, push_sum
     from ldp_aggregator.trainers.federation.state import FederatedState, model_of_totals, node_statistics
@@ -33,6 +33,7 @@ __all__ = [
     "ShareError",
     "SmoothSensitivityNB",
     "SufficientStatisticsNB",
+    "combine",
     "decode_distributed",
     "decode_share",
     "distributed_statistics",
@@ -57,6 +58,7 @@ _HOMES: Final = {
     "ShareError": "ldp_aggregator.counting.shares",
     "SmoothSensitivityNB": "ldp_aggregator.trainers.smooth_sensitivity",
     "SufficientStatisticsNB": "ldp_aggregator.trainers.sufficient_statistics",
+    "combine": "ldp_aggregator.trainers.federation.distributed_noise",
     "decode_distributed": "ldp_aggregator.counting.shares",
     "decode_share": "ldp_aggregator.counting.shares",
     "distributed_statistics": "ldp_aggregator.trainers.federation.distributed_noise",

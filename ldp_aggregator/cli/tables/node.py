@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from ldp_aggregator.cli.common import CommandError, Groups, add_command, read_file, say
+from ldp_aggregator.counting.shares import decode_distributed
 from ldp_aggregator.learning.guarantee import Guarantee
 from ldp_aggregator.trainers.base import sound_guarantee
 from ldp_aggregator.trainers.csv_tables import read_table
@@ -43,7 +44,9 @@ def add_commands(groups: Groups) -> None:
         help="distributed: a part of the noise, for secure aggregation only (default: %(default)s)",
     )
     statistics.add_argument("--nodes", type=int, metavar="N", help="nodes that share the noise")
-    statistics.add_argument("--honest", type=int, metavar="M", help="nodes of them whose noise suffices (default: all)")
+    statistics.add_argument(
+        "--honest", type=int, metavar="M", help="nodes of them whose noise suffices (default: two thirds)"
+    )
     send = add_command(commands, "send", "send a share that was written; the same share counts once", _send)
     send.add_argument("share", type=Path, metavar="SHARE", help="the file that 'node statistics' wrote")
     _add_aggregator(send)
@@ -67,7 +70,9 @@ def _statistics(options: argparse.Namespace) -> None:
         raise CommandError(
             f"{options.output} exists: send that share again, or move it away to spend epsilon once more"
         )
-    if (options.noise == DISTRIBUTED) != (options.nodes is not None) or (options.honest and not options.nodes):
+    if (options.noise == DISTRIBUTED) != (options.nodes is not None) or (
+        options.honest is not None and not options.nodes
+    ):
         raise CommandError(f"--nodes (and --honest) go with --noise {DISTRIBUTED}, which needs --nodes")
     campaign = Campaign.parse(read_file(options.campaign), options.id)
     try:
@@ -87,7 +92,7 @@ def _noisy_share(options: argparse.Namespace, campaign: Campaign) -> tuple[bytes
     if options.noise == FULL:
         return node_statistics(campaign, frame, labels), sound_guarantee(epsilon, ADD_REMOVE)
     share = distributed_statistics(campaign, frame, labels, nodes=options.nodes, honest=options.honest)
-    return share, distributed_guarantee(epsilon, options.honest or options.nodes)
+    return share, distributed_guarantee(epsilon, decode_distributed(share, campaign).honest)
 
 
 def _send(options: argparse.Namespace) -> None:

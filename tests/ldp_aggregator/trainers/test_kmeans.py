@@ -154,3 +154,11 @@ def test_an_improved_centre_is_the_mean_of_its_points_on_the_grid(monkeypatch):
     improved = _improved(points.T.copy(), centres, 1, 1, None)
     for cluster in range(4):
         assert improved[cluster] == pytest.approx(points[owners == cluster].mean(axis=0), abs=0.5)
+
+
+def test_centres_are_on_the_grid_after_every_iteration(points):
+    """What makes the distances integers; y has the bounds -1 and 1, so that its centres show the grid."""
+    for iterations in (1, 2, 5):
+        fitted = PrivateKMeans(SCHEMA, iterations=iterations, random_state=iterations).fit(points)
+        steps = fitted.cluster_centers_[:, 1] * GRID
+        assert (steps == np.rint(steps)).all()
