@@ -49,9 +49,11 @@ def audit_campaign(campaign_id: str, document: bytes, parts: Sequence[bytes], id
 
 
 def audit_shares(
-    campaign_id: str, document: bytes, salt: bytes | None, rows: Iterable[tuple[str, bytes, bytes]]
+    campaign_id: str, document: bytes, salt: bytes | None, rows: Iterable[tuple[str, bytes, bytes, bool]]
 ) -> list[Finding]:
-    """Check the shares of one campaign: node, bytes and digest of each. ``salt`` is None where it takes reports."""
+    """Check the shares of one campaign: node, bytes and digest of each, and whether it is among those that were ever
+    sent. ``salt`` is None where it takes reports.
+    """
     rows = list(rows)
     if not rows:
         return []
@@ -62,11 +64,13 @@ def audit_shares(
     except ProtocolError:
         return []  # Told already, of the campaign itself.
     findings = []
-    for node, share, digest in rows:
+    for node, share, digest, counted in rows:
         try:
             decode_share(share, campaign)
         except ProtocolError as error:
             findings.append(Finding(campaign_id, f"the share of {node!r}: {error}"))
         if hashlib.sha256(share).digest() != digest:
             findings.append(Finding(campaign_id, f"the share of {node!r}: its bytes are not those of its digest"))
+        if not counted:
+            findings.append(Finding(campaign_id, f"the share of {node!r}: it is not among the shares that were sent"))
     return findings

@@ -47,6 +47,11 @@ def add_commands(groups: Groups) -> None:
     statistics.add_argument(
         "--honest", type=int, metavar="M", help="nodes of them whose noise suffices (default: two thirds)"
     )
+    statistics.add_argument(
+        "--other-rows",
+        action="store_true",
+        help="declare that no row of the table was in a share that this node sent before: epsilon is not spent again",
+    )
     send = add_command(commands, "send", "send a share that was written; the same share counts once", _send)
     send.add_argument("share", type=Path, metavar="SHARE", help="the file that 'node statistics' wrote")
     _add_aggregator(send)
@@ -74,6 +79,8 @@ def _statistics(options: argparse.Namespace) -> None:
         options.honest is not None and not options.nodes
     ):
         raise CommandError(f"--nodes (and --honest) go with --noise {DISTRIBUTED}, which needs --nodes")
+    if options.noise == DISTRIBUTED and options.other_rows:
+        raise CommandError(f"--other-rows is for a share that replaces another; with --noise {DISTRIBUTED} none does")
     campaign = Campaign.parse(read_file(options.campaign), options.id)
     try:
         share, guarantee = _noisy_share(options, campaign)
@@ -82,6 +89,8 @@ def _statistics(options: argparse.Namespace) -> None:
     _write_once(options.output, share)
     say(f"{options.output} holds {len(share)} bytes for campaign {campaign.id}")
     say(f"guarantee: {guarantee}")
+    if options.other_rows:
+        say("declared: no row of it was in a share that this node sent before for this campaign")
     if options.noise == DISTRIBUTED:
         say("give it to secure aggregation only: whoever sees it alone is promised nothing of this")
 
@@ -90,7 +99,8 @@ def _noisy_share(options: argparse.Namespace, campaign: Campaign) -> tuple[bytes
     frame, labels = read_table(options.table, Schema.of_campaign(campaign))
     epsilon = campaign.privacy.epsilon
     if options.noise == FULL:
-        return node_statistics(campaign, frame, labels), sound_guarantee(epsilon, ADD_REMOVE)
+        share = node_statistics(campaign, frame, labels, other_rows=options.other_rows)
+        return share, sound_guarantee(epsilon, ADD_REMOVE)
     share = distributed_statistics(campaign, frame, labels, nodes=options.nodes, honest=options.honest)
     return share, distributed_guarantee(epsilon, decode_distributed(share, campaign).honest)
 

@@ -16,11 +16,13 @@ from ldp_aggregator.store.contract import (
     SALT_BYTES,
     TAKES_REPORTS,
     Life,
+    ShareDigests,
     Shares,
     StoredShare,
     StoredToken,
     StoreError,
 )
+from ldp_aggregator.store.postgres import releases
 from ldp_aggregator.store.postgres import statements as sql
 
 Connection = sql.Connection
@@ -48,6 +50,7 @@ async def put(db: Connection, campaign_id: str, node: str, share: bytes, now: da
             hashlib.sha256(share).digest(),
             now,
         )
+        await releases.keep(db, number, node, share)
     return refused
 
 
@@ -69,18 +72,24 @@ async def shares(db: Connection, campaign_id: str) -> Shares | None:
     if row["salt"] is None:
         return None
     found = await db.fetch("SELECT node, share, received FROM shares WHERE campaign = $1 ORDER BY node", row["number"])
-    return Shares(row["salt"], tuple(StoredShare(**one) for one in found))
+    members = tuple(StoredShare(**one) for one in found)
+    return Shares(row["salt"], members, await releases.read(db, row["number"]))
 
 
-async def digests(db: Connection, campaign_id: str) -> tuple[tuple[str, bytes], ...]:
+async def digests(db: Connection, campaign_id: str) -> ShareDigests:
     number = (await sql.row(db, campaign_id))["number"]
-    found = await db.fetch("SELECT node, digest FROM shares WHERE campaign = $1 ORDER BY node", number)
-    return tuple((row["node"], row["digest"]) for row in found)
+    found = dict(await db.fetch("SELECT node, digest FROM shares WHERE campaign = $1", number))
+    return tuple((node, found.get(node), sent) for node, sent in await releases.read(db, number))
 
 
-async def stored(db: Connection, number: int) -> list[tuple[str, bytes, bytes]]:
-    """Node, share and digest of every row, as they stand there."""
-    rows = await db.fetch("SELECT node, share, digest FROM shares WHERE campaign = $1 ORDER BY node", number)
+async def stored(db: Connection, number: int) -> list[tuple[str, bytes, bytes, bool]]:
+    """Node, share and digest of every row, as they stand there, and whether the share is counted."""
+    rows = await db.fetch(
+        "SELECT node, share, digest, EXISTS (SELECT 1 FROM releases WHERE releases.campaign = shares.campaign "
+        "AND releases.node = shares.node AND releases.digest = shares.digest) "
+        "FROM shares WHERE campaign = $1 ORDER BY node",
+        number,
+    )
     return [tuple(row) for row in rows]
 
 
@@ -90,6 +99,7 @@ async def rotate(db: Connection, name: str, token: StoredToken, now: datetime) -
         return await db.fetchval("SELECT true FROM tokens WHERE digest = $1", token.digest) is True
     await add_token(db, token)
     await db.execute("UPDATE shares SET node = $1 WHERE node = $2", token.name, name)
+    await releases.rename(db, name, token.name)
     return True
 
 

@@ -34,6 +34,7 @@ from ldp_aggregator.store.contract import (
     Life,
     Outcome,
     PublishedModel,
+    ShareDigests,
     Shares,
     StoredToken,
     StoreError,
@@ -215,7 +216,7 @@ class PostgresStore:
     async def shares(self, campaign_id: str) -> Shares | None:
         return await self._run(lambda db: postgres_shares.shares(db, campaign_id))
 
-    async def share_digests(self, campaign_id: str) -> tuple[tuple[str, bytes], ...]:
+    async def share_digests(self, campaign_id: str) -> ShareDigests:
         return await self._run(lambda db: postgres_shares.digests(db, campaign_id))
 
     async def publish_model(self, campaign_id: str, document: str) -> PublishedModel:

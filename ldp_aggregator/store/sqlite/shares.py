@@ -12,11 +12,13 @@ from ldp_aggregator.store.contract import (
     REVOKED,
     SALT_BYTES,
     TAKES_REPORTS,
+    ShareDigests,
     Shares,
     StoredShare,
     StoredToken,
     StoreError,
 )
+from ldp_aggregator.store.sqlite import releases
 from ldp_aggregator.store.sqlite import statements as sql
 
 
@@ -34,6 +36,7 @@ def put(db: sqlite3.Connection, campaign_id: str, node: str, share: bytes, now: 
             "received = excluded.received WHERE digest != excluded.digest",
             (row["number"], node, share, hashlib.sha256(share).digest(), to_text(now)),
         )
+        releases.keep(db, row["number"], node, share)
     return refused
 
 
@@ -57,20 +60,24 @@ def shares(db: sqlite3.Connection, campaign_id: str) -> Shares | None:
         "SELECT node, share, received FROM shares WHERE campaign = ? ORDER BY node", (row["number"],)
     ).fetchall()
     members = tuple(StoredShare(one["node"], bytes(one["share"]), from_text(one["received"])) for one in found)
-    return Shares(bytes(row["salt"]), members)
+    return Shares(bytes(row["salt"]), members, releases.read(db, row["number"]))
 
 
-def digests(db: sqlite3.Connection, campaign_id: str) -> tuple[tuple[str, bytes], ...]:
-    found = db.execute(
-        "SELECT node, digest FROM shares WHERE campaign = ? ORDER BY node", (sql.row(db, campaign_id)["number"],)
+def digests(db: sqlite3.Connection, campaign_id: str) -> ShareDigests:
+    number = sql.row(db, campaign_id)["number"]
+    found = dict(db.execute("SELECT node, digest FROM shares WHERE campaign = ?", (number,)).fetchall())
+    return tuple((node, found.get(node), sent) for node, sent in releases.read(db, number))
+
+
+def stored(db: sqlite3.Connection, number: int) -> list[tuple[str, bytes, bytes, bool]]:
+    """Node, share and digest of every row, as they stand there, and whether the share is counted."""
+    rows = db.execute(
+        "SELECT node, share, digest, EXISTS (SELECT 1 FROM releases WHERE releases.campaign = shares.campaign "
+        "AND releases.node = shares.node AND releases.digest = shares.digest) AS counted "
+        "FROM shares WHERE campaign = ? ORDER BY node",
+        (number,),
     ).fetchall()
-    return tuple((row["node"], bytes(row["digest"])) for row in found)
-
-
-def stored(db: sqlite3.Connection, number: int) -> list[tuple[str, bytes, bytes]]:
-    """Node, share and digest of every row, as they stand there."""
-    rows = db.execute("SELECT node, share, digest FROM shares WHERE campaign = ? ORDER BY node", (number,)).fetchall()
-    return [(row["node"], bytes(row["share"]), bytes(row["digest"])) for row in rows]
+    return [(row["node"], bytes(row["share"]), bytes(row["digest"]), bool(row["counted"])) for row in rows]
 
 
 def rotate(db: sqlite3.Connection, name: str, token: StoredToken, now: datetime) -> bool:
@@ -79,6 +86,7 @@ def rotate(db: sqlite3.Connection, name: str, token: StoredToken, now: datetime)
         return False
     add_token(db, token)
     db.execute("UPDATE shares SET node = ? WHERE node = ?", (token.name, name))
+    releases.rename(db, name, token.name)
     return True
 
 

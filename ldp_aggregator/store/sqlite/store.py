@@ -26,6 +26,7 @@ from ldp_aggregator.store.contract import (
     CampaignState,
     Outcome,
     PublishedModel,
+    ShareDigests,
     Shares,
     StoredToken,
     Submission,
@@ -135,7 +136,7 @@ class SqliteStore:
     async def shares(self, campaign_id: str) -> Shares | None:
         return await self._read(lambda db: sqlite_shares.shares(db, campaign_id))
 
-    async def share_digests(self, campaign_id: str) -> tuple[tuple[str, bytes], ...]:
+    async def share_digests(self, campaign_id: str) -> ShareDigests:
         return await self._read(lambda db: sqlite_shares.digests(db, campaign_id))
 
     async def publish_model(self, campaign_id: str, document: str) -> PublishedModel:
