@@ -44,8 +44,12 @@ def read_chunks(path: Path, schema: Schema, rows: int = CHUNK_ROWS) -> Iterator[
             na_values=dict.fromkeys(numeric, ""),
             chunksize=rows,
         )
+        empty = True
         with reader:
             for piece in reader:
+                if piece.empty:
+                    continue
+                empty = False
                 labels = piece.pop(schema.label.name)
                 yield piece.reset_index(drop=True), labels.reset_index(drop=True)
     except TableError:
@@ -55,3 +59,5 @@ def read_chunks(path: Path, schema: Schema, rows: int = CHUNK_ROWS) -> Iterator[
     except ValueError as error:
         problem = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise TableError(f"{path}: not a table of this schema ({problem})") from None
+    if empty:
+        raise TableError(f"{path}: holds no rows; a table has a header row and at least one more")

@@ -103,8 +103,8 @@ def _fit(options: argparse.Namespace) -> None:
         return
     say(f"guarantee: {trainer.guarantee_}")
     say_table(("query", "epsilon"), [(query, f"{spent:.6g}") for query, spent in trainer.budget_.items()])
-    if options.test:
-        say(f"accuracy on {options.test}: {'it has no rows' if accuracy is None else f'{accuracy:.4f}'}")
+    if accuracy is not None:
+        say(f"accuracy on {options.test}: {accuracy:.4f}")
     if options.output:
         say(f"the model is in {options.output}")
 
@@ -133,12 +133,12 @@ def _cluster(options: argparse.Namespace) -> None:
     say_table(names, [[f"{value:.6g}" for value in centre] for centre in clusters.cluster_centers_.tolist()])
 
 
-def _accuracy(trainer: PrivateNaiveBayes, path: Path, schema: Schema) -> float | None:
+def _accuracy(trainer: PrivateNaiveBayes, path: Path, schema: Schema) -> float:
     right = rows = 0
     for frame, labels in read_chunks(path, schema):
         right += int((trainer.predict(frame) == labels.to_numpy(dtype=object)).sum())
         rows += len(frame)
-    return right / rows if rows else None
+    return right / rows
 
 
 def _read_schema(path: Path) -> tuple[dict[str, Any], Schema]:

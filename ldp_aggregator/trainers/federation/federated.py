@@ -40,7 +40,7 @@ class FederatedNB(PrivateNaiveBayes):
     Parameters
     ----------
     nodes
-        Number of nodes; each row goes to one of them at random, whatever the other rows are.
+        Number of nodes; each row goes to one of them at random, whatever the others do.
     groups
         Above 1, the median over the models of so many groups of nodes.
     variant
@@ -142,12 +142,12 @@ def _published_noise(
 ) -> Integers:
     """The noise of the moments as published: of sums of u and u^2, u in [0, 1], by a node's largest u of the class."""
     table, k, nodes = schema.prepare(frame), schema.class_count, len(noise)
-    counts, known = noise[:, :k].astype(np.float64), classes >= 0
+    counts = noise[:, :k].astype(np.float64)
     result = noise.copy()
     for plan in plans:
         if plan.part.kind == SUM and isinstance(plan.part.feature, ContinuousFeature):
             u = (grid_values(plan.part.feature, column_of(table, plan.part.feature)) / GRID + 1) / 2
-            largest = np.zeros((nodes, k))
+            largest, known = np.zeros((nodes, k)), classes >= 0
             np.maximum.at(largest, (owners[known], classes[known]), u[known])
             unit = 2 * STEPS / plan.epsilon  # its epsilon is for two queries here
             sums, squares = (
