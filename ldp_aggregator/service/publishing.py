@@ -58,7 +58,8 @@ def derive_model(campaign: Campaign, shares: Shares, groups: int = 1) -> str:
     """The model document of a federated campaign's shares; the same bytes whatever order they came in."""
     from ldp_aggregator.trainers.federation.state import FederatedState
 
-    state = FederatedState(campaign, {member.node: member.share for member in shares.members})
+    kept = {member.node: member.share for member in shares.members}
+    state = FederatedState(campaign, kept, dict(shares.releases))
     return state.model(groups=groups, salt=shares.salt).to_json()
 
 

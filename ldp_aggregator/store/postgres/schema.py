@@ -58,7 +58,19 @@ CREATE TABLE shares (
 """
 """A campaign has a salt if and only if it is federated."""
 
-STEPS: Final = (_FIRST, _SHARES)
+_RELEASES: Final = """
+CREATE TABLE releases (
+    campaign integer NOT NULL REFERENCES campaigns (number),
+    node text COLLATE "C" NOT NULL,
+    digest bytea NOT NULL,
+    other_rows boolean NOT NULL,
+    PRIMARY KEY (campaign, node, digest)
+);
+INSERT INTO releases SELECT campaign, node, digest, false FROM shares;
+"""
+"""Every share that a node ever sent, by its digest, and whether it is of rows that none before it had."""
+
+STEPS: Final = (_FIRST, _SHARES, _RELEASES)
 """What brings a database from each version to the next; an empty one has version 0. Steps are added, never changed."""
 VERSION: Final = len(STEPS)
 

@@ -25,6 +25,7 @@ from ldp_aggregator.store.contract import (
     CampaignState,
     Outcome,
     PublishedModel,
+    ShareDigests,
     Shares,
     StoredToken,
     StoreError,
@@ -112,9 +113,9 @@ class PostgresStore:
         return await self._run(lambda db: shares.withdraw_node(db, node))
 
     async def shares(self, campaign_id: str) -> Shares | None:
-        return await self._run(lambda db: shares.shares(db, campaign_id))
+        return await self._run(lambda db: shares.kept(db, campaign_id))
 
-    async def share_digests(self, campaign_id: str) -> tuple[tuple[str, bytes], ...]:
+    async def share_digests(self, campaign_id: str) -> ShareDigests:
         return await self._run(lambda db: shares.digests(db, campaign_id))
 
     async def publish_model(self, campaign_id: str, document: str) -> PublishedModel:
@@ -130,7 +131,7 @@ class PostgresStore:
         return await self._run(lambda db: tokens.with_digest(db, digest))
 
     async def tokens(self) -> list[StoredToken]:
-        return await self._run(tokens.tokens)
+        return await self._run(tokens.listed)
 
     async def revoke_token(self, name: str) -> bool:
         return await self._run(lambda db: tokens.revoke(db, name, self._clock()))

@@ -57,7 +57,19 @@ CREATE TABLE shares (
 """
 """A campaign has a salt if and only if it is federated."""
 
-STEPS: Final = (_FIRST, _SHARES)
+_RELEASES: Final = """
+CREATE TABLE releases (
+    campaign INTEGER NOT NULL REFERENCES campaigns (number),
+    node TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    other_rows INTEGER NOT NULL,
+    PRIMARY KEY (campaign, node, digest)
+) WITHOUT ROWID;
+INSERT INTO releases SELECT campaign, node, digest, 0 FROM shares;
+"""
+"""Every share that a node ever sent, by its digest, and whether it is of rows that none before it had."""
+
+STEPS: Final = (_FIRST, _SHARES, _RELEASES)
 """What brings a file from each version to the next; an empty file has version 0. Steps are added, never changed."""
 VERSION: Final = len(STEPS)
 

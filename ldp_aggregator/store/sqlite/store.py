@@ -23,6 +23,7 @@ from ldp_aggregator.store.contract import (
     CampaignState,
     Outcome,
     PublishedModel,
+    ShareDigests,
     Shares,
     StoredToken,
     Submission,
@@ -96,9 +97,9 @@ class SqliteStore:
         return await self._write(lambda db: shares.withdraw_node(db, node))
 
     async def shares(self, campaign_id: str) -> Shares | None:
-        return await self._read(lambda db: shares.shares(db, campaign_id))
+        return await self._read(lambda db: shares.kept(db, campaign_id))
 
-    async def share_digests(self, campaign_id: str) -> tuple[tuple[str, bytes], ...]:
+    async def share_digests(self, campaign_id: str) -> ShareDigests:
         return await self._read(lambda db: shares.digests(db, campaign_id))
 
     async def publish_model(self, campaign_id: str, document: str) -> PublishedModel:
@@ -114,7 +115,7 @@ class SqliteStore:
         return await self._read(lambda db: tokens.with_digest(db, digest))
 
     async def tokens(self) -> list[StoredToken]:
-        return await self._read(tokens.tokens)
+        return await self._read(tokens.listed)
 
     async def revoke_token(self, name: str) -> bool:
         return await self._write(lambda db: tokens.revoke(db, name, self._clock()))
