@@ -50,7 +50,9 @@ def parse_json(text: bytes | str, refuse: Refusal) -> Any:
 
     try:
         decoded = text.decode("utf-8") if isinstance(text, bytes) else text
-        return json.loads(decoded, object_pairs_hook=pairs, parse_float=number, parse_int=integer, parse_constant=constant)
+        return json.loads(
+            decoded, object_pairs_hook=pairs, parse_float=number, parse_int=integer, parse_constant=constant
+        )
     except ProtocolError:
         raise
     except (ValueError, RecursionError) as error:
