@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 from ldp_client.delivery.machine import REPORT_OVERHEAD, Delivery
 from ldp_client.delivery.queue import Outbox
 from ldp_client.delivery.sender import Event, Sender
-from ldp_client.network.aggregator import Server, check_campaign_id, read_campaign
+from ldp_client.network.aggregator import Aggregator, check_campaign_id, read_campaign
 from ldp_client.network.shared import SHARED_TRANSPORT
-from ldp_client.network.transport import Response, Transport
+from ldp_client.network.transport import Transport
 from ldp_client.policy import DEFAULT_POLICY, Policy
 from ldp_client.runtime.clock import SYSTEM_CLOCK, Clock
 from ldp_client.storage.contract import Storage
@@ -66,7 +66,10 @@ class Relay:
         self.policy = policy
         self.campaign_id = check_campaign_id(campaign_id)
         clock = SYSTEM_CLOCK if clock is None else clock
-        self._server = Server(url, campaign_id, transport or SHARED_TRANSPORT, clock, policy, token)
+        shown = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._server = Aggregator(
+            url, campaign_id, transport or SHARED_TRANSPORT, clock, policy, headers=lambda _: shown
+        )
         self._storage = ScopedStorage(open_storage(storage), "relay")
         self._outbox = Outbox(campaign_id)
         self._sender = Sender(
@@ -94,9 +97,9 @@ class Relay:
                     transaction.put(key, document)
         return self._campaign
 
-    def model(self, etag: str | None) -> Response:
+    def model(self) -> bytes:
         """The aggregator's model as it stands, for a device behind the relay."""
-        return self._server.model(etag)
+        return self._server.model(None) or b""
 
     def collect(self, upload: bytes) -> dict[str, str]:
         """Queue the reports of an upload, durably; returns the refused ones, ``{id in hexadecimal: code}``.

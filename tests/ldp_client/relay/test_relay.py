@@ -132,7 +132,7 @@ def test_a_relay_shows_its_token() -> None:
     seen: list[Request] = []
 
     class Noting:
-        def send(self, request: Request, timeout: float) -> Response:
+        def send(self, request: Request, timeout: float, cancellation: object = None) -> Response:
             seen.append(request)
             raise TransportError("unreachable")
 
