@@ -25,7 +25,7 @@ from ldp_client.runtime.clock import SYSTEM_CLOCK, Clock
 from ldp_client.runtime.fork import ForkSafeLock
 from ldp_client.status import Status
 from ldp_client.storage.contract import Storage, Transaction
-from ldp_client.storage.location import open_storage
+from ldp_client.storage.location import open_cache, open_storage
 from protocols import SYSTEM_COINS, Campaign, Coins, DocumentError, Report
 from protocols.document.schema import Label
 
@@ -93,7 +93,7 @@ class Client:
             policy=policy,
             on_event=on_event,
         )
-        self._cache = Cache(self._storage, self._note)
+        self._cache = Cache(open_cache(storage), self._note)
         self._model = DeviceModel(campaign_id, self._server, self._cache)
         self._campaign: Campaign | None = None
         self._withdrawn = False
