@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import select
 import shutil
+import socket
 import ssl
 import subprocess
 import threading
@@ -11,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from sockets import Raw
+from sockets import Raw, Scripted, exactly, until_blank_line
 
 from ldp_client import TransportError
 from ldp_client.network.stdlib import HttpTransport
@@ -144,7 +146,14 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("needs openssl to make a certificate")
     path = tmp_path_factory.mktemp("tls") / "both.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    command += ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(path), "-out", str(path) + ".crt"]
+    command += [
+        "-addext",
+        "subjectAltName=DNS:localhost,DNS:collect.example.org",
+        "-keyout",
+        str(path),
+        "-out",
+        str(path) + ".crt",
+    ]
     subprocess.run(command, check=True, capture_output=True)
     path.write_bytes(path.read_bytes() + Path(str(path) + ".crt").read_bytes())
     return path
@@ -174,3 +183,56 @@ def test_a_certificate_nobody_vouches_for_is_refused(certificate: Path) -> None:
         assert transport.send(get(url), 5).status == 204
         assert code_of(transport, f"https://127.0.0.1:{server.server_port}/") == "tls-untrusted"
         server.shutdown()
+
+
+@pytest.mark.parametrize("scheme", ["http", "socks5h"])
+def test_tls_goes_through_a_proxy_from_end_to_end(certificate: Path, scheme: str) -> None:
+    """The proxy looks the name up and passes on what it cannot read."""
+    passed: list[bytes] = []
+
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, *_: object) -> None:
+            """A refused handshake is part of what is tested."""
+
+    class Quiet(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(self.headers["Host"].encode() + b" " + body)
+
+        def log_message(self, *_: object) -> None:
+            """Silent."""
+
+    def script(connection: socket.socket) -> None:
+        if scheme == "http":
+            assert until_blank_line(connection).startswith(b"CONNECT collect.example.org:443 ")
+            connection.sendall(b"HTTP/1.1 200 OK\r\nVia: x\r\n\r\n")
+        else:
+            exactly(connection, 4)
+            connection.sendall(b"\x05\x00")
+            assert exactly(connection, 26).endswith(b"collect.example.org\x01\xbb")
+            connection.sendall(b"\x05\x00\x00\x01" + b"\0" * 6)
+        with socket.create_connection(("127.0.0.1", server.server_port)) as beyond:
+            ends = [connection, beyond]
+            while True:
+                for end in select.select(ends, [], [], 20)[0]:
+                    piece = end.recv(65536)
+                    if not piece:
+                        return
+                    passed.append(piece)
+                    ends[end is connection].sendall(piece)
+
+    with Server(("127.0.0.1", 0), Quiet) as server, Scripted(script) as proxy:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        trusting = ssl.create_default_context(cafile=str(certificate))
+        transport = HttpTransport(proxies={"https": f"{scheme}://127.0.0.1:{proxy.port}"}, context=trusting)
+        answer = transport.send(Request("POST", "https://collect.example.org/x", {}, b"the report"), 20)
+        assert answer.body == b"collect.example.org the report"
+        wrong = HttpTransport(proxies={"https": f"{scheme}://127.0.0.1:{proxy.port}"})
+        assert code_of(wrong, "https://collect.example.org/x") == "tls-untrusted"
+        server.shutdown()
+    assert b"the report" not in b"".join(passed)
