@@ -15,7 +15,7 @@ from ldp_client.delivery.sender import Event, Sender
 from ldp_client.errors import ConsentError, StorageError, TransportError
 from ldp_client.ledger.installation import Installation, read_installation, write_installation
 from ldp_client.ledger.receipts import Caps, Ledger, Receipt
-from ldp_client.network.aggregator import Server, check_campaign_id, read_campaign
+from ldp_client.network.aggregator import Aggregator, check_campaign_id, read_campaign
 from ldp_client.network.cache import Cache
 from ldp_client.network.device_model import DeviceModel
 from ldp_client.network.shared import SHARED_TRANSPORT
@@ -25,7 +25,7 @@ from ldp_client.runtime.clock import SYSTEM_CLOCK, Clock
 from ldp_client.runtime.fork import ForkSafeLock
 from ldp_client.status import Status
 from ldp_client.storage.contract import Storage, Transaction
-from ldp_client.storage.location import open_storage
+from ldp_client.storage.location import open_cache, open_storage
 from protocols import SYSTEM_COINS, Campaign, Coins, DocumentError, Report
 from protocols.document.schema import Label
 
@@ -83,7 +83,7 @@ class Client:
         self._clock = SYSTEM_CLOCK if clock is None else clock
         self._coins = SYSTEM_COINS if coins is None else coins
         self._outbox = Outbox(campaign_id)
-        self._server = Server(url, campaign_id, transport or SHARED_TRANSPORT, self._clock, policy)
+        self._server = Aggregator(url, campaign_id, transport or SHARED_TRANSPORT, self._clock, policy)
         self._sender = Sender(
             self._server,
             self._outbox,
@@ -93,7 +93,7 @@ class Client:
             policy=policy,
             on_event=on_event,
         )
-        self._cache = Cache(self._storage, self._note)
+        self._cache = Cache(open_cache(storage), self._note)
         self._model = DeviceModel(campaign_id, self._server, self._cache)
         self._campaign: Campaign | None = None
         self._withdrawn = False

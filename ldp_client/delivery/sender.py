@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ldp_client.delivery.machine import Delivery, Idle, Send, Task, Wait, batch_limit, judge, next_task, schedule
 from ldp_client.delivery.queue import Outbox
 from ldp_client.errors import ClientError, TransportError
-from ldp_client.network.aggregator import Server
+from ldp_client.network.aggregator import Aggregator
 from ldp_client.network.transport import Request, Response
 from ldp_client.policy import Policy
 from ldp_client.runtime.clock import Clock
@@ -36,7 +36,7 @@ class Sender:
 
     def __init__(
         self,
-        server: Server,
+        server: Aggregator,
         outbox: Outbox,
         storage: Storage,
         *,

@@ -18,3 +18,10 @@ def open_storage(storage: str | os.PathLike[str] | Storage) -> Storage:
 
         return SqliteStorage(storage)
     return storage
+
+
+def open_cache(storage: str | os.PathLike[str] | Storage) -> Storage:
+    """Where to keep what can be fetched again: a file beside the storage's own, or memory."""
+    if isinstance(storage, (str, os.PathLike)) and storage != MEMORY:
+        return open_storage(os.fspath(storage) + ".cache")
+    return MemoryStorage()

@@ -59,7 +59,8 @@ def _run(options: argparse.Namespace) -> None:
     for note in source.notes:
         warn(f"  {note}")
     plan = Plan(options.devices, seed=options.seed, progress=not options.quiet)
-    with temporary_aggregator() as aggregator, Network(seed=options.seed) as network:
+    network = Network(seed=options.seed)
+    with temporary_aggregator() as aggregator:
         result = run(aggregator, source, plan, network)
         classified = _classify(aggregator, result)
     figures = _figures(source, result, network, classified)

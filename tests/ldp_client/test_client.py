@@ -105,7 +105,7 @@ def test_a_thousand_retries_give_one_byte_string(make_client: MakeClient, campai
         def __init__(self) -> None:
             self.bodies: list[bytes | None] = []
 
-        def send(self, request: Request, timeout: float) -> Response:
+        def send(self, request: Request, timeout: float, cancellation: object = None) -> Response:
             if request.method == "GET":
                 raise TransportError("unreachable")
             self.bodies.append(request.body)
@@ -388,8 +388,8 @@ def test_a_host_with_its_own_network_code_drives_next_task_and_on_result(
     waiting = client.next_task()
     assert isinstance(waiting, Wait)
     assert waiting.seconds == pytest.approx(30, abs=1)
-    with HttpTransport() as transport:
-        client.on_result(task, transport.send(client.request(task), 5))
+    transport = HttpTransport()
+    client.on_result(task, transport.send(client.request(task), 5))
     assert client.next_task() == Idle()
     assert server.counted(campaign.id) == 1
 
@@ -426,7 +426,7 @@ def test_a_transport_that_raises_anything_never_reaches_the_host(
     make_client: MakeClient, campaign: Campaign, failure: Exception
 ) -> None:
     class Broken:
-        def send(self, request: Request, timeout: float) -> Response:
+        def send(self, request: Request, timeout: float, cancellation: object = None) -> Response:
             raise failure
 
     client = make_client(transport=Broken())
