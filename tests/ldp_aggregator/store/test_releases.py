@@ -13,7 +13,8 @@ from postgres import empty
 
 from ldp_aggregator.counting.shares import Releases
 from ldp_aggregator.store import SqliteStore, StoredToken, open_store
-from ldp_aggregator.store.merging import copy_store, merge_stores
+from ldp_aggregator.store.backup import copy_store
+from ldp_aggregator.store.merging import merge_stores
 from ldp_aggregator.store.postgres.schema import STEPS as POSTGRES_STEPS
 from ldp_aggregator.store.sqlite.schema import APPLICATION, STEPS
 from ldp_aggregator.trainers import FederatedState, encode_share
