@@ -1,6 +1,7 @@
 // A campaign document as a device must read it: strictly, and with its privacy loss recomputed in integers.
 import { createHash } from "node:crypto";
 import { cellBound, indexWidth } from "./encoder.mjs";
+import { composed } from "./record.mjs";
 import { Refusal } from "./refusal.mjs";
 
 const LOG_UNIT = 1n << 128n; // a logarithm is an integer L and means L / 2^128
@@ -55,7 +56,7 @@ function checkFeature(feature, place, k) {
   if (feature?.kind === "categorical") {
     keys(feature, place, ["name", "kind", "values"], ["weight"]);
     const { values } = feature;
-    must(Array.isArray(values) && values.length >= 2 && values.every(isText) && distinct(values), `${place}.values`);
+    must(Array.isArray(values) && values.length >= 2 && values.every(isText) && distinct(values.map(composed)), `${place}.values`);
     must(values.length * k <= 65536, `${place}.values: too many`);
   } else {
     keys(feature, place, ["name", "kind", "low", "high"], ["bins", "weight"]);
@@ -186,7 +187,7 @@ export function parseDocument(bytes, id = null) {
   must(document.version === 1 && isText(document.title), "version or title");
   keys(document.label, "label", ["name", "classes"], ["weight"]);
   const { classes } = document.label;
-  must(Array.isArray(classes) && classes.length >= 2 && classes.every(isText) && distinct(classes), "label.classes");
+  must(Array.isArray(classes) && classes.length >= 2 && classes.every(isText) && distinct(classes.map(composed)), "label.classes");
   must(Array.isArray(document.features) && document.features.length > 0, "features");
   document.features.forEach((feature, i) => checkFeature(feature, `features[${i}]`, classes.length));
   keys(document.privacy, "privacy", ["epsilon"], ["answers", "discrete", "continuous", "theta"]);

@@ -86,7 +86,8 @@ def test_an_absent_value_is_a_uniformly_random_one_with_the_true_class():
         ({"answer": "missing"}, 2),
         ({"answer": "1"}, 4),
         ({"answer": 1}, 4),
-        ({"answer": 1.0}, 2),
+        ({"answer": 1.0}, 4),
+        ({"answer": "1.0"}, 2),
         ({"answer": True}, 2),
         ({"answer": "perhaps"}, 2),
         ({"answer": None}, 2),
@@ -115,13 +116,15 @@ def test_where_missing_is_declared_an_undeclared_value_is_missing(record, cell):
         (-(10**400), 0),
         (float("-inf"), 0),
         (Fraction(7, 2), 1),
+        (" 3.5e0 ", 1),
+        ("1e999", 3),
     ],
 )
 def test_a_discretised_number_is_clipped_and_its_bins_are_half_open_but_the_last(value, bin_index):
     assert cells_of(only("size"), {"size": value}, "b") == certain(2 * bin_index + 1)
 
 
-@pytest.mark.parametrize("value", [None, float("nan"), "5", "", True, False, [5], 5j])
+@pytest.mark.parametrize("value", [None, float("nan"), "five", "inf", "", True, False, [5], 5j])
 def test_what_is_no_number_is_a_uniformly_random_bin(value):
     assert cells_of(only("size"), {"size": value}) == anything(4)
 
@@ -155,6 +158,7 @@ def moment_of(record, words, question, label="a"):
         (0, 0.0),
         (0.5, 0.5),
         (0.1, 0.1),
+        ("0.5", 0.5),
         (7, 1.0),
         (float("-inf"), -1.0),
         (10**400, 1.0),
@@ -172,7 +176,7 @@ def test_a_gaussian_value_is_clipped_and_scaled_and_its_square_uses_the_whole_ra
 
 
 @pytest.mark.parametrize(
-    "record", [{}, {"weight": None}, {"weight": "0.5"}, {"weight": float("nan")}, {"weight": True}]
+    "record", [{}, {"weight": None}, {"weight": "half"}, {"weight": float("nan")}, {"weight": True}]
 )
 def test_a_missing_gaussian_value_is_a_uniformly_random_one(record):
     """It is drawn below 2**53 + 1: one word, of which 54 bits count."""

@@ -25,6 +25,7 @@ from protocols.encoding import encode
 from protocols.mechanisms import Moment
 from protocols.model import Model
 from protocols.wire.upload import Block, encode_blocks
+from value_vectors import COMPOSED, DECOMPOSED, values
 
 SECRET = bytes(range(32))
 TRAINING_REPORTS = 120
@@ -146,6 +147,11 @@ def refused_documents(known: dict[str, Campaign]) -> Iterator[tuple[str, str, st
         ("no title", "invalid-document", lambda d: d.pop("title")),
         ("one class", "invalid-document", lambda d: d["label"].update(classes=["yes"])),
         ("a class twice", "invalid-document", lambda d: d["label"].update(classes=["yes", "yes", "no"])),
+        (
+            "a value twice, an accent written in two ways",
+            "invalid-document",
+            lambda d: d["features"][0].update(values=["red", "green", COMPOSED, DECOMPOSED]),
+        ),
         ("a feature's name twice", "invalid-document", lambda d: d["features"][0].update(name="hours")),
         ("bounds the wrong way round", "invalid-document", lambda d: d["features"][2].update(low=200)),
         ("one bin", "invalid-document", lambda d: d["features"][1].update(bins=1)),
@@ -395,6 +401,7 @@ def generate() -> dict[str, Any]:
         "reports.json": reports(known),
         "uploads.json": uploads(known),
         "training.json": {"accepted": trained, "refused": models(trained)},
+        "values.json": values(),
     }
 
 
