@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ldp_aggregator.learning.columns import texts_of
 from ldp_aggregator.learning.frames import clipped, column_of, feature_indices, label_indices, with_outputs
 from ldp_aggregator.learning.guarantee import NO_PRIVACY_RELATION, Guarantee
 from protocols.document.campaign import asked_features
@@ -229,7 +230,7 @@ def _schema_of(schema: Mapping[str, Any] | None, frame: pd.DataFrame, labels: pd
 
 
 def _schema_from_table(frame: pd.DataFrame, labels: pd.Series[Any]) -> _Schema:
-    label = Label("class", tuple(sorted(map(str, labels.unique()))))
+    label = Label("class", tuple(sorted(texts_of(labels))))
     features: list[Feature] = []
     for name in frame.columns:
         column = frame[name]
@@ -237,5 +238,5 @@ def _schema_from_table(frame: pd.DataFrame, labels: pd.Series[Any]) -> _Schema:
             low, high = float(column.min()), float(column.max())
             features.append(ContinuousFeature(str(name), low, high if high > low else low + 1.0))
         else:
-            features.append(CategoricalFeature(str(name), tuple(sorted(map(str, column.dropna().unique())))))
+            features.append(CategoricalFeature(str(name), tuple(sorted(texts_of(column)))))
     return _Schema(label, tuple(features), None)

@@ -78,9 +78,7 @@ class SufficientStatisticsNB(PrivateNaiveBayes):
             raise ValueError("pieces of a table need a schema: no piece knows the bounds of the others")
         schema = Schema.read(self.schema)
         training = self._begin(schema)
-        vector, rows = statistics_of_chunks(schema, chunks)
-        if rows == 0:
-            raise ValueError("a model needs at least one row to learn from")
+        vector, _ = statistics_of_chunks(schema, chunks)
         self._finish(training, *self._release(training, vector))
         return self
 

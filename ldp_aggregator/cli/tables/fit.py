@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from ldp_aggregator.cli.common import (
     CommandError,
     Groups,
@@ -134,10 +136,14 @@ def _cluster(options: argparse.Namespace) -> None:
 
 
 def _accuracy(trainer: PrivateNaiveBayes, path: Path, schema: Schema) -> float:
+    """Share of the rows whose declared class is predicted; the table to test with is not protected."""
+    names = np.array([*schema.label.classes, None], dtype=object)
     right = rows = 0
     for frame, labels in read_chunks(path, schema):
-        right += int((trainer.predict(frame) == labels.to_numpy(dtype=object)).sum())
+        right += int((trainer.predict(frame) == names[schema.classes_of(labels, len(frame))]).sum())
         rows += len(frame)
+    if rows == 0:
+        raise CommandError(f"{path}: holds no rows; a table to test with has at least one")
     return right / rows
 
 

@@ -39,7 +39,7 @@ class FederatedNB(PrivateNaiveBayes):
     Parameters
     ----------
     nodes
-        Number of nodes; rows are dealt to them at random.
+        Number of nodes; each row goes to one of them at random, whatever the others do.
     groups
         Above 1, the median over the models of so many groups of nodes.
     variant
@@ -106,12 +106,9 @@ class FederatedNB(PrivateNaiveBayes):
         return model, self._sound_guarantee(ADD_REMOVE)
 
     def _deal(self, rows: int) -> Integers:
-        """The node of every row: equal shares, at random."""
-        if self.nodes == 1:
-            return np.zeros(rows, dtype=np.int64)
+        """The node of every row, each drawn on its own: equal shares would let a row move others to other groups."""
         seed = self.random_state if isinstance(self.random_state, int) else None
-        dealt: Integers = np.random.default_rng(seed).permutation(np.arange(rows) % self.nodes)
-        return dealt
+        return np.random.default_rng(seed).integers(self.nodes, size=rows)
 
 
 def _sound_noise(plans: Sequence[Plan], nodes: int, coins: Coins) -> Integers:
@@ -139,8 +136,8 @@ def _published_noise(
     for plan in plans:
         if plan.part.kind == SUM and isinstance(plan.part.feature, ContinuousFeature):
             u = (grid_values(plan.part.feature, column_of(table, plan.part.feature)) / GRID + 1) / 2
-            largest = np.zeros((nodes, k))
-            np.maximum.at(largest, (owners, classes), u)
+            largest, known = np.zeros((nodes, k)), classes >= 0
+            np.maximum.at(largest, (owners[known], classes[known]), u[known])
             unit = 2 * STEPS / plan.epsilon  # its epsilon is for two queries here
             sums, squares = (
                 reach * discrete_laplace(unit, nodes * k, coins).reshape(nodes, k) / STEPS

@@ -1,0 +1,115 @@
+"""A column of a table, cell by cell by the rules of :mod:`protocols.values`, whatever its dtype.
+
+The dtype is a fact about all rows together, so that nothing may follow from it: a cell means what it would mean alone,
+on a device. Every shortcut here is one of speed, and gives what the rules give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from protocols.document.schema import CategoricalFeature, Label
+from protocols.fields import LONGEST_TEXT
+from protocols.values import number_of, text_of
+
+MISSING_INDEX: Final = -1
+
+_NO_NUMBERS: Final = "bmMc"
+"""Kinds of dtypes that hold neither texts nor numbers: truth values, dates, time spans, complex numbers."""
+
+_NO_TEXTS: Final = "mMc"
+
+_ALIKE: Final = frozenset({str, int, float, type(None)})
+"""Types of which equal values mean the same. True equals 1, and a type that nobody knows may equal anything."""
+
+_NUMBERS: Final = frozenset({int, float, type(None)})
+_TEXTS: Final = frozenset({str, type(None)})
+_NUMERIC: Final = frozenset("0123456789+-.eE \t")
+"""Among texts of these characters alone, Python's float reads those that ``protocols.values.NUMERAL`` describes."""
+
+
+def declared_indices(domain: Label | CategoricalFeature, column: pd.Series[Any]) -> NDArray[np.int64]:
+    """``domain.index_of`` of every cell; -1 for None."""
+    if column.dtype.kind in _NO_TEXTS:
+        codes, different = np.full(len(column), -1), []
+    else:
+        codes, different = _different(column)
+    found = [domain.index_of(value) for value in [*different, None]]
+    positions = np.array([MISSING_INDEX if index is None else index for index in found], dtype=np.int64)
+    taken: NDArray[np.int64] = positions[codes]
+    return taken
+
+
+def numbers(column: pd.Series[Any]) -> NDArray[np.float64]:
+    """``number_of`` of every cell, an array of its own; NaN for None."""
+    kind = column.dtype.kind
+    if kind in "iuf":
+        return column.to_numpy(dtype=np.float64, na_value=np.nan).copy()
+    if kind in _NO_NUMBERS:
+        return np.full(len(column), np.nan)
+    if column.dtype == object:
+        return _numbers_of(_cells(column))
+    codes, different = _different(column)
+    taken: NDArray[np.float64] = _numbers_of([*different, None])[codes]
+    return taken
+
+
+def texts_of(column: pd.Series[Any]) -> set[str]:
+    """The texts by which the cells are compared: the values of a categorical feature, where the column is public."""
+    found = map(text_of, _different(column)[1])
+    return {text for text in found if text is not None}
+
+
+def _different(column: pd.Series[Any]) -> tuple[NDArray[np.int64], list[Any]]:
+    """Values, and for each cell the position of a value that means the same; -1 for a cell without any."""
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return column.cat.codes.to_numpy(dtype=np.int64), dtype.categories.tolist()
+    if dtype == object:
+        cells = _cells(column)
+        if not _ALIKE.issuperset(map(type, cells)):
+            return np.arange(len(cells)), cells
+    elif isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype != np.float64:
+        column = column.astype(np.float64)  # pandas hashes no others
+    try:
+        codes, different = pd.factorize(column)
+        return codes.astype(np.int64, copy=False), different.tolist()
+    except Exception:  # a dtype whose values cannot be hashed, such as lists
+        cells = _cells(column)
+        return np.arange(len(cells)), cells
+
+
+def _numbers_of(cells: Sequence[Any]) -> NDArray[np.float64]:
+    """``number_of`` of each; in one go where all are of the plainest kinds."""
+    types = set(map(type, cells))
+    try:
+        if types <= _NUMBERS:
+            return np.array(cells, dtype=np.float64)
+        if types <= _TEXTS:
+            texts = [cell or "" for cell in cells]
+            if max(map(len, texts)) <= LONGEST_TEXT and _NUMERIC.issuperset("".join(texts)):
+                return np.array([float(text or "nan") for text in texts], dtype=np.float64)
+    except (ValueError, OverflowError):  # a text that is no number, an integer beyond a double
+        pass
+    found = (number_of(cell) for cell in cells)
+    return np.array([np.nan if number is None else number for number in found], dtype=np.float64)
+
+
+def _cells(column: pd.Series[Any]) -> list[Any]:
+    """The column as Python's values; None for what pandas cannot make one of, such as a date beyond its calendar."""
+    try:
+        return column.tolist()
+    except Exception:
+        return [_cell(column, row) for row in range(len(column))]
+
+
+def _cell(column: pd.Series[Any], row: int) -> Any:
+    try:
+        return column.iloc[row]
+    except Exception:
+        return None
