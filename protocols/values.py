@@ -12,7 +12,7 @@ from __future__ import annotations
 import numbers
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -20,6 +20,9 @@ from protocols.fields import LONGEST_TEXT
 
 NUMERAL: Final = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*")
 """A text that is a number: decimal, in ASCII digits, with blanks around it or not; no names, underscores or hexadecimals."""
+
+_TRUTH_VALUES: Final = {"1": ("true", "True"), "0": ("false", "False")}
+"""As JSON and as Python write them."""
 
 _WRITABLE: Final = 10**LONGEST_TEXT
 """No declared text is as long as this number, and Python refuses to write out enormous ones."""
@@ -36,26 +39,36 @@ def held(record: Mapping[str, object], name: str) -> object:
 def text_of(value: object) -> str | None:
     """The text that a categorical value or a label is compared by, or None where there is none.
 
-    A text is itself (in Unicode's form NFC); a truth value is ``true`` or ``false``; a whole number is its digits, exactly;
-    any other finite number is the shortest decimal that is its double, written without an exponent.
+    A text is itself (in Unicode's form NFC); a whole number is its digits, exactly; any other finite number is the shortest
+    decimal that is its double, written without an exponent. A truth value is the number 1 or 0, see :func:`positions_of`.
     """
     try:
-        if isinstance(value, str):
-            return composed(str.__str__(value))
-        if _is_truth_value(value):
-            return "true" if value else "false"
-        return _text_of_number(value)
+        return composed(str.__str__(value)) if isinstance(value, str) else _text_of_number(_plain(value))
     except Exception:
         return None
 
 
-def number_of(value: object) -> float | None:
-    """The double nearest to a number, or None where there is none: nothing, NaN, truth values, texts that are no number.
+def positions_of(texts: Sequence[str]) -> Mapping[str, int]:
+    """Position by the text that means it, of declared texts.
 
-    Numbers beyond a double are infinite, and infinite ones are numbers: a feature clips them to its bounds.
+    Where 1 is not declared itself, ``true`` is another name of it, or ``True``; of 0 likewise. Truth values become numbers on
+    their way through arrays, columns and databases, and mean the same before and after.
+    """
+    positions = {composed(text): position for position, text in enumerate(texts)}
+    for digit, names in _TRUTH_VALUES.items():
+        for name in names:
+            if name in positions:
+                positions.setdefault(digit, positions[name])
+    return positions
+
+
+def number_of(value: object) -> float | None:
+    """The double nearest to a number, or None where there is none: nothing, NaN, a text that is no number.
+
+    A text may be a numeral (:data:`NUMERAL`); truth values are 1 and 0. Numbers beyond a double are infinite, and infinite ones are numbers: a feature clips them to its bounds.
     """
     try:
-        number = _parsed(str.__str__(value)) if isinstance(value, str) else _double(value)
+        number = _parsed(str.__str__(value)) if isinstance(value, str) else _double(_plain(value))
     except Exception:
         return None
     return number if number == number else None  # NaN is not itself
@@ -77,7 +90,7 @@ def _parsed(text: str) -> float:
 
 def _double(value: Any) -> float:
     """The double nearest to a number, NaN for anything else."""
-    if isinstance(value, bool) or not isinstance(value, (numbers.Real, Decimal)):
+    if not isinstance(value, (numbers.Real, Decimal)):
         return float("nan")
     if isinstance(value, numbers.Integral):
         value = operator.index(value)  # numpy's time differences call themselves integral and have no index
@@ -109,7 +122,7 @@ def _digits(whole: int) -> str | None:
     return str(whole) if abs(whole) < _WRITABLE else None
 
 
-def _is_truth_value(value: object) -> bool:
-    """Python's own, and numpy's, which is no number there either; told by its name, since devices have no numpy."""
+def _plain(value: Any) -> Any:
+    """Numpy's truth values, which are no numbers there, as Python's; told by their name, since devices have no numpy."""
     kind = type(value)
-    return kind is bool or (kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_"))
+    return bool(value) if kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_") else value

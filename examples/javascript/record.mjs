@@ -3,6 +3,7 @@
 
 const NUMERAL = /^[ \t]*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?[ \t]*$/i;
 const LONGEST_TEXT = 200; // of a declared one
+const TRUTH_VALUES = { 1: ["true", "True"], 0: ["false", "False"] }; // other names, where the digit is not declared
 export const clip = (x, low, high) => Math.min(Math.max(x, low), high);
 export const composed = (text) => text.normalize("NFC");
 
@@ -17,7 +18,7 @@ export function held(record, name) {
 
 /** The number of a value, infinities included; NaN for anything else. */
 export function numberOf(value) {
-  if (typeof value === "number" || typeof value === "bigint") return Number(value);
+  if (["number", "bigint", "boolean"].includes(typeof value)) return Number(value);
   if (typeof value !== "string" || value.length > LONGEST_TEXT) return NaN;
   return NUMERAL.test(value) ? Number(value.trim()) : NaN;
 }
@@ -30,7 +31,7 @@ function plain(text) { // a double below 1 may be written 1.5e-7
 /** The text that a value is compared by; null where it has none. */
 export function textOf(value) {
   if (typeof value === "string") return composed(value);
-  if (typeof value === "boolean") return String(value);
+  if (typeof value === "boolean") return String(Number(value));
   const whole = typeof value === "bigint" || Number.isInteger(value);
   if (!whole && !Number.isFinite(value)) return null;
   const text = whole ? String(BigInt(value)) : plain(String(value));
@@ -40,7 +41,8 @@ export function textOf(value) {
 /** The position of the declared text that a value means; -1 for anything else. */
 export function position(value, texts) {
   const text = textOf(value);
-  return texts.findIndex((declared) => composed(declared) === text);
+  const found = [text, ...(TRUTH_VALUES[text] ?? [])].map((name) => texts.findIndex((declared) => composed(declared) === name));
+  return found.find((index) => index >= 0) ?? -1;
 }
 
 /** The index of a discrete feature's value: null where the record holds none and `missing` is not declared. */

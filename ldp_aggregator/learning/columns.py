@@ -19,15 +19,14 @@ from protocols.values import number_of, text_of
 
 MISSING_INDEX: Final = -1
 
-_NO_NUMBERS: Final = "bmMc"
-"""Kinds of dtypes that hold neither texts nor numbers: truth values, dates, time spans, complex numbers."""
+_NUMERIC_KINDS: Final = "iufb"
+_MISSING_KINDS: Final = "mMc"
+"""Kinds of dtypes of which no value is a text or a number: time spans, dates, complex numbers."""
 
-_NO_TEXTS: Final = "mMc"
+_ALIKE: Final = frozenset({str, bool, int, float, type(None)})
+"""Types of which equal values mean the same. A type that nobody knows may equal anything."""
 
-_ALIKE: Final = frozenset({str, int, float, type(None)})
-"""Types of which equal values mean the same. True equals 1, and a type that nobody knows may equal anything."""
-
-_NUMBERS: Final = frozenset({int, float, type(None)})
+_NUMBERS: Final = frozenset({bool, int, float, type(None)})
 _TEXTS: Final = frozenset({str, type(None)})
 _NUMERIC: Final = frozenset("0123456789+-.eE \t")
 """Among texts of these characters alone, Python's float reads those that ``protocols.values.NUMERAL`` describes."""
@@ -35,7 +34,7 @@ _NUMERIC: Final = frozenset("0123456789+-.eE \t")
 
 def declared_indices(domain: Label | CategoricalFeature, column: pd.Series[Any]) -> NDArray[np.int64]:
     """``domain.index_of`` of every cell; -1 for None."""
-    if column.dtype.kind in _NO_TEXTS:
+    if column.dtype.kind in _MISSING_KINDS:
         codes, different = np.full(len(column), -1), []
     else:
         codes, different = _different(column)
@@ -48,15 +47,25 @@ def declared_indices(domain: Label | CategoricalFeature, column: pd.Series[Any])
 def numbers(column: pd.Series[Any]) -> NDArray[np.float64]:
     """``number_of`` of every cell, an array of its own; NaN for None."""
     kind = column.dtype.kind
-    if kind in "iuf":
+    if kind in _NUMERIC_KINDS:
         return column.to_numpy(dtype=np.float64, na_value=np.nan).copy()
-    if kind in _NO_NUMBERS:
+    if kind in _MISSING_KINDS:
         return np.full(len(column), np.nan)
     if column.dtype == object:
         return _numbers_of(_cells(column))
     codes, different = _different(column)
     taken: NDArray[np.float64] = _numbers_of([*different, None])[codes]
     return taken
+
+
+def as_column(labels: Any) -> pd.Series[Any]:
+    """Labels as a column. ValueError where they are several columns.
+
+    Of a list, pandas would make a column in which one cell decides how the others read; a list keeps its values.
+    """
+    if getattr(labels, "ndim", 1) != 1:
+        raise ValueError("y must be one column of labels")
+    return pd.Series(labels) if hasattr(labels, "dtype") else pd.Series(list(labels), dtype=object)
 
 
 def texts_of(column: pd.Series[Any]) -> set[str]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ldp_aggregator.learning.columns import texts_of
+from ldp_aggregator.learning.columns import as_column, texts_of
 from ldp_aggregator.learning.frames import clipped, column_of, feature_indices, label_indices, with_outputs
 from ldp_aggregator.learning.guarantee import NO_PRIVACY_RELATION, Guarantee
 from protocols.document.campaign import asked_features
@@ -82,7 +82,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
     def fit(self, X: pd.DataFrame, y: Sequence[object] | pd.Series[Any] | NDArray[Any]) -> NaiveBayes:
         """Learn from a table without privacy. Rows whose class is not declared are refused with a ValueError."""
         frame = _as_frame(X)
-        column = pd.Series(np.asarray(y))
+        column = as_column(y)
         label, features, projection = _schema_of(self.schema, frame, column)
         classes = label_indices(label, column)
         if len(classes) != len(frame):
@@ -90,7 +90,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         if len(classes) == 0:
             raise ValueError("a model needs at least one row to learn from")
         if (classes < 0).any():
-            unknown = column[int(np.argmax(classes < 0))]
+            unknown = column.iloc[int(np.argmax(classes < 0))]
             raise ValueError(f"y holds {unknown!r}; the declared classes are {', '.join(label.classes)}")
         table = with_outputs(projection, frame)
         counts = np.bincount(classes, minlength=len(label.classes))

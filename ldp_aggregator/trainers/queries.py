@@ -15,7 +15,7 @@ from ldp_aggregator.trainers.noise.integers import discrete_laplace, release
 from ldp_aggregator.trainers.noise.randomness import RandomState, coins_of
 from ldp_aggregator.trainers.noise.sensitivities import REPLACE
 from ldp_aggregator.trainers.statistics import GRID
-from protocols.values import number_of, text_of
+from protocols.values import number_of
 
 _COUNT_SENSITIVITY: Final = Fraction(1)
 
@@ -23,10 +23,10 @@ _COUNT_SENSITIVITY: Final = Fraction(1)
 def private_count(flags: Iterable[object], *, epsilon: float, random_state: RandomState = None) -> int:
     """How many of ``flags`` are true, epsilon-DP when one person is added, removed or replaced: sensitivity 1.
 
-    True is what :mod:`protocols.values` reads as ``true``, or as a number other than 0; anything else is not.
+    True is what :mod:`protocols.values` reads as a number other than 0; anything else is not.
     """
     spent = Accountant(epsilon).spend("count", Accountant(epsilon).total)
-    exact = sum(1 for flag in flags if text_of(flag) == "true" or number_of(flag) not in (None, 0.0))
+    exact = sum(1 for flag in flags if number_of(flag) not in (None, 0.0))
     return exact + int(discrete_laplace(_COUNT_SENSITIVITY / spent, 1, coins_of(random_state))[0])
 
 

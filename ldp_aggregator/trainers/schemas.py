@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.learning.columns import texts_of
+from ldp_aggregator.learning.columns import as_column, texts_of
 from ldp_aggregator.learning.frames import label_indices, with_outputs
 from protocols.document.campaign import Campaign, asked_features
 from protocols.document.projection import Projection, read_projection
@@ -81,10 +81,7 @@ class Schema:
 
         An error about a label would tell of its row, and so does not follow from any.
         """
-        if getattr(labels, "ndim", 1) != 1:
-            raise ValueError("y must be one column of labels")
-        # Of a list, pandas would make a column in which one cell decides how the others read.
-        column = pd.Series(labels) if hasattr(labels, "dtype") else pd.Series(list(labels), dtype=object)
+        column = as_column(labels)
         if len(column) != rows:
             raise ValueError(f"X has {rows} rows and y has {len(column)}; they must be equal")
         return label_indices(self.label, column)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
 from protocols.fields import Fields, Refusal
-from protocols.values import composed, number_of, text_of
+from protocols.values import composed, number_of, positions_of, text_of
 
 MISSING: Final = "missing"
 """A categorical feature that lists this value answers with it where the record has no declared value."""
@@ -52,7 +52,7 @@ class Label:
 
     @cached_property
     def _positions(self) -> Mapping[str, int]:
-        return _positions(self.classes)
+        return positions_of(self.classes)
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "classes": list(self.classes), "weight": self.weight}
@@ -78,7 +78,7 @@ class CategoricalFeature:
 
     @cached_property
     def _positions(self) -> Mapping[str, int]:
-        return _positions(self.values)
+        return positions_of(self.values)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -246,13 +246,9 @@ def _index_of(value: object, positions: Mapping[str, int]) -> int | None:
     return None if text is None else positions.get(text)
 
 
-def _positions(texts: Sequence[str]) -> Mapping[str, int]:
-    return {composed(text): position for position, text in enumerate(texts)}
-
-
 def _declared(fields: Fields, name: str, most: int) -> tuple[str, ...]:
     """The classes or the values: texts that stay different when accents are written in one way."""
     texts = fields.texts(name, least=2, most=most)
-    if len(_positions(texts)) != len(texts):
+    if len({composed(text) for text in texts}) != len(texts):
         raise fields.error(name, "two entries are one text in Unicode's form NFC; every entry must be different")
     return texts

@@ -20,7 +20,9 @@ from protocols.values import number_of, text_of
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "protocols" / "vectors"
 FILES = ("documents.json", "reports.json", "uploads.json", "training.json", "values.json")
-DOCUMENTS, REPORTS, UPLOADS, TRAINING, VALUES = (json.loads((FOLDER / name).read_text(encoding="utf-8")) for name in FILES)
+DOCUMENTS, REPORTS, UPLOADS, TRAINING, VALUES = (
+    json.loads((FOLDER / name).read_text(encoding="utf-8")) for name in FILES
+)
 CAMPAIGNS = {case["name"]: Campaign.parse(case["document"].encode(), case["id"]) for case in DOCUMENTS["accepted"]}
 
 

@@ -16,9 +16,58 @@ from protocols.values import number_of, text_of
 COMPOSED, DECOMPOSED = "Caf\u00e9", "Cafe\u0301"
 
 PLAIN: tuple[Any, ...] = (
-    *("1", "1.0", "01", " 1", "-1", "0", "-0", "0.5", ".5", "5.", "41", " 41 ", "\t4e1", "+4E+1", "1e999", "-1e999", "1e-999"),
-    *("", " ", ".", "e1", "1e", "--1", "1 2", "1_0", "0x10", "1,5", "٣", "Infinity", "inf", "nan", "NaN", "null", "1\n"),
-    *("9" * 200, "9" * 201, "true", "True", "missing", COMPOSED, DECOMPOSED, "\ufb01", "\u1e9b\u0323", "𝟙"),
+    *(
+        "1",
+        "1.0",
+        "01",
+        " 1",
+        "-1",
+        "0",
+        "-0",
+        "0.5",
+        ".5",
+        "5.",
+        "41",
+        " 41 ",
+        "\t4e1",
+        "+4E+1",
+        "1e999",
+        "-1e999",
+        "1e-999",
+    ),
+    *(
+        "",
+        " ",
+        ".",
+        "e1",
+        "1e",
+        "--1",
+        "1 2",
+        "1_0",
+        "0x10",
+        "1,5",
+        "٣",
+        "Infinity",
+        "inf",
+        "nan",
+        "NaN",
+        "null",
+        "1\n",
+    ),
+    *(
+        "9" * 200,
+        "9" * 201,
+        "true",
+        "True",
+        "false",
+        "1e3",
+        "missing",
+        COMPOSED,
+        DECOMPOSED,
+        "\ufb01",
+        "\u1e9b\u0323",
+        "𝟙",
+    ),
     *(0, 1, -1, 41, 1.0, -0.0, 0.5, -0.5, 0.1, 1 / 3, 2.5e-7, -1e-7, 5e-324, 123456.789, 1e15, 1e21, 1e22, 1.5e300),
     *(2**53, 9007199254740991, 1e199, 1e200, True, False, None, [], [1], {}, {"a": 1}),
 )
@@ -33,10 +82,12 @@ TYPED: tuple[tuple[str, str], ...] = (
 )
 """What has to name its type; a language without the type leaves the case out."""
 
-FLAG = CategoricalFeature("flag", ("0", "1", "0.5", "true", "0.00000025"))
+FLAG = CategoricalFeature("flag", ("0", "1", "0.5", "0.00000025"))
+SMOKER = CategoricalFeature("smoker", ("True", "false", "1e3"))
+ODD = CategoricalFeature("odd", ("true", "1", "True"))
 DRINK = CategoricalFeature("drink", (DECOMPOSED, "1.0", "9007199254740993", "missing"))
 SIZE = ContinuousFeature("size", 0, 2, 4)
-ANSWER = Label("answer", ("1", "0", "true", COMPOSED))
+ANSWER = Label("answer", ("true", "false", COMPOSED))
 
 
 def of_json(value: Any) -> Any:
@@ -59,7 +110,7 @@ def values() -> dict[str, Any]:
         ],
         "features": [
             {**feature.to_json(), "indices": [feature.index_of(of_json(value)) for value in written]}
-            for feature in (FLAG, DRINK, SIZE)
+            for feature in (FLAG, SMOKER, ODD, DRINK, SIZE)
         ],
         "label": {"classes": list(ANSWER.classes), "indices": [ANSWER.index_of(of_json(value)) for value in written]},
     }

@@ -69,8 +69,10 @@ def test_pieces_of_a_table_give_the_model_of_the_whole(schema, table):
     assert chunked.to_json() == whole.to_json()
     with pytest.raises(ValueError, match="need a schema"):
         SufficientStatisticsNB().fit_chunks(pieces)
-    with pytest.raises(ValueError, match="at least one row"):
-        SufficientStatisticsNB(schema).fit_chunks([])
+    nothing = SufficientStatisticsNB(schema, random_state=4).fit_chunks([])
+    assert (
+        nothing.to_json() == SufficientStatisticsNB(schema, random_state=4).fit(frame.head(0), labels.head(0)).to_json()
+    )
 
 
 def test_the_scikit_learn_tools_work(schema, table):
