@@ -1,10 +1,11 @@
 """What a value of a record means: as one of the declared texts, and as a number.
 
-By value and never by type, column or table, so that devices, tables, arrays, CSV files and other languages agree on every
-single one. ``docs/values.md`` is the table of these rules and ``protocols/vectors/values.json`` pins them.
+By value and never by type, column or table, so that devices, tables, arrays, CSV files and other languages agree on
+every one: equal numbers mean the same, whatever holds them. ``docs/values.md`` is the table of these rules and
+``protocols/vectors/values.json`` pins them.
 
-Nothing here raises: whatever cannot be read is missing, because an error that depends on a record would tell of it. (What
-is no ``Exception``, such as an interrupt from the keyboard, passes.)
+Nothing here raises: whatever cannot be read is missing, because an error that depends on a record would tell of it.
+(What is no ``Exception``, such as an interrupt from the keyboard, passes.)
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any, Final
 from protocols.fields import LONGEST_TEXT
 
 NUMERAL: Final = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*")
-"""A text that is a number: decimal, in ASCII digits, with blanks around it or not; no names, underscores or hexadecimals."""
+"""A text that is a number: decimal, in ASCII digits, blanks around it or not; no names, underscores, hexadecimals."""
 
 _TRUTH_VALUES: Final = {"1": ("true", "True"), "0": ("false", "False")}
 """As JSON and as Python write them."""
@@ -39,8 +40,9 @@ def held(record: Mapping[str, object], name: str) -> object:
 def text_of(value: object) -> str | None:
     """The text that a categorical value or a label is compared by, or None where there is none.
 
-    A text is itself (in Unicode's form NFC); a whole number is its digits, exactly; any other finite number is the shortest
-    decimal that is its double, written without an exponent. A truth value is the number 1 or 0, see :func:`positions_of`.
+    A text is itself (in Unicode's form NFC); a whole number is its digits, exactly; any other finite number is the
+    shortest decimal that is its double, written without an exponent. A truth value is the number 1 or 0, see
+    :func:`positions_of`.
     """
     try:
         return composed(str.__str__(value)) if isinstance(value, str) else _text_of_number(_plain(value))
@@ -51,8 +53,8 @@ def text_of(value: object) -> str | None:
 def positions_of(texts: Sequence[str]) -> Mapping[str, int]:
     """Position by the text that means it, of declared texts.
 
-    Where 1 is not declared itself, ``true`` is another name of it, or ``True``; of 0 likewise. Truth values become numbers on
-    their way through arrays, columns and databases, and mean the same before and after.
+    Where 1 is not declared itself, ``true`` is another name of it, or ``True``; of 0 likewise. Truth values become
+    numbers on their way through arrays, columns and databases, and mean the same before and after.
     """
     positions = {composed(text): position for position, text in enumerate(texts)}
     for digit, names in _TRUTH_VALUES.items():
@@ -65,7 +67,8 @@ def positions_of(texts: Sequence[str]) -> Mapping[str, int]:
 def number_of(value: object) -> float | None:
     """The double nearest to a number, or None where there is none: nothing, NaN, a text that is no number.
 
-    A text may be a numeral (:data:`NUMERAL`); truth values are 1 and 0. Numbers beyond a double are infinite, and infinite ones are numbers: a feature clips them to its bounds.
+    A text may be a numeral (:data:`NUMERAL`); truth values are 1 and 0. Numbers beyond a double are infinite, and
+    infinite ones are numbers: a feature clips them to its bounds.
     """
     try:
         number = _parsed(str.__str__(value)) if isinstance(value, str) else _double(_plain(value))
@@ -123,6 +126,13 @@ def _digits(whole: int) -> str | None:
 
 
 def _plain(value: Any) -> Any:
-    """Numpy's truth values, which are no numbers there, as Python's; told by their name, since devices have no numpy."""
+    """Truth values of numpy, which are no numbers there, as Python's; complex numbers on the real line as real ones.
+
+    The former are told by their name, since devices have no numpy.
+    """
     kind = type(value)
-    return bool(value) if kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_") else value
+    if kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_"):
+        return bool(value)
+    if isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real) and value.imag == 0:
+        return value.real
+    return value

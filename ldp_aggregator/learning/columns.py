@@ -20,8 +20,8 @@ from protocols.values import number_of, text_of
 MISSING_INDEX: Final = -1
 
 _NUMERIC_KINDS: Final = "iufb"
-_MISSING_KINDS: Final = "mMc"
-"""Kinds of dtypes of which no value is a text or a number: time spans, dates, complex numbers."""
+_MISSING_KINDS: Final = "mM"
+"""Kinds of dtypes of which no value is a text or a number: time spans and dates."""
 
 _ALIKE: Final = frozenset({str, bool, int, float, type(None)})
 """Types of which equal values mean the same. A type that nobody knows may equal anything."""
@@ -34,10 +34,7 @@ _NUMERIC: Final = frozenset("0123456789+-.eE \t")
 
 def declared_indices(domain: Label | CategoricalFeature, column: pd.Series[Any]) -> NDArray[np.int64]:
     """``domain.index_of`` of every cell; -1 for None."""
-    if column.dtype.kind in _MISSING_KINDS:
-        codes, different = np.full(len(column), -1), []
-    else:
-        codes, different = _different(column)
+    codes, different = _different(column)
     found = [domain.index_of(value) for value in [*different, None]]
     positions = np.array([MISSING_INDEX if index is None else index for index in found], dtype=np.int64)
     taken: NDArray[np.int64] = positions[codes]
@@ -46,12 +43,9 @@ def declared_indices(domain: Label | CategoricalFeature, column: pd.Series[Any])
 
 def numbers(column: pd.Series[Any]) -> NDArray[np.float64]:
     """``number_of`` of every cell, an array of its own; NaN for None."""
-    kind = column.dtype.kind
-    if kind in _NUMERIC_KINDS:
+    if column.dtype.kind in _NUMERIC_KINDS:
         return column.to_numpy(dtype=np.float64, na_value=np.nan).copy()
-    if kind in _MISSING_KINDS:
-        return np.full(len(column), np.nan)
-    if column.dtype == object:
+    if _is_object(column.dtype):
         return _numbers_of(_cells(column))
     codes, different = _different(column)
     taken: NDArray[np.float64] = _numbers_of([*different, None])[codes]
@@ -77,17 +71,19 @@ def texts_of(column: pd.Series[Any]) -> set[str]:
 def _different(column: pd.Series[Any]) -> tuple[NDArray[np.int64], list[Any]]:
     """Values, and for each cell the position of a value that means the same; -1 for a cell without any."""
     dtype = column.dtype
+    if dtype.kind in _MISSING_KINDS:
+        return np.full(len(column), -1, dtype=np.int64), []
     if isinstance(dtype, pd.CategoricalDtype):
-        return column.cat.codes.to_numpy(dtype=np.int64), dtype.categories.tolist()
-    if dtype == object:
+        return np.asarray(column.cat.codes, dtype=np.int64), dtype.categories.tolist()
+    if _is_object(dtype):
         cells = _cells(column)
         if not _ALIKE.issuperset(map(type, cells)):
             return np.arange(len(cells)), cells
     elif isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype != np.float64:
         column = column.astype(np.float64)  # pandas hashes no others
     try:
-        codes, different = pd.factorize(column)
-        return codes.astype(np.int64, copy=False), different.tolist()
+        places, different = pd.factorize(column)
+        return places.astype(np.int64, copy=False), different.tolist()
     except Exception:  # a dtype whose values cannot be hashed, such as lists
         cells = _cells(column)
         return np.arange(len(cells)), cells
@@ -107,6 +103,10 @@ def _numbers_of(cells: Sequence[Any]) -> NDArray[np.float64]:
         pass
     found = (number_of(cell) for cell in cells)
     return np.array([np.nan if number is None else number for number in found], dtype=np.float64)
+
+
+def _is_object(dtype: Any) -> bool:
+    return isinstance(dtype, np.dtype) and dtype.kind == "O"
 
 
 def _cells(column: pd.Series[Any]) -> list[Any]:

@@ -1,8 +1,8 @@
 """CSV tables, whole or in pieces: every cell as the text in the file, which means what :mod:`protocols.values` says.
 
-A row changes nothing but itself. Cells are texts, so that no cell decides how a column is read; a row that is too short
-ends in missing cells, what is beyond the header is left out, and bytes that are no UTF-8 make an undeclared value. What is
-an error follows from the header, which is public, and not from any row.
+A row changes nothing but itself. Cells are texts, so that no cell decides how a column is read; a row that is too
+short ends in missing cells, what is beyond the header is left out, and bytes that are no UTF-8 make an undeclared text.
+What is an error follows from the header, which is public, and not from any row.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The vectors of what a value means: every rule of ``docs/values.md``, with awkward values, as the code has them.
 
-JSON has no integers beyond a double in every language, no decimals and no NaN; such values are written as an object of one
-member, which names the type.
+JSON has no integers beyond a double in every language, no decimals and no NaN; such values are written as an object of
+one member, which names the type.
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from value_vectors import COMPOSED, DECOMPOSED, values
+
 from ldp_aggregator import Tally, estimate, train
 from ldp_client import Classifier, perturb
 from ldp_client.answering import draw_questions
@@ -25,7 +27,6 @@ from protocols.encoding import encode
 from protocols.mechanisms import Moment
 from protocols.model import Model
 from protocols.wire.upload import Block, encode_blocks
-from value_vectors import COMPOSED, DECOMPOSED, values
 
 SECRET = bytes(range(32))
 TRAINING_REPORTS = 120
