@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ldp_aggregator.trainers.kmeans import PrivateKMeans
     from ldp_aggregator.trainers.noise.randomness import PrivacyWarning
     from ldp_aggregator.trainers.queries import private_count, private_mean
+    from ldp_aggregator.trainers.silence import SilentFeatureWarning
     from ldp_aggregator.trainers.smooth_sensitivity import SmoothSensitivityNB
     from ldp_aggregator.trainers.sufficient_statistics import SufficientStatisticsNB
 
@@ -28,6 +29,7 @@ __all__ = [
     "PrivateKMeans",
     "PushSumNode",
     "ShareError",
+    "SilentFeatureWarning",
     "SmoothSensitivityNB",
     "SufficientStatisticsNB",
     "decode_distributed",
@@ -50,6 +52,7 @@ _HOMES: Final = {
     "PrivateKMeans": "ldp_aggregator.trainers.kmeans",
     "PushSumNode": "ldp_aggregator.trainers.federation.gossip",
     "ShareError": "ldp_aggregator.counting.shares",
+    "SilentFeatureWarning": "ldp_aggregator.trainers.silence",
     "SmoothSensitivityNB": "ldp_aggregator.trainers.smooth_sensitivity",
     "SufficientStatisticsNB": "ldp_aggregator.trainers.sufficient_statistics",
     "decode_distributed": "ldp_aggregator.counting.shares",

@@ -35,6 +35,7 @@ from ldp_aggregator.trainers.csv_tables import read_chunks, read_table
 from ldp_aggregator.trainers.kmeans import EVEN, OPTIMAL
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS
 from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.silence import SilentFeatureWarning
 from protocols import DraftError
 from protocols.fields import parse_json
 
@@ -157,9 +158,10 @@ def _read_schema(path: Path) -> tuple[dict[str, Any], Schema]:
 
 @contextmanager
 def _told_warnings() -> Iterator[None]:
-    """Privacy warnings as lines on standard error, also where warnings are errors."""
+    """The trainers' warnings as lines on standard error, also where warnings are errors."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", PrivacyWarning)
+        warnings.simplefilter("always", SilentFeatureWarning)
         yield
     for warning in caught:
         sys.stderr.write(f"warning: {warning.message}\n")

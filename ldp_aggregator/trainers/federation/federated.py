@@ -23,6 +23,7 @@ from ldp_aggregator.trainers.noise.randomness import RandomState
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, checked_relation
 from ldp_aggregator.trainers.rebuilding import DEFAULT_VARIANCE_FLOOR, Options
 from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.silence import warn_of_silence
 from ldp_aggregator.trainers.statistics import GRID, Plan, book, grid_values, plan_noise, statistics_of
 from protocols.document.schema import ContinuousFeature
 from protocols.exact.coins import Coins
@@ -99,6 +100,7 @@ class FederatedNB(PrivateNaiveBayes):
                 noise = _published_noise(schema, plans, noise, mine, its_classes, positions, training.coins)
             totals.append(exact + noise.sum(axis=0))
             sizes.append(len(members))
+        warn_of_silence(sum(totals), plans, self.nodes)
         groups = [Group(total.tolist(), size) for total, size in zip(totals, sizes, strict=True)]
         model = robust_model(schema, plans, groups, Options(float(self.variance_floor), float(self.smoothing)))
         if published:
@@ -106,9 +108,17 @@ class FederatedNB(PrivateNaiveBayes):
         return model, self._sound_guarantee(ADD_REMOVE)
 
     def _deal(self, rows: int) -> Integers:
-        """The node of every row, each drawn on its own: equal shares would let a row move others to other groups."""
-        seed = self.random_state if isinstance(self.random_state, int) else None
-        return np.random.default_rng(seed).integers(self.nodes, size=rows)
+        """The node of every row, at random and each by itself: equal shares would move rows because one is added.
+
+        As published, nodes hold equal shares, and there is no guarantee that this could break.
+        """
+        if self.nodes == 1:
+            return np.zeros(rows, dtype=np.int64)
+        rng = np.random.default_rng(self.random_state if isinstance(self.random_state, int) else None)
+        if self.variant == PUBLISHED:
+            dealt: Integers = rng.permutation(np.arange(rows) % self.nodes)
+            return dealt
+        return rng.integers(0, self.nodes, size=rows)
 
 
 def _sound_noise(plans: Sequence[Plan], nodes: int, coins: Coins) -> Integers:
