@@ -40,7 +40,8 @@ def perturb(
     campaign
         A parsed campaign; parsing has verified its loss.
     record
-        Feature name to value. Missing and undeclared values are answered as the campaign says, never refused.
+        Feature name to value; what a value means is in ``docs/values.md`` and ``protocols.values``. Missing and
+        undeclared values are answered as the campaign says, never refused; ``ldp_client.problems`` finds them.
     label
         The record's class.
     secret

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from protocols.document.schema import Feature, number_of
+from protocols.document.schema import Feature
 from protocols.model import DiscreteLikelihood, Likelihood, Model
+from protocols.values import held, number_of
 
 
 class Classifier:
@@ -50,8 +51,8 @@ class Classifier:
         """The record's value; an output of the model's projection is computed, a missing input standing at its mean."""
         projection = self.model.projection
         if projection is None or feature.name not in projection.output_positions:
-            return record.get(feature.name)
-        if all(number_of(record.get(one.name)) is None for one in projection.inputs):
+            return held(record, feature.name)
+        if all(number_of(held(record, one.name)) is None for one in projection.inputs):
             return None
         values = projection.values(record, lambda position: projection.mean[position])
         return projection.output(projection.output_positions[feature.name], values)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ldp_aggregator.trainers.noise.accountant import Accountant, BudgetError
     from ldp_aggregator.trainers.noise.randomness import PrivacyWarning
     from ldp_aggregator.trainers.queries import private_count, private_mean
+    from ldp_aggregator.trainers.silence import SilentFeatureWarning
     from ldp_aggregator.trainers.smooth_sensitivity import SmoothSensitivityNB
     from ldp_aggregator.trainers.sufficient_statistics import SufficientStatisticsNB
 
@@ -31,6 +32,7 @@ __all__ = [
     "PrivateKMeans",
     "PushSumNode",
     "ShareError",
+    "SilentFeatureWarning",
     "SmoothSensitivityNB",
     "SufficientStatisticsNB",
     "combine",
@@ -56,6 +58,7 @@ _HOMES: Final = {
     "PrivateKMeans": "ldp_aggregator.trainers.kmeans",
     "PushSumNode": "ldp_aggregator.trainers.federation.gossip",
     "ShareError": "ldp_aggregator.counting.shares",
+    "SilentFeatureWarning": "ldp_aggregator.trainers.silence",
     "SmoothSensitivityNB": "ldp_aggregator.trainers.smooth_sensitivity",
     "SufficientStatisticsNB": "ldp_aggregator.trainers.sufficient_statistics",
     "combine": "ldp_aggregator.trainers.federation.distributed_noise",

@@ -81,7 +81,10 @@ class PrivateNaiveBayes(NaiveBayes):
         self.random_state = random_state
 
     def fit(self, X: pd.DataFrame, y: Sequence[object] | pd.Series[Any] | NDArray[Any]) -> PrivateNaiveBayes:
-        """Learn under the stated privacy. Raises ValueError for a class or a parameter that is not declared."""
+        """Learn under the stated privacy. Rows of a class that is not declared count in none.
+
+        Raises ValueError for a parameter or a column that is not as declared; never for a row.
+        """
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         names = _names(X)
@@ -170,7 +173,8 @@ def _framed(X: Any, names: Sequence[str] | None) -> pd.DataFrame:
     """The table as a DataFrame; an array's columns get the features' names in their order."""
     if isinstance(X, pd.DataFrame):
         return X.rename(columns=str).reset_index(drop=True)
-    values = np.asarray(X)
+    # Of lists, numpy would make an array in which one text makes texts of all numbers.
+    values = np.asarray(X) if hasattr(X, "__array__") else np.array(X, dtype=object)
     if values.ndim != 2:
         raise ValueError(f"Expected 2D array, got {values.ndim}D array instead: reshape X to rows by features")
     columns = [f"x{i}" for i in range(values.shape[1])] if names is None else list(names)

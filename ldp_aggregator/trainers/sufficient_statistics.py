@@ -20,6 +20,7 @@ from ldp_aggregator.trainers.noise.randomness import RandomState
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.rebuilding import DEFAULT_VARIANCE_FLOOR, Options, rebuild
 from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.silence import warn_of_silence
 from ldp_aggregator.trainers.statistics import add_noise, plan_noise, statistics_of, statistics_of_chunks
 from protocols.model import Model
 
@@ -96,5 +97,6 @@ class SufficientStatisticsNB(PrivateNaiveBayes):
             raise ValueError("SufficientStatisticsNB is no paper's algorithm; its only variant is 'sound'")
         plans = plan_noise(training.schema, self.epsilon, self.relation, self.numerical_share)
         noisy = add_noise(vector, plans, training.accountant, training.coins)
+        warn_of_silence(noisy, plans)
         options = Options(float(self.variance_floor), float(self.smoothing))
         return rebuild(training.schema, noisy, plans, options), self._sound_guarantee(self.relation)

@@ -24,6 +24,7 @@ from ldp_aggregator.trainers.noise.randomness import RandomState
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, checked_relation
 from ldp_aggregator.trainers.rebuilding import DEFAULT_VARIANCE_FLOOR, Options
 from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.silence import warn_of_silence
 from ldp_aggregator.trainers.statistics import GRID, Plan, book, grid_values, plan_noise, statistics_of
 from protocols.document.schema import ContinuousFeature
 from protocols.exact.coins import Coins
@@ -102,6 +103,7 @@ class FederatedNB(PrivateNaiveBayes):
                 noise = _published_noise(schema, plans, noise, mine, its_classes, positions, training.coins)
             totals.append(exact + noise.sum(axis=0))
             sizes.append(len(members))
+        warn_of_silence(sum(totals), plans, self.nodes)
         groups = [Group(total.tolist(), size) for total, size in zip(totals, sizes, strict=True)]
         model = robust_model(schema, plans, groups, Options(float(self.variance_floor), float(self.smoothing)))
         if published:

@@ -27,6 +27,7 @@ from ldp_aggregator.trainers.noise.randomness import RandomState, coins_of
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.rebuilding import Options, rebuild
 from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.silence import warn_of_silence
 from ldp_aggregator.trainers.statistics import Plan, add_noise, plan_noise, statistics_of
 from protocols.document.campaign import Campaign
 from protocols.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
@@ -60,7 +61,9 @@ def node_statistics(
 def noisy_share(schema: Schema, epsilon: float, exact: Integers, random_state: RandomState = None) -> Integers:
     """Exact statistics with one node's noise."""
     plans = plan_noise(schema, epsilon, ADD_REMOVE)
-    return add_noise(exact, plans, Accountant(epsilon), coins_of(random_state))
+    noisy = add_noise(exact, plans, Accountant(epsilon), coins_of(random_state))
+    warn_of_silence(noisy, plans)
+    return noisy
 
 
 class FederatedState:
