@@ -79,6 +79,7 @@ def status_and_code(answer: bytes) -> tuple[int, str]:
         ([f"Content-Length: {LARGEST_UPLOAD + 1}"], (413, "body-too-large")),
         (["Content-Length: " + "0" * 18 + str(60 << 20)], (413, "body-too-large")),
         (["Content-Length: " + "0" * 11 + str(60 << 20)], (413, "body-too-large")),
+        (["Content-Length: " + "0" * 12 + "9999999"], (413, "body-too-large")),
         (["Content-Length: " + "9" * 5000], (413, "body-too-large")),
         (["Content-Length: +5"], (400, "malformed-length")),
         (["Content-Length: -5"], (400, "malformed-length")),
