@@ -1,0 +1,82 @@
+"""What an audit could have found with its trials, and what none can see."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ldp_aggregator.audit.bounds import guess_bound, loss_bound
+from ldp_aggregator.audit.events import Event
+
+UNSEEN: Final = (
+    "leaks rarer than the deltas above, and losses between the claim and the loss above",
+    "signals that only the holder of a secret can read: ids or noise chosen until a keyed hash of them says something",
+    "coins of a weak generator whose seeds are many, and coins that repeat only under conditions that were not met here",
+    "reactions to records, campaigns, devices, dates or places that were not asked",
+    "time: when uploads are sent, and how long answers take",
+    "anything that leaves the device on another way than the uploads",
+)
+
+_SIGMA: Final = 1.645
+"""Found in 19 of 20 audits at the least."""
+
+
+@dataclass(frozen=True)
+class Floor:
+    """Attributes
+    ----------
+    loss
+        The least loss above the claim that is found if every answer has it; None where nothing could be guessed.
+    delta_one, delta_all
+        The least probability of an upload that tells everything: of one person's uploads, if nobody else sends the
+        like; of everybody's, if it is the truth without noise and noise does not give the same.
+    """
+
+    loss: float | None
+    delta_one: float
+    delta_all: float
+
+    def to_json(self) -> dict[str, float | None]:
+        return {"loss": self.loss, "delta_one": self.delta_one, "delta_all": self.delta_all}
+
+
+def floor_of(
+    claim: float, guesses: Sequence[tuple[Event, float]], trials: int, people: int, alpha: float, alpha_all: float
+) -> Floor:
+    """``guesses``: fixed guesses about whole uploads, each with the probability at which its bound may be wrong;
+    ``trials`` of a person that test what others chose; the probability of being wrong for an event about one person,
+    and for the truth without noise.
+    """
+    losses = [found for event, of in guesses if (found := _least_loss(claim, event, of)) is not None]
+    return Floor(
+        min(losses, default=None),
+        _least_share(lambda count: float(loss_bound(count, trials, 0, trials * max(1, people - 1), alpha)) > claim, trials),
+        _least_share(lambda count: guess_bound(count, 0, alpha_all, 2) > claim, trials * 2),
+    )
+
+
+def _least_loss(claim: float, event: Event, alpha: float) -> float | None:
+    guesses = event.ones + event.others
+    low, high = claim, claim + 20
+    if not guesses or not _found(high, claim, guesses, alpha):
+        return None
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _found(middle, claim, guesses, alpha) else (middle, high)
+    return high
+
+
+def _found(loss: float, claim: float, guesses: int, alpha: float) -> bool:
+    share = 1 / (1 + math.exp(-loss))
+    right = math.floor(guesses * share - _SIGMA * math.sqrt(guesses * share * (1 - share)))
+    return guess_bound(right, guesses - right, alpha) > claim
+
+
+def _least_share(found: Callable[[int], bool], trials: int) -> float:
+    """The least share at which 19 of 20 audits see as often as is needed."""
+    count = 1
+    while count < trials and not found(count):
+        count += 1
+    return min(1.0, (count + _SIGMA * math.sqrt(count) + _SIGMA**2) / max(trials, 1))
