@@ -62,9 +62,18 @@ def _value(campaign: Campaign, feature: Feature, record: Mapping[str, object], c
     """The record's value of an asked feature; a projection's output is computed, missing inputs being random."""
     projection = campaign.projection
     if projection is None or feature.name not in projection.output_positions:
-        return record.get(feature.name)
-    values = projection.values(record, lambda position: _random_input(projection, position, coins))
+        return _held(record, feature.name)
+    held = {name: _held(record, name) for name in (one.name for one in projection.inputs)}
+    values = projection.values(held, lambda position: _random_input(projection, position, coins))
     return projection.output(projection.output_positions[feature.name], values)
+
+
+def _held(record: Mapping[str, object], name: str) -> object:
+    """What the record holds, None where it cannot be read: an error would tell that the question was about it."""
+    try:
+        return record.get(name)
+    except Exception:
+        return None
 
 
 def _random_input(projection: Projection, position: int, coins: Coins) -> float:
