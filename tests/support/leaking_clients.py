@@ -1,0 +1,10 @@
+"""Clients that break the promise, by name; one file of :mod:`planted` for each theme."""
+
+from __future__ import annotations
+
+from planted import coins, ids
+from planted.witness import Leak
+
+_THEMES = (ids, coins)
+
+LEAKING: dict[str, Leak] = {name: leak for theme in _THEMES for name, leak in theme.LEAKS.items()}
