@@ -43,6 +43,7 @@ def test_an_attacker_who_knows_the_trick_sees_more_than_epsilon_allows(name: str
     assert leak.epsilon > epsilon
     if isinstance(leak.witness, Exact):
         assert log_odds == pytest.approx(leak.epsilon, rel=1e-3)
+        assert leak.witness.exclusive(leak.make) == pytest.approx(leak.delta, rel=0.05)
     else:
         assert log_odds <= leak.epsilon
 

@@ -92,19 +92,23 @@ class Exact:
     one: Person
     other: Person
     draft: dict[str, Any]
-    thresholds: tuple[int, ...] = ()
 
     def log_odds(self, make: Make, seed: int = 0) -> float:
         """The largest |ln(P(sent | one) / P(sent | other))|, infinite where only one of them can send it."""
+        return max(abs(math.log(p / q)) if p and q else math.inf for p, q in self._shares(make))
+
+    def exclusive(self, make: Make) -> float:
+        """The chance that one of the two sends what the other never sends, of the one for whom it is larger."""
+        shares = self._shares(make)
+        return float(max(sum(p for p, q in shares if not q), sum(q for p, q in shares if not p)))
+
+    def _shares(self, make: Make) -> list[tuple[Fraction, Fraction]]:
+        """The probabilities of everything that one of the two may send, for either."""
         campaign = Campaign.compile(self.draft)
         unary = [q.mechanism for q in campaign.questions if isinstance(q.mechanism, UnaryEncoding)]
-        edges = {edge for mechanism in unary for edge in (mechanism.true_bit, mechanism.other_bit)}
-        outcomes = [self._outcomes(make, campaign, person, sorted(edges)) for person in (self.one, self.other)]
-        worst = 0.0
-        for sent in {*outcomes[0], *outcomes[1]}:
-            shares = [outcome.get(sent, Fraction(0)) for outcome in outcomes]
-            worst = max(worst, abs(math.log(shares[0] / shares[1])) if all(shares) else math.inf)
-        return worst
+        edges = sorted({edge for mechanism in unary for edge in (mechanism.true_bit, mechanism.other_bit)})
+        one, other = (self._outcomes(make, campaign, person, edges) for person in (self.one, self.other))
+        return [(one.get(sent, Fraction(0)), other.get(sent, Fraction(0))) for sent in {*one, *other}]
 
     def _outcomes(self, make: Make, campaign: Campaign, person: Person, edges: Sequence[int]) -> dict[Any, Fraction]:
         return enumerate_outcomes(
