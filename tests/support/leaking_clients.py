@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planted import answers, coins, ids, numbers, questions
+from planted import answers, coins, framing, hidden, ids, memory, numbers, questions
 from planted.witness import Leak
 
-_THEMES = (ids, coins, answers, numbers, questions)
+_THEMES = (ids, coins, answers, numbers, questions, framing, memory, hidden)
 
 LEAKING: dict[str, Leak] = {name: leak for theme in _THEMES for name, leak in theme.LEAKS.items()}

@@ -106,9 +106,7 @@ class ScaleByValue(VectorClient):
     """
 
     def noisy(self, mechanism: NoisyVector, vector: Sequence[int]) -> list[int]:
-        return [
-            cell + discrete_laplace.sample(mechanism.scale / (2 if cell else 1), self.coins) for cell in vector
-        ]
+        return [cell + discrete_laplace.sample(mechanism.scale / (2 if cell else 1), self.coins) for cell in vector]
 
 
 class CutBelowByClass(VectorClient):
@@ -239,7 +237,10 @@ LEAKS = {
         math.inf,
         Found.PERHAPS,
         Sampled(
-            RED, RED_NO, _first_far_above_second, draft(discrete="she", colours=False, shapes=True, epsilon=4.0),
+            RED,
+            RED_NO,
+            _first_far_above_second,
+            draft(discrete="she", colours=False, shapes=True, epsilon=4.0),
             trials=20_000,
         ),
         delta=0.01,

@@ -16,7 +16,8 @@ from protocols.mechanisms import DirectEncoding, Moment, PureMechanism, SubsetSe
 class QuestionByClass(StepwiseClient):
     """The weights of the questions depend on the class: one class is asked twice as often about the last feature.
 
-    Leaks the class to everybody: up to ln 2 on top of epsilon, ln 1.5 for two features. Found by a tester that joins question and answer.
+    Leaks the class to everybody: up to ln 2 on top of epsilon, ln 1.5 for two features. Found by a tester that joins
+    question and answer.
     """
 
     def questions(self, campaign: Campaign, record: Record, label: str) -> list[Question]:
@@ -151,6 +152,7 @@ def with_share(
 
 SQUARE_BLUE = ({"colour": "blue", "shape": "square"}, "no")
 EMPTY = ({}, "yes")
+_SHAPES = {"colours": False, "shapes": True}
 _TWO = draft(shapes=True, answers="all")
 LEAKS = {
     "question-by-class": Leak(
@@ -169,11 +171,15 @@ LEAKS = {
         math.inf,
         Found.PERHAPS,
         Exact(RED, SQUARE_BLUE, _TWO),
-        delta=0.5,
+        delta=0.308,
     ),
     "answers-until-two-agree": Leak(AnswersUntilTwoAgree, 1.1706, Found.YES, Exact(RED, BLUE, draft())),
     "empty-answer-for-missing": Leak(
-        EmptyAnswerForMissing, math.inf, Found.YES, Exact(RED, EMPTY, draft(discrete="oue")), delta=0.94
+        EmptyAnswerForMissing,
+        math.inf,
+        Found.YES,
+        Exact(RED, EMPTY, draft(discrete="oue", **_SHAPES)),
+        delta=0.805,
     ),
     "nothing-for-an-undeclared-value": Leak(
         NothingForAnUndeclaredValue, math.inf, Found.YES, Exact(({"colour": "mauve"}, "yes"), RED, draft()), delta=1.0
