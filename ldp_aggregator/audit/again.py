@@ -36,7 +36,9 @@ class Again:
         for occasion, answers in self.again:
             different = sum(one != other for one, other in zip(self.first, answers, strict=True))
             if different:
-                found.append(f"{different} of {len(self.first)} devices sent other bytes when they were asked again {occasion}")
+                found.append(
+                    f"{different} of {len(self.first)} devices sent other bytes when they were asked again {occasion}"
+                )
         return found
 
 

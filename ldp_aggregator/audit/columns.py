@@ -16,11 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.audit.observations import Bytes, Numbers, Table
+from ldp_aggregator.audit.people import spread
 
 MOST_BYTES: Final = 160
 """Bytes of an answer that are looked at one by one."""
 
-_PAIRS: Final = 66
+_PAIRED: Final = 8
+"""Bytes that are looked at in pairs."""
+
+_BLOCK_PAIRS: Final = 16
 _BINS: Final = 16
 _REMAINDERS: Final = (3, 5, 7, 11, 13)
 _MOST_VALUES: Final = 2048
@@ -49,16 +53,16 @@ def columns_of(table: Table) -> Iterator[Column]:
         payload, ids = table.payloads[:, block.payload], table.ids[:, block.ids]
         for name, codes, values in _answer(payload):
             yield Column(prefix + name, codes, values, block=alone)
-        for name, codes, values in _identifier(ids):
+        for name, codes, values in _identifier(ids, closely=number == 0):
             yield Column(f"{prefix}id: {name}", codes, values, side=True)
         for name, codes, values in _crossed(ids, payload):
             yield Column(f"{prefix}id and answer: {name}", codes, values)
-    for one, other in list(combinations(range(len(blocks)), 2))[:_PAIRS]:
+    for one, other in spread(list(combinations(range(len(blocks)), 2)), _BLOCK_PAIRS):
         first, second = (table.payloads[:, blocks[number].payload] for number in (one, other))
         for name, codes, values in _together(first, second):
             yield Column(f"answers {one} and {other}: {name}", codes, values)
         first, second = (table.ids[:, blocks[number].ids] for number in (one, other))
-        for name, codes, values in _together(first, second):
+        for name, codes, values in _together(first[:, :4], second[:, :4]):
             yield Column(f"ids {one} and {other}: {name}", codes, values, side=True)
 
 
@@ -86,11 +90,12 @@ def _answer(rows: Bytes) -> Iterator[Named]:
             yield f"fineness of double {place}", *_fineness(rows, place)
 
 
-def _identifier(rows: Bytes) -> Iterator[Named]:
+def _identifier(rows: Bytes, closely: bool) -> Iterator[Named]:
     for place in range(min(rows.shape[1], 32)):
         yield f"byte {place}", rows[:, place].astype(np.int64), 256
     if rows.shape[1]:
         yield from _sums(rows)
+    if rows.shape[1] and closely:
         yield from _pairs_of_bytes(rows)
         for modulus in _REMAINDERS:
             yield f"remainder by {modulus}", _remainder(rows, modulus), modulus
@@ -106,7 +111,7 @@ def _sums(rows: Bytes) -> Iterator[Named]:
 
 
 def _pairs_of_bytes(rows: Bytes) -> Iterator[Named]:
-    for one, other in list(combinations(range(min(rows.shape[1], 12)), 2))[:_PAIRS]:
+    for one, other in list(combinations(range(min(rows.shape[1], _PAIRED)), 2)):
         first, second = rows[:, one], rows[:, other]
         yield f"exclusive or of bytes {one} and {other}", (first ^ second).astype(np.int64), 256
         yield f"difference of bytes {one} and {other}", (first - second).astype(np.int64), 256
@@ -117,7 +122,7 @@ def _crossed(ids: Bytes, payload: Bytes) -> Iterator[Named]:
     width = min(ids.shape[1], payload.shape[1])
     if width:
         yield from _together(ids[:, :width], payload[:, :width])
-        for place in range(1, ids.shape[1]):
+        for place in range(width, ids.shape[1]):
             yield f"exclusive or of bytes {place} and 0", (ids[:, place] ^ payload[:, 0]).astype(np.int64), 256
 
 
@@ -129,12 +134,12 @@ def _together(first: Bytes, second: Bytes) -> Iterator[Named]:
     bits = np.bitwise_count(both).sum(axis=1, dtype=np.int64)
     yield "set bits of the exclusive or", bits, 8 * both.shape[1] + 1
     yield "parity of the exclusive or", bits % 2, 2
-    for place in range(min(both.shape[1], 32)):
+    for place in range(min(both.shape[1], 8)):
         yield f"exclusive or of byte {place}", both[:, place].astype(np.int64), 256
         yield f"difference of byte {place}", (first[:, place] - second[:, place]).astype(np.int64), 256
     if first.shape[1] % 4 == 0:
         words = [np.ascontiguousarray(rows).view("<i4").astype(np.int64) for rows in (first, second)]
-        for place in range(min(words[0].shape[1], 32)):
+        for place in range(min(words[0].shape[1], 8)):
             yield f"difference of word {place}", _cut(words[0][:, place] - words[1][:, place]), 2 * _BINS + 1
 
 

@@ -13,6 +13,8 @@ from ldp_aggregator.audit.people import key_of
 WHOLE: Final = "upload"
 BLOCK: Final = "answer"
 SIDE: Final = "beside the answer"
+COMPANY: Final = "before the answer"
+ALONE: Final = "upload of a device alone"
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,9 @@ class Event:
     scope
         What is compared with which ``claim``: whole uploads with the document's epsilon, the answer to one question
         with that question's epsilon, or what stands beside the answer (ids, header, which questions, how many
-        uploads) with 0, because it must have one law whoever the person is.
+        uploads) with 0, because it must have one law whoever the person is; and with 0 too what one person sends in
+        two processes, because who was asked before must not matter; and what a device sends that is alone in its
+        process, with the document's epsilon again.
     one, other
         Whom it is seen of; None for everybody else, in equal parts.
     ones, others

@@ -38,6 +38,16 @@ class Floor:
     delta_one: float
     delta_all: float
 
+    def sentences(self) -> tuple[str, ...]:
+        """The floor in words."""
+        return (
+            "No loss of whole uploads above the claim could be guessed."
+            if self.loss is None
+            else f"A loss of {self.loss:.4g} in every answer would have been found in 19 of 20 audits.",
+            f"What only one person sends was found from a probability (delta) of {self.delta_one:.2g} on.",
+            f"The truth in the clear, where noise does not give the same, was found from a delta of {self.delta_all:.2g} on.",
+        )
+
     def to_json(self) -> dict[str, float | None]:
         return {"loss": self.loss, "delta_one": self.delta_one, "delta_all": self.delta_all}
 
@@ -52,7 +62,9 @@ def floor_of(
     losses = [found for event, of in guesses if (found := _least_loss(claim, event, of)) is not None]
     return Floor(
         min(losses, default=None),
-        _least_share(lambda count: float(loss_bound(count, trials, 0, trials * max(1, people - 1), alpha)) > claim, trials),
+        _least_share(
+            lambda count: float(loss_bound(count, trials, 0, trials * max(1, people - 1), alpha)) > claim, trials
+        ),
         _least_share(lambda count: guess_bound(count, 0, alpha_all, 2) > claim, trials * 2),
     )
 

@@ -28,7 +28,11 @@ def games(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]:
     for number, person in enumerate(guesser.people):
         classes.setdefault(person.label, number)
     for players in dict.fromkeys(
-        (tuple(range(len(guesser.people))), tuple(classes.values())[:_PLAYERS], tuple(range(min(2, len(guesser.people)))))
+        (
+            tuple(range(len(guesser.people))),
+            tuple(classes.values())[:_PLAYERS],
+            tuple(range(min(2, len(guesser.people)))),
+        )
     ):
         if len(players) < 2:
             continue
@@ -51,7 +55,9 @@ def _keys(seen: Seen) -> Iterator[tuple[str, str, int | None, NDArray[Any]]]:
         width = min((block.width for block in table.shape.blocks), default=0)
         combined = np.zeros((len(table.rows), width), dtype=np.uint8)
         for place, block in enumerate(table.shape.blocks):
-            blocks.setdefault(block.question, whole * 0)[table.rows] = hashed(table.payloads[:, block.payload]) ^ np.uint64(1)
+            blocks.setdefault(block.question, whole * 0)[table.rows] = hashed(
+                table.payloads[:, block.payload]
+            ) ^ np.uint64(1)
             if place < 2:
                 combined ^= table.payloads[:, block.payload][:, :width]
         crossed[table.rows] = hashed(combined) ^ mark
@@ -126,15 +132,26 @@ def _in_the_clear(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]
         claim = float(question["epsilon"] if several else guesser.document["privacy"]["epsilon"])
         one = guesser.people[players[0]]
         yield Event(
-            "the truth without noise", scope, claim, (number,), one, None, right, sum(taken), wrong, sum(taken), True, len(players)
+            "the truth without noise",
+            scope,
+            claim,
+            (number,),
+            one,
+            None,
+            right,
+            sum(taken),
+            wrong,
+            sum(taken),
+            True,
+            len(players),
         )
 
 
 def _hits(seen: Seen, question: int, player: int, count: int, told: dict[Item, bytes]) -> dict[Item, int]:
     """How many of a player's first answers are each of the payloads."""
     found = dict.fromkeys(told, 0)
-    for table in seen.tables:
-        mine = (seen.person[table.rows] == player) & (seen.within[table.rows] < count)
+    for table, theirs in zip(seen.tables, seen.rows_of(player), strict=True):
+        mine = theirs[seen.within[table.rows[theirs]] < count]
         for block in table.shape.blocks:
             if block.question == question:
                 rows = table.payloads[mine, block.payload]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +24,9 @@ from ldp_aggregator.audit.search import Candidate, Chosen, prefixes
 from ldp_aggregator.audit.tight_events import Item, Moment, item_of, tight_event
 
 _PAIRS: Final = 24
+_SCORED: Final = 48
+"""Bytes of an answer that a score weighs."""
+
 
 Votes = NDArray[np.float64]
 
@@ -39,33 +43,41 @@ class Guesser:
         questions = self.document["questions"]
         return questions[number] if 0 <= number < len(questions) else None
 
+    @cached_property
+    def _items(self) -> list[list[Item | None]]:
+        return [
+            [item_of(self.document, question, person) for person in self.people]
+            for question in self.document["questions"]
+        ]
+
     def items(self, number: int) -> list[Item | None]:
-        question = self.question(number)
-        if question is None:
-            return [None] * len(self.people)
-        return [item_of(self.document, question, person) for person in self.people]
+        """What everybody's record is encoded as for a question of the document."""
+        return self._items[number]
 
     def votes(self, question: int | None, one: int, other: int) -> list[Votes]:
         """For the uploads of either person, in their order: above 0 what says ``one``, below what says ``other``,
         by the tight events of one question or of all, each with the weight of its epsilon; 0 says nothing.
         """
-        found = [np.zeros(self.seen.trials) for _ in range(2)]
-        for table in self.seen.tables:
+        return [self.votes_of(question, one, other, author) for author in (one, other)]
+
+    def votes_of(self, question: int | None, one: int, other: int, author: int) -> Votes:
+        """The votes of one author's uploads."""
+        votes = np.zeros(self.seen.trials)
+        for table, mine in zip(self.seen.tables, self.seen.rows_of(author), strict=True):
+            places = self.seen.within[table.rows[mine]]
             for block in table.shape.blocks:
                 asked = self.question(block.question)
                 if asked is None or question not in (None, block.question):
                     continue
-                items = [item_of(self.document, asked, self.people[number]) for number in (one, other)]
-                if items[0] is None or items[1] is None or items[0] == items[1]:
+                first, second = (self.items(block.question)[number] for number in (one, other))
+                if first is None or second is None or first == second:
                     continue
-                for votes, author in zip(found, (one, other), strict=True):
-                    mine = self.seen.person[table.rows] == author
-                    payloads = table.payloads[mine, block.payload]
-                    for sign, first, second in ((1, *items), (-1, *items[::-1])):
-                        says = tight_event(asked, first, second, payloads)
-                        if says is not None:
-                            votes[self.seen.within[table.rows[mine]]] += sign * float(asked["epsilon"]) * says
-        return found
+                payloads = table.payloads[mine, block.payload]
+                for sign, says_whom, not_whom in ((1, first, second), (-1, second, first)):
+                    says = tight_event(asked, says_whom, not_whom, payloads)
+                    if says is not None:
+                        votes[places] += sign * float(asked["epsilon"]) * says
+        return votes
 
 
 def pairs_by(items: Sequence[Item | None]) -> list[tuple[int, int]]:
@@ -118,9 +130,7 @@ def different(guesser: Guesser) -> list[tuple[int, int]]:
     pairs: list[tuple[int, int]] = []
     while len(known) > 1 and len(pairs) < _PAIRS:
         one = known.pop(0)
-        differing = [
-            sum(_differ(of[one], of[other]) for of in items) for other in known
-        ]
+        differing = [sum(_differ(of[one], of[other]) for of in items) for other in known]
         if not max(differing):
             continue
         other = known.pop(int(np.argmax(differing)))
@@ -188,7 +198,14 @@ def summed_guesses(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event
     claim = float(guesser.document["privacy"]["epsilon"])
     first = guesser.people[pairs[0][0]]
     yield Event(
-        "guesses by the sum of all tight events", WHOLE, claim, (), first, None, *(counts[0], counts[2], counts[1], counts[2]), guessed=True
+        "guesses by the sum of all tight events",
+        WHOLE,
+        claim,
+        (),
+        first,
+        None,
+        *(counts[0], counts[2], counts[1], counts[2]),
+        guessed=True,
     )
 
 
@@ -196,7 +213,11 @@ def pair_columns(guesser: Guesser, chosen: Chosen) -> None:
     """Columns that are made for a pair: the votes of the tight events, and Naive Bayes over all bytes."""
     seen, people = guesser.seen, guesser.people
     claim = float(guesser.document["privacy"]["epsilon"])
-    every = [pair for number in range(len(guesser.document["questions"])) for pair in pairs_by(guesser.items(number))[:_PAIRS]]
+    every = [
+        pair
+        for number in range(len(guesser.document["questions"]))
+        for pair in pairs_by(guesser.items(number))[:_PAIRS]
+    ]
     pairs = list(dict.fromkeys([*different(guesser), *every, *((0, other) for other in range(1, min(len(people), 9)))]))
     for one, other in pairs[: 2 * _PAIRS]:
         votes = [np.round(of, 9) for of in guesser.votes(None, one, other)]
@@ -204,12 +225,16 @@ def pair_columns(guesser: Guesser, chosen: Chosen) -> None:
         _add(chosen, guesser, "score of all bytes", claim, (one, other), _byte_scores(seen, one, other))
 
 
-def _add(chosen: Chosen, guesser: Guesser, name: str, claim: float, pair: tuple[int, int], columns: list[Votes]) -> None:
+def _add(
+    chosen: Chosen, guesser: Guesser, name: str, claim: float, pair: tuple[int, int], columns: list[Votes]
+) -> None:
     values, codes = np.unique(np.concatenate(columns), return_inverse=True)
     trials = guesser.seen.trials
     halves = []
     for tests in (0, 1):
-        counts = [np.bincount(codes[side * trials : (side + 1) * trials][tests::2], minlength=len(values)) for side in (0, 1)]
+        counts = [
+            np.bincount(codes[side * trials : (side + 1) * trials][tests::2], minlength=len(values)) for side in (0, 1)
+        ]
         halves.append(np.array(counts))
     half = guesser.seen.half(False)
     order, bounds = prefixes(halves[0], halves[0][::-1], half, half)
@@ -229,17 +254,16 @@ def _byte_scores(seen: Seen, one: int, other: int) -> list[Votes]:
     the shape, in quarters; a score for every upload of either.
     """
     scores = [np.zeros(seen.trials) for _ in range(2)]
-    for table in seen.tables:
-        rows = np.concatenate([table.payloads[:, :64], table.ids[:, :16]], axis=1)
+    for number, table in enumerate(seen.tables):
         data, places = [], []
         for author in (one, other):
-            mine = seen.person[table.rows] == author
-            data.append(rows[mine])
+            mine = seen.rows_of(author)[number]
+            data.append(np.concatenate([table.payloads[mine, :_SCORED], table.ids[mine, :16]], axis=1))
             places.append(seen.within[table.rows[mine]])
         fitted = [data[side][places[side] % 2 == 0] for side in (0, 1)]
         shape = np.log(len(fitted[0]) + 0.5) - np.log(len(fitted[1]) + 0.5)
         totals = [np.full(len(data[side]), shape) for side in (0, 1)]
-        for place in range(rows.shape[1]):
+        for place in range(data[0].shape[1]):
             ones, others = (np.bincount(rows_of[:, place], minlength=256) + 1.0 for rows_of in fitted)
             weight = np.log(ones / ones.sum()) - np.log(others / others.sum())
             for side in (0, 1):

@@ -94,6 +94,19 @@ class Seen:
         numbers[order] = np.arange(len(order)) - starts[self.person[order]]
         return numbers
 
+    def rows_of(self, person: int) -> list[Numbers]:
+        """Where a person's answers are in each of the tables."""
+        return [np.asarray(rows[person]) for rows in self._rows]
+
+    @cached_property
+    def _rows(self) -> list[list[Numbers]]:
+        found = []
+        for table in self.tables:
+            authors = self.person[table.rows]
+            order = np.argsort(authors, kind="stable")
+            found.append(np.split(order, np.searchsorted(authors[order], np.arange(1, self.people))))
+        return found
+
     def half(self, tests: bool) -> int:
         """Trials of every person in a half."""
         return self.trials // 2 if tests else self.trials - self.trials // 2

@@ -66,7 +66,9 @@ def keys_of(tables: Sequence[Table], answers: int) -> dict[str, Keys]:
     return found
 
 
-def coins_between(name: str, ones: Sequence[Answer], others: Sequence[Answer], usual: dict[str, tuple[int, int]]) -> Iterator[Alike]:
+def coins_between(
+    name: str, ones: Sequence[Answer], others: Sequence[Answer], usual: dict[str, tuple[int, int]]
+) -> Iterator[Alike]:
     """Answers of the same people that were given one after the other in two places, in the same order."""
     first, second = (keys_of(read_tables(answers), len(answers)) for answers in (ones, others))
     for of in first.keys() & second.keys() & usual.keys():
@@ -110,10 +112,12 @@ def ids_of(tables: Sequence[Table]) -> list[bytes]:
 
 def repeated_ids(ids: Sequence[bytes]) -> str | None:
     """What is wrong about ids of fresh devices that must all differ; None where nothing is."""
-    (most, times), = Counter(ids).most_common(1) or [(b"", 0)]
+    ((most, times),) = Counter(ids).most_common(1) or [(b"", 0)]
     if times < 2:
         return None
-    return f"{len(ids) - len(set(ids))} of {len(ids)} ids of fresh devices were there before; {most.hex()} {times} times"
+    return (
+        f"{len(ids) - len(set(ids))} of {len(ids)} ids of fresh devices were there before; {most.hex()} {times} times"
+    )
 
 
 def uneven_ids(seen: Seen, alpha: float) -> str | None:
@@ -138,7 +142,9 @@ def uneven_ids(seen: Seen, alpha: float) -> str | None:
     return None
 
 
-def _uneven(name: str, ids: NDArray[np.uint8], tests: NDArray[np.bool_]) -> Iterator[tuple[float, str, int, int, float]]:
+def _uneven(
+    name: str, ids: NDArray[np.uint8], tests: NDArray[np.bool_]
+) -> Iterator[tuple[float, str, int, int, float]]:
     """For every byte its most frequent value, for every bit its most frequent state."""
     chosen, tested = ids[~tests], ids[tests]
     if not len(chosen) or not len(tested):

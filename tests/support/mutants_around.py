@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgpack
-from mutants import Remembering, SeededCoins
+from mutants import Remembering, SeededCoins, question
 
 from ldp_aggregator.audit import Answer, Person
 from ldp_client import perturb
@@ -73,7 +73,9 @@ def _drawn_after_looking(campaign: Campaign, person: Person, client: Around) -> 
     present = [f.name for f in campaign.features if f.name in person.record]
     while True:
         reports = client.reports(campaign, person)
-        if len(present) in (0, len(campaign.features)) or {campaign.questions[of.question].feature for of in reports} <= {None, *present}:
+        if len(present) in (0, len(campaign.features)) or {
+            campaign.questions[of.question].feature for of in reports
+        } <= {None, *present}:
             return (encode_upload(reports),)
 
 
@@ -86,7 +88,11 @@ def _not_clipped(campaign: Campaign, person: Person, client: Around) -> Answer:
         moved = []
         for of in reports:
             cell = int.from_bytes(of.payload[at : at + 4], "little", signed=True) + int((2 * value - 2) * 4096)
-            moved.append(Report(of.question, of.id, of.payload[:at] + cell.to_bytes(4, "little", signed=True) + of.payload[at + 4 :]))
+            moved.append(
+                Report(
+                    of.question, of.id, of.payload[:at] + cell.to_bytes(4, "little", signed=True) + of.payload[at + 4 :]
+                )
+            )
         return (encode_upload(moved),)
     return (encode_upload(reports),)
 
@@ -107,7 +113,9 @@ def _reseeded(campaign: Campaign, person: Person, client: Around) -> Answer:
     secret = client.random.randbytes(32)
     for number in range(len(campaign.groups)):
         reports = perturb(_only(campaign, number), person.record, person.label, secret=secret, coins=SeededCoins(seed))
-        one_by_one += [Report(campaign.groups[number][0].index, client.random.randbytes(16), of.payload) for of in reports]
+        one_by_one += [
+            Report(campaign.groups[number][0].index, client.random.randbytes(16), of.payload) for of in reports
+        ]
     return (encode_upload(one_by_one),)
 
 
@@ -132,7 +140,10 @@ def _more_than_claimed(campaign: Campaign, person: Person, client: Around) -> An
         value = json.loads(campaign.document)
         features = [{k: f[k] for k in ("name", "kind", "values")} for f in value["features"]]
         privacy = {**value["privacy"], "epsilon": 1.8 * value["privacy"]["epsilon"]}
-        draft = {**{k: value[k] for k in ("version", "title")}, "label": {k: value["label"][k] for k in ("name", "classes")}}
+        draft = {
+            **{k: value[k] for k in ("version", "title")},
+            "label": {k: value["label"][k] for k in ("name", "classes")},
+        }
         _ALONE[key] = Campaign.compile({**draft, "features": features, "privacy": privacy})
     return (encode_upload(client.reports(_ALONE[key], person)),)
 
@@ -167,3 +178,23 @@ def categories(
             "privacy": {"epsilon": epsilon, "answers": answers, "discrete": discrete},
         }
     ).document.decode()
+
+
+AROUND: dict[str, tuple[Callable[[], str], str]] = {
+    "the record in the id": (lambda: categories([3]), "tells-beside-the-answer"),
+    "the class in the version": (lambda: categories([3]), "header-tells"),
+    "coins from a constant seed": (lambda: categories([3]), "coins-repeat"),
+    "middle classes and values in the clear": (lambda: categories([5], classes=3), "impossible-report"),
+    "a question drawn after looking": (lambda: categories([5, 5]), "tells-beside-the-answer"),
+    "values that are not clipped": (lambda: question("laplace", 2, 1.0), "impossible-report"),
+    "one answer in 2000 in the clear": (lambda: question("oue", 40, 1.0), "loss-above-claim"),
+    "a generator seeded anew for every question": (
+        lambda: categories([16, 16], epsilon=3.0, answers="all", discrete="oue"),
+        "impossible-report",
+    ),
+    "1.8 times the claim in every answer": (
+        lambda: categories([8, 8, 8], answers="all", discrete="oue"),
+        "answer-above-share",
+    ),
+}
+"""Flaw, a campaign that it shows in, the code of what the audit finds."""
