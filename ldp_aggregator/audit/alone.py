@@ -1,4 +1,4 @@
-"""Devices that are alone in their process, as devices are: what a program does for one that it does not do in a crowd."""
+"""Devices that are alone in their process, as devices are: what is done for one and not for one of a crowd."""
 
 from __future__ import annotations
 

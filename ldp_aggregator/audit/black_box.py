@@ -39,7 +39,7 @@ class UnreadableRecord(dict[str, object]):
             self._raise(name)
         return super().__getitem__(name)
 
-    def get(self, name: str, default: object = None) -> object:  # type: ignore[override]
+    def get(self, name: str, default: object = None) -> object:
         if name in self.unreadable:
             self._raise(name)
         return super().get(name, default)

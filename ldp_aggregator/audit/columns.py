@@ -103,7 +103,7 @@ def _identifier(rows: Bytes, closely: bool) -> Iterator[Named]:
 
 
 def _sums(rows: Bytes) -> Iterator[Named]:
-    bits = np.bitwise_count(rows).sum(axis=1, dtype=np.int64)
+    bits: Numbers = np.bitwise_count(rows).sum(axis=1, dtype=np.int64)
     yield "number of set bits", bits, 8 * rows.shape[1] + 1
     yield "parity of the set bits", bits % 2, 2
     yield "sum of the bytes", rows.sum(axis=1, dtype=np.int64) % 256, 256

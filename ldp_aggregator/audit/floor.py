@@ -13,7 +13,7 @@ from ldp_aggregator.audit.events import Event
 UNSEEN: Final = (
     "leaks rarer than the deltas above, and losses between the claim and the loss above",
     "signals that only the holder of a secret can read: ids or noise chosen until a keyed hash of them says something",
-    "coins of a weak generator whose seeds are many, and coins that repeat only under conditions that were not met here",
+    "coins of a weak generator with many seeds, and coins that repeat only under conditions that were not met here",
     "reactions to records, campaigns, devices, dates or places that were not asked",
     "time: when uploads are sent, and how long answers take",
     "anything that leaves the device on another way than the uploads",
@@ -45,7 +45,7 @@ class Floor:
             if self.loss is None
             else f"A loss of {self.loss:.4g} in every answer would have been found in 19 of 20 audits.",
             f"What only one person sends was found from a probability (delta) of {self.delta_one:.2g} on.",
-            f"The truth in the clear, where noise does not give the same, was found from a delta of {self.delta_all:.2g} on.",
+            f"The truth in the clear, where noise is never like it, was found from a delta of {self.delta_all:.2g} on.",
         )
 
     def to_json(self) -> dict[str, float | None]:

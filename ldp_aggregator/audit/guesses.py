@@ -240,7 +240,7 @@ def _add(
     order, bounds = prefixes(halves[0], halves[0][::-1], half, half)
     for side in (0, 1):
         best = int(np.argmax(bounds[side]))
-        if np.isfinite(bounds[side, best]):
+        if bounds[side, best] > -50:
             values_in = order[side, : best + 1]
             ones, others = (int(halves[1][who][values_in].sum()) for who in (side, 1 - side))
             test = guesser.seen.half(True)

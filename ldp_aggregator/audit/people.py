@@ -63,7 +63,7 @@ def values_of(feature: Mapping[str, Any]) -> list[object]:
         return spread(list(feature["values"]), _VALUES)
     low, high = feature["low"], feature["high"]
     bins = feature.get("bins")
-    shares = [0.25, 0.5, 0.75] if bins is None else [(bin + 0.5) / bins for bin in spread(range(1, bins - 1), 14)]
+    shares = [0.25, 0.5, 0.75] if bins is None else [(cell + 0.5) / bins for cell in spread(range(1, bins - 1), 14)]
     return [low, *(low + (high - low) * share for share in shares), high]
 
 

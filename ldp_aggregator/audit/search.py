@@ -30,7 +30,9 @@ _FIRST: Final = 6
 _WORTH: Final = 3.5
 """Standard deviations."""
 
-_LEAST_COUNT: Final = 4
+_LEAST_COUNT: Final = 3
+_NOTHING: Final = -50.0
+_FOLDS: Final = ((0, 1), (1, 0))
 _CAUTION: Final = 3.2
 """Standard deviations that choosing takes off what it has seen."""
 
@@ -114,7 +116,8 @@ class Claims:
 def search(people: Sequence[Person], seen: Seen, claims: Claims, chosen: Chosen) -> None:
     """Choose events among all columns of all tables, and which table an answer is in."""
     everyone, company = sides_of(people), company_of(people)
-    places = (seen.tests * seen.people + seen.person) * 2 + seen.process
+    third = np.where(seen.tests, 2, seen.within // 2 % 2)
+    places = (third * seen.people + seen.person) * 2 + seen.process
     asked = _counts(places, np.zeros(len(places), dtype=np.int64), 1, seen.people)
 
     def look(rows: NDArray[np.int64], column: Column, scope: str, claim: float, questions: tuple[int, ...]) -> None:
@@ -127,15 +130,15 @@ def search(people: Sequence[Person], seen: Seen, claims: Claims, chosen: Chosen)
                 weigh(of_bit, f"{column.name}, bit {bit}", scope, claim, questions)
 
     def weigh(counts: Counts, name: str, scope: str, claim: float, questions: tuple[int, ...]) -> None:
-        counts = counts[..., counts[0].any(axis=(0, 1))]
+        counts = counts[..., counts[:2].any(axis=(0, 1, 2))]
         if not counts.size:
             return
-        whole = counts.sum(axis=2)
-        if scope != SIDE or _uneven(whole[0], asked[0].sum(axis=1)):
-            _choose(chosen, everyone, whole, asked.sum(axis=2), name, scope, claim, questions)
-        if _uneven(counts[0].reshape(-1, counts.shape[-1]), asked[0].reshape(-1, 1)):
-            lives, asked_of = (of.reshape(2, 2 * seen.people, -1) for of in (counts, asked))
-            _choose(chosen, company, lives, asked_of, name, COMPANY, 0.0, questions)
+        whole, of_whole = counts.sum(axis=2), asked.sum(axis=2)
+        if _uneven(whole[:2].sum(axis=0), of_whole[:2].sum(axis=0)):
+            _choose(chosen, everyone, whole, of_whole, name, scope, claim, questions)
+        lives, of_lives = (of.reshape(3, 2 * seen.people, -1) for of in (counts, asked))
+        if _uneven(lives[:2].sum(axis=0), of_lives[:2].sum(axis=0)):
+            _choose(chosen, company, lives, of_lives, name, COMPANY, 0.0, questions)
 
     shapes = np.zeros(len(seen.person), dtype=np.int64)
     for number, table in enumerate(seen.tables):
@@ -150,8 +153,10 @@ def search(people: Sequence[Person], seen: Seen, claims: Claims, chosen: Chosen)
 
 
 def _counts(places: NDArray[np.int64], codes: NDArray[np.int64], values: int, people: int) -> Counts:
-    """How often everyone has every value; shape (halves, people, processes, values)."""
-    return np.bincount(places * values + codes, minlength=4 * people * values).reshape(2, people, 2, values)
+    """How often everyone has every value; shape (3, people, processes, values): in the two parts that choose, and in
+    the one that tests.
+    """
+    return np.bincount(places * values + codes, minlength=6 * people * values).reshape(3, people, 2, values)
 
 
 def _uneven(counts: Counts, asked: Counts) -> bool:
@@ -174,36 +179,54 @@ def _choose(
     claim: float,
     questions: tuple[int, ...],
 ) -> None:
-    """Add the comparisons of the highest excess, each with its best set of values."""
-    first, tests = (sides.weights @ half for half in counts)
-    trials, test_trials = (sides.weights @ half[:, 0] for half in asked)
+    """Add the comparisons of the highest excess, each with its best set of values.
+
+    Sets of many values promise too much where they were chosen; what they promise is what a set that was chosen in the
+    one part shows in the other.
+    """
     one, other = sides.pairs[:, 0], sides.pairs[:, 1]
     if not len(one):
         return
-    order, bounds = prefixes(first[one], first[other], trials[one][:, None], trials[other][:, None])
+    parts = [sides.weights @ part for part in counts]
+    trials = [sides.weights @ part[:, 0] for part in asked]
+    both, of_both = parts[0] + parts[1], trials[0] + trials[1]
+    order, bounds = prefixes(both[one], both[other], of_both[one][:, None], of_both[other][:, None])
     length = bounds.argmax(axis=1)
     best = bounds[np.arange(len(one)), length]
     for row in np.argsort(-best)[:_ALIKE]:
-        if not np.isfinite(best[row]):
+        if best[row] <= _NOTHING:
             return
+        pair = [one[row], other[row]]
+        promise = np.mean(
+            [_promise(parts[f][pair], trials[f][pair], parts[s][pair], trials[s][pair]) for f, s in _FOLDS]
+        )
         values = order[row, : length[row] + 1]
-        ones, others = (int(tests[side][values].sum()) for side in (one[row], other[row]))
-        of_one, of_other = (int(test_trials[side]) for side in (one[row], other[row]))
-        who, whom = sides.people[one[row]], sides.people[other[row]]
+        ones, others = (int(parts[2][side][values].sum()) for side in pair)
+        of_one, of_other = (int(trials[2][side]) for side in pair)
+        who, whom = (sides.people[side] for side in pair)
         event = Event(name, scope, claim, questions, who, whom, ones, of_one, others, of_other)
-        chosen.add(Candidate(float(best[row]) - claim, event))
+        chosen.add(Candidate(float(promise) - claim, event))
 
 
-def prefixes(ones: Counts, others: Counts, one_trials: Any, other_trials: Any) -> tuple[Counts, NDArray[np.float64]]:
+def _promise(fitted: Counts, of_fitted: Counts, shown: Counts, of_shown: Counts) -> float:
+    """What the set that is best by ``fitted`` shows elsewhere; counts of either side, shape (2, values)."""
+    order, bounds = prefixes(fitted[:1], fitted[1:], of_fitted[0], of_fitted[1])
+    values = order[0, : int(bounds[0].argmax()) + 1]
+    ones, others = shown[:, values].sum(axis=1)
+    return float(prefixes(np.array([[ones]]), np.array([[others]]), of_shown[0], of_shown[1])[1][0, 0])
+
+
+def prefixes(ones: Counts, others: Counts, one_trials: Any, other_trials: Any) -> tuple[Counts, NDArray[np.float32]]:
     """Of every row the values in the order of their ratio, and a cautious estimate of the loss that the first of them
     together prove; both of shape (rows, values).
     """
     order = np.argsort(-(ones + 0.5) / (others + 0.5), axis=1, kind="stable")
-    a = np.cumsum(np.take_along_axis(ones, order, axis=1), axis=1) + 0.5
-    b = np.cumsum(np.take_along_axis(others, order, axis=1), axis=1) + 1.0
+    a = np.cumsum(np.take_along_axis(ones, order, axis=1), axis=1, dtype=np.float32) + np.float32(0.5)
+    b = np.cumsum(np.take_along_axis(others, order, axis=1), axis=1, dtype=np.float32) + np.float32(1)
+    one_trials, other_trials = np.asarray(one_trials, np.float32), np.asarray(other_trials, np.float32)
     # Of shares near 1 the logarithm varies less.
     spread_a = np.sqrt(np.maximum(1 / a - 1 / (one_trials + 1), 0))
     spread_b = np.sqrt(np.maximum(1 / b - 1 / (other_trials + 1), 0))
     low = np.log(a / one_trials) - _CAUTION * spread_a
     high = np.log(b / other_trials) + _CAUTION * spread_b
-    return order, np.where(a > _LEAST_COUNT, low - high, -np.inf)
+    return order, np.where(a > _LEAST_COUNT, low - high, _NOTHING)

@@ -4,9 +4,10 @@ Every line of standard input is a JSON object with ``record`` and ``label``, and
 ``document``; a line without one means that of the line before. ``odd`` holds the features whose values JSON has no word
 for: ``nan``, ``infinity``, ``-infinity``, and ``unreadable`` for one that raises when it is read. The answer is a line
 with the bytes of the upload in hexadecimal, or ``!`` and the code of the reason why there is none. Lines without
-``device`` are answered by a fresh device each. Lines with the same ``device`` are one device that contributes, fails to
-deliver, and tries again: however often a campaign asks it, it must send the same bytes. ``storage`` is a folder in which
-devices keep what they must not forget, for this process and others; without one they live as long as the process.
+``device`` are answered by a fresh device each. Lines with the same ``device`` are one device that contributes, fails
+to deliver, and tries again: however often a campaign asks it, it must send the same bytes. ``storage`` is a folder in
+which devices keep what they must not forget, for this process and others; without one they live as long as the
+process.
 """
 
 from __future__ import annotations
