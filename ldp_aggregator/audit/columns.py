@@ -107,7 +107,7 @@ def _sums(rows: Bytes) -> Iterator[Named]:
     yield "number of set bits", bits, 8 * rows.shape[1] + 1
     yield "parity of the set bits", bits % 2, 2
     yield "sum of the bytes", rows.sum(axis=1, dtype=np.int64) % 256, 256
-    yield "exclusive or of the bytes", np.bitwise_xor.reduce(rows, axis=1).astype(np.int64), 256
+    yield "exclusive or of the bytes", np.asarray(np.bitwise_xor.reduce(rows, axis=1), dtype=np.int64), 256
 
 
 def _pairs_of_bytes(rows: Bytes) -> Iterator[Named]:

@@ -269,7 +269,7 @@ def _coin_findings(
         count = len(twins[0]) // 2
         ours = [answers[person * count : (person + 1) * count] for answers in twins]
         if all(any(answers) for answers in ours):
-            alikes += coins_between("the same list in two processes", *ours, usual)
+            alikes += coins_between("the same list in two processes", ours[0], ours[1], usual)
         devices = [answers[person::2] for answers in (again.first, again.other_campaign)]
         if all(any(answers) for answers in devices):
             alikes += coins_between("one device in two campaigns", devices[0], devices[1], usual)

@@ -48,7 +48,7 @@ class _Record(dict[str, object]):
         self._check(name)
         return super().__getitem__(name)
 
-    def get(self, name: str, default: object = None) -> object:  # type: ignore[override]
+    def get(self, name: str, default: object = None) -> object:
         self._check(name)
         return super().get(name, default)
 
