@@ -80,8 +80,9 @@ def _answer(rows: Bytes) -> Iterator[Named]:
         keys, codes = np.unique(hashed(rows), return_inverse=True)
         if len(keys) <= _MOST_VALUES:
             yield "all of it", codes, len(keys)
-        yield "ascending order of the bytes", (rows[:, 1:] >= rows[:, :-1]).all(axis=1).astype(np.int64), 2
-        yield "place of the largest byte", rows.argmax(axis=1).astype(np.int64), width
+        ascending = np.asarray((rows[:, 1:] >= rows[:, :-1]).all(axis=1), dtype=np.int64)
+        yield "ascending order of the bytes", ascending, 2
+        yield "place of the largest byte", np.asarray(rows.argmax(axis=1), dtype=np.int64), width
         yield from _pairs_of_bytes(rows)
     if width % 4 == 0:
         yield from _words(rows)

@@ -223,7 +223,8 @@ def prefixes(ones: Counts, others: Counts, one_trials: Any, other_trials: Any) -
     order = np.argsort(-(ones + 0.5) / (others + 0.5), axis=1, kind="stable")
     a = np.cumsum(np.take_along_axis(ones, order, axis=1), axis=1, dtype=np.float32) + np.float32(0.5)
     b = np.cumsum(np.take_along_axis(others, order, axis=1), axis=1, dtype=np.float32) + np.float32(1)
-    one_trials, other_trials = np.asarray(one_trials, np.float32), np.asarray(other_trials, np.float32)
+    # Few trials may leave a part without any.
+    one_trials, other_trials = (np.maximum(np.asarray(of, np.float32), 1) for of in (one_trials, other_trials))
     # Of shares near 1 the logarithm varies less.
     spread_a = np.sqrt(np.maximum(1 / a - 1 / (one_trials + 1), 0))
     spread_b = np.sqrt(np.maximum(1 / b - 1 / (other_trials + 1), 0))

@@ -82,7 +82,9 @@ def found_between(one, other, trials=1000):
     rng = random.Random(1)
     answers = [(make(rng),) for make in (one, other) for _ in range(trials)]
     person = np.repeat([0, 1], trials)
-    seen = Seen(2, trials, person, np.arange(2 * trials) % 4 // 2, read_tables(answers))
+    seen = Seen(
+        2, trials, person, (np.arange(2 * trials) % trials >= trials // 2).astype(np.int64), read_tables(answers)
+    )
     chosen = Chosen()
     search([Person({}, "a"), Person({}, "b")], seen, Claims(1.0, lambda _: 1.0), chosen)
     return [event.bounded(1e-4) for scope in (WHOLE, SIDE) for event in chosen.of(scope)]
