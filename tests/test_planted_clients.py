@@ -42,6 +42,17 @@ NEIGHBOURS = {
 NOT_FOLLOWED = {"buffered-randomness", "hashed-coins"}
 """Their coins are not drawn where they are used, so that they are sampled only."""
 
+FOLLOWED = [
+    (name, small, pair)
+    for name in SOUND
+    for small in SMALL_CAMPAIGNS
+    for pair in NEIGHBOURS
+    if name not in NOT_FOLLOWED
+    # Too many outcomes: a missing number is any of 2^53, and two coins of 64 bits each.
+    and not (small == "onebit" and pair in ("nothing known", "undeclared"))
+    and not (name == "bit-by-bit" and small == "all, de")
+]
+
 
 @pytest.fixture(params=CAMPAIGNS)
 def campaign(request: pytest.FixtureRequest) -> Campaign:
@@ -92,12 +103,8 @@ def test_a_sound_client_sends_uploads_that_a_server_counts(name: str, campaign: 
         campaign.questions[block.question].mechanism.check(block.payloads)
 
 
-@pytest.mark.parametrize("pair", NEIGHBOURS)
-@pytest.mark.parametrize("small", SMALL_CAMPAIGNS)
-@pytest.mark.parametrize("name", sorted({*SOUND} - NOT_FOLLOWED))
+@pytest.mark.parametrize(("name", "small", "pair"), FOLLOWED)
 def test_a_sound_client_loses_at_most_epsilon_over_everything_it_sends(name: str, small: str, pair: str) -> None:
-    if small == "onebit" and pair in ("nothing known", "undeclared"):
-        pair = "another class"  # a missing number is any of 2^53, too many to follow
     chosen = SMALL_CAMPAIGNS[small]
     seen = Exact(*NEIGHBOURS[pair], chosen).measure(SOUND[name])
     assert seen.log_odds <= chosen["privacy"]["epsilon"] + 1e-12
