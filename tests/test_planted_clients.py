@@ -48,9 +48,9 @@ FOLLOWED = [
     for small in SMALL_CAMPAIGNS
     for pair in NEIGHBOURS
     if name not in NOT_FOLLOWED
-    # Too many outcomes: a missing number is any of 2^53, and two coins of 64 bits each.
+    # Too many outcomes: a missing number is any of 2^53, and coins of 64 bits each.
     and not (small == "onebit" and pair in ("nothing known", "undeclared"))
-    and not (name == "bit-by-bit" and small == "all, de")
+    and not (name == "bit-by-bit" and (small not in ("de", "onebit") or pair != "another class"))
 ]
 
 
