@@ -259,7 +259,11 @@ LEAKS = {
         ParityOfTwoCells, math.inf, Found.PERHAPS, Sampled(LARGE, LARGE_NO, _agree, draft(**SIZES)), delta=1.0
     ),
     "empty-cells-are-zero": Leak(
-        EmptyCellsAreZero, math.inf, Found.YES, Exact(LARGE, LARGE_NO, draft(continuous="onebit", **SIZES)), delta=0.36
+        EmptyCellsAreZero,
+        math.inf,
+        Found.YES,
+        Exact(LARGE, LARGE_NO, draft(continuous="onebit", **SIZES)),
+        delta=0.3655,
     ),
     "bit-without-response": Leak(
         BitWithoutResponse, math.inf, Found.YES, Exact(SMALL, LARGE, draft(continuous="onebit", **SIZES)), delta=0.25
