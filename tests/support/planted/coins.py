@@ -109,8 +109,10 @@ class CoinsSharedByNeighbours(PlantedClient):
 
     def answer(self, campaign: Campaign, people: Sequence[Person]) -> Sent:
         sent: Sent = []
+        seed = b""
         for position, (record, label) in enumerate(people):
-            seed = self.entropy(32) if position % 2 == 0 else seed  # noqa: F821 - position 0 binds it
+            if position % 2 == 0:
+                seed = self.entropy(32)
             self.coins = HashCoins(seed)
             sent.append(self.uploads(campaign, record, label))
         return sent

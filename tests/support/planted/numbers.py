@@ -67,7 +67,7 @@ class NoiseCutAtThreeScales(VectorClient):
     """Noise beyond three scales is drawn again: the noise is bounded, where the noisy cell should be.
 
     Leaks to everybody, when the draw falls near the end: a cell above three scales had a value. Unbounded for one
-    device in a hundred or so at epsilon 1. Found by a tester that looks at the tails.
+    device in sixty at epsilon 1. Found by a tester that looks at the tails.
     """
 
     def noisy(self, mechanism: NoisyVector, vector: Sequence[int]) -> list[int]:
@@ -84,8 +84,8 @@ class NoiseCutAtThreeScales(VectorClient):
 class GaussianNoise(VectorClient):
     """Gaussian noise of the same variance, rounded, in place of Laplace.
 
-    Leaks to everybody, without bound but rarely: the density ratio grows with the distance. Infinite epsilon with a
-    delta of some hundredths at epsilon 4, some thousandths at epsilon 1. Found by a tester of the tails, with luck.
+    Leaks to everybody, without bound but rarely: the density ratio grows with the distance. Infinite epsilon, with a
+    delta of 0.19 at epsilon 4 and of 0.007 at epsilon 1. Found by a tester of the tails if epsilon is large.
     """
 
     def noisy(self, mechanism: NoisyVector, vector: Sequence[int]) -> list[int]:
@@ -230,7 +230,7 @@ LEAKS = {
         math.inf,
         Found.PERHAPS,
         Sampled(LARGE, LARGE_NO, _first_beyond, draft(**SIZES), trials=12_000),
-        delta=0.01,
+        delta=0.017,
     ),
     "gaussian-noise": Leak(
         GaussianNoise,
@@ -243,14 +243,14 @@ LEAKS = {
             draft(discrete="she", colours=False, shapes=True, epsilon=4.0),
             trials=20_000,
         ),
-        delta=0.01,
+        delta=0.19,
     ),
     "scale-by-value": Leak(
         ScaleByValue,
         math.inf,
         Found.YES,
         Sampled(LARGE, LARGE_NO, _second_far_out, draft(**SIZES), trials=6_000),
-        delta=0.05,
+        delta=0.045,
     ),
     "cut-below-by-class": Leak(
         CutBelowByClass, math.inf, Found.YES, Sampled(LARGE_NO, LARGE, _negative, draft(**SIZES), trials=400), delta=0.6
@@ -259,7 +259,11 @@ LEAKS = {
         ParityOfTwoCells, math.inf, Found.PERHAPS, Sampled(LARGE, LARGE_NO, _agree, draft(**SIZES)), delta=1.0
     ),
     "empty-cells-are-zero": Leak(
-        EmptyCellsAreZero, math.inf, Found.YES, Exact(LARGE, LARGE_NO, draft(continuous="onebit", **SIZES)), delta=0.36
+        EmptyCellsAreZero,
+        math.inf,
+        Found.YES,
+        Exact(LARGE, LARGE_NO, draft(continuous="onebit", **SIZES)),
+        delta=0.3655,
     ),
     "bit-without-response": Leak(
         BitWithoutResponse, math.inf, Found.YES, Exact(SMALL, LARGE, draft(continuous="onebit", **SIZES)), delta=0.25

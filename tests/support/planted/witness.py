@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from exact_coins import SeededCoins, enumerate_outcomes
 from scipy.stats import beta
@@ -47,6 +47,13 @@ class Found(enum.Enum):
     NEVER = "no tester that knows neither the key nor the moment, and tries no more often"
 
 
+class Measured(NamedTuple):
+    """What a witness has seen of a client."""
+
+    log_odds: float
+    delta: float
+
+
 @dataclass(frozen=True)
 class Sampled:
     """``event`` is seen so much more often with ``one`` than with ``other`` that no epsilon-LDP client explains it.
@@ -65,12 +72,16 @@ class Sampled:
     scene: Callable[[Person], Sequence[Person]] = lambda person: [person]
     stand_in: Make | None = None
 
-    def log_odds(self, make: Make, seed: int) -> float:
-        """A lower bound of ln(P(event | one) / P(event | other)); wrong with probability below 2 FALSE_ALARM."""
+    def measure(self, make: Make, seed: int) -> Measured:
+        """``log_odds`` is a lower bound of ln(P(event | one) / P(event | other)), wrong with probability below
+        2 FALSE_ALARM; ``delta`` the observed P(event | one) - exp(epsilon) P(event | other).
+        """
         seen = [self._count(self.stand_in or make, person, seed + n) for n, person in enumerate((self.one, self.other))]
         low = beta.ppf(FALSE_ALARM, seen[0], self.trials - seen[0] + 1) if seen[0] else 0.0
         high = beta.ppf(1 - FALSE_ALARM, seen[1] + 1, self.trials - seen[1]) if seen[1] < self.trials else 1.0
-        return math.log(low / high) if low else -math.inf
+        epsilon = self.draft["privacy"]["epsilon"]
+        delta = max(0.0, (seen[0] - math.exp(epsilon) * seen[1]) / self.trials)
+        return Measured(math.log(low / high) if low else -math.inf, delta)
 
     def _count(self, make: Make, person: Person, seed: int) -> int:
         campaign = Campaign.compile(self.draft)
@@ -93,14 +104,13 @@ class Exact:
     other: Person
     draft: dict[str, Any]
 
-    def log_odds(self, make: Make, seed: int = 0) -> float:
-        """The largest |ln(P(sent | one) / P(sent | other))|, infinite where only one of them can send it."""
-        return max(abs(math.log(p / q)) if p and q else math.inf for p, q in self._shares(make))
-
-    def exclusive(self, make: Make) -> float:
-        """The chance that one of the two sends what the other never sends, of the one for whom it is larger."""
+    def measure(self, make: Make, seed: int = 0) -> Measured:
+        """``log_odds`` is the largest |ln(P(sent | one) / P(sent | other))|, infinite where only one of them can send
+        it; ``delta`` the chance of that, for the one for whom it is larger.
+        """
         shares = self._shares(make)
-        return float(max(sum(p for p, q in shares if not q), sum(q for p, q in shares if not p)))
+        worst = max(abs(math.log(p / q)) if p and q else math.inf for p, q in shares)
+        return Measured(worst, float(max(sum(p for p, q in shares if not q), sum(q for p, q in shares if not p))))
 
     def _shares(self, make: Make) -> list[tuple[Fraction, Fraction]]:
         """The probabilities of everything that one of the two may send, for either."""
@@ -120,8 +130,8 @@ class Exact:
 class Leak:
     """A client that breaks the promise. Its class says what leaks and to whom.
 
-    ``epsilon`` is the true loss in the witness's campaign, infinite where something is only ever sent for some records;
-    ``delta`` is then the chance that a device sends it.
+    ``epsilon`` is the true loss in the witness's campaign, infinite where something is only ever sent for some records
+    (or ever more rarely for others); ``delta`` is then the chance of what the campaign's epsilon does not explain.
     """
 
     make: Make
