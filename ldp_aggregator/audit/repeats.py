@@ -15,6 +15,8 @@ from ldp_aggregator.audit.bounds import loss_bound, share_bound
 from ldp_aggregator.audit.columns import hashed
 from ldp_aggregator.audit.observations import Seen, Table, read_tables
 
+WHOLE: Final = "whole uploads"
+
 _LAGS: Final = (1, 2, 3)
 _QUESTIONS: Final = 8
 _CHOSEN: Final = 16
@@ -34,12 +36,16 @@ class Alike:
     pairs: int
     usual: int
     usual_pairs: int
+    either_way: bool = True
+    """Whether fewer are wrong too: of whole uploads they are not, because questions may be dealt like cards."""
 
     def excessive(self, alpha: float) -> bool:
         """More, or fewer, than coins that are tossed anew allow; wrong with probability at most ``alpha``."""
         if min(self.pairs, self.usual_pairs) < _LEAST:
             return False
         more = loss_bound(self.equal, self.pairs, self.usual, self.usual_pairs, alpha / 2)
+        if not self.either_way:
+            return bool(more > 0)
         differ = self.pairs - self.equal, self.pairs, self.usual_pairs - self.usual, self.usual_pairs
         return bool(more > 0 or loss_bound(*differ, alpha / 2) > 0)
 
@@ -55,7 +61,7 @@ def keys_of(tables: Sequence[Table], answers: int) -> dict[str, Keys]:
     question; 0 where there is none. Shape (answers,) each.
     """
     whole = np.zeros(answers, dtype=np.uint64)
-    found: dict[str, Keys] = {"whole uploads": whole}
+    found: dict[str, Keys] = {WHOLE: whole}
     for table in tables:
         mark = hashed(np.frombuffer(repr((table.shape.lengths, table.shape.questions)).encode(), dtype=np.uint8)[None])
         whole[table.rows] = hashed(table.payloads) ^ mark
@@ -73,7 +79,7 @@ def coins_between(
     first, second = (keys_of(read_tables(answers), len(answers)) for answers in (ones, others))
     for of in first.keys() & second.keys() & usual.keys():
         equal, pairs = _equal(first[of], second[of])
-        yield Alike(f"{name}, {of}", equal, pairs, *usual[of])
+        yield Alike(f"{name}, {of}", equal, pairs, *usual[of], either_way=of != WHOLE)
 
 
 def coins_within(seen: Seen, person: int) -> Iterator[Alike]:
@@ -87,7 +93,9 @@ def coins_within(seen: Seen, person: int) -> Iterator[Alike]:
                 starts = np.arange(len(rows) - lag)
                 starts = starts[(starts // lag) % 2 == 0]
                 equal, pairs = _equal(keys[rows[starts]], keys[rows[starts + lag]])
-                yield Alike(f"fresh devices {lag} apart in a process, {of}", equal, pairs, *usual.get(of, (0, 0)))
+                yield Alike(
+                    f"fresh devices {lag} apart in a process, {of}", equal, pairs, *usual.get(of, (0, 0)), of != WHOLE
+                )
 
 
 def usual_matches(seen: Seen, person: int) -> dict[str, tuple[int, int]]:
@@ -104,10 +112,13 @@ def _equal(ones: Keys, others: Keys) -> tuple[int, int]:
 
 
 def ids_of(tables: Sequence[Table]) -> list[bytes]:
-    """All ids, block by block."""
-    return [
-        row.tobytes() for table in tables for block in table.shape.blocks for row in table.ids[:, block.ids] if len(row)
-    ]
+    """All ids, block by block; what one device sends twice counts once."""
+    found: list[bytes] = []
+    for table in tables:
+        columns = [[row.tobytes() for row in table.ids[:, block.ids]] for block in table.shape.blocks]
+        for ids in zip(*columns, strict=True):
+            found += ids if len(table.shape.lengths) == 1 else set(ids)
+    return found
 
 
 def repeated_ids(ids: Sequence[bytes]) -> str | None:

@@ -21,7 +21,7 @@ def different_lengths(seen: Seen) -> Iterator[str]:
 
 
 def different_headers(seen: Seen) -> Iterator[str]:
-    """What stands around ids and payloads may depend on the questions only, their order included."""
+    """What stands around ids and payloads may depend on the questions and their order only."""
     for questions, shapes in _by_questions(seen).items():
         for lengths in {shape.lengths for shape in shapes}:
             headers = sorted({shape.header for shape in shapes if shape.lengths == lengths})
@@ -30,17 +30,6 @@ def different_headers(seen: Seen) -> Iterator[str]:
                     f"answers to questions {list(questions)} come with {len(headers)} different headers, among them "
                     f"{headers[0].hex()} and {headers[1].hex()}; one is right"
                 )
-
-
-def different_numbers(seen: Seen) -> Iterator[str]:
-    """Every device sends as many uploads as every other."""
-    numbers: dict[int, int] = {}
-    for table in seen.tables:
-        count = len(table.shape.lengths)
-        numbers[count] = numbers.get(count, 0) + len(table.rows)
-    if len(numbers) > 1:
-        told = ", ".join(f"{times} devices sent {count}" for count, times in sorted(numbers.items()))
-        yield f"{told} uploads; one number is right, whatever the record"
 
 
 def malformed_answers(document: Document, seen: Seen) -> Iterator[str]:
@@ -69,5 +58,5 @@ def malformed_ids(seen: Seen) -> Iterator[str]:
 def _by_questions(seen: Seen) -> dict[tuple[int, ...], list[Shape]]:
     found: dict[tuple[int, ...], list[Shape]] = {}
     for table in seen.tables:
-        found.setdefault(tuple(sorted(table.shape.questions)), []).append(table.shape)
+        found.setdefault(table.shape.questions, []).append(table.shape)
     return found

@@ -136,6 +136,9 @@ def search(people: Sequence[Person], seen: Seen, claims: Claims, chosen: Chosen)
         whole, of_whole = counts.sum(axis=2), asked.sum(axis=2)
         if _uneven(whole[:2].sum(axis=0), of_whole[:2].sum(axis=0)):
             _choose(chosen, everyone, whole, of_whole, name, scope, claim, questions)
+        if scope == SIDE and questions:
+            # Ids may well say which process made them.
+            return
         lives, of_lives = (of.reshape(3, 2 * seen.people, -1) for of in (counts, asked))
         if _uneven(lives[:2].sum(axis=0), of_lives[:2].sum(axis=0)):
             _choose(chosen, company, lives, of_lives, name, COMPANY, 0.0, questions)

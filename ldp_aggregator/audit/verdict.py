@@ -31,7 +31,6 @@ from ldp_aggregator.audit.repeats import (
 from ldp_aggregator.audit.rules import (
     different_headers,
     different_lengths,
-    different_numbers,
     malformed_answers,
     malformed_ids,
 )
@@ -47,7 +46,6 @@ IMPOSSIBLE: Final = "impossible-report"
 RETRY: Final = "retry-differs"
 LENGTH: Final = "length-tells"
 HEADER: Final = "header-tells"
-NUMBER: Final = "number-tells"
 MALFORMED: Final = "malformed-report"
 ID_REPEATS: Final = "id-repeats"
 ID_UNEVEN: Final = "id-not-uniform"
@@ -61,7 +59,6 @@ CHECKS: Final = {
     BEFORE: "a device's answer does not depend on whom the process served before",
     LENGTH: "an upload's length depends on the questions only",
     HEADER: "so does everything around ids and payloads",
-    NUMBER: "every device sends as many uploads as every other",
     MALFORMED: "every payload is one that its mechanism gives, every id has 16 bytes",
     RETRY: "a device that is asked again sends the same bytes: in another process, after a kill, with another record",
     ID_REPEATS: "ids of fresh devices, and of one device in two campaigns, never repeat",
@@ -175,7 +172,6 @@ def audit(document: str, client: Client, trials: int, *, at_once: bool = False, 
         *_loss_findings(events),
         *(Finding(LENGTH, text) for text in different_lengths(seen)),
         *(Finding(HEADER, text) for text in different_headers(seen)),
-        *(Finding(NUMBER, text) for text in different_numbers(seen)),
         *(Finding(MALFORMED, text) for text in malformed_answers(value, seen)),
         *(Finding(MALFORMED, text) for text in malformed_ids(seen)),
         *(Finding(RETRY, text) for text in again.differences()),
