@@ -31,12 +31,13 @@ class Floor:
         The least loss above the claim that is found if every answer has it; None where nothing could be guessed.
     delta_one, delta_all
         The least probability of an upload that tells everything: of one person's uploads, if nobody else sends the
-        like; of everybody's, if it is the truth without noise and noise does not give the same.
+        like; of everybody's, if it is the truth without noise and noise is never like it (None where no mechanism of
+        the document has a truth without noise).
     """
 
     loss: float | None
     delta_one: float
-    delta_all: float
+    delta_all: float | None
 
     def sentences(self) -> tuple[str, ...]:
         """The floor in words."""
@@ -45,7 +46,11 @@ class Floor:
             if self.loss is None
             else f"A loss of {self.loss:.4g} in every answer would have been found in 19 of 20 audits.",
             f"What only one person sends was found from a probability (delta) of {self.delta_one:.2g} on.",
-            f"The truth in the clear, where noise is never like it, was found from a delta of {self.delta_all:.2g} on.",
+            *(
+                []
+                if self.delta_all is None
+                else [f"The truth in the clear, where noise is never like it, from a delta of {self.delta_all:.2g} on."]
+            ),
         )
 
     def to_json(self) -> dict[str, float | None]:
@@ -53,20 +58,39 @@ class Floor:
 
 
 def floor_of(
-    claim: float, guesses: Sequence[tuple[Event, float]], trials: int, people: int, alpha: float, alpha_all: float
+    claim: float,
+    guesses: Sequence[tuple[Event, float]],
+    clear: Sequence[tuple[Event, float]],
+    trials: int,
+    people: int,
+    alpha: float,
 ) -> Floor:
-    """``guesses``: fixed guesses about whole uploads, each with the probability at which its bound may be wrong;
-    ``trials`` of a person that test what others chose; the probability of being wrong for an event about one person,
-    and for the truth without noise.
+    """What could have been found.
+
+    Parameters
+    ----------
+    claim, people
+        The document's epsilon, and how many people were asked.
+    guesses, clear
+        Fixed guesses about whole uploads, and guesses by the truth without noise, each with the probability at which
+        its bound may be wrong.
+    trials
+        Of a person, those that test what others chose.
+    alpha
+        The probability of being wrong for an event about one person.
     """
     losses = [found for event, of in guesses if (found := _least_loss(claim, event, of)) is not None]
-    return Floor(
-        min(losses, default=None),
-        _least_share(
-            lambda count: float(loss_bound(count, trials, 0, trials * max(1, people - 1), alpha)) > claim, trials
-        ),
-        _least_share(lambda count: guess_bound(count, 0, alpha_all, 2) > claim, trials * 2),
-    )
+
+    def alone(count: int) -> bool:
+        return float(loss_bound(count, trials, 0, trials * max(1, people - 1), alpha)) > claim
+
+    shares = [_least_share(_certain(claim, event, of), event.one_trials) for event, of in clear]
+    return Floor(min(losses, default=None), _least_share(alone, trials), min(shares, default=None))
+
+
+def _certain(claim: float, event: Event, alpha: float) -> Callable[[int], bool]:
+    """Whether so many guesses are enough if all of them are right."""
+    return lambda count: guess_bound(count, 0, alpha, event.people) > claim
 
 
 def _least_loss(claim: float, event: Event, alpha: float) -> float | None:

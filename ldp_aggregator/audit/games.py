@@ -18,6 +18,8 @@ from ldp_aggregator.audit.guesses import Guesser
 from ldp_aggregator.audit.observations import Seen
 from ldp_aggregator.audit.tight_events import Item, without_noise
 
+CLEAR: Final = "the truth without noise"
+
 _PLAYERS: Final = 16
 _QUESTIONS: Final = 8
 
@@ -132,7 +134,7 @@ def _in_the_clear(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]
         claim = float(question["epsilon"] if several else guesser.document["privacy"]["epsilon"])
         one = guesser.people[players[0]]
         yield Event(
-            "the truth without noise",
+            CLEAR,
             scope,
             claim,
             (number,),

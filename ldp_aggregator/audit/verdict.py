@@ -15,7 +15,7 @@ from ldp_aggregator.audit.black_box import Answer, BlackBoxError, Client, Person
 from ldp_aggregator.audit.bounds import CONFIDENCE
 from ldp_aggregator.audit.events import ALONE, BLOCK, COMPANY, SIDE, WHOLE, Event
 from ldp_aggregator.audit.floor import UNSEEN, Floor, floor_of
-from ldp_aggregator.audit.games import games
+from ldp_aggregator.audit.games import CLEAR, games
 from ldp_aggregator.audit.guesses import Guesser, fixed_guesses, pair_columns, summed_guesses
 from ldp_aggregator.audit.observations import Seen, read_tables
 from ldp_aggregator.audit.people import Document, people_of
@@ -181,10 +181,10 @@ def audit(document: str, client: Client, trials: int, *, at_once: bool = False, 
     floor = floor_of(
         claim,
         [(event, alpha) for event, alpha in fixed if event.scope == WHOLE],
+        [(event, alpha) for event, alpha in played if event.name == CLEAR],
         seen.half(True),
         len(people),
         alphas[WHOLE] / CHOSEN,
-        alphas["games"] / max(1, len(played)),
     )
     return Audit(claim, _stated(value), trials, people, len(seen.person), tuple(events), tuple(_told(findings)), floor)
 
