@@ -37,6 +37,7 @@ from ldp_aggregator.audit.rules import (
 from ldp_aggregator.audit.search import CHOSEN, Chosen, Claims, search
 from ldp_aggregator.audit.tight_events import stated_loss
 from ldp_aggregator.audit.together import two
+from ldp_aggregator.audit.twister import twisted_ids
 
 LOSS: Final = "loss-above-claim"
 SHARE: Final = "answer-above-share"
@@ -254,6 +255,9 @@ def _id_findings(seen: Seen, further: Sequence[list[Answer]], alpha: float) -> I
         yield Finding(ID_REPEATS, repeated)
     if uneven is not None:
         yield Finding(ID_UNEVEN, uneven)
+    twisted = twisted_ids(seen)
+    if twisted is not None:
+        yield Finding(COINS, twisted)
 
 
 def _coin_findings(

@@ -18,6 +18,7 @@ from ldp_aggregator.audit.events import SIDE, WHOLE
 from ldp_aggregator.audit.observations import Seen, read_tables
 from ldp_aggregator.audit.people import MOST_PEOPLE, key_of, people_of
 from ldp_aggregator.audit.search import Chosen, Claims, search
+from ldp_aggregator.audit.twister import LEAST, followed
 
 DOCUMENT = {
     "label": {"classes": ["a", "b", "c"]},
@@ -180,3 +181,11 @@ def test_there_is_a_column_for_everything():
     names = {column.name for column in columns_of(table)}
     assert {"byte 7", "id: byte 15", "range of word 1", "fineness of double 0", "parity of the set bits"} <= names
     assert all(column.codes.max() < column.values for column in columns_of(table))
+
+
+def test_words_of_a_mersenne_twister_follow_from_those_before_and_others_do_not():
+    twister = random.Random(5)
+    outputs = np.array([twister.getrandbits(32) for _ in range(2000)], dtype=np.uint32)
+    assert followed(outputs) == 2000 - 624
+    assert followed(np.random.default_rng(5).integers(0, 2**32, 20_000, dtype=np.uint32)) < LEAST
+    assert followed(outputs[:624]) == 0
