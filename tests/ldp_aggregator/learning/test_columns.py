@@ -62,8 +62,25 @@ def test_dates_beyond_pythons_calendar_are_missing():
     assert declared_indices(FEATURES[0], column).tolist() == [-1]
 
 
+class Impostor:
+    """Equal to 1, and no number."""
+
+    def __eq__(self, other):
+        return other == 1
+
+    def __hash__(self):
+        return hash(1)
+
+
+def test_what_claims_to_equal_a_number_moves_no_number():
+    for cells in ([Impostor(), 1], [1, Impostor()]):
+        column = pd.Series(cells, dtype=object)
+        assert declared_indices(FEATURES[0], column).tolist() == indices_of(FEATURES[0], cells)
+        assert sorted(np.isnan(numbers(column)).tolist()) == [False, True]
+
+
 def test_labels_of_a_list_keep_their_values():
-    assert indices_of(FEATURES[3], as_column([1.0, "red", True, None]).tolist()) == [0, 1, 0, -1]
+    assert indices_of(FEATURES[3], as_column([1.0, "red", True]).tolist()) == [0, 1, 0]
     with pytest.raises(ValueError, match="one column"):
         as_column(pd.DataFrame({"a": [1]}))
 
