@@ -8,19 +8,19 @@ is on disk.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from ldp_client.delivery.machine import REPORT_OVERHEAD, Delivery
+from ldp_client.delivery.events import OnEvent
+from ldp_client.delivery.machine import REPORT_OVERHEAD, Delivery, Outcome, Place, Send
 from ldp_client.delivery.queue import Outbox
-from ldp_client.delivery.sender import Event, Sender
-from ldp_client.network.aggregator import Server, check_campaign_id, read_campaign
+from ldp_client.delivery.sender import Sender
+from ldp_client.network.aggregator import Aggregator, check_campaign_id, read_campaign
 from ldp_client.network.shared import SHARED_TRANSPORT
-from ldp_client.network.transport import Response, Transport
+from ldp_client.network.transport import Transport
 from ldp_client.policy import DEFAULT_POLICY, Policy
 from ldp_client.runtime.clock import SYSTEM_CLOCK, Clock
-from ldp_client.storage.contract import Storage
+from ldp_client.storage.contract import Storage, Transaction
 from ldp_client.storage.location import open_storage
 from ldp_client.storage.scoped import ScopedStorage
 from protocols import Campaign, PayloadError, Report, decode_upload
@@ -34,6 +34,30 @@ RELAY_POLICY: Final = replace(DEFAULT_POLICY, first_delay=10.0)
 
 CONFLICTING: Final = "conflicting-report"
 """The id is queued already, with another answer: a device answers once."""
+
+
+class _RelayPermits:
+    """A relay forwards whatever it was given, and keeps nothing of it."""
+
+    log = False
+
+    def __init__(self, aggregator: Aggregator) -> None:
+        self._aggregator = aggregator
+
+    def asleep(self, transaction: Transaction) -> bool:
+        return False
+
+    def aggregator(self, transaction: Transaction, place: Place) -> Aggregator:
+        return self._aggregator
+
+    def begin(self, task: Send) -> bool:
+        return True
+
+    def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
+        return False
+
+    def settle(self, transaction: Transaction, place: Place, outcome: Outcome) -> None:
+        """There is no ledger of others' reports."""
 
 
 class Relay:
@@ -61,23 +85,19 @@ class Relay:
         clock: Clock | None = None,
         policy: Policy = RELAY_POLICY,
         token: str | None = None,
-        on_event: Callable[[Event], None] | None = None,
+        on_event: OnEvent | None = None,
     ) -> None:
         self.policy = policy
         self.campaign_id = check_campaign_id(campaign_id)
         clock = SYSTEM_CLOCK if clock is None else clock
-        self._server = Server(url, campaign_id, transport or SHARED_TRANSPORT, clock, policy, token)
+        shown = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._server = Aggregator(
+            url, campaign_id, transport or SHARED_TRANSPORT, clock, policy, headers=lambda _: shown
+        )
         self._storage = ScopedStorage(open_storage(storage), "relay")
         self._outbox = Outbox(campaign_id)
-        self._sender = Sender(
-            self._server,
-            self._outbox,
-            self._storage,
-            may_send=lambda _: True,
-            clock=clock,
-            policy=policy,
-            on_event=on_event,
-        )
+        permits = _RelayPermits(self._server)
+        self._sender = Sender(self._storage, permits, clock=clock, policy=policy, on_event=on_event)
         self._campaign: Campaign | None = None
         self._driver: BackgroundDriver | None = None
 
@@ -94,9 +114,9 @@ class Relay:
                     transaction.put(key, document)
         return self._campaign
 
-    def model(self, etag: str | None) -> Response:
+    def model(self) -> bytes:
         """The aggregator's model as it stands, for a device behind the relay."""
-        return self._server.model(etag)
+        return self._server.model(None) or b""
 
     def collect(self, upload: bytes) -> dict[str, str]:
         """Queue the reports of an upload, durably; returns the refused ones, ``{id in hexadecimal: code}``.

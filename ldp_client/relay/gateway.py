@@ -6,6 +6,7 @@ like everywhere, so where it is reached over a network, something that ends TLS 
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -52,9 +53,10 @@ class _Handler(BaseHTTPRequestHandler):
             if self.path == path:
                 self._answer(200, relay.campaign().document, {"ETag": f'"{relay.campaign_id}"'})
             elif self.path == path + "/model":
-                answer = relay.model(self.headers.get("If-None-Match"))
-                etag = answer.headers.get("etag")
-                self._answer(answer.status, answer.body, {} if etag is None else {"ETag": etag})
+                model = relay.model()
+                etag = f'"{hashlib.sha256(model).hexdigest()}"'
+                known = self.headers.get("If-None-Match") == etag
+                self._answer(304 if known else 200, b"" if known else model, {"ETag": etag})
             else:
                 self._problem(404, "unknown-campaign")
         except ModelUnavailableError as error:

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ldp_client.answering import perturb
-from ldp_client.client import Client
 from ldp_client.delivery.machine import Send
-from ldp_client.errors import ClientError, TransportError
+from ldp_client.device import Device
+from ldp_client.errors import TransportError
 from ldp_client.storage.contract import MEMORY
 from ldp_client.testing.fakes import FakeClock
-from protocols import Campaign, ProtocolError, encode_upload
+from protocols import Campaign, LdpError, encode_upload
 
 _NOWHERE = "http://127.0.0.1:1"
 
@@ -47,7 +47,7 @@ def _answer(campaign: Campaign, devices: dict[tuple[str, str], _Device], asked: 
         if key not in devices:
             devices[key] = _Device(campaign)
         return devices[key].send(asked["record"], asked["label"]).hex()
-    except (ClientError, ProtocolError) as error:
+    except LdpError as error:
         return f"!{error.code}"
 
 
@@ -57,21 +57,20 @@ class _Device:
     def __init__(self, campaign: Campaign) -> None:
         self._clock = FakeClock()
         cap = campaign.privacy.epsilon
-        self._client = Client(
-            _NOWHERE, campaign.id, storage=MEMORY, max_epsilon=cap, max_total_epsilon=cap, clock=self._clock
-        )
-        self._client.load_campaign(campaign.document)
-        self._client.grant()
+        self._device = Device(MEMORY, max_total_epsilon=cap, clock=self._clock)
+        self._campaign = self._device.campaign(_NOWHERE, campaign.id, max_epsilon=cap)
+        self._campaign.load(campaign.document)
+        self._campaign.grant()
 
     def send(self, record: dict[str, object], label: object) -> bytes:
         """What it sends for the record, now or again."""
-        self._client.contribute(record, label)
-        task = self._client.next_task()
+        self._campaign.contribute(record, label)
+        task = self._device.next_task()
         if not isinstance(task, Send):
             raise AssertionError("an undelivered report is due again after the longest wait")
-        body = self._client.request(task).body
-        self._client.on_result(task, TransportError("connection-lost"))
-        self._clock.advance(self._client.policy.longest_wait)
+        body = self._device.request(task).body
+        self._device.on_result(task, TransportError("connection-lost"))
+        self._clock.advance(self._device.policy.longest_wait)
         return body or b""
 
 

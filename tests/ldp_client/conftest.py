@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import ldp_client.client
 import pytest
 
-import ldp_client.client
 from ldp_client import Client, MemoryStorage, Policy
 from ldp_client.testing import FakeClock, FakeServer
 from protocols import Campaign

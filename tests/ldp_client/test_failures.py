@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import ldp_client.client
 import pytest
 
-import ldp_client.client
 import ldp_client.storage.sqlite
 from ldp_client import Client, ConsentError, Receipt, StorageError
 from ldp_client.errors import STORAGE_PROBLEMS
