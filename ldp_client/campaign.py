@@ -265,17 +265,18 @@ class DeviceCampaign:
         from ldp_client.answering import perturb
         from protocols.exact.coins import SYSTEM_COINS
 
-        install, campaign = self._install, self._at_hand()
+        install = self._install
+        # First without writing: a storage is not even made for somebody who never agreed.
+        with install.storage.transaction(write=False) as transaction:
+            known = self._answered(transaction)
+        if known is not None:
+            return known
+        campaign = self._needed()
         with install.storage.transaction(write=True) as transaction:
-            device = self._device(transaction)
-            consent = install.permits.consent(device, self._place)
-            if consent is None:
-                raise ConsentError
-            known = device.receipt(self.id)
+            known = self._answered(transaction)
             if known is not None:
                 return known
-            if campaign is None:
-                raise NotFetchedError
+            device = self._device(transaction)
             before = install.refuse_copies(transaction)
             refused = self._refusal(transaction, device, campaign)
             if refused is not None:
@@ -293,7 +294,7 @@ class DeviceCampaign:
                 epsilon=campaign.realised_epsilon,
                 questions=tuple(report.question for report in reports),
                 at=now,
-                url=consent.url,
+                url=self._url,
             )
             mark = install.mark(transaction, before)
             write_installation(transaction, device.with_receipt(receipt), self._place.scope)
@@ -337,6 +338,13 @@ class DeviceCampaign:
             return Status(self.id, running=install.driver.running, problem=error.code)
 
     # Inside
+
+    def _answered(self, transaction: Transaction) -> Receipt | None:
+        """The receipt of an answer given before. Raises ConsentError."""
+        device = self._device(transaction)
+        if self._install.permits.consent(device, self._place) is None:
+            raise ConsentError
+        return device.receipt(self.id)
 
     def _at_hand(self) -> Campaign | None:
         """The campaign from memory or the cache."""
