@@ -104,4 +104,9 @@ TRANSPORT_PROBLEMS: Final = {
     "answer-too-long": "the server's answer is longer than any valid one",
     "connection-lost": "the connection broke before the answer was complete",
     "cancelled": "the exchange was stopped before anything of it was sent",
+    "not-the-aggregator": "something else answered in the server's place, such as the login page of a public network",
+    "proxy-refused": "the proxy does not connect to the server",
+    "bad-proxy": "the proxy of the environment cannot be used; it must be like http://host:port or socks5h://host:port",
+    "bad-request": "the request has headers that HTTP does not allow",
+    "no-headers": "the app could not give the headers of the upload",
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from ldp_client.errors import StorageError
 from ldp_client.ledger.consent import Consent

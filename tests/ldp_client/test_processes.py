@@ -120,16 +120,16 @@ def test_processes_on_one_file_contribute_once(server: FakeServer, campaign: Cam
 def test_a_fork_on_one_file_contributes_once(
     make_client: Callable[..., Client], server: FakeServer, campaign: Campaign, tmp_path: Path
 ) -> None:
-    with HttpTransport() as transport:
-        client = make_client(storage=tmp_path / "device.db", transport=transport, clock=time)
-        client.campaign()
-        child = os.fork()
-        if not child:
-            client.contribute(RECORD, "yes")
-            os._exit(0 if client.run_once(20) and client.status().sent == 1 else 1)
-        client.contribute({"age": "old"}, "no")
-        assert client.run_once(20)
-        _, status = os.waitpid(child, 0)
+    transport = HttpTransport()
+    client = make_client(storage=tmp_path / "device.db", transport=transport, clock=time)
+    client.campaign()
+    child = os.fork()
+    if not child:
+        client.contribute(RECORD, "yes")
+        os._exit(0 if client.run_once(20) and client.status().sent == 1 else 1)
+    client.contribute({"age": "old"}, "no")
+    assert client.run_once(20)
+    _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
     assert len(set(server.uploads)) == 1
     assert server.counted(campaign.id) == 1
@@ -139,23 +139,23 @@ def test_a_fork_on_one_file_contributes_once(
 def test_a_child_starts_its_own_background_thread_and_connections(
     make_client: Callable[..., Client], server: FakeServer, campaign: Campaign, tmp_path: Path
 ) -> None:
-    with HttpTransport() as transport:
-        client = make_client(storage=tmp_path / "device.db", transport=transport, clock=time)
-        client.campaign()
-        client.start(first_delay=0.0)
-        assert client.status().running
-        child = os.fork()
-        if not child:
-            ran_before = client.status().running
-            client.contribute(RECORD, "yes")
-            until = time.monotonic() + 20
-            while client.status().queued and time.monotonic() < until:
-                time.sleep(0.01)
-            os._exit(0 if not ran_before and client.status().sent == 1 else 1)
-        _, status = os.waitpid(child, 0)
-        assert os.waitstatus_to_exitcode(status) == 0
-        assert client.status().sent == 1
-        client.close()
+    transport = HttpTransport()
+    client = make_client(storage=tmp_path / "device.db", transport=transport, clock=time)
+    client.campaign()
+    client.start(first_delay=0.0)
+    assert client.status().running
+    child = os.fork()
+    if not child:
+        ran_before = client.status().running
+        client.contribute(RECORD, "yes")
+        until = time.monotonic() + 20
+        while client.status().queued and time.monotonic() < until:
+            time.sleep(0.01)
+        os._exit(0 if not ran_before and client.status().sent == 1 else 1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert client.status().sent == 1
+    client.close()
     assert server.counted(campaign.id) == 1
 
 

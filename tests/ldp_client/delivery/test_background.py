@@ -114,7 +114,7 @@ def test_nothing_raised_inside_reaches_the_host(
     monkeypatch.setattr(threading, "excepthook", raised.append)
 
     class Broken:
-        def send(self, request: Request, timeout: float) -> Response:
+        def send(self, request: Request, timeout: float, cancellation: object = None) -> Response:
             raise MemoryError
 
     def callback(event: Event) -> None:

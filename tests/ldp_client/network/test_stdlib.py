@@ -10,7 +10,6 @@ import ssl
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -24,9 +23,8 @@ from protocols import Campaign
 
 
 @pytest.fixture
-def transport() -> Iterator[HttpTransport]:
-    with HttpTransport(proxies={}) as made:
-        yield made
+def transport() -> HttpTransport:
+    return HttpTransport(proxies={})
 
 
 def get(url: str, **options: int) -> Request:
