@@ -57,7 +57,11 @@ class Install:
         if self.marker is None or stored is None:
             return None
         mark: bytes = unpack(MARK, stored)
-        if not self.marker.holds(mark):
+        try:
+            held = self.marker.holds(mark)
+        except OSError as error:
+            raise _marker_problem(error) from None
+        if not held:
             raise RefusedError(
                 "copied-storage",
                 "the storage file is a copy, or was restored from a backup: what it was copied from may have answered. "
@@ -72,8 +76,8 @@ class Install:
         mark = new_mark()
         try:
             self.marker.write(*(one for one in (before, mark) if one is not None))
-        except OSError:
-            raise StorageError("storage-unavailable") from None
+        except OSError as error:
+            raise _marker_problem(error) from None
         transaction.put(MARK, pack(MARK, mark))
         return mark
 
@@ -405,6 +409,10 @@ def campaign_status(install: Install, transaction: Transaction, place: Place) ->
         running=install.driver.running,
         problem=problem,
     )
+
+
+def _marker_problem(error: OSError) -> StorageError:
+    return StorageError("storage-read-only" if isinstance(error, PermissionError) else "storage-unavailable")
 
 
 def _next_try(delivery: Delivery, now: float) -> float | None:

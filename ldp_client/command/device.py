@@ -17,6 +17,7 @@ from ldp_client.campaign import DeviceCampaign
 from ldp_client.classifier import Classifier
 from ldp_client.device import Device
 from ldp_client.errors import ConfigurationError
+from ldp_client.ledger.receipts import plain
 from ldp_client.storage.contract import MEMORY
 
 MAX_EPSILON: Final = 4.0
@@ -33,6 +34,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add them to the client's commands."""
     add = commands.add_parser(
         "contribute",
+        allow_abbrev=False,
         help="perturb an answer from one record and send it, once",
         description="Perturb an answer from one record and send it. Running this is the consent, unless it was "
         "withdrawn before. A second run sends what is still unsent and never answers again.",
@@ -48,6 +50,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add.set_defaults(run=_contribute)
     predict = commands.add_parser(
         "predict",
+        allow_abbrev=False,
         help="classify one record on this device",
         description="Fetch the model (or take the stored one while offline) and classify one record on this device; "
         "nothing of the record is sent.",
@@ -116,7 +119,7 @@ def _contribute(options: argparse.Namespace) -> int:
         }
         print(json.dumps(told))
     elif delivered and not status.dropped and not status.quarantined:
-        print(f"Contributed: epsilon {receipt.epsilon:.6g} spent, delivered.")
+        print(f'Contributed to "{plain(receipt.title)}": epsilon {receipt.epsilon:.6g} spent, delivered.')
     if status.dropped or status.quarantined:
         reasons = ", ".join(sorted({**status.dropped, **status.quarantined}))
         print(f"ldp_client: the server refused the report ({reasons}); it is not sent again", file=sys.stderr)

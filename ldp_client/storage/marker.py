@@ -40,7 +40,7 @@ class Marker:
             with self._path.open("rb") as file:
                 place, *marks = file.read(4096).split()
                 return place == _place(file.fileno()) and mark.hex().encode() in marks
-        except (OSError, ValueError):
+        except (FileNotFoundError, ValueError):
             return False
 
     def write(self, *marks: bytes, durable: bool = True) -> None:

@@ -56,6 +56,9 @@ class SqliteStorage:
                     return
                 with closing(self._connect()) as connection:
                     yield from self._run(connection, write)
+        except UnicodeDecodeError:
+            # SQLite quotes what it found in a damaged schema.
+            raise StorageError("storage-corrupt") from None
         except (sqlite3.Error, OSError) as error:
             raise StorageError(_problem(error)) from None
 

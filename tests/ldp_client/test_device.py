@@ -319,13 +319,13 @@ def test_a_device_in_memory_refuses_to_answer_in_a_forked_child(join: Join, serv
     device, part = join(clock=time)
     child = os.fork()
     if not child:
-        code = 1
         try:
             part.contribute(RECORD, "yes")
         except StorageError as error:
             told = (error.code, device.status().problem, device.run_once(0.1))
-            code = 0 if told == ("storage-forked", "storage-forked", False) else 2
-        os._exit(code)
+            os._exit(0 if told == ("storage-forked", "storage-forked", False) else 2)
+        finally:
+            os._exit(1)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
     part.contribute(RECORD, "yes")

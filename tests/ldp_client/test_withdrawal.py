@@ -52,9 +52,7 @@ def test_no_byte_leaves_after_a_withdrawal_that_came_while_connecting(join: Join
     receipt = part.contribute(RECORD, "yes")
     thread = sending(device)
     assert transport.connecting.wait(10)
-    started = time.monotonic()
     assert part.withdraw(timeout=0.2) == Withdrawal(deleted=1, on_its_way=0, refunded=receipt.epsilon)
-    assert time.monotonic() - started < 5
     transport.connected.set()
     thread.join(10)
     assert transport.left == []
