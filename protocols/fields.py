@@ -17,10 +17,13 @@ Refusal = Callable[[str, str], ProtocolError]
 LONGEST_TEXT: Final = 200
 """Characters of a name, a title, a class or a value."""
 
-_NOT_TEXT: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
-"""Control characters, and halves of a surrogate pair, which have no UTF-8."""
+_NOT_TEXT: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What no text of a document holds, because people are shown them: control characters, ends of lines and paragraphs,
+which could forge a second line; marks that reverse the order of what is read (bidirectional controls); and halves of a
+surrogate pair, which have no UTF-8.
+"""
 
-_INSTANT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+_INSTANT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}Z")
 
 
 def parse_json(text: bytes | str, refuse: Refusal) -> Any:
@@ -38,12 +41,18 @@ def parse_json(text: bytes | str, refuse: Refusal) -> Any:
             raise refuse("document", f"{shorten(digits)} is beyond a double; write a finite number")
         return value
 
+    def integer(digits: str) -> int:
+        number(digits)
+        return int(digits)
+
     def constant(name: str) -> Any:
         raise refuse("document", f"{name} is not JSON; write a finite number")
 
     try:
         decoded = text.decode("utf-8") if isinstance(text, bytes) else text
-        return json.loads(decoded, object_pairs_hook=pairs, parse_float=number, parse_constant=constant)
+        return json.loads(
+            decoded, object_pairs_hook=pairs, parse_float=number, parse_int=integer, parse_constant=constant
+        )
     except ProtocolError:
         raise
     except (ValueError, RecursionError) as error:
@@ -120,10 +129,10 @@ class Fields:
 
     def integer(self, name: str, *, least: int, most: int, default: int | None = None) -> int:
         value = self.raw(name)
-        value = default if value is None else value
-        if type(value) is not int or not least <= value <= most:
+        number = default if value is None else integral(value)
+        if number is None or not least <= number <= most:
             raise self.error(name, f"must be an integer from {least} to {most}, not {describe(value)}")
-        return value
+        return number
 
     def texts(self, name: str, *, least: int, most: int) -> tuple[str, ...]:
         """A list of distinct non-empty texts."""
@@ -176,7 +185,9 @@ class Fields:
             raise self.error(name, f"must have at most {longest} characters, not {len(text)}")
         if _NOT_TEXT.search(text):
             raise self.error(
-                name, f"must have no control characters or unpaired surrogates; got {shorten(ascii(text))}"
+                name,
+                "must have no control characters, ends of lines, marks of writing direction or unpaired surrogates; "
+                f"got {shorten(ascii(text))}",
             )
 
     def finish(self) -> None:
@@ -185,6 +196,15 @@ class Fields:
         if unknown:
             known = ", ".join(dict.fromkeys(self._asked))
             raise self.error(shorten(str(unknown[0])), f"unknown key; the keys here are {known}")
+
+
+def integral(value: Any) -> int | None:
+    """A JSON number's integer, or None: 1, 1.0 and 1e0 are one number (RFC 8259), and not every language tells them
+    apart. Beyond 2**53 a double is not the number that was written.
+    """
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and abs(value) < 2**53 else None
 
 
 def finite(value: float, place: str, refuse: Refusal) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import shutil
@@ -14,13 +15,28 @@ from pathlib import Path
 import pytest
 import tomllib
 
+from protocols import Campaign
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGES = ("protocols", "ldp_client", "ldp_aggregator", "simulations")
 SMALL = Path("deploy", "client-wheel")
 SOURCES = (*PACKAGES, "pyproject.toml", "README.md", "LICENSE", "deploy")
 LARGEST_WHEEL = 100_000
-TOOLS = ("ldp_client/command", "ldp_client/relay", "ldp_client/testing")
-"""What the wheel for devices leaves out of the client."""
+TOOLS = ("ldp_client/command", "ldp_client/relay", "ldp_client/testing", "protocols/drafting", "protocols/proofs")
+"""What the wheel for devices leaves out: what no device runs."""
+
+DOCUMENT = Campaign.compile(
+    {
+        "version": 1,
+        "title": "t",
+        "label": {"name": "y", "classes": ["a", "b"]},
+        "features": [
+            {"name": "u", "kind": "categorical", "values": ["1", "2"]},
+            {"name": "v", "kind": "continuous", "low": 0, "high": 1},
+        ],
+        "privacy": {"epsilon": 1.0, "answers": "all"},
+    }
+).document
 
 CONTRIBUTE = """
 import sys
@@ -35,16 +51,19 @@ sys.meta_path.insert(0, Blocked())
 import ldp_client
 from protocols import Campaign, decode_upload, encode_upload
 
-campaign = Campaign.compile({{
-    "version": 1, "title": "t", "label": {{"name": "y", "classes": ["a", "b"]}},
-    "features": [{{"name": "u", "kind": "categorical", "values": ["1", "2"]}},
-                 {{"name": "v", "kind": "continuous", "low": 0, "high": 1}}],
-    "privacy": {{"epsilon": 1.0, "answers": "all"}},
-}})
+campaign = Campaign.parse({document})
 reports = ldp_client.perturb(campaign, {{"u": "1", "v": 0.5}}, "a")
 blocks = decode_upload(encode_upload(reports), campaign)
 foreign = sorted({blocked} & {{name.partition(".")[0] for name in sys.modules}})
 print(len(reports), sum(block.count for block in blocks), foreign)
+"""
+COMPILE = """
+from protocols import Campaign, LdpError, NotInstalledError
+try:
+    Campaign.compile({})
+except NotInstalledError as error:
+    assert isinstance(error, LdpError)
+    print(error)
 """
 OPEN = """
 import ldp_client, ldp_client.aio
@@ -105,6 +124,15 @@ def installed_names(environment: Path) -> set[str]:
     return {package["name"] for package in json.loads(listed.stdout)} - {"pip", "setuptools", "wheel"}
 
 
+def program(tree: ast.Module) -> str:
+    """What a module does and in which lines: everything but its docstrings."""
+    for node in ast.walk(tree):
+        if isinstance(body := getattr(node, "body", None), list):
+            node.body = [one for one in body if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))]
+    kept = ((type(node).__name__, getattr(node, "lineno", None)) for node in ast.walk(tree))
+    return ast.dump(tree) + str(list(kept))
+
+
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(Path(), tmp_path_factory.mktemp("whole"))
@@ -136,7 +164,7 @@ def test_the_client_works_in_a_plain_installation(empty_environment, tmp_path):
     imported = run([python, "-c", "import ldp_client; print(ldp_client.__file__)"], cwd=tmp_path)
     assert imported.returncode == 0, imported.stderr
     assert imported.stdout.startswith(str(empty_environment))
-    contributed = run([python, "-c", CONTRIBUTE.format(blocked="set()")], cwd=tmp_path)
+    contributed = run([python, "-c", CONTRIBUTE.format(blocked="set()", document=DOCUMENT)], cwd=tmp_path)
     assert contributed.stdout.split() == ["3", "3", "[]"], contributed.stderr
 
 
@@ -170,6 +198,9 @@ def test_the_wheel_for_devices_is_below_100_kb_and_holds_every_module_that_a_dev
     with zipfile.ZipFile(small_wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
         assert [name for name in archive.namelist() if name.endswith("/LICENSE")]
+        for name in sorted(names):
+            shipped, source = (ast.parse(text) for text in (archive.read(name), (REPOSITORY / name).read_bytes()))
+            assert program(shipped) == program(source), f"{name} is the program that the repository holds"
     modules = {str(path.relative_to(REPOSITORY)) for top in DEVICE for path in (REPOSITORY / top).rglob("*.py")}
     assert names - {f"{top}/py.typed" for top in DEVICE} == {name for name in modules if not name.startswith(TOOLS)}
 
@@ -178,8 +209,10 @@ def test_the_wheel_for_devices_is_below_100_kb_and_holds_every_module_that_a_dev
 def test_the_client_works_where_the_wheel_for_devices_is_all_there_is(device_environment, tmp_path):
     assert installed_names(device_environment) == {"ldp-bayes-client", "msgpack"}
     python = device_environment / "bin" / "python"
-    contributed = run([python, "-c", CONTRIBUTE.format(blocked="set()")], cwd=tmp_path)
+    contributed = run([python, "-c", CONTRIBUTE.format(blocked="set()", document=DOCUMENT)], cwd=tmp_path)
     assert contributed.stdout.split() == ["3", "3", "[]"], contributed.stderr
+    compiled = run([python, "-c", COMPILE], cwd=tmp_path)
+    assert (compiled.returncode, compiled.stdout.count("pip install ldp-bayes")) == (0, 1), compiled.stderr
     opened = run([python, "-c", OPEN], cwd=tmp_path)
     assert opened.returncode == 0, opened.stderr
     command = run([python, "-m", "ldp_client", "status"], cwd=tmp_path)
@@ -196,7 +229,7 @@ def test_both_wheels_are_of_one_version_and_ask_for_the_same():
 
 
 def test_the_devices_path_runs_with_everything_but_msgpack_blocked():
-    script = CONTRIBUTE.format(blocked=repr(NOT_FOR_DEVICES))
+    script = CONTRIBUTE.format(blocked=repr(NOT_FOR_DEVICES), document=DOCUMENT)
     contributed = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, cwd=REPOSITORY, check=False
     )

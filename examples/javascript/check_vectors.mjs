@@ -34,6 +34,11 @@ for (const { name, document, id } of documents.accepted) {
     assert.equal(campaigns[name].id, id);
   });
 }
+for (const { name, document, like } of documents.alike) {
+  check("documents alike", name, () => {
+    assert.deepEqual(parseDocument(Buffer.from(document)).questions, campaigns[like].questions);
+  });
+}
 for (const { name, document, id, code } of documents.refused) {
   check("documents refused", name, () => refuses(code, () => parseDocument(Buffer.from(document), id)));
 }
@@ -93,6 +98,10 @@ for (const { document, upload, n, counts, model, predictions } of training.accep
       assert.equal(predict(parsed, record), name);
     });
   }
+}
+const strict = parseModel(Buffer.from(training.impossible.model));
+for (const { record, class: name } of training.impossible.predictions) {
+  check("predictions of the impossible", JSON.stringify(record), () => assert.equal(predict(strict, record), name));
 }
 for (const { name, model, code } of training.refused) {
   check("models refused", name, () => refuses(code, () => parseModel(Buffer.from(model))));

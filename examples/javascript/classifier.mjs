@@ -58,8 +58,9 @@ export function scores(model, record) {
   return sums;
 }
 
-/** The most probable class; of equals the first declared. */
+/** The most probable class; of equals the first declared. Where every class is impossible, by the prior. */
 export function predict(model, record) {
   const found = scores(model, record);
-  return model.classes[found.indexOf(Math.max(...found))];
+  const shown = found.some((score) => score > -Infinity) ? found : model.prior;
+  return model.classes[shown.indexOf(Math.max(...shown))];
 }

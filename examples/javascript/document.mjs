@@ -2,8 +2,14 @@
 import { createHash } from "node:crypto";
 import { cellBound, indexWidth } from "./encoder.mjs";
 import { Refusal } from "./refusal.mjs";
+import { checkAuthored, isGaussian, isName, isObject, keys, must, sizeOf, whole } from "./schema.mjs";
+import { MOST_CELLS, MOST_WEIGHT } from "./schema.mjs";
 
 const LOG_UNIT = 1n << 128n; // a logarithm is an integer L and means L / 2^128
+const LARGEST_DOCUMENT = 4 << 20;
+const MOST_PRODUCTS = 8192; // questions about two features, in a round of moments
+const MOST_QUESTIONS = 2 * 1000 + 1 + MOST_PRODUCTS;
+const KINDS = ["label", "pair", "value", "square", "product"];
 const KNOWN = {
   index: ["de", "ss", "oue", "sue", "the", "she"],
   sign: ["de", "ss", "oue", "sue", "the"],
@@ -11,10 +17,6 @@ const KNOWN = {
 };
 const PARAMETERS = { de: ["p"], ss: ["w", "p"], onebit: ["p"], she: ["scale"], laplace: ["grid", "scale"] };
 const parametersOf = (name) => PARAMETERS[name] ?? ["p", "q"];
-
-function must(right, problem) {
-  if (!right) throw new Refusal("invalid-document", problem);
-}
 
 /** JSON in UTF-8 without repeated keys and without numbers beyond a double, which JSON.parse lets pass. */
 export function strictJson(bytes, refuse) {
@@ -40,75 +42,41 @@ export function strictJson(bytes, refuse) {
   return value;
 }
 
-const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
-const whole = (value, least, most) => Number.isInteger(value) && value >= least && value <= most;
-const isText = (value) => typeof value === "string" && value.length > 0;
-const distinct = (values) => new Set(values).size === values.length;
-
-function keys(value, place, required, optional = []) {
-  must(isObject(value), `${place} must be an object`);
-  for (const key of Object.keys(value)) must([...required, ...optional].includes(key), `${place}.${key}: unknown key`);
-  for (const key of required) must(key in value, `${place}.${key} is missing`);
-}
-
-function checkFeature(feature, place, k) {
-  if (feature?.kind === "categorical") {
-    keys(feature, place, ["name", "kind", "values"], ["weight"]);
-    const { values } = feature;
-    must(Array.isArray(values) && values.length >= 2 && values.every(isText) && distinct(values), `${place}.values`);
-    must(values.length * k <= 65536, `${place}.values: too many`);
-  } else {
-    keys(feature, place, ["name", "kind", "low", "high"], ["bins", "weight"]);
-    must(feature.kind === "continuous", `${place}.kind`);
-    must(Number.isFinite(feature.low) && Number.isFinite(feature.high) && feature.low < feature.high, `${place}.low`);
-    must(feature.bins == null || (whole(feature.bins, 2, 16384) && feature.bins * k <= 65536), `${place}.bins`);
-  }
-  must(isText(feature.name) && whole(feature.weight ?? 1, 1, 65536), `${place}.name or weight`);
-}
-
-function checkProjection(document, k) {
-  const { projection } = document;
-  if (projection == null) return [];
-  keys(projection, "projection", ["method", "inputs", "mean", "scale", "matrix", "outputs", "fitted_on"]);
-  const inputs = projection.inputs.map((name) => document.features.find((feature) => feature.name === name));
-  must(inputs.every((input) => input?.kind === "continuous") && distinct(projection.inputs), "projection.inputs");
-  const row = (numbers) => numbers.length === inputs.length && numbers.every(Number.isFinite);
-  must(row(projection.mean) && row(projection.scale) && projection.scale.every((s) => s > 0), "projection.scale");
-  must(projection.matrix.length === projection.outputs.length && projection.matrix.every(row), "projection.matrix");
-  projection.outputs.forEach((output, i) => checkFeature(output, `projection.outputs[${i}]`, k));
-  return inputs;
-}
-
 /** Cells of a question of this shape; undefined for a shape that does not exist. */
 function cells({ kind, encoding }, feature, k, moments) {
   if (!feature) return kind === "label" && encoding === "index" ? k : undefined;
   const perValue = { sign: 2, moment: 1 }[encoding];
   if (moments) return { value: k, product: 1 }[kind] * perValue || undefined;
-  if (feature.kind === "continuous" && feature.bins == null) return (kind === "value" || kind === "square") && perValue ? k * perValue : undefined;
-  return kind === "pair" && encoding === "index" ? (feature.values?.length ?? feature.bins) * k : undefined;
+  if (isGaussian(feature)) return (kind === "value" || kind === "square") && perValue ? k * perValue : undefined;
+  return kind === "pair" && encoding === "index" ? sizeOf(feature) * k : undefined;
 }
 
 function checkQuestion(question, index, campaign) {
   const place = `questions[${index}]`;
   const named = ["kind", "group", "encoding", "mechanism", "domain_size", "epsilon", "weight", "parameters"];
   keys(question, place, named, ["feature", "other"]);
-  must(whole(question.weight, 1, 65536) && whole(question.group, 0, 65536), `${place}.weight or group`);
-  must(isObject(question.parameters) && question.epsilon > 0, `${place}.parameters or epsilon`);
-  const find = (name) => campaign.asked.find((feature) => feature.name === name);
-  if (question.kind === "product") {
-    must(find(question.feature) && find(question.other) && question.group > campaign.asked.length, `${place}.other`);
+  const { kind, group, encoding, mechanism, feature, other } = question;
+  must(KINDS.includes(kind) && Object.hasOwn(KNOWN, encoding), `${place}.kind or encoding`);
+  must([feature, other].every((name) => name == null || isName(name)), `${place}.feature or other`);
+  must(whole(question.weight, 1, MOST_WEIGHT), `${place}.weight`);
+  must(whole(group, 0, campaign.asked.length + MOST_PRODUCTS), `${place}.group`);
+  must(isName(mechanism) && Number.isFinite(question.epsilon) && isObject(question.parameters), `${place}: types`);
+  const find = (name) => campaign.asked.find((one) => one.name === name);
+  if (kind === "product") {
+    must(find(feature) && find(other) && group > campaign.asked.length, `${place}.other`);
   } else {
-    must(question.group <= campaign.asked.length && question.other == null, `${place}.group`);
-    must((question.group ? campaign.asked[question.group - 1].name : null) === (question.feature ?? null), `${place}.feature`);
+    must(group <= campaign.asked.length && other == null, `${place}.group`);
+    must((group ? campaign.asked[group - 1].name : null) === (feature ?? null), `${place}.feature`);
   }
-  const wanted = cells(question, find(question.feature), campaign.label.classes.length, campaign.asks === "moments");
-  must(question.domain_size === wanted, `${place}.domain_size`);
-  if (!Object.values(KNOWN).flat().includes(question.mechanism)) throw new Refusal("unknown-mechanism");
-  must(KNOWN[question.encoding].includes(question.mechanism), `${place}.mechanism`);
-  checkParameters(question);
+  const wanted = cells(question, find(feature), campaign.label.classes.length, campaign.asks === "moments");
+  must(question.domain_size === wanted && wanted <= MOST_CELLS, `${place}.domain_size`);
+  if (!Object.values(KNOWN).flat().includes(mechanism)) throw new Refusal("unknown-mechanism");
+  must(KNOWN[encoding].includes(mechanism), `${place}.mechanism`);
+  return { ...question, index, parameters: readParameters(question) };
 }
 
-function checkParameters({ mechanism, domain_size: d, parameters }) {
+/** The numbers of a mechanism, each a text or a number in the document: probabilities and scales as BigInt. */
+function readParameters({ mechanism, domain_size: d, parameters }) {
   const right = (condition) => {
     if (!condition) throw new Refusal("invalid-parameters");
   };
@@ -126,6 +94,8 @@ function checkParameters({ mechanism, domain_size: d, parameters }) {
   if (mechanism === "onebit") right(read.p > 1n << 63n);
   if (names.includes("q")) right(read.p > read.q);
   if (names.includes("scale")) right((read.grid ?? 0n) <= 12n && cellBound({ parameters: read }) < 1n << 31n);
+  for (const name of ["grid", "w"]) if (name in read) read[name] = Number(read[name]);
+  return read;
 }
 
 /** A lower bound of exp(x), x >= 0, as an integer over 2^128: every term of the series is rounded down. */
@@ -148,15 +118,16 @@ function logUp(a, b) {
 
 const losses = new Map();
 
-/** The worst-case log likelihood ratio of a question as a fraction, rounded up; protocols/document/verify.py has the proofs. */
+/** The worst-case log likelihood ratio of a question, a fraction, rounded up: proved in protocols/document/verify.py. */
 function loss({ mechanism, domain_size: d, parameters }) {
-  const known = JSON.stringify([mechanism, d, parameters]);
+  const known = [mechanism, d, ...Object.entries(parameters).flat()].join();
   if (losses.has(known)) return losses.get(known);
-  const [p, q, w, others] = [BigInt(parameters.p ?? 0), BigInt(parameters.q ?? 0), BigInt(parameters.w ?? 0), BigInt(d - 1)];
+  const { p, q } = parameters;
+  const [w, others] = [BigInt(parameters.w ?? 0), BigInt(d - 1)];
   const one = 1n << 64n;
   let found;
   if (parameters.scale) {
-    found = [1n << BigInt(41 + (parameters.grid ?? 0)), BigInt(parameters.scale)];
+    found = [1n << BigInt(41 + (parameters.grid ?? 0)), parameters.scale];
   } else if (mechanism === "de") found = [logUp(p * others, one - p), LOG_UNIT];
   else if (mechanism === "ss") found = [logUp(p * (BigInt(d) - w), (one - p) * w), LOG_UNIT];
   else if (mechanism === "onebit") found = [logUp(p, one - p), LOG_UNIT];
@@ -180,30 +151,20 @@ function within([numerator, denominator], epsilon) {
 export function parseDocument(bytes, id = null) {
   const hash = createHash("sha256").update(bytes).digest("base64url");
   if (id !== null && id !== hash) throw new Refusal("wrong-hash");
+  must(bytes.length <= LARGEST_DOCUMENT, "too long");
   const document = strictJson(bytes, (problem) => new Refusal("invalid-document", problem));
-  const required = ["version", "title", "label", "features", "privacy", "questions"];
-  keys(document, "document", required, ["purpose", "projection", "asks", "study", "opens", "closes"]);
-  must(document.version === 1 && isText(document.title), "version or title");
-  keys(document.label, "label", ["name", "classes"], ["weight"]);
-  const { classes } = document.label;
-  must(Array.isArray(classes) && classes.length >= 2 && classes.every(isText) && distinct(classes), "label.classes");
-  must(Array.isArray(document.features) && document.features.length > 0, "features");
-  document.features.forEach((feature, i) => checkFeature(feature, `features[${i}]`, classes.length));
-  keys(document.privacy, "privacy", ["epsilon"], ["answers", "discrete", "continuous", "theta"]);
-  const { epsilon, answers = "one" } = document.privacy;
-  must(Number.isFinite(epsilon) && epsilon > 0 && ["one", "all"].includes(answers), "privacy");
-  const inputs = checkProjection(document, classes.length);
-  const asked = [...document.features.filter((feature) => !inputs.includes(feature)), ...(document.projection?.outputs ?? [])];
-  must(distinct([document.label.name, ...document.features.map((f) => f.name), ...(document.projection?.outputs ?? []).map((f) => f.name)]), "names");
+  const { inputs, asked } = checkAuthored(document);
+  const { epsilon } = document.privacy;
+  const answers = document.privacy.answers ?? "one";
   const campaign = { ...document, id: hash, inputs, asked, privacy: { ...document.privacy, answers } };
-  must(Array.isArray(document.questions) && document.questions.length > 0, "questions");
+  const { questions } = document;
+  must(Array.isArray(questions) && questions.length > 0 && questions.length <= MOST_QUESTIONS, "questions");
   const groups = new Map();
-  campaign.questions = document.questions.map((question, index) => {
-    checkQuestion(question, index, campaign);
-    if (!within(loss(question), question.epsilon)) throw new Refusal("loss-above-epsilon");
-    const members = groups.get(question.group) ?? groups.set(question.group, []).get(question.group);
-    must(members.every((member) => member.kind !== question.kind), "a question stands twice");
-    const read = { ...question, index };
+  campaign.questions = questions.map((question, index) => {
+    const read = checkQuestion(question, index, campaign);
+    if (!(read.epsilon > 0 && within(loss(read), read.epsilon))) throw new Refusal("loss-above-epsilon");
+    const members = groups.get(read.group) ?? groups.set(read.group, []).get(read.group);
+    must(members.every((member) => member.kind !== read.kind), "a question stands twice");
     members.push(read);
     return read;
   });

@@ -60,6 +60,8 @@ class InputMoments:
         Standard error of a covariance entry; 0 for exact moments.
     fitted_on
         ``public``, or the id of the private round.
+    fitted_study, fitted_epsilon
+        The private round's study, and what it cost a device in all; None for public data.
     """
 
     features: tuple[ContinuousFeature, ...]
@@ -68,6 +70,8 @@ class InputMoments:
     between: Array
     noise: float
     fitted_on: str
+    fitted_study: str | None = None
+    fitted_epsilon: float | None = None
 
 
 def moments_of_table(features: Sequence[ContinuousFeature], label: Label, frame: pd.DataFrame) -> InputMoments:
@@ -119,7 +123,9 @@ def moments_of_round(campaign: Campaign, tally: Tally) -> InputMoments:
         offset = values[:, c] / share - mean
         variances = np.array([sums[feature.name].variance[c] for feature in features]) / share**2
         between += share * (np.outer(offset, offset) - np.diag(variances))
-    return InputMoments(features, mean, covariance, between, noise, campaign.id)
+    return InputMoments(
+        features, mean, covariance, between, noise, campaign.id, campaign.study, campaign.privacy.epsilon
+    )
 
 
 def fit_projection(
@@ -172,6 +178,11 @@ def fit_projection(
         "matrix": directions.tolist(),
         "outputs": outputs,
         "fitted_on": moments.fitted_on,
+        **(
+            {}
+            if moments.fitted_on == PUBLIC
+            else {"fitted_study": moments.fitted_study, "fitted_epsilon": moments.fitted_epsilon}
+        ),
     }
 
 

@@ -151,11 +151,21 @@ def _given(tally: Tally | None) -> Tally:
 
 
 def _total_epsilon(campaigns: Sequence[Campaign]) -> float:
-    """The most one device can have lost: a device answers one campaign of a study, and any campaign without one."""
+    """The most one device can have lost: a device answers one campaign of a study, and any campaign without one.
+
+    The private round that a projection was fitted on is one of them: what was learned there is in the model too.
+    """
     worst: dict[str, float] = {}
+
+    def lost(study: str | None, campaign_id: str, epsilon: float) -> None:
+        key = f"study {study}" if study else campaign_id
+        worst[key] = max(worst.get(key, 0.0), epsilon)
+
     for campaign in campaigns:
-        key = f"study {campaign.study}" if campaign.study else campaign.id
-        worst[key] = max(worst.get(key, 0.0), campaign.privacy.epsilon)
+        lost(campaign.study, campaign.id, campaign.privacy.epsilon)
+        projection = campaign.projection
+        if projection is not None and projection.fitted_epsilon is not None:
+            lost(projection.fitted_study, projection.fitted_on, projection.fitted_epsilon)
     return sum(worst.values())
 
 

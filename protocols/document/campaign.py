@@ -6,17 +6,17 @@ The bytes are the document: it is served as stored, hashed as received, and neve
 from __future__ import annotations
 
 import hashlib
-import json
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from protocols.document.projection import Projection, read_projection
-from protocols.document.questions import MOST_PRODUCTS, Question, compile_questions, is_gaussian, read_question
+from protocols.document.projection import PUBLIC, Projection, read_projection
+from protocols.document.questions import MOST_PRODUCTS, Question, is_gaussian, read_question
 from protocols.document.schema import (
     MOST_CAMPAIGN_CELLS,
     MOST_FEATURES,
@@ -28,7 +28,7 @@ from protocols.document.schema import (
     read_label,
     read_privacy,
 )
-from protocols.errors import DocumentError, DraftError, ProtocolError
+from protocols.errors import DocumentError, NotInstalledError, ProtocolError
 from protocols.exact.rationals import exact_epsilon, float_up
 from protocols.fields import Fields, Refusal, parse_json
 
@@ -69,23 +69,19 @@ class Campaign:
     def compile(cls, draft: Mapping[str, Any] | str | bytes) -> Self:
         """Compile a draft (a mapping, or JSON text) into a campaign. The same draft gives the same bytes and id.
 
-        Raises DraftError, which names the field and says what would be right.
+        Raises DraftError, which names the field and says what would be right; NotInstalledError in the small wheel for
+        devices.
         """
-        if isinstance(draft, (str, bytes)):
-            draft = parse_json(draft, DraftError)
-        fields = Fields(draft, "", DraftError)
-        authored = _read_authored(fields, DraftError)
-        fields.finish()
-        questions = compile_questions(
-            authored["label"],
-            asked_features(authored["features"], authored["projection"]),
-            authored["privacy"],
-            moments=authored["asks"] == MOMENTS,
-        )
+        # By name, because the small wheel for devices, which compile nothing, leaves this package out.
         try:
-            return cls.parse(_write(authored, questions))
-        except DocumentError as error:
-            raise DraftError("draft", f"compiles to a document no device accepts: {error}") from None
+            drafting = import_module("protocols.drafting")
+        except ModuleNotFoundError as missing:
+            if missing.name != "protocols.drafting":
+                raise
+            raise NotInstalledError(
+                "compiling a draft is not in ldp-bayes-client; pip install ldp-bayes has it"
+            ) from None
+        return cls.parse(drafting.compile_document(draft))
 
     @classmethod
     def parse(cls, document: bytes, campaign_id: str | None = None) -> Self:
@@ -145,7 +141,8 @@ def document_id(document: bytes) -> str:
     return urlsafe_b64encode(hashlib.sha256(document).digest()).rstrip(b"=").decode("ascii")
 
 
-def _read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
+def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
+    """What an author writes and a document repeats: everything but the questions, by the names of the fields above."""
     fields.integer("version", least=VERSION, most=VERSION)
     title = fields.text("title")
     purpose = fields.text("purpose", default="", longest=2000)
@@ -157,6 +154,12 @@ def _read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
     if opens and closes and opens >= closes:
         raise fields.error("closes", "must be later than opens")
     projection = read_projection(fields.raw("projection"), features, label, refuse)
+    if projection is not None and projection.fitted_on != PUBLIC and study is None:
+        raise fields.error(
+            "study",
+            f"must be named where the projection comes from a private round (that of study {projection.fitted_study}), "
+            "or devices could answer both rounds and lose both epsilons",
+        )
     _check_cells(asked_features(features, projection), label, fields)
     asks = fields.choice("asks", ASKS, default=MODEL)
     if asks == MOMENTS:
@@ -196,9 +199,7 @@ def _check_cells(asked: Sequence[Feature], label: Label, fields: Fields) -> None
 def _check_moments_round(
     features: Sequence[Feature], privacy: Privacy, projection: Projection | None, study: str | None, fields: Fields
 ) -> None:
-    """What a round that asks second moments must look like; :func:`protocols.document.questions.compile_questions`
-    asks them.
-    """
+    """What a round that asks second moments must look like; :mod:`protocols.drafting.questions` asks them."""
     for position, feature in enumerate(features):
         if not isinstance(feature, ContinuousFeature):
             raise fields.error(f"features[{position}].kind", "a moments round asks about continuous features only")
@@ -208,25 +209,6 @@ def _check_moments_round(
         raise fields.error("projection", "must be null in a moments round, which is there to fit one")
     if study is None:
         raise fields.error("study", "a moments round names a study, so that no device answers it and the next round")
-
-
-def _write(authored: Mapping[str, Any], questions: tuple[Question, ...]) -> bytes:
-    """The one serialisation that compile produces: fixed key order, no white space, UTF-8."""
-    document = {
-        "version": VERSION,
-        "title": authored["title"],
-        "purpose": authored["purpose"],
-        "label": authored["label"].to_json(),
-        "features": [feature.to_json() for feature in authored["features"]],
-        "privacy": authored["privacy"].to_json(),
-        "projection": authored["projection"].to_json() if authored["projection"] else None,
-        "asks": authored["asks"],
-        "study": authored["study"],
-        "opens": _instant(authored["opens"]),
-        "closes": _instant(authored["closes"]),
-        "questions": [question.to_json() for question in questions],
-    }
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
 @lru_cache(maxsize=_PARSED_AT_ONCE)
@@ -239,7 +221,7 @@ def _parse(document: bytes) -> dict[str, Any]:
     if len(document) > LARGEST_DOCUMENT:
         raise DocumentError("invalid-document", f"a document has at most {LARGEST_DOCUMENT} bytes")
     fields = Fields(parse_json(document, refuse), "", refuse)
-    authored = _read_authored(fields, refuse)
+    authored = read_authored(fields, refuse)
     values = fields.sequence("questions", least=1, most=2 * MOST_FEATURES + 1 + MOST_PRODUCTS)
     fields.finish()
     asked = asked_features(authored["features"], authored["projection"])
@@ -263,7 +245,3 @@ def _loss(groups: tuple[tuple[Question, ...], ...], privacy: Privacy) -> Fractio
     """The worst question of the campaign, or with ``answers: "all"`` the sum of each group's worst."""
     worst = [max(question.loss() for question in group) for group in groups]
     return sum(worst, Fraction(0)) if privacy.answers == "all" else max(worst)
-
-
-def _instant(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat().replace("+00:00", "Z")

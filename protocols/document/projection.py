@@ -3,7 +3,8 @@
 An input x is centred and scaled, u = (x - mean) / scale, x clipped to its public bounds first; output i is
 ``matrix[i][0] * u[0] + matrix[i][1] * u[1] + ...``, added from left to right, and is then an ordinary continuous
 feature with public bounds of its own. The document says where the projection was fitted: ``public`` data, or the id of
-a private round.
+a private round, whose study and epsilon it then repeats, because what a model learned from both costs both where one
+device may have answered both.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ _CAMPAIGN_ID: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
 @dataclass(frozen=True)
 class Projection:
-    """``outputs[i]`` is a linear function of ``inputs``; shapes: mean and scale (m,), matrix (outputs, m)."""
+    """``outputs[i]`` is a linear function of ``inputs``; shapes: mean and scale (m,), matrix (outputs, m).
+
+    ``fitted_study`` and ``fitted_epsilon`` are those of the private round ``fitted_on``; None for ``public``.
+    """
 
     method: str
     inputs: tuple[ContinuousFeature, ...]
@@ -35,6 +39,8 @@ class Projection:
     matrix: tuple[tuple[float, ...], ...]
     outputs: tuple[ContinuousFeature, ...]
     fitted_on: str
+    fitted_study: str | None = None
+    fitted_epsilon: float | None = None
 
     @cached_property
     def output_positions(self) -> Mapping[str, int]:
@@ -64,6 +70,11 @@ class Projection:
             "matrix": [list(row) for row in self.matrix],
             "outputs": [feature.to_json() for feature in self.outputs],
             "fitted_on": self.fitted_on,
+            **(
+                {}
+                if self.fitted_on == PUBLIC
+                else {"fitted_study": self.fitted_study, "fitted_epsilon": self.fitted_epsilon}
+            ),
         }
 
 
@@ -95,16 +106,32 @@ def read_projection(value: Any, features: Sequence[Feature], label: Label, refus
     for position, reach in enumerate(_reaches(inputs, mean, scale, matrix)):
         if not math.isfinite(reach):
             raise fields.error(f"matrix[{position}]", "gives outputs beyond a double; use smaller factors")
-    fitted_on = fields.text("fitted_on")
-    if fitted_on != PUBLIC and not _CAMPAIGN_ID.fullmatch(fitted_on):
-        raise fields.error("fitted_on", f"must be {PUBLIC!r} or the id of the campaign of a private round")
+    fitted_on, fitted_study, fitted_epsilon = _read_origin(fields)
     fields.finish()
     taken = {label.name, *(feature.name for feature in features)}
     for position, output in enumerate(outputs):
         if output.name in taken:
             raise fields.error(f"outputs[{position}].name", f"{output.name!r} is already used; names must be different")
         taken.add(output.name)
-    return Projection(method, inputs, mean, scale, matrix, outputs, fitted_on)
+    return Projection(method, inputs, mean, scale, matrix, outputs, fitted_on, fitted_study, fitted_epsilon)
+
+
+def _read_origin(fields: Fields) -> tuple[str, str | None, float | None]:
+    """Where the projection was fitted: ``public``, or a private round's id, study and epsilon."""
+    fitted_on, study = fields.text("fitted_on"), fields.optional_text("fitted_study")
+    epsilon = fields.number("fitted_epsilon") if fields.has("fitted_epsilon") else fields.raw("fitted_epsilon")
+    if fitted_on == PUBLIC:
+        for name, value in (("fitted_study", study), ("fitted_epsilon", epsilon)):
+            if value is not None:
+                raise fields.error(name, "is for a private round; public data has none")
+        return fitted_on, None, None
+    if not _CAMPAIGN_ID.fullmatch(fitted_on):
+        raise fields.error("fitted_on", f"must be {PUBLIC!r} or the id of the campaign of a private round")
+    if study is None:
+        raise fields.error("fitted_study", f"must be the study of the private round {fitted_on}")
+    if epsilon is None or epsilon <= 0:
+        raise fields.error("fitted_epsilon", f"must be the total epsilon of the private round {fitted_on}, above 0")
+    return fitted_on, study, epsilon
 
 
 def _reaches(

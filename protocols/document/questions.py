@@ -1,6 +1,7 @@
 """Questions: what a device may be asked, with which mechanism and which share of the budget.
 
-Compiled on the server, interpreted on the device, which needs no policy: ``protocols.encoding`` says what it answers.
+Compiled on the server (:mod:`protocols.drafting`), interpreted on the device, which needs no policy:
+``protocols.encoding`` says what it answers.
 """
 
 from __future__ import annotations
@@ -8,20 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations_with_replacement
 from typing import Any, Final
 
-from protocols.document.schema import (
-    MOST_CELLS,
-    MOST_WEIGHT,
-    ContinuousFeature,
-    Feature,
-    Label,
-    Privacy,
-)
-from protocols.errors import DocumentError, DraftError
+from protocols.document.schema import MOST_CELLS, MOST_WEIGHT, ContinuousFeature, Feature, Label
+from protocols.errors import DocumentError
 from protocols.exact.coins import Coins
-from protocols.exact.rationals import divide_down, exact_epsilon
+from protocols.exact.rationals import exact_epsilon
 from protocols.fields import Fields, Refusal
 from protocols.mechanisms import (
     DISCRETE,
@@ -30,8 +23,6 @@ from protocols.mechanisms import (
     AnyMechanism,
     Moment,
     from_parameters,
-    make_continuous,
-    make_discrete,
 )
 
 LABEL: Final = "label"
@@ -46,9 +37,6 @@ MOMENT: Final = "moment"
 
 MOST_PRODUCTS: Final = 1 << 13
 """Pairs of features in a moments round, which up to 127 features have."""
-
-LEAST_EPSILON: Final = 1e-6
-"""The least epsilon of one question that a draft may ask for."""
 
 _ENCODED_FOR: Final[Mapping[str, Mapping[str, object]]] = {INDEX: DISCRETE, SIGN: PURE, MOMENT: MOMENTS}
 """The mechanisms that take items of an encoding."""
@@ -109,60 +97,6 @@ class Question:
     def loss(self) -> Fraction:
         """The recomputed worst-case loss; see :meth:`protocols.mechanisms.Mechanism.loss`."""
         return self.mechanism.loss()
-
-
-def compile_questions(
-    label: Label, features: Sequence[Feature], privacy: Privacy, *, moments: bool = False
-) -> tuple[Question, ...]:
-    """The questions of a campaign, the label's first, with mechanisms chosen and budget split as ``privacy`` says.
-
-    ``moments`` asks what fitting a projection takes: every feature's value with the class, and the product of every
-    pair of features (a feature with itself: its square).
-    """
-    classes = len(label.classes)
-    groups = len(features) + (label.weight > 0)
-    epsilon = divide_down(privacy.epsilon, groups) if privacy.answers == "all" else privacy.epsilon
-    if epsilon < LEAST_EPSILON:
-        raise DraftError(
-            "privacy.epsilon",
-            f"leaves {epsilon:g} for a question; below {LEAST_EPSILON:g} nothing can be learned",
-        )
-    exact = exact_epsilon(epsilon)
-    theta = None if privacy.theta is None else Fraction(repr(float(privacy.theta)))
-    questions: list[Question] = []
-
-    def ask(
-        kind: str,
-        group: int,
-        mechanism: AnyMechanism,
-        weight: int,
-        feature: str | None = None,
-        other: str | None = None,
-    ) -> None:
-        discrete = kind in (LABEL, PAIR)
-        encoding = INDEX if discrete else SIGN if mechanism.name in DISCRETE else MOMENT
-        questions.append(Question(len(questions), kind, feature, other, group, encoding, mechanism, epsilon, weight))
-
-    if label.weight:
-        ask(LABEL, 0, make_discrete(privacy.discrete, classes, exact, theta), label.weight)
-    for group, feature in enumerate(features, start=1):
-        if moments:
-            ask(VALUE, group, make_continuous(privacy.continuous, classes, exact), feature.weight, feature.name)
-        elif is_gaussian(feature):
-            continuous = make_continuous(privacy.continuous, classes, exact)
-            for kind in (VALUE, SQUARE):
-                ask(kind, group, continuous, feature.weight, feature.name)
-        else:
-            pair = make_discrete(privacy.discrete, feature.size * classes, exact, theta)
-            ask(PAIR, group, pair, feature.weight, feature.name)
-    if moments:
-        pairs = list(combinations_with_replacement(features, 2))
-        if len(pairs) > MOST_PRODUCTS:
-            raise DraftError("features", f"{len(features)} features have {len(pairs)} pairs; at most {MOST_PRODUCTS}")
-        product = make_continuous(privacy.continuous, 1, exact)
-        for group, (first, second) in enumerate(pairs, start=len(features) + 1):
-            ask(PRODUCT, group, product, 1, first.name, second.name)
-    return tuple(questions)
 
 
 def is_gaussian(feature: Feature | None) -> bool:

@@ -40,7 +40,9 @@ CONTINUOUS_CHOICES: Final = ("auto", "laplace", "onebit", "sign")
 
 @dataclass(frozen=True)
 class Label:
-    """The class to learn. ``weight`` 0 never asks for it alone (every pair question counts classes too)."""
+    """The class to learn. ``weight`` 0 never asks for it alone: pair questions and signs tell the classes too, Laplace
+    vectors and single bits do not.
+    """
 
     name: str
     classes: tuple[str, ...]

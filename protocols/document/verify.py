@@ -2,8 +2,8 @@
 
 For every question, the largest ratio P(report | one record) / P(report | another record) over all pairs of records and
 all reports, compared with exp(epsilon) by interval arithmetic. It shares no formula with the mechanisms' own ``loss``:
-small domains are enumerated, output by output; larger ones take the closed form that the docstring of each function
-below proves.
+the closed form of each mechanism is proved in the docstring of its function below. :mod:`protocols.proofs.enumeration`
+finds the same ratios output by output, where there are not too many; a device has no time for that.
 
 Why the mechanism decides alone. The question is drawn before the record is looked at, so its probability cancels in
 every ratio. The item may be random given the record (a missing value, a stochastic bit): then the law of a report is a
@@ -13,28 +13,23 @@ mixture of the laws of items, and a ratio of mixtures never exceeds the largest 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations, product
+from functools import lru_cache, singledispatch
 from typing import Any, Final
 
 from protocols.document.campaign import Campaign
 from protocols.document.questions import Question
-from protocols.exact.coins import ONE
 from protocols.exact.rationals import exact_epsilon, exp_bounds, float_up, log_upper
-from protocols.mechanisms import DirectEncoding, NoisyVector, OneBit, SubsetSelection, UnaryEncoding
+from protocols.mechanisms import AnyMechanism, DirectEncoding, NoisyVector, OneBit, SubsetSelection, UnaryEncoding
 
-ENUMERATION: Final = "enumeration"
 CLOSED_FORM: Final = "closed form"
-
-MOST_ENUMERATED: Final = 1 << 12
-"""Probabilities (items times reports) up to which a question is enumerated."""
 
 NEGLIGIBLE_GAP: Final = Fraction(1, 10**9)
 """A loss this near to its epsilon wastes nothing worth a remark."""
 
+_KNOWN_AT_ONCE: Final = 1024
 _LARGEST_EXPONENT: Final = 64
 """Up to here ``exp_bounds`` bounds exp from both sides; beyond, logarithms are compared."""
 
@@ -144,47 +139,35 @@ class Verification:
         }
 
 
-def verify(campaign: Campaign) -> Verification:
-    """Check every question of a campaign; a device can run it as well as an auditor."""
-    return Verification(campaign, tuple(QuestionCheck(q, worst_case(q.mechanism)) for q in campaign.questions))
+def verify(campaign: Campaign, worst_case: Callable[[AnyMechanism], WorstCase] | None = None) -> Verification:
+    """Check every question of a campaign; ``worst_case`` None takes the closed forms, as a device does."""
+    prove = _closed_form_once if worst_case is None else worst_case
+    return Verification(campaign, tuple(QuestionCheck(q, prove(q.mechanism)) for q in campaign.questions))
 
 
-def worst_case(mechanism: object, *, most_enumerated: int = MOST_ENUMERATED) -> WorstCase:
-    """The largest likelihood ratio of a mechanism; ``most_enumerated`` 0 forces the closed form."""
-    for family, enumerate_law, laws, close in _FAMILIES:
-        if isinstance(mechanism, family):
-            if 0 < laws(mechanism) <= most_enumerated:
-                return WorstCase(_largest_ratio(enumerate_law(mechanism)), Fraction(0), ENUMERATION)
-            return close(mechanism)
+@singledispatch
+def closed_form(mechanism: object) -> WorstCase:
+    """The largest likelihood ratio of a mechanism. Raises TypeError for one that nothing here is proved about."""
     raise TypeError(f"no proof for mechanism {type(mechanism).__name__}")
 
 
-def _largest_ratio(laws: Iterable[Sequence[Fraction]]) -> Fraction:
-    """The largest ratio between two items' probabilities of one output; ``laws`` gives them output by output."""
-    return max(max(law) / min(law) for law in laws)
+@lru_cache(maxsize=_KNOWN_AT_ONCE)
+def _closed_form_once(mechanism: AnyMechanism) -> WorstCase:
+    """Many questions of a campaign have one mechanism between them."""
+    return closed_form(mechanism)
 
 
 def _ratio(value: Fraction) -> WorstCase:
     return WorstCase(max(value, 1 / value), Fraction(0), CLOSED_FORM)
 
 
-def _direct_laws(mechanism: DirectEncoding) -> Iterable[Sequence[Fraction]]:
-    d, p, q = mechanism.domain_size, mechanism.p, mechanism.q
-    return ([p if item == output else q for item in range(d)] for output in range(d))
-
-
+@closed_form.register(DirectEncoding)
 def _direct(mechanism: DirectEncoding) -> WorstCase:
     """Of an output y, P(y | x) is p for x = y and (1 - p) / (d - 1) for every other x: two values, one ratio."""
     return _ratio(mechanism.p * (mechanism.domain_size - 1) / (1 - mechanism.p))
 
 
-def _unary_laws(mechanism: UnaryEncoding) -> Iterable[Sequence[Fraction]]:
-    d, p, q = mechanism.domain_size, mechanism.p, mechanism.q
-    for bits in product((False, True), repeat=d):
-        told = [q if bit else 1 - q for bit in bits]
-        yield [math.prod(told[:item]) * (p if bits[item] else 1 - p) * math.prod(told[item + 1 :]) for item in range(d)]
-
-
+@closed_form.register(UnaryEncoding)
 def _unary(mechanism: UnaryEncoding) -> WorstCase:
     """The bits are independent, and the laws of two items x and x' differ in bits x and x' only. All other factors
     cancel; the two that are left are largest, each on its own, at bit x set (p / q) and bit x' clear
@@ -194,13 +177,7 @@ def _unary(mechanism: UnaryEncoding) -> WorstCase:
     return _ratio(p / q * ((1 - q) / (1 - p)))
 
 
-def _subset_laws(mechanism: SubsetSelection) -> Iterable[Sequence[Fraction]]:
-    d, w, p = mechanism.domain_size, mechanism.subset_size, mechanism.p
-    inside, outside = p / math.comb(d - 1, w - 1), (1 - p) / math.comb(d - 1, w)
-    for members in combinations(range(d), w):
-        yield [inside if item in members else outside for item in range(d)]
-
-
+@closed_form.register(SubsetSelection)
 def _subset(mechanism: SubsetSelection) -> WorstCase:
     """A subset S of size w has P(S | x) = p / C(d - 1, w - 1) if it contains x, the other members being uniform, and
     (1 - p) / C(d - 1, w) if it does not: two values. C(d - 1, w) / C(d - 1, w - 1) = (d - w) / w.
@@ -209,18 +186,7 @@ def _subset(mechanism: SubsetSelection) -> WorstCase:
     return _ratio(p * (d - w) / ((1 - p) * w))
 
 
-def _one_bit_laws(mechanism: OneBit) -> Iterable[Sequence[Fraction]]:
-    """Items (class, v) with v at its ends, and 0 as every other class has it; see :func:`_one_bit` for what lies
-    between.
-    """
-    k, highest = mechanism.domain_size, mechanism.highest
-    lowest = ONE - highest
-    middle = lowest + (highest - lowest) // 2
-    for cell, bit in product(range(k), (True, False)):
-        ones = [threshold if item == cell else middle for item in range(k) for threshold in (lowest, middle, highest)]
-        yield [Fraction(one if bit else ONE - one, ONE * k) for one in ones]
-
-
+@closed_form.register(OneBit)
 def _one_bit(mechanism: OneBit) -> WorstCase:
     """The cell is drawn uniformly whatever the item is, and cancels. The bit is 1 when a word lies below a threshold
     that rises with the value from 2^64 - P at -1 to P at 1 (rounded down, which keeps the order), P > 2^63. So
@@ -230,6 +196,7 @@ def _one_bit(mechanism: OneBit) -> WorstCase:
     return _ratio(mechanism.p / (1 - mechanism.p))
 
 
+@closed_form.register(NoisyVector)
 def _noisy(mechanism: NoisyVector[Any]) -> WorstCase:
     """A report is clamp(x + Z), Z of independent cells with P(z) proportional to exp(-|z| / t). For a vector y before
     clamping, P(y | x) / P(y | x') = exp(sum over cells of (|y - x'| - |y - x|) / t) <= exp(||x - x'||_1 / t), with
@@ -240,18 +207,3 @@ def _noisy(mechanism: NoisyVector[Any]) -> WorstCase:
     the worst case is attained.
     """
     return WorstCase(Fraction(1), Fraction(2 << mechanism.grid) / mechanism.scale, CLOSED_FORM)
-
-
-def _bits_of(mechanism: UnaryEncoding) -> int:
-    """Items times outputs; a number of bits that cannot be enumerated counts as none."""
-    return mechanism.domain_size << mechanism.domain_size if mechanism.domain_size < _LARGEST_EXPONENT else 0
-
-
-_FAMILIES: Final[tuple[tuple[Any, Callable[[Any], Any], Callable[[Any], int], Callable[[Any], WorstCase]], ...]] = (
-    (DirectEncoding, _direct_laws, lambda m: m.domain_size**2, _direct),
-    (UnaryEncoding, _unary_laws, _bits_of, _unary),
-    (SubsetSelection, _subset_laws, lambda m: m.domain_size * math.comb(m.domain_size, m.subset_size), _subset),
-    (OneBit, _one_bit_laws, lambda m: 6 * m.domain_size**2, _one_bit),
-    (NoisyVector, lambda _: (), lambda _: 0, _noisy),
-)
-"""Family, its laws output by output, how many probabilities these are, its closed form."""

@@ -12,9 +12,6 @@ from protocols.mechanisms.registry import (
     PURE,
     AnyMechanism,
     from_parameters,
-    make_continuous,
-    make_discrete,
-    make_sign,
 )
 from protocols.mechanisms.she import SummingHistogramEncoding
 from protocols.mechanisms.ss import SubsetSelection
@@ -42,7 +39,4 @@ __all__ = [
     "ThresholdingHistogramEncoding",
     "UnaryEncoding",
     "from_parameters",
-    "make_continuous",
-    "make_discrete",
-    "make_sign",
 ]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Generic, NamedTuple, TypeVar
 from protocols.errors import DocumentError
 from protocols.exact.coins import ONE, Coins
 from protocols.exact.rationals import float_up
-from protocols.fields import describe
+from protocols.fields import describe, integral
 
 if TYPE_CHECKING:
     from typing import Self
@@ -48,7 +48,7 @@ class Mechanism(ABC, Generic[Item]):
 
     @classmethod
     @abstractmethod
-    def make(cls, domain_size: int, epsilon: Fraction, theta: Fraction | None = None) -> Self:
+    def make(cls, domain_size: int, epsilon: Fraction) -> Self:
         """The mechanism of least variance whose realised loss is at most ``epsilon``."""
 
     @classmethod
@@ -112,9 +112,6 @@ class PureMechanism(Mechanism[int]):
     def support(self, payload: bytes) -> Collection[int]:
         """The indices a payload supports, ascending."""
 
-    def check(self, payload: bytes) -> None:
-        self.support(payload)
-
     def noise_variance(self, frequency: float) -> float:
         """Q (1 - q) / (p - q)^2 + f (1 - p - q) / (p - q) (Wang et al. 2017, Equation 3)."""
         p, q = float(self.p), float(self.q)
@@ -153,13 +150,13 @@ def read_probability(parameters: Parameters, name: str) -> int:
 
 
 def read_integer(parameters: Parameters, name: str) -> int:
-    """A positive integer from a document, as a JSON integer or in canonical decimal digits."""
+    """A positive integer from a document: a JSON number below 2**53, or canonical decimal digits."""
     value = parameters.get(name)
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 40:
         number = int(value)
         canonical = str(number) == value
     else:
-        number = value if type(value) is int else 0
+        number = integral(value) or 0
         canonical = True
     if number < 1 or not canonical:
         raise DocumentError("invalid-parameters", f"parameter {name} must be a positive integer, not {describe(value)}")

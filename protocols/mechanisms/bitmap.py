@@ -20,15 +20,21 @@ def pack_flags(flags: Iterable[bool], domain_size: int) -> bytes:
 
 def pack_indices(indices: Iterable[int], domain_size: int) -> bytes:
     """A set of indices to a bitmap."""
-    bits = 0
+    bitmap = bytearray(width(domain_size))
     for index in indices:
-        bits |= 1 << index
-    return bits.to_bytes(width(domain_size), "little")
+        bitmap[index >> 3] |= 1 << (index & 7)
+    return bytes(bitmap)
+
+
+def count_indices(payload: bytes, domain_size: int) -> int:
+    """How many bits are set; refuses set padding bits."""
+    bits = int.from_bytes(payload, "little")
+    if bits >> domain_size:
+        raise PayloadError("padding-bits-set")
+    return bits.bit_count()
 
 
 def unpack_indices(payload: bytes, domain_size: int) -> Iterator[int]:
     """The indices whose bit is set, ascending; refuses set padding bits."""
-    bits = int.from_bytes(payload, "little")
-    if bits >> domain_size:
-        raise PayloadError("padding-bits-set")
-    return (index for index in range(domain_size) if bits >> index & 1)
+    count_indices(payload, domain_size)
+    return (8 * place + bit for place, byte in enumerate(payload) if byte for bit in range(8) if byte >> bit & 1)

@@ -28,7 +28,7 @@ class DirectEncoding(PureMechanism):
     keep: int
 
     @classmethod
-    def make(cls, domain_size: int, epsilon: Fraction, theta: Fraction | None = None) -> Self:
+    def make(cls, domain_size: int, epsilon: Fraction) -> Self:
         e, _ = exp_bounds(epsilon)
         return cls(domain_size, probability_down(e / (e + domain_size - 1)))
 
@@ -70,11 +70,13 @@ class DirectEncoding(PureMechanism):
             index = other if other < index else other + 1
         return index.to_bytes(self.width, "little")
 
-    def support(self, payload: bytes) -> Collection[int]:
-        index = int.from_bytes(payload, "little")
-        if index >= self.domain_size:
+    def check(self, payload: bytes) -> None:
+        if int.from_bytes(payload, "little") >= self.domain_size:
             raise PayloadError("index-out-of-range")
-        return (index,)
+
+    def support(self, payload: bytes) -> Collection[int]:
+        self.check(payload)
+        return (int.from_bytes(payload, "little"),)
 
 
 def index_width(domain_size: int) -> int:

@@ -33,7 +33,7 @@ class LaplaceVector(NoisyVector[Moment]):
     name: ClassVar[str] = "laplace"
 
     @classmethod
-    def make(cls, domain_size: int, epsilon: Fraction, theta: Fraction | None = None) -> Self:
+    def make(cls, domain_size: int, epsilon: Fraction) -> Self:
         grid = _FINEST_GRID
         while grid > 1 and (2 << grid) / epsilon > _WIDEST_NOISE:
             grid -= 1

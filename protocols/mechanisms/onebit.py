@@ -36,7 +36,7 @@ class OneBit(Mechanism[Moment]):
     highest: int
 
     @classmethod
-    def make(cls, domain_size: int, epsilon: Fraction, theta: Fraction | None = None) -> Self:
+    def make(cls, domain_size: int, epsilon: Fraction) -> Self:
         e, _ = exp_bounds(epsilon)
         return cls(domain_size, probability_down(e / (e + 1)))
 

@@ -24,6 +24,6 @@ class OptimalUnaryEncoding(UnaryEncoding):
     name: ClassVar[str] = "oue"
 
     @classmethod
-    def make(cls, domain_size: int, epsilon: Fraction, theta: Fraction | None = None) -> Self:
+    def make(cls, domain_size: int, epsilon: Fraction) -> Self:
         e, _ = exp_bounds(epsilon)
         return cls(domain_size, ONE // 2, probability_up(1 / (e + 1)))

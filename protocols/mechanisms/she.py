@@ -26,7 +26,7 @@ class SummingHistogramEncoding(NoisyVector[int]):
     name: ClassVar[str] = "she"
 
     @classmethod
-    def make(cls, domain_size: int, epsilon: Fraction, theta: Fraction | None = None) -> Self:
+    def make(cls, domain_size: int, epsilon: Fraction) -> Self:
         return cls(domain_size, 0, least_scale(epsilon, 0))
 
     @classmethod

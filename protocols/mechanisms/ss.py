@@ -38,7 +38,7 @@ class SubsetSelection(PureMechanism):
     include: int
 
     @classmethod
-    def make(cls, domain_size: int, epsilon: Fraction, theta: Fraction | None = None) -> Self:
+    def make(cls, domain_size: int, epsilon: Fraction) -> Self:
         """W is the floor or the ceiling of d / (e + 1), at least 1, whichever has less variance at frequency 1/d."""
         e, _ = exp_bounds(epsilon)
         best = domain_size / (float(e) + 1)
@@ -98,8 +98,10 @@ class SubsetSelection(PureMechanism):
             members.append(item)
         return bitmap.pack_indices(members, self.domain_size)
 
-    def support(self, payload: bytes) -> Collection[int]:
-        members = tuple(bitmap.unpack_indices(payload, self.domain_size))
-        if len(members) != self.subset_size:
+    def check(self, payload: bytes) -> None:
+        if bitmap.count_indices(payload, self.domain_size) != self.subset_size:
             raise PayloadError("wrong-subset-size")
-        return members
+
+    def support(self, payload: bytes) -> Collection[int]:
+        self.check(payload)
+        return tuple(bitmap.unpack_indices(payload, self.domain_size))

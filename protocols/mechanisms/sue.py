@@ -23,6 +23,6 @@ class SymmetricUnaryEncoding(UnaryEncoding):
     name: ClassVar[str] = "sue"
 
     @classmethod
-    def make(cls, domain_size: int, epsilon: Fraction, theta: Fraction | None = None) -> Self:
+    def make(cls, domain_size: int, epsilon: Fraction) -> Self:
         h, _ = exp_bounds(epsilon / 2)
         return cls(domain_size, probability_down(h / (h + 1)), probability_up(1 / (h + 1)))

@@ -68,5 +68,8 @@ class UnaryEncoding(PureMechanism):
         flags[item] = words[item] < self.true_bit
         return bitmap.pack_flags(flags, self.domain_size)
 
+    def check(self, payload: bytes) -> None:
+        bitmap.count_indices(payload, self.domain_size)
+
     def support(self, payload: bytes) -> Collection[int]:
         return tuple(bitmap.unpack_indices(payload, self.domain_size))

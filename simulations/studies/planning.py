@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from ldp_aggregator import train
 from protocols import Campaign, Question
 from protocols.document.questions import INDEX, PRODUCT, SIGN, VALUE
+from protocols.drafting import make_sign
 from protocols.exact.rationals import exact_epsilon
-from protocols.mechanisms import DISCRETE, MOMENTS, OneBit, PureMechanism, make_sign
+from protocols.mechanisms import DISCRETE, MOMENTS, OneBit, PureMechanism
 from simulations.fidelities.counts import simulate_counts
 from simulations.fidelities.items import UNIT, Columns
 from simulations.studies.scores import accuracy, non_private

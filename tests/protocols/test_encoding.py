@@ -32,9 +32,10 @@ DRAFT = {
 }
 
 
-def only(feature, **privacy):
-    """A campaign that asks about one feature; a Gaussian one has two questions."""
+def only(feature, *, label_weight=0, **privacy):
+    """A campaign that asks about one feature; a Gaussian one has two questions, its campaign's last."""
     draft = copy.deepcopy(DRAFT)
+    draft["label"]["weight"] = label_weight
     draft["features"] = [described for described in draft["features"] if described["name"] == feature]
     draft["privacy"].update(privacy)
     return Campaign.compile(draft)
@@ -136,13 +137,13 @@ def test_numbers_of_numpy_are_numbers_and_its_truth_values_are_not():
     assert cells_of(only("size"), {"size": numpy.bool_(True)}) == anything(4)
 
 
-LAPLACE = only("weight", continuous="laplace")
+LAPLACE = only("weight", continuous="laplace", label_weight=1)
 
 
 def moment_of(record, words, question, label="a"):
     """The (cell, value) that answers the value (0) or the square (1) question."""
     coins = ScriptedCoins(words)
-    item = encode(LAPLACE, LAPLACE.questions[question], record, LAPLACE.label.index_of(label), coins)
+    item = encode(LAPLACE, LAPLACE.questions[1 + question], record, LAPLACE.label.index_of(label), coins)
     assert coins.taken == len(words)
     return item
 

@@ -76,7 +76,7 @@ REFUSED = [
     (("prior",), [0.4], "prior"),
     (("prior",), ["0.4", 0.6], "prior"),
     (("prior",), [True, 0.0], "prior"),
-    (("prior",), [10**400, 0], "prior"),
+    (("prior",), [10**400, 0], "document"),
     (("prior",), None, "prior"),
     (("features",), [], "features"),
     (("features",), [DOCUMENT["features"][0]] * 2, "features"),

@@ -44,6 +44,13 @@ def test_a_document_has_this_id_and_this_loss(case):
     assert campaign.realised_epsilon == case["realised_epsilon"] <= campaign.privacy.epsilon
 
 
+@pytest.mark.parametrize("case", named(DOCUMENTS["alike"]))
+def test_a_document_that_says_the_same_in_other_words_asks_the_same(case):
+    asked = Campaign.parse(case["document"].encode())
+    assert asked.questions == CAMPAIGNS[case["like"]].questions
+    assert asked.asked == CAMPAIGNS[case["like"]].asked
+
+
 @pytest.mark.parametrize("case", named(DOCUMENTS["refused"]))
 def test_a_document_that_must_be_refused_is_refused_with_its_code(case):
     with pytest.raises(ProtocolError) as refusal:
@@ -105,7 +112,9 @@ def test_an_uploads_length_is_the_same_for_all_values_and_classes(name):
     assert all(len(found) == 1 for found in lengths.values())
 
 
-@pytest.mark.parametrize("case", REPORTS["refused"], ids=lambda case: f"{case['code']}-{case['record']!r}-{case['label']!r}"[:40])
+@pytest.mark.parametrize(
+    "case", REPORTS["refused"], ids=lambda case: f"{case['code']}-{case['record']!r}-{case['label']!r}"[:40]
+)
 def test_a_record_that_must_be_refused_is_refused_before_a_word_is_taken(case):
     with pytest.raises(ProtocolError) as refusal:
         perturb(CAMPAIGNS[case["document"]], case["record"], case["label"], coins=ScriptedCoins([]))
@@ -152,6 +161,12 @@ def test_a_model_predicts_what_the_vector_says(case):
         assert classifier.predict(prediction["record"]) == prediction["class"]
 
 
+def test_a_record_that_is_impossible_in_every_class_is_of_the_class_that_the_prior_prefers():
+    classifier = Classifier(Model.from_json(TRAINING["impossible"]["model"]))
+    told = [classifier.predict(case["record"]) for case in TRAINING["impossible"]["predictions"]]
+    assert told == [case["class"] for case in TRAINING["impossible"]["predictions"]] == ["no", "no", "yes", "no", "no"]
+
+
 @pytest.mark.parametrize("case", named(TRAINING["refused"]))
 def test_a_model_that_must_be_refused_is_refused_with_its_code(case):
     with pytest.raises(ProtocolError) as refusal:
@@ -187,6 +202,7 @@ def test_the_javascript_port_passes_every_vector():
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {
         "documents": len(DOCUMENTS["accepted"]),
+        "documents alike": len(DOCUMENTS["alike"]),
         "documents refused": len(DOCUMENTS["refused"]),
         "draws": len(REPORTS["draws"]),
         "reports": len(REPORTS["accepted"]),
@@ -195,6 +211,7 @@ def test_the_javascript_port_passes_every_vector():
         "reports refused": len(UPLOADS["impossible"]),
         "tallies": len(TRAINING["accepted"]),
         "predictions": sum(len(case["predictions"]) for case in TRAINING["accepted"]),
+        "predictions of the impossible": len(TRAINING["impossible"]["predictions"]),
         "models refused": len(TRAINING["refused"]),
     }
 

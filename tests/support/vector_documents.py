@@ -11,6 +11,10 @@ from vector_campaigns import as_text
 
 from protocols import Campaign
 
+Change = Callable[[Any], Any]
+LOSS = "loss-above-epsilon"
+PRIVATE = {"fitted_on": "A" * 43, "fitted_study": "s", "fitted_epsilon": 1.5}
+
 
 def documents(known: dict[str, Campaign]) -> dict[str, Any]:
     """Documents with their ids, and what must not be accepted as a document."""
@@ -25,11 +29,45 @@ def documents(known: dict[str, Campaign]) -> dict[str, Any]:
             }
             for name, campaign in known.items()
         ],
+        "alike": [
+            {"name": name, "document": as_text(document), "like": "ss-laplace"}
+            for name, document in _alike(json.loads(known["ss-laplace"].document))
+        ]
+        + [
+            {
+                "name": "fitted on a private round",
+                "document": as_text(_fitted_privately(json.loads(known["projection"].document))),
+                "like": "projection",
+            }
+        ],
         "refused": [
             {"name": name, "document": text, "id": claimed, "code": code}
             for name, text, claimed, code in refused_documents(known)
         ],
     }
+
+
+def _alike(base: Any) -> Iterator[tuple[str, Any]]:
+    """Documents that say the same in other words."""
+    changes: list[tuple[str, Change]] = [
+        ("an integer written with a point", lambda d: d["questions"][1].update(weight=1.0, group=1.0)),
+        ("a small parameter as a text", lambda d: d["questions"][3]["parameters"].update(grid="12")),
+        ("a subset's size as a text", lambda d: _as_text_in(d["questions"][1]["parameters"], "w")),
+        ("defaults left out", lambda d: [d.pop(key) for key in ("purpose", "projection", "asks", "study", "closes")]),
+        ("defaults as null", lambda d: d.update(purpose=None, asks=None) or d["label"].update(weight=None)),
+    ]
+    for name, change in changes:
+        value = copy.deepcopy(base)
+        change(value)
+        yield name, value
+
+
+def _fitted_privately(base: Any) -> Any:
+    return {**base, "study": "t", "projection": {**base["projection"], **PRIVATE}}
+
+
+def _as_text_in(parameters: dict[str, Any], name: str) -> None:
+    parameters[name] = str(parameters[name])
 
 
 def refused_documents(known: dict[str, Campaign]) -> Iterator[tuple[str, str, str | None, str]]:
@@ -43,7 +81,8 @@ def refused_documents(known: dict[str, Campaign]) -> Iterator[tuple[str, str, st
     yield "a key twice", text.replace('"version":1', '"version":1,"version":1'), None, "invalid-document"
     yield "a key twice, deep inside", text.replace('"weight":2', '"weight":2,"weight":2', 1), None, "invalid-document"
     yield "a number beyond a double", text.replace('"high":100', '"high":1e999'), None, "invalid-document"
-    changes: list[tuple[str, str, Callable[[Any], Any]]] = [
+    yield "half a character", text.replace('"Vectors"', '"\\ud800"'), None, "invalid-document"
+    changes: list[tuple[str, str, Change]] = [
         ("another version", "invalid-document", lambda d: d.update(version=2)),
         ("an unknown key", "invalid-document", lambda d: d.update(colour="red")),
         ("no title", "invalid-document", lambda d: d.pop("title")),
@@ -76,17 +115,84 @@ def refused_documents(known: dict[str, Campaign]) -> Iterator[tuple[str, str, st
             lambda d: d["questions"][3]["parameters"].update(scale="9" * 30),
         ),
         ("too fine a grid", "invalid-parameters", lambda d: d["questions"][3]["parameters"].update(grid=13)),
-        ("one unit too much", "loss-above-epsilon", _one_unit_more),
-        ("a scale one unit too small", "loss-above-epsilon", _one_unit_less_noise),
-        ("questions dearer than the total", "loss-above-epsilon", lambda d: d["privacy"].update(epsilon=0.99)),
+        ("a question that costs nothing", LOSS, lambda d: d["questions"][1].update(epsilon=0)),
+        ("a question that costs less than nothing", LOSS, lambda d: d["questions"][1].update(epsilon=-1)),
+        (
+            "an integer beyond 53 bits",
+            "invalid-parameters",
+            lambda d: d["questions"][3]["parameters"].update(scale=2**53),
+        ),
+        ("one unit too much", LOSS, _one_unit_more),
+        ("a scale one unit too small", LOSS, _one_unit_less_noise),
+        ("questions dearer than the total", LOSS, lambda d: d["privacy"].update(epsilon=0.99)),
     ]
+    changes += _unlike_a_schema()
     for name, code, change in changes:
         value = copy.deepcopy(base)
         change(value)
         yield name, as_text(value), None, code
+    yield from _refused_projections(json.loads(known["projection"].document))
     value = json.loads(known["all"].document)
     value["privacy"]["epsilon"] = 3.2
-    yield "answers that add up to more than the total", as_text(value), None, "loss-above-epsilon"
+    yield "answers that add up to more than the total", as_text(value), None, LOSS
+
+
+def _refused_projections(base: Any) -> Iterator[tuple[str, str, None, str]]:
+    changes: dict[str, dict[str, Any]] = {
+        "an unknown projection": {"method": "ica"},
+        "a row of zeros": {"matrix": [[0, 0], [-0.8, 0.6]]},
+        "outputs beyond a double": {"matrix": [[1e308, 1e308], [-0.8, 0.6]], "scale": [1e-9, 3.0]},
+        "fitted on nobody knows what": {"fitted_on": "customers"},
+        "fitted on public data at a cost": {"fitted_epsilon": 1},
+        "fitted on a private round of no study": {**PRIVATE, "fitted_study": None},
+        "fitted on a private round at no cost": {**PRIVATE, "fitted_epsilon": 0},
+        "fitted on a private round in no study": PRIVATE,
+    }
+    for name, change in changes.items():
+        yield name, as_text({**base, "projection": {**base["projection"], **change}}), None, "invalid-document"
+
+
+def _unlike_a_schema() -> list[tuple[str, str, Change]]:
+    """Documents whose texts, times, choices and numbers a lazy reader would let pass; all are ``invalid-document``."""
+    line, reversal = "a\nb", "a\u202eb"
+    changes: list[tuple[str, Change]] = [
+        ("a title of 201 characters", lambda d: d.update(title="x" * 201)),
+        ("a blank title", lambda d: d.update(title=" \u00a0")),
+        ("a title of two lines", lambda d: d.update(title=line)),
+        ("a title that turns the reading direction", lambda d: d.update(title=reversal)),
+        ("a title with a control of the terminal", lambda d: d.update(title="a\x1b[2Jb")),
+        ("a purpose of 2001 characters", lambda d: d.update(purpose="x" * 2001)),
+        ("a purpose of two lines", lambda d: d.update(purpose=line)),
+        ("a study without a name", lambda d: d.update(study="")),
+        ("a class of two lines", lambda d: d["label"].update(classes=["yes", "no", line])),
+        ("a value that turns the reading direction", lambda d: d["features"][0]["values"].__setitem__(0, reversal)),
+        ("a negative weight of the label", lambda d: d["label"].update(weight=-3)),
+        ("a weight of the label beyond 65536", lambda d: d["label"].update(weight=65537)),
+        ("a weight and a half", lambda d: d["features"][2].update(weight=1.5)),
+        ("a weight of a question and a half", lambda d: d["questions"][1].update(weight=1.5)),
+        ("a weight as a text", lambda d: d["questions"][1].update(weight="1")),
+        ("bounds too near to each other", lambda d: d["features"][2].update(high=1e-200)),
+        ("bounds too far from each other", lambda d: d["features"][2].update(high=1e200)),
+        ("bins narrower than a double", lambda d: d["features"][1].update(low=2**52, high=2**52 + 8)),
+        ("no time", lambda d: d.update(closes="yesterday")),
+        ("a day that does not exist", lambda d: d.update(closes="2027-02-30T00:00:00Z")),
+        ("an hour that does not exist", lambda d: d.update(closes="2027-02-03T24:00:00Z")),
+        ("a time of another zone", lambda d: d.update(closes="2027-01-01T00:00:00+01:00")),
+        (
+            "closed before it opens",
+            lambda d: d.update(opens="2027-01-02T00:00:00Z", closes="2027-01-01T00:00:00Z"),
+        ),
+        ("asking for everything", lambda d: d.update(asks="everything")),
+        ("a model asked as moments", lambda d: d.update(asks="moments", study="s")),
+        ("an unknown choice of mechanism", lambda d: d["privacy"].update(discrete="rappor")),
+        ("a threshold of 0", lambda d: d["privacy"].update(theta=0)),
+        ("an epsilon as a text", lambda d: d["privacy"].update(epsilon="1")),
+        ("a question's epsilon as a text", lambda d: d["questions"][1].update(epsilon="1")),
+        ("a question's kind that every object has", lambda d: d["questions"][1].update(kind="constructor")),
+        ("an encoding that every object has", lambda d: d["questions"][1].update(encoding="constructor")),
+        ("a projection of nothing", lambda d: d.update(projection={})),
+    ]
+    return [(name, "invalid-document", change) for name, change in changes]
 
 
 def _one_unit_more(document: Any) -> None:

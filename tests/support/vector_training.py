@@ -65,6 +65,29 @@ def training(known: dict[str, Campaign], records: Sequence[Mapping[str, Any]]) -
     return cases
 
 
+def impossible() -> dict[str, Any]:
+    """A model without smoothing, and records that it holds impossible in one class, or in all of them."""
+    model = as_text(
+        {
+            "version": 1,
+            "kind": "naive-bayes",
+            "label": "class",
+            "classes": ["yes", "no"],
+            "prior": [0.25, 0.75],
+            "features": [
+                {"name": name, "kind": "categorical", "values": ["a", "b"], "likelihood": [shares, shares[::-1]]}
+                for name, shares in (("u", [1, 0]), ("v", [0, 1]))
+            ],
+        }
+    )
+    classifier = Classifier(Model.from_json(model))
+    records: list[dict[str, Any]] = [{"u": "a", "v": "a"}, {"u": "b", "v": "b"}, {"u": "a"}, {"v": "a"}, {}]
+    return {
+        "model": model,
+        "predictions": [{"record": record, "class": classifier.predict(record)} for record in records],
+    }
+
+
 def models(trained: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Model documents that must be refused."""
     changes: list[tuple[str, Callable[[Any], Any]]] = [

@@ -17,7 +17,7 @@ from typing import Any
 from exact_coins import RecordingCoins
 from vector_campaigns import campaigns
 from vector_documents import documents
-from vector_training import models, training
+from vector_training import impossible, models, training
 from vector_uploads import uploads
 
 from ldp_client import perturb
@@ -140,7 +140,7 @@ def generate() -> dict[str, Any]:
         "documents.json": documents(known),
         "reports.json": reports(known),
         "uploads.json": uploads(known),
-        "training.json": {"accepted": trained, "refused": models(trained)},
+        "training.json": {"accepted": trained, "impossible": impossible(), "refused": models(trained)},
     }
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ldp_aggregator.cli.common import Groups, add_command, read_file, say, say_json, say_table
 from protocols import Campaign
-from protocols.document.verify import NEGLIGIBLE_GAP, Verification, verify
+from protocols.document.verify import NEGLIGIBLE_GAP, Verification
+from protocols.proofs.enumeration import verify_thoroughly
 
 
 def add_verify(commands: Groups) -> None:
@@ -20,7 +21,7 @@ def add_verify(commands: Groups) -> None:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    verification = verify(Campaign.parse(read_file(options.document), options.id))
+    verification = verify_thoroughly(Campaign.parse(read_file(options.document), options.id))
     if options.json:
         say_json(verification.to_json())
     else:

@@ -13,8 +13,9 @@ from ldp_aggregator.cli import run
 from ldp_aggregator.cli.program import make_parser
 from ldp_client.testing.lines import answers
 from protocols import Campaign
-from protocols.document.verify import worst_case
-from protocols.mechanisms import DISCRETE, MOMENTS, make_sign
+from protocols.drafting import make_sign
+from protocols.mechanisms import DISCRETE, MOMENTS
+from protocols.proofs.enumeration import worst_case
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "privacy.md").read_text(encoding="utf-8")
 DRAFT = {

@@ -10,7 +10,8 @@ import pytest
 from ldp_aggregator.counting.rows import cells, count, payload_rows, refusals
 from protocols import PayloadError, Question
 from protocols.document.questions import INDEX, MOMENT, PAIR, VALUE
-from protocols.mechanisms import DISCRETE, MOMENTS, Moment, NoisyVector, OneBit, PureMechanism, make_discrete
+from protocols.drafting import make_discrete
+from protocols.mechanisms import DISCRETE, MOMENTS, Moment, NoisyVector, OneBit, PureMechanism
 from simulations.fidelities.coins import SeededCoins
 
 DOMAINS = (2, 7, 8, 9, 130, 300)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from ldp_aggregator.learning.projections import (
     moments_of_round,
     moments_of_table,
 )
-from protocols import Campaign
+from protocols import Campaign, DraftError
 from simulations import simulate
 
 DRAFT: dict[str, Any] = {
@@ -108,6 +109,46 @@ def test_the_second_round_names_the_first_and_shares_its_study():
     model = train(campaign, simulate(campaign, others, others["class"], rng=4))
     accuracy = (model.predict(others) == others["class"]).mean()
     assert accuracy > 0.55  # The largest class alone has 0.40.
+
+
+@pytest.fixture(scope="module")
+def private_projection():
+    """Fitted on a private round of study s at epsilon 2."""
+    asking = Campaign.compile({**DRAFT, "asks": "moments"})
+    frame = people(20_000)
+    return fit_projection(moments_of_round(asking, simulate(asking, frame, frame["class"], rng=2)), "pca", 1), asking
+
+
+def test_a_projection_of_a_private_round_carries_its_study_and_its_epsilon(private_projection):
+    projection, asking = private_projection
+    told = {"fitted_on": asking.id, "fitted_study": "s", "fitted_epsilon": asking.privacy.epsilon}
+    assert {name: projection[name] for name in told} == told
+    compiled = Campaign.compile({**DRAFT, "projection": projection, "study": "s"})
+    assert {name: json.loads(compiled.document)["projection"][name] for name in told} == told
+
+
+def test_a_draft_that_fits_on_another_campaign_without_a_study_is_refused(private_projection):
+    projection, _ = private_projection
+    with pytest.raises(DraftError, match="devices could answer both rounds") as refused:
+        Campaign.compile({**DRAFT, "projection": projection, "study": None})
+    assert refused.value.field == "study"
+
+
+@pytest.mark.parametrize(
+    ("study", "epsilon", "total"), [("s", 1.0, 2.0), ("s", 3.0, 3.0), ("another", 1.0, 3.0), ("another", 3.0, 5.0)]
+)
+def test_the_guarantee_adds_the_private_round_where_a_device_may_have_answered_both(
+    private_projection, study, epsilon, total
+):
+    """The round cost 2. In one study a device answers one of the two, and has lost the larger."""
+    projection, _ = private_projection
+    campaign = Campaign.compile(
+        {**DRAFT, "projection": projection, "study": study, "privacy": {"epsilon": epsilon, "continuous": "sign"}}
+    )
+    frame = people(500)
+    model = train(campaign, simulate(campaign, frame, frame["class"], rng=4))
+    assert model.guarantee_.epsilon == total
+    assert json.loads(model.to_json())["training"]["guarantee"]["epsilon"] == total
 
 
 def test_rows_without_an_input_or_a_declared_class_are_left_out(campaign):

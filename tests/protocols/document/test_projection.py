@@ -25,6 +25,7 @@ PROJECTION: dict[str, Any] = {
     "outputs": [BINNED, GAUSSIAN],
     "fitted_on": "public",
 }
+PRIVATE = {"fitted_on": "A" * 43, "fitted_study": "s", "fitted_epsilon": 2}
 DRAFT: dict[str, Any] = {
     "version": 1,
     "title": "Projected",
@@ -116,6 +117,14 @@ def test_a_missing_input_is_a_uniformly_random_one():
         ({"outputs": [CATEGORICAL, GAUSSIAN]}, "projection.outputs[0].kind"),
         ({"fitted_on": "my customers"}, "projection.fitted_on"),
         ({"fitted_on": None}, "projection.fitted_on"),
+        ({"fitted_study": "s"}, "projection.fitted_study"),
+        ({"fitted_epsilon": 1}, "projection.fitted_epsilon"),
+        ({**PRIVATE, "fitted_study": None}, "projection.fitted_study"),
+        ({**PRIVATE, "fitted_study": 7}, "projection.fitted_study"),
+        ({**PRIVATE, "fitted_epsilon": None}, "projection.fitted_epsilon"),
+        ({**PRIVATE, "fitted_epsilon": 0}, "projection.fitted_epsilon"),
+        ({**PRIVATE, "fitted_epsilon": "1"}, "projection.fitted_epsilon"),
+        (PRIVATE, "study"),
         ({"rank": 2}, "projection.rank"),
     ],
 )  # fmt: skip
@@ -123,6 +132,14 @@ def test_a_projection_that_cannot_work_is_refused_when_compiling(changes, field)
     with pytest.raises(DraftError) as caught:
         compiled(**changes)
     assert caught.value.field == field
+
+
+def test_a_projection_of_a_private_round_is_written_with_its_study_and_epsilon_and_a_public_one_without():
+    draft = {**DRAFT, "study": "t", "projection": {**PROJECTION, **PRIVATE}}
+    campaign = Campaign.compile(draft)
+    assert PRIVATE.items() <= json.loads(campaign.document)["projection"].items()
+    assert Campaign.parse(campaign.document, campaign.id) == campaign
+    assert not {"fitted_study", "fitted_epsilon"} & json.loads(compiled().document)["projection"].keys()
 
 
 def test_more_components_than_inputs_are_refused_with_the_number_that_fits():

@@ -1,5 +1,5 @@
-"""The proofs of ``protocols.document.verify``: enumeration and closed form agree, and every mechanism keeps its
-promise.
+"""``protocols.document.verify`` and ``protocols.proofs``: closed form and enumeration agree, and every mechanism keeps
+its promise.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from fractions import Fraction
 import pytest
 
 from protocols import Campaign
-from protocols.document.verify import CLOSED_FORM, ENUMERATION, QuestionCheck, WorstCase, verify, worst_case
+from protocols.document import verify as verify_module
+from protocols.document.verify import CLOSED_FORM, QuestionCheck, WorstCase, closed_form, verify
 from protocols.exact.coins import ONE
 from protocols.exact.rationals import exact_epsilon, exp_bounds
 from protocols.mechanisms import DISCRETE, MOMENTS, DirectEncoding, NoisyVector, SubsetSelection
+from protocols.proofs.enumeration import ENUMERATION, probabilities, verify_thoroughly, worst_case
 
 ALL = {**DISCRETE, **MOMENTS}
 DOMAINS = (2, 3, 4, 5, 7, 8, 16, 31, 64, 100, 256, 257, 512, 1000, 1024)
@@ -54,7 +56,7 @@ def test_enumeration_and_closed_form_give_the_same_ratio(name):
         for epsilon in (0.01, 1.0, 6.0):
             mechanism = ALL[name].make(size, exact_epsilon(epsilon))
             enumerated = worst_case(mechanism)
-            closed = worst_case(mechanism, most_enumerated=0)
+            closed = closed_form(mechanism)
             assert (enumerated.method, closed.method) == (ENUMERATION, CLOSED_FORM)
             assert enumerated.ratio == closed.ratio
 
@@ -65,6 +67,42 @@ def test_the_devices_own_check_finds_the_same_loss(name):
     for size in (2, 9, 300):
         mechanism = ALL[name].make(size, Fraction(3, 2))
         assert abs(worst_case(mechanism).loss - mechanism.loss()) < Fraction(1, 10**40)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0])
+@pytest.mark.parametrize("name", ALL)
+def test_the_closed_form_stays_within_epsilon_up_to_the_last_unit_of_every_mechanism(name, epsilon):
+    promised = exact_epsilon(epsilon)
+    for size in DOMAINS:
+        assert closed_form(ALL[name].make(size, promised)).stays_within(promised)
+
+
+def test_a_device_enumerates_nothing_and_finds_what_the_enumeration_finds():
+    campaign = Campaign.compile(draft(discrete="oue", answers="all"))
+    thorough, quick = verify_thoroughly(campaign), verify(campaign)
+    assert {check.worst.method for check in quick.questions} == {CLOSED_FORM}
+    assert ENUMERATION in {check.worst.method for check in thorough.questions}
+    assert [check.worst.loss for check in quick.questions] == [check.worst.loss for check in thorough.questions]
+    assert quick.loss == thorough.loss
+
+
+def test_a_mechanism_that_many_questions_share_is_looked_at_once(monkeypatch):
+    """A hundred questions with one mechanism between them, as a campaign of a hundred alike features has."""
+    features = [{"name": f"f{i}", "kind": "categorical", "values": list("abcd")} for i in range(100)]
+    campaign = Campaign.compile({**draft(discrete="oue", epsilon=0.777), "features": features})
+    looked = []
+    monkeypatch.setattr(
+        verify_module, "closed_form", lambda mechanism: looked.append(mechanism) or closed_form(mechanism)
+    )
+    assert verify(campaign).holds
+    assert len(campaign.questions) == 101
+    assert len(looked) == len(set(looked)) == 2
+
+
+def test_what_has_too_many_outputs_is_not_enumerated():
+    assert probabilities(DISCRETE["oue"].make(8, Fraction(1))) == 8 * 2**8
+    assert probabilities(DISCRETE["she"].make(2, Fraction(1))) == 0
+    assert probabilities(DISCRETE["oue"].make(65536, Fraction(1))) == 0
 
 
 def test_large_domains_take_the_closed_form():
@@ -94,8 +132,14 @@ def test_one_unit_of_probability_more_breaks_the_promise(epsilon):
 
 
 def test_a_mechanism_that_excludes_an_output_has_no_finite_ratio():
-    with pytest.raises(ZeroDivisionError):
-        worst_case(DirectEncoding(4, ONE))
+    for prove in (worst_case, closed_form):
+        with pytest.raises(ZeroDivisionError):
+            prove(DirectEncoding(4, ONE))
+
+
+def test_an_unknown_mechanism_is_not_taken_for_proved():
+    with pytest.raises(TypeError, match="no proof for mechanism object"):
+        closed_form(object())
 
 
 @pytest.mark.parametrize("privacy", [{}, {"answers": "all"}, {"discrete": "the"}, {"continuous": "laplace"}])
@@ -122,7 +166,7 @@ def test_a_question_that_promises_less_than_it_loses_does_not_hold():
 
 
 def test_the_json_form_is_plain_data():
-    told = verify(Campaign.compile(draft(discrete="the"))).to_json()
+    told = verify_thoroughly(Campaign.compile(draft(discrete="the"))).to_json()
     assert json.loads(json.dumps(told)) == told
     assert told["holds"]
     assert told["realised_epsilon"] <= told["epsilon"]

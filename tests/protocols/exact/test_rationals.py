@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 import pytest
@@ -41,6 +42,34 @@ def taylor_bounds(exponent: Fraction) -> tuple[Fraction, Fraction]:
 def _cut(value: Fraction, *, up: bool) -> Fraction:
     scaled = value * 2**300
     return Fraction(math.ceil(scaled) if up else math.floor(scaled), 2**300)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "promised"),
+    [
+        (1, Fraction(1)),
+        (0.1, Fraction(1, 10)),
+        (Fraction(1, 3), Fraction(3333333333333333, 10**16)),
+        (Decimal("0.1"), Fraction(1, 10)),
+        (Decimal("0.30000000000000000001"), Fraction(0.3)),
+        (True, Fraction(1)),
+    ],
+)
+def test_any_real_number_is_an_epsilon_and_none_is_exceeded(epsilon, promised):
+    assert exact_epsilon(epsilon) == promised <= Fraction(epsilon)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "float16", "int64", "uint8", "longdouble"])
+def test_numpys_numbers_are_the_numbers_they_are(kind):
+    numpy = pytest.importorskip("numpy")
+    assert exact_epsilon(getattr(numpy, kind)(1)) == 1
+    assert exact_epsilon(numpy.float64(0.1)) == exact_epsilon(0.1)
+
+
+@pytest.mark.parametrize("epsilon", [math.nan, math.inf, -math.inf, "one", None, [1]])
+def test_what_is_no_finite_number_is_no_epsilon(epsilon):
+    with pytest.raises((ValueError, OverflowError, TypeError)):
+        exact_epsilon(epsilon)
 
 
 EXPONENTS = [Fraction(text) for text in ("0", "1e-9", "0.01", "1/3", "0.5", "1", "2", "10", "63.999", "64")]

@@ -1,0 +1,121 @@
+"""The questions of a draft: what is asked, with which mechanism and which share of the budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from typing import Final
+
+from protocols.document.questions import (
+    INDEX,
+    LABEL,
+    MOMENT,
+    MOST_PRODUCTS,
+    PAIR,
+    PRODUCT,
+    SIGN,
+    SQUARE,
+    VALUE,
+    Question,
+    is_gaussian,
+)
+from protocols.document.schema import Feature, Label, Privacy
+from protocols.drafting.choice import make_continuous, make_discrete, share_variance
+from protocols.errors import DraftError
+from protocols.exact.rationals import divide_down, exact_epsilon
+from protocols.mechanisms import DISCRETE, AnyMechanism, Mechanism
+
+LEAST_EPSILON: Final = 1e-6
+"""The least epsilon of one question that a draft may ask for."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A question whose mechanism is still to be found; ``cells`` of an index, 0 for a value."""
+
+    kind: str
+    group: int
+    weight: int
+    feature: str | None = None
+    other: str | None = None
+    cells: int = 0
+
+
+def compile_questions(
+    label: Label, features: Sequence[Feature], privacy: Privacy, *, moments: bool = False
+) -> tuple[Question, ...]:
+    """The questions of a campaign, the label's first, with mechanisms chosen and budget split as ``privacy`` says.
+
+    ``moments`` asks what fitting a projection takes: every feature's value with the class, and the product of every
+    pair of features (a feature with itself: its square). Raises DraftError.
+    """
+    classes = len(label.classes)
+    groups = len(features) + (label.weight > 0)
+    epsilon = divide_down(privacy.epsilon, groups) if privacy.answers == "all" else privacy.epsilon
+    if epsilon < LEAST_EPSILON:
+        raise DraftError(
+            "privacy.epsilon",
+            f"leaves {epsilon:g} for a question; below {LEAST_EPSILON:g} nothing can be learned",
+        )
+    exact = exact_epsilon(epsilon)
+    theta = None if privacy.theta is None else Fraction(repr(float(privacy.theta)))
+    asked = _all_asked(label, features, moments=moments)
+    indexed = {one: make_discrete(privacy.discrete, one.cells, exact, theta) for one in asked if one.cells}
+    told, alike = _classes_told(asked, indexed, classes, everything=privacy.answers == "all")
+    value = make_continuous(privacy.continuous, classes, exact, classes_told=told, alike=alike)
+    product = make_continuous(privacy.continuous, 1, exact)
+    questions = []
+    for index, one in enumerate(asked):
+        mechanism: AnyMechanism = indexed.get(one, product if one.kind == PRODUCT else value)
+        encoding = INDEX if one in indexed else SIGN if mechanism.name in DISCRETE else MOMENT
+        questions.append(
+            Question(index, one.kind, one.feature, one.other, one.group, encoding, mechanism, epsilon, one.weight)
+        )
+    if not moments and all(question.encoding == MOMENT for question in questions):
+        raise DraftError(
+            "label.weight",
+            f"is 0, and no question tells the class: {value.name} asks for values alone, and a model needs the "
+            "classes' shares. Ask for the label too (1 is the default), or for values with continuous: sign",
+        )
+    return tuple(questions)
+
+
+def _all_asked(label: Label, features: Sequence[Feature], *, moments: bool) -> list[_Asked]:
+    """What is asked, in the order of the document."""
+    classes = len(label.classes)
+    asked = [_Asked(LABEL, 0, label.weight, cells=classes)] if label.weight else []
+    for group, feature in enumerate(features, start=1):
+        if moments or is_gaussian(feature):
+            kinds = (VALUE,) if moments else (VALUE, SQUARE)
+            asked += [_Asked(kind, group, feature.weight, feature.name) for kind in kinds]
+        else:
+            asked.append(_Asked(PAIR, group, feature.weight, feature.name, cells=feature.size * classes))
+    if moments:
+        pairs = list(combinations_with_replacement(features, 2))
+        if len(pairs) > MOST_PRODUCTS:
+            raise DraftError("features", f"{len(features)} features have {len(pairs)} pairs; at most {MOST_PRODUCTS}")
+        for group, (first, second) in enumerate(pairs, start=len(features) + 1):
+            asked.append(_Asked(PRODUCT, group, 1, first.name, second.name))
+    return asked
+
+
+def _classes_told(
+    asked: Sequence[_Asked], indexed: dict[_Asked, Mechanism[int]], classes: int, *, everything: bool
+) -> tuple[float, float]:
+    """What the indexed questions tell about a class's share, 1 / (n Var) with n the reports to one question of a value;
+    and the reports to all questions of values, over those to one.
+    """
+    of_group: dict[int, int] = {}
+    for one in asked:
+        pool = one.group if everything else 0
+        of_group[pool] = of_group.get(pool, 0) + one.weight
+    shares = {one: one.weight / of_group[one.group if everything else 0] for one in asked}
+    values = [shares[one] for one in asked if one.kind in (VALUE, SQUARE)]
+    if not values:
+        return math.inf, 0.0
+    typical = math.fsum(values) / len(values)
+    told = math.fsum(shares[one] / share_variance(made, classes) for one, made in indexed.items())
+    return told / typical, len(values)

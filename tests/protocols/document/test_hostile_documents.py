@@ -1,0 +1,157 @@
+"""Documents made to waste a reader's time, and fuzzed ones."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from credit_draft import DOCUMENT, DRAFT, EVERY_KIND, HALF, Q, attempt, changed, encoded
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocols import Campaign, DocumentError, DraftError
+from protocols.document.campaign import LARGEST_DOCUMENT
+from protocols.exact.rationals import exact_epsilon
+
+
+def seconds_to_refuse(document):
+    """Processor time, so that a busy machine fails nothing."""
+    start = time.process_time()
+    with pytest.raises(DocumentError):
+        Campaign.parse(document)
+    return time.process_time() - start
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param(b" " * (LARGEST_DOCUMENT + 1), id="too-long"),
+        pytest.param(b"[" * LARGEST_DOCUMENT, id="deeply-nested"),
+        pytest.param(
+            b"{" + b",".join(b'"%d":0' % n for n in range(200_000)) + b',"199999":0}', id="many-keys-and-one-twice"
+        ),
+        pytest.param(
+            encoded(changed(DOCUMENT, ("features", 0, "values"), [*map(str, range(16_382)), "16381"])),
+            id="many-values-and-one-twice",
+        ),
+        pytest.param(
+            encoded(
+                changed(
+                    DOCUMENT,
+                    ("features",),
+                    [{"name": f"x{n}", "kind": "continuous", "low": 0, "high": 1, "bins": 16_384} for n in range(1000)],
+                )
+            ),
+            id="many-bins",
+        ),
+        pytest.param(encoded(changed(DOCUMENT, (Q, 0, "parameters", "p"), "9" * 1_000_000)), id="an-enormous-number"),
+        pytest.param(b'{"version":' + b"9" * 1_000_000 + b"}", id="an-enormous-integer"),
+    ],
+)
+def test_a_hostile_document_is_refused_within_two_seconds_of_work(document):
+    assert seconds_to_refuse(document) < 2
+
+
+@pytest.mark.parametrize("depth", [500, *range(900, 1000, 4), 2000])
+def test_nesting_that_just_passes_the_json_parser_is_still_refused_as_a_document(depth):
+    text = json.dumps(DOCUMENT).replace(
+        json.dumps(DOCUMENT[Q][0]["parameters"]), '{"p": ' + "[" * depth + "]" * depth + ', "q": 1}'
+    )
+    with pytest.raises(DocumentError):
+        Campaign.parse(text.encode())
+
+
+def test_a_message_about_a_hostile_text_is_short_and_fits_utf_8():
+    for name in ("k" * 1_000_000, "\ud800"):
+        with pytest.raises(DocumentError) as refused:
+            Campaign.parse(encoded({**DOCUMENT, name: 1}))
+        assert len(str(refused.value).encode()) < 1000
+
+
+# --- fuzzing ---------------------------------------------------------------------------------------------------------
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(exclude_categories=()), max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def places(value, prefix=()):
+    """Every place inside a JSON value."""
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, member in members:
+        yield (*prefix, key)
+        yield from places(member, (*prefix, key))
+
+
+@given(json_values)
+@settings(max_examples=150)
+def test_random_json_raises_nothing_but_the_typed_errors(value):
+    for text in (json.dumps(value), json.dumps(value).encode()):
+        with pytest.raises(DraftError):
+            Campaign.compile(text)
+    with pytest.raises(DocumentError):
+        Campaign.parse(json.dumps(value).encode())
+
+
+@given(st.sampled_from(list(places(DRAFT))), json_values)
+@settings(max_examples=300)
+def test_a_draft_with_anything_anywhere_compiles_or_is_refused_as_a_draft(place, value):
+    campaign, refused = attempt(lambda: Campaign.compile(changed(DRAFT, place, value)), DraftError)
+    if refused:
+        assert refused.field
+        return
+    assert campaign.loss <= exact_epsilon(campaign.privacy.epsilon)
+    assert Campaign.parse(campaign.document, campaign.id) == campaign
+
+
+hostile_values = json_values | st.sampled_from(
+    [
+        1,
+        2,
+        3,
+        1 << 63,
+        "1",
+        HALF,
+        str((1 << 64) - 1),
+        "all",
+        "one",
+        "de",
+        "ss",
+        "she",
+        "sign",
+        "moment",
+        "index",
+        1e-300,
+        1e300,
+    ]
+)
+
+
+@given(st.sampled_from(list(places(DOCUMENT))), hostile_values)
+@settings(max_examples=500)
+def test_a_document_with_anything_anywhere_is_refused_or_keeps_its_promise(place, value):
+    campaign, refused = attempt(lambda: Campaign.parse(encoded(changed(DOCUMENT, place, value))), DocumentError)
+    if refused:
+        assert refused.code in ("invalid-document", "invalid-parameters", "unknown-mechanism", "loss-above-epsilon")
+        return
+    for question in campaign.questions:
+        assert question.loss() <= exact_epsilon(campaign.privacy.epsilon)
+
+
+@given(st.binary(max_size=40))
+def test_random_bytes_are_no_document(data):
+    with pytest.raises(DocumentError):
+        Campaign.parse(data)
+
+
+@given(st.data())
+@settings(max_examples=200)
+def test_flipping_a_byte_never_raises_anything_else(data):
+    document = bytearray(Campaign.compile(EVERY_KIND).document)
+    document[data.draw(st.integers(0, len(document) - 1))] ^= data.draw(st.integers(1, 255))
+    campaign, refused = attempt(lambda: Campaign.parse(bytes(document)), DocumentError)
+    assert refused or campaign.loss <= exact_epsilon(campaign.privacy.epsilon)

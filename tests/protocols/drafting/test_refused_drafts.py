@@ -1,0 +1,177 @@
+"""Drafts that are refused, with the field and what would be right."""
+
+from __future__ import annotations
+
+import pytest
+from credit_draft import ABSENT, DRAFT, attempt, changed, draft_with, names
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocols import Campaign, DocumentError, DraftError
+from protocols.document.schema import MOST_CAMPAIGN_CELLS
+
+MARKS = "\t\n\r\x00\x1b\x7f\x85\x9b\u061c\u200e\u200f\u2028\u2029\u202a\u202e\u2066\u2069\ud800"
+"""One or more of every kind of mark that no shown text holds."""
+
+REFUSED = [
+    (("version",), ABSENT, "version", "integer from 1 to 1"),
+    (("version",), 2, "version", "integer from 1 to 1"),
+    (("version",), True, "version", "integer"),
+    (("title",), "", "title", "non-empty text"),
+    (("title",), "x" * 201, "title", "at most 200"),
+    (("title",), "\ud800", "title", "surrogates"),
+    (("title",), "a\x1b[2Jb", "title", "control characters"),
+    *(((place,), f"a{mark}b", place, "marks of writing direction") for place in ("title", "purpose") for mark in MARKS),
+    (("label", "name"), "a\nb", "label.name", "ends of lines"),
+    (("label", "classes"), ["a\nb", "c"], "label.classes[0]", "ends of lines"),
+    (("features", 0, "name"), "a\u202eb", "features[0].name", "writing direction"),
+    (("features", 0, "values"), ["a", "b\u2066"], "features[0].values[1]", "writing direction"),
+    (("study",), "a\rb", "study", "ends of lines"),
+    (("purpose",), 5, "purpose", "text"),
+    (("purpose",), "x" * 2001, "purpose", "at most 2000"),
+    (("label",), None, "label", "object"),
+    (("label", "name"), ABSENT, "label.name", "non-empty text"),
+    (("label", "classes"), [], "label.classes", "2 to 1024"),
+    (("label", "classes"), ["yes"], "label.classes", "2 to 1024"),
+    (("label", "classes"), ["yes", "yes"], "label.classes", "twice"),
+    (("label", "classes"), ["yes", 1], "label.classes[1]", "non-empty text"),
+    (("label", "classes"), ["yes", "n" * 201], "label.classes[1]", "at most 200"),
+    (("label", "weight"), -1, "label.weight", "integer from 0"),
+    (("label", "weight"), 1 << 17, "label.weight", "65536"),
+    (("features",), [], "features", "1 to 1000"),
+    (("features",), {}, "features", "list"),
+    (("features", 0), [], "features[0]", "object"),
+    (("features", 0, "name"), "", "features[0].name", "non-empty text"),
+    (("features", 0, "name"), "hours", "features[2].name", "features[0].name; names must be different"),
+    (("features", 0, "name"), "missed_payment", "features[0].name", "label.name; names must be different"),
+    (("features", 0, "kind"), "text", "features[0].kind", "categorical, continuous"),
+    (("features", 0, "kind"), ["categorical"], "features[0].kind", "categorical, continuous"),
+    (("features", 0, "values"), [], "features[0].values", "2 to 16384"),
+    (("features", 0, "values"), ["young"], "features[0].values", "2 to 16384"),
+    (("features", 0, "values"), "young", "features[0].values", "list"),
+    (("features", 0, "values"), ["a", "b", "a"], "features[0].values", "every entry must be different"),
+    (("features", 0, "values"), ["a", ""], "features[0].values[1]", "non-empty text"),
+    (("features", 0, "bins"), 3, "features[0].bins", "the keys here are"),
+    (("features", 0, "weight"), 0, "features[0].weight", "integer from 1"),
+    (("features", 0, "weight"), 1.5, "features[0].weight", "integer from 1"),
+    (("features", 1, "bins"), 1, "features[1].bins", "integer from 2"),
+    (("features", 1, "bins"), 2.5, "features[1].bins", "integer from 2"),
+    (("features", 1, "bins"), 1 << 15, "features[1].bins", "16384"),
+    (("features", 2, "low"), ABSENT, "features[2].low", "number"),
+    (("features", 2, "low"), "0", "features[2].low", "number"),
+    (("features", 2, "low"), True, "features[2].low", "number"),
+    (("features", 2, "low"), float("nan"), "features[2].low", "finite"),
+    (("features", 2, "low"), float("-inf"), "features[2].low", "finite"),
+    (("features", 2, "high"), float("inf"), "features[2].high", "finite"),
+    (("features", 2, "high"), 10**400, "features[2].high", "finite"),
+    (("features", 2, "high"), 10**5000, "features[2].high", "finite"),
+    (("features", 2, "low"), 100, "features[2].low", "below high"),
+    (("features", 2, "low"), 101, "features[2].low", "below high"),
+    (("features", 2, "high"), 1e300, "features[2].high", "choose other units"),
+    (("features", 2, "high"), 1e-200, "features[2].high", "choose other units"),
+    (("features", 2, "values"), ["a", "b"], "features[2].values", "the keys here are"),
+    (("privacy",), ABSENT, "privacy", "object"),
+    (("privacy", "epsilon"), ABSENT, "privacy.epsilon", "number"),
+    (("privacy", "epsilon"), 0, "privacy.epsilon", "above 0"),
+    (("privacy", "epsilon"), -1, "privacy.epsilon", "above 0"),
+    (("privacy", "epsilon"), float("nan"), "privacy.epsilon", "finite"),
+    (("privacy", "epsilon"), float("inf"), "privacy.epsilon", "finite"),
+    (("privacy", "epsilon"), 1e-9, "privacy.epsilon", "below 1e-06 nothing can be learned"),
+    (("privacy", "answers"), "some", "privacy.answers", "one, all"),
+    (("privacy", "discrete"), "grr", "privacy.discrete", "de, sue, oue"),
+    (("privacy", "continuous"), "gauss", "privacy.continuous", "laplace, onebit, sign"),
+    (("privacy", "theta"), 0, "privacy.theta", "above 0 and at most 1"),
+    (("privacy", "theta"), 1.01, "privacy.theta", "above 0 and at most 1"),
+    (("privacy", "delta"), 0.1, "privacy.delta", "the keys here are"),
+    (("study",), "", "study", "non-empty text"),
+    (("study",), 7, "study", "text"),
+    (("opens",), "2028-01-01T00:00:00Z", "closes", "later than opens"),
+    (("closes",), "2027-01-01", "closes", "2027-01-01T00:00:00Z"),
+    (("closes",), "2027-01-01T00:00:00+01:00", "closes", "2027-01-01T00:00:00Z"),
+    (("closes",), "2027-W01-1T00:00:00Z", "closes", "2027-01-01T00:00:00Z"),
+    (("closes",), "2027-02-30T00:00:00Z", "closes", "2027-01-01T00:00:00Z"),
+    (("closes",), 1798761600, "closes", "2027-01-01T00:00:00Z"),
+    (("questions",), [], "questions", "unknown key"),
+    (("epsilon",), 1, "epsilon", "unknown key"),
+]
+
+
+@pytest.mark.parametrize(("place", "value", "field", "right"), REFUSED, ids=names(REFUSED))
+def test_a_wrong_draft_is_refused_with_the_field_and_what_would_be_right(place, value, field, right):
+    with pytest.raises(DraftError) as refused:
+        Campaign.compile(changed(DRAFT, place, value))
+    assert refused.value.code == "invalid-draft"
+    assert refused.value.field == field
+    assert right in refused.value.problem
+    assert str(refused.value).startswith(f"{field}: ")
+
+
+def test_bins_narrower_than_a_double_are_refused():
+    draft = draft_with(
+        "features", 1, value={"name": "t", "kind": "continuous", "low": 2**52, "high": 2**52 + 8, "bins": 9}
+    )
+    with pytest.raises(DraftError, match="narrower than a double resolves") as refused:
+        Campaign.compile(draft)
+    assert refused.value.field == "features[1].bins"
+
+
+@given(
+    st.floats(min_value=-1e150, max_value=1e150),
+    st.floats(min_value=1e-140, max_value=1e149),
+    st.integers(min_value=2, max_value=500),
+)
+def test_every_bin_of_an_accepted_feature_can_be_reached(low, span, bins):
+    feature = {"name": "t", "kind": "continuous", "low": low, "high": low + span, "bins": bins}
+    campaign, refused = attempt(lambda: Campaign.compile(draft_with("features", value=[feature])), DraftError)
+    if refused:
+        assert refused.field.startswith("features[0].")
+        return
+    edges = campaign.features[0].inner_edges
+    assert len(edges) == bins - 1
+    assert all(first < second for first, second in zip((low, *edges), (*edges, low + span), strict=True))
+
+
+def test_too_many_cells_in_one_question_or_in_all_are_refused():
+    def feature(name, bins):
+        return {"name": name, "kind": "continuous", "low": 0, "high": 1, "bins": bins}
+
+    classes = [str(number) for number in range(8)]
+    draft = draft_with("label", "classes", value=classes)
+    with pytest.raises(DraftError, match="at most 65536") as refused:
+        Campaign.compile({**draft, "features": [feature("x", 8193)]})
+    assert refused.value.field == "features[0].bins"
+    with pytest.raises(DraftError, match=str(MOST_CAMPAIGN_CELLS)) as refused:
+        Campaign.compile({**draft, "features": [feature(f"x{number}", 8192) for number in range(4)]})
+    assert refused.value.field == "features"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
+        (b"\xff{}", "not JSON in UTF-8"),
+        (b"\xef\xbb\xbf{}", "not JSON"),
+        (b"[]", "must be an object"),
+        (b"null", "must be an object"),
+        (b'{"title": "a", "title": "b"}', "stands twice"),
+        (b'{"privacy": {"epsilon": NaN}}', "NaN is not JSON"),
+        (b'{"privacy": {"epsilon": 1e999}}', "finite"),
+        (b"[" * 100_000, "not JSON"),
+        (b"1" * 10_000, "beyond a double"),
+    ],
+)
+def test_text_that_is_no_json_object_is_refused(text, problem):
+    with pytest.raises(DraftError, match=problem):
+        Campaign.compile(text)
+    with pytest.raises(DocumentError, match=problem) as refused:
+        Campaign.parse(text)
+    assert refused.value.code == "invalid-document"
+
+
+def test_a_mapping_that_no_json_text_could_hold_is_refused_as_a_draft():
+    loop: list[object] = []
+    loop.append(loop)
+    for value in (loop, {(1, 2): 3}, {1, 2}, 10**5000, b"bytes", float("nan")):
+        with pytest.raises(DraftError):
+            Campaign.compile({**DRAFT, "label": value})

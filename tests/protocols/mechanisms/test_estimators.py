@@ -1,0 +1,187 @@
+"""P, q and the predicted variances of every mechanism, against its definition and what is published."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from functools import partial
+
+import pytest
+from mechanism_grid import SMALL, UNIT, exact_distributions
+
+from protocols.drafting import make_sign
+from protocols.exact.coins import ONE
+from protocols.exact.rationals import exact_epsilon, exp_bounds
+from protocols.mechanisms import (
+    DISCRETE,
+    PURE,
+    LaplaceVector,
+    Moment,
+    OneBit,
+    SubsetSelection,
+    SummingHistogramEncoding,
+)
+
+
+@pytest.mark.parametrize(("name", "size", "epsilon"), SMALL)
+def test_p_q_and_joint_support_are_what_perturb_does(name, size, epsilon, outcomes):
+    mechanism = PURE[name].make(size, exact_epsilon(epsilon))
+    one_true, none_true = mechanism.joint_support
+    for item, distribution in enumerate(exact_distributions(mechanism, outcomes)):
+        supports = [(frozenset(mechanism.support(payload)), share) for payload, share in distribution.items()]
+        for cell in range(size):
+            seen = sum(share for support, share in supports if cell in support)
+            assert seen == (mechanism.p if cell == item else mechanism.q)
+        for pair in itertools.combinations(range(size), 2):
+            both = sum(share for support, share in supports if set(pair) <= support)
+            assert both == (one_true if item in pair else none_true)
+
+
+@pytest.mark.parametrize(
+    ("name", "p", "q"),
+    [
+        ("de", lambda e, d: e / (e + d - 1), lambda e, d: 1 / (e + d - 1)),
+        ("sue", lambda e, d: e**0.5 / (e**0.5 + 1), lambda e, d: 1 / (e**0.5 + 1)),
+        ("oue", lambda e, d: 0.5, lambda e, d: 1 / (e + 1)),
+    ],
+)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_p_and_q_are_the_published_ones(name, p, q, epsilon):
+    for size in (2, 10, 1000):
+        mechanism = DISCRETE[name].make(size, exact_epsilon(epsilon))
+        wanted = (p(math.exp(epsilon), size), q(math.exp(epsilon), size))
+        assert (float(mechanism.p), float(mechanism.q)) == pytest.approx(wanted, rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [2, 3, 8, 100, 1024])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_subset_selection_has_the_published_p_q_and_size(size, epsilon):
+    mechanism = SubsetSelection.make(size, exact_epsilon(epsilon))
+    e, w = math.exp(epsilon), mechanism.subset_size
+    assert max(1, math.floor(size / (e + 1))) <= w <= max(1, math.ceil(size / (e + 1)))
+    assert float(mechanism.p) == pytest.approx(w * e / (w * e + size - w), rel=1e-12)
+    wanted = (w * e * (w - 1) + (size - w) * w) / ((size - 1) * (w * e + size - w))
+    assert float(mechanism.q) == pytest.approx(wanted, rel=1e-12)
+
+
+def test_subset_selection_takes_the_better_of_the_two_sizes():
+    for size, epsilon in itertools.product((5, 9, 40, 333), (Fraction(1, 2), Fraction(1), Fraction(3))):
+        best = SubsetSelection.make(size, epsilon)
+        e, _ = exp_bounds(epsilon)
+        for w in {max(1, math.floor(size / (e + 1))), max(1, math.ceil(size / (e + 1)))}:
+            other = SubsetSelection(size, w, math.floor(w * e / (w * e + size - w) * ONE))
+            assert best.noise_variance(1 / size) <= other.noise_variance(1 / size) * (1 + 1e-12)
+
+
+def contribution_variance(mechanism, distributions, weights, frequencies):
+    """Exact n Var of sum_v weights[v] * estimate_v, the records held fixed at ``frequencies``."""
+    total = Fraction(0)
+    for frequency, distribution in zip(frequencies, distributions, strict=True):
+        contributions = [
+            (
+                sum(weights[v] * ((v in support) - mechanism.q) for v in range(mechanism.domain_size))
+                / (mechanism.p - mechanism.q),
+                share,
+            )
+            for support, share in ((mechanism.support(payload), share) for payload, share in distribution.items())
+        ]
+        mean = sum(share * value for value, share in contributions)
+        total += frequency * sum(share * (value - mean) ** 2 for value, share in contributions)
+    return float(total)
+
+
+FREQUENCIES = {
+    2: (Fraction(3, 4), Fraction(1, 4)),
+    3: (Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)),
+    4: (Fraction(2, 5), Fraction(3, 10), Fraction(1, 5), Fraction(1, 10)),
+    5: (Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 8), Fraction(0)),
+}
+
+
+@pytest.mark.parametrize(("name", "size", "epsilon"), SMALL)
+def test_the_predicted_variances_are_those_of_the_estimator(name, size, epsilon, outcomes):
+    mechanism = PURE[name].make(size, exact_epsilon(epsilon))
+    distributions, frequencies = exact_distributions(mechanism, outcomes), FREQUENCIES[size]
+
+    def variance(weights):
+        return contribution_variance(mechanism, distributions, weights, frequencies)
+
+    for cell in range(size):
+        weights = [int(v == cell) for v in range(size)]
+        assert mechanism.noise_variance(float(frequencies[cell])) == pytest.approx(variance(weights), rel=1e-9)
+    for one, other in itertools.combinations(range(size), 2):
+        weights = [(v == one) - (v == other) for v in range(size)]
+        predicted = mechanism.contrast_variance(float(frequencies[one]), float(frequencies[other]))
+        assert predicted == pytest.approx(variance(weights), rel=1e-9)
+    for cells in range(1, size + 1):
+        weights = [int(v < cells) for v in range(size)]
+        predicted = mechanism.sum_variance(cells, float(sum(frequencies[:cells])))
+        assert predicted == pytest.approx(variance(weights), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize(("size", "epsilon"), [(2, 0.5), (3, 1.0), (10, 4.0)])
+def test_one_bit_is_unbiased_with_the_predicted_second_moment(size, epsilon, outcomes):
+    mechanism = OneBit.make(size, exact_epsilon(epsilon))
+    for value in (-UNIT, -UNIT // 7, 0, 1, UNIT // 3, UNIT):
+        distribution = outcomes(partial(mechanism.perturb, Moment(1, value)))
+        for cell in range(size):
+            estimates = [
+                (size * (2 * payload[-1] - 1) / (2 * mechanism.p - 1) if payload[0] == cell else Fraction(0), share)
+                for payload, share in distribution.items()
+            ]
+            mean = sum(share * estimate for estimate, share in estimates)
+            assert abs(mean - (Fraction(value, UNIT) if cell == 1 else 0)) < Fraction(1, 1 << 60)
+            second_moment = float(sum(share * estimate**2 for estimate, share in estimates))
+            assert mechanism.noise_variance(0.5) == pytest.approx(second_moment, rel=1e-12)
+
+
+@pytest.mark.parametrize(("epsilon", "continuous"), [(0.5, 32.0), (1.0, 8.0), (2.0, 2.0), (4.0, 0.5)])
+def test_the_laplace_variance_is_that_of_continuous_noise_within_the_grids_correction(epsilon, continuous):
+    mechanism = LaplaceVector.make(10, exact_epsilon(epsilon))
+    assert mechanism.noise_variance(0.1) == pytest.approx(continuous, rel=1e-6)
+
+
+@pytest.mark.parametrize(("epsilon", "published"), [(1.0, 7.84), (4.0, 0.36)])
+def test_the_integer_noise_of_she_has_less_variance_than_continuous_noise(epsilon, published):
+    variance = SummingHistogramEncoding.make(5, exact_epsilon(epsilon)).noise_variance(0.2)
+    assert variance == pytest.approx(published, abs=0.005)
+    assert variance < 8 / epsilon**2
+
+
+SECOND_MOMENT = 0.25
+"""E[t^2 | class] of the values for which the published figures of one bit and sign hold, with equal classes."""
+
+ONE_BIT_TABLE = [
+    (0.5, 2, 33),
+    (0.5, 10, 167),
+    (1.0, 2, 9.2),
+    (1.0, 10, 47),
+    (2.0, 2, 3.3),
+    (2.0, 10, 17),
+    (4.0, 2, 2.0),
+]
+
+
+@pytest.mark.parametrize(("epsilon", "classes", "published"), [*ONE_BIT_TABLE, (4.0, 10, 10.7)])
+def test_the_one_bit_variance_is_the_published_one(epsilon, classes, published):
+    """The published figures subtract the squared mean that the prediction neglects, P(c) E[t^2 | c]."""
+    predicted = OneBit.make(classes, exact_epsilon(epsilon)).noise_variance(0.5)
+    assert predicted - SECOND_MOMENT / classes == pytest.approx(published, rel=0.015)
+
+
+SIGN_TABLE = [
+    (0.5, 2, 24.9), (0.5, 10, 29.8), (1.0, 2, 5.4), (1.0, 10, 7.0),
+    (2.0, 2, 1.20), (2.0, 10, 1.36), (4.0, 2, 0.45), (4.0, 10, 0.16),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("epsilon", "classes", "published"), SIGN_TABLE)
+def test_the_sign_variance_is_the_published_one(epsilon, classes, published):
+    """The published figures are of the whole estimate: the mechanism's noise plus that of the stochastic bit, whose
+    variance, the values fixed, is P(c) (1 - E[t^2 | c]).
+    """
+    mechanism = make_sign(classes, exact_epsilon(epsilon))
+    share = 1 / (2 * classes)
+    noise = mechanism.contrast_variance(share, share)
+    assert noise + (1 - SECOND_MOMENT) / classes == pytest.approx(published, rel=0.03)

@@ -1,0 +1,83 @@
+"""The numbers of a mechanism in a document: there and back, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import pytest
+from mechanism_grid import ALL
+
+from protocols import DocumentError
+from protocols.exact.coins import ONE
+from protocols.exact.rationals import exact_epsilon
+from protocols.mechanisms import (
+    from_parameters,
+)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0])
+@pytest.mark.parametrize("name", ALL)
+def test_parameters_round_trip(name, epsilon):
+    for size in (2, 3, 100, 1024):
+        mechanism = ALL[name].make(size, exact_epsilon(epsilon))
+        assert from_parameters(name, size, mechanism.parameters()) == mechanism
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_parameters_of_64_bits_travel_as_text_because_json_numbers_are_doubles(name):
+    for value in ALL[name].make(10, Fraction(1)).parameters().values():
+        assert isinstance(value, str) or value < 2**53
+
+
+IMPOSSIBLE = ["", "0", "-1", "01", "+5", "1e3", " 5", "５", "9" * 41, 0, -1, 1.5, True, None, [], {}]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_numbers_that_are_no_positive_integers_are_refused(name):
+    parameters = ALL[name].make(10, Fraction(1)).parameters()
+    for key, value in itertools.product(parameters, IMPOSSIBLE):
+        with pytest.raises(DocumentError) as refused:
+            from_parameters(name, 10, {**parameters, key: value})
+        assert refused.value.code == "invalid-parameters"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_missing_and_unknown_parameters_are_refused(name):
+    parameters = ALL[name].make(10, Fraction(1)).parameters()
+    for wrong in ({}, {**parameters, "extra": 1}, dict(list(parameters.items())[1:])):
+        with pytest.raises(DocumentError, match="must be exactly") as refused:
+            from_parameters(name, 10, wrong)
+        assert refused.value.code == "invalid-parameters"
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("de", {"p": str(ONE)}),
+        ("de", {"p": str(ONE // 10)}),
+        ("ss", {"w": 10, "p": str(ONE // 2)}),
+        ("ss", {"w": 11, "p": str(ONE // 2)}),
+        ("ss", {"w": 5, "p": str(ONE // 2)}),
+        ("ss", {"w": 2, "p": str(ONE)}),
+        ("oue", {"p": str(ONE), "q": "1"}),
+        ("oue", {"p": "5", "q": "5"}),
+        ("sue", {"p": "4", "q": "5"}),
+        ("the", {"p": str(ONE - 1), "q": str(ONE)}),
+        ("onebit", {"p": str(ONE // 2)}),
+        ("onebit", {"p": str(ONE)}),
+        ("laplace", {"grid": 13, "scale": str(1 << 53)}),
+        ("laplace", {"grid": 12, "scale": str(1 << 67)}),
+        ("she", {"scale": str(1 << 67)}),
+    ],
+)
+def test_parameters_that_carry_no_signal_or_hide_nothing_are_refused(name, parameters):
+    with pytest.raises(DocumentError) as refused:
+        from_parameters(name, 10, parameters)
+    assert refused.value.code == "invalid-parameters"
+
+
+def test_an_unknown_mechanism_is_refused_with_the_known_ones():
+    with pytest.raises(DocumentError, match="de, laplace, onebit") as refused:
+        from_parameters("rappor", 10, {})
+    assert refused.value.code == "unknown-mechanism"

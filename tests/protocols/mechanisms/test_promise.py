@@ -1,0 +1,157 @@
+"""What a mechanism promises, against the coins of the code that runs on devices."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import struct
+from fractions import Fraction
+from functools import partial
+
+import pytest
+from mechanism_grid import ALL, DOMAINS, EPSILONS, NOISY, SMALL, UNIT, exact_distributions
+
+from protocols import ScriptedCoins
+from protocols.exact import discrete_laplace
+from protocols.exact.coins import ONE
+from protocols.exact.rationals import exact_epsilon, exp_bounds, log_upper
+from protocols.mechanisms import (
+    DISCRETE,
+    PURE,
+    LaplaceVector,
+    Moment,
+    OneBit,
+    from_parameters,
+)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("name", ALL)
+def test_the_realised_loss_never_exceeds_the_promise_and_hardly_stays_below_it(name, epsilon):
+    promised = exact_epsilon(epsilon)
+    for size in DOMAINS:
+        mechanism = ALL[name].make(size, promised)
+        assert mechanism.loss() <= promised
+        assert mechanism.loss() <= Fraction(mechanism.realised_epsilon) <= Fraction(epsilon)
+        if name != "the":
+            assert promised - mechanism.loss() < Fraction(1, 10**9)
+
+
+@pytest.mark.parametrize("theta", [None, Fraction(1, 4), Fraction(1, 1000), Fraction(1)])
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_loss_of_a_threshold_is_that_of_the_two_bits_it_tells(epsilon, theta):
+    mechanism = DISCRETE["the"].make(8, exact_epsilon(epsilon), theta)
+    if theta is None:
+        p, q = float(mechanism.p), float(mechanism.q)
+    else:
+        p = 1 - math.exp(epsilon * (float(theta) - 1) / 2) / 2
+        q = math.exp(-epsilon * float(theta) / 2) / 2
+        assert (float(mechanism.p), float(mechanism.q)) == pytest.approx((p, q), rel=1e-14)
+    assert mechanism.loss() <= exact_epsilon(epsilon)
+    assert mechanism.realised_epsilon == pytest.approx(math.log(p * (1 - q) / (q * (1 - p))), rel=1e-9)
+
+
+@pytest.mark.parametrize(("epsilon", "theta"), [(0.5, 0.562), (1.0, 0.619), (2.0, 0.710), (4.0, 0.816)])
+def test_the_best_threshold_is_the_published_one(epsilon, theta):
+    best = DISCRETE["the"].make(8, exact_epsilon(epsilon))
+    assert float(best.q) == pytest.approx(math.exp(-epsilon * theta / 2) / 2, rel=2e-3)
+
+
+@pytest.mark.parametrize("epsilon", [64.0, 65.0, 1000.0, 1e300])
+@pytest.mark.parametrize("name", ALL)
+def test_an_epsilon_beyond_every_probability_still_makes_a_mechanism_that_a_document_can_name(name, epsilon):
+    mechanism = ALL[name].make(3, exact_epsilon(epsilon))
+    assert mechanism.loss() <= exact_epsilon(epsilon)
+    assert from_parameters(name, 3, mechanism.parameters()) == mechanism
+
+
+@pytest.mark.parametrize(("name", "size", "epsilon"), SMALL)
+def test_the_worst_likelihood_ratio_over_all_inputs_and_outputs_is_the_loss(name, size, epsilon, outcomes):
+    mechanism = PURE[name].make(size, exact_epsilon(epsilon))
+    for upper in (False, True):
+        distributions = exact_distributions(mechanism, outcomes, upper)
+        assert all(sum(distribution.values()) == 1 for distribution in distributions)
+        payloads = set().union(*distributions)
+        assert all(set(distribution) == payloads for distribution in distributions), "no output excludes an input"
+        worst = max(
+            one[payload] / other[payload]
+            for one, other in itertools.permutations(distributions, 2)
+            for payload in payloads
+        )
+        assert worst <= exp_bounds(exact_epsilon(epsilon))[1]
+        assert log_upper(worst) == mechanism.loss()
+
+
+@pytest.mark.parametrize(("size", "epsilon"), [(2, 0.5), (3, 1.0), (5, 4.0)])
+def test_the_worst_likelihood_ratio_of_one_bit_is_the_loss(size, epsilon, outcomes):
+    mechanism = OneBit.make(size, exact_epsilon(epsilon))
+    values = (-UNIT, -1, 0, 1, UNIT // 3, UNIT)
+    distributions = [
+        outcomes(partial(mechanism.perturb, Moment(cell, value))) for cell in range(size) for value in values
+    ]
+    payloads = set().union(*distributions)
+    assert len(payloads) == 2 * size
+    worst = max(
+        one[payload] / other[payload] for one, other in itertools.permutations(distributions, 2) for payload in payloads
+    )
+    assert log_upper(worst) == mechanism.loss()
+
+
+def unnoised(mechanism, item, coins, monkeypatch):
+    """The integer cells to which a noisy vector adds its draws."""
+    with monkeypatch.context() as patch:
+        patch.setattr(discrete_laplace, "sample", lambda scale, coins: 0)
+        return struct.unpack(f"<{mechanism.domain_size}i", mechanism.perturb(item, coins))
+
+
+@pytest.mark.parametrize(("name", "epsilon"), list(itertools.product(NOISY, (0.01, 1.0, 8.0))))
+def test_the_loss_of_a_noisy_vector_is_its_largest_l1_distance_over_the_scale(name, epsilon, monkeypatch):
+    mechanism = NOISY[name].make(3, exact_epsilon(epsilon))
+    items = (
+        list(range(3))
+        if name == "she"
+        else [Moment(cell, value) for cell in range(3) for value in (-UNIT, -UNIT + 1, -1, 0, 1, UNIT - 1, UNIT)]
+    )
+    vectors = {unnoised(mechanism, item, ScriptedCoins([word]), monkeypatch) for item in items for word in (0, ONE - 1)}
+    distance = max(
+        sum(abs(a - b) for a, b in zip(one, other, strict=True)) for one, other in itertools.combinations(vectors, 2)
+    )
+    # Per cell the log ratio of discrete Laplace masses is at most distance / scale, and reaches it.
+    assert mechanism.loss() == distance / mechanism.scale
+
+
+@pytest.mark.parametrize("name", NOISY)
+def test_every_cell_gets_a_draw_of_its_own_at_the_mechanisms_scale(name, monkeypatch):
+    mechanism = NOISY[name].make(4, Fraction(1))
+    scales, draws = [], iter([1, 2, 3, 4])
+
+    def sample(scale, coins):
+        scales.append(scale)
+        return next(draws)
+
+    monkeypatch.setattr(discrete_laplace, "sample", sample)
+    item, unit = (2, 1) if name == "she" else (Moment(2, UNIT), 1 << mechanism.grid)
+    payload = mechanism.perturb(item, ScriptedCoins([0]))
+    assert struct.unpack("<4i", payload) == (1, 2, 3 + unit, 4)
+    assert scales == [mechanism.scale] * 4
+
+
+@pytest.mark.parametrize("value", [-UNIT, -UNIT + 1, -12345678901, -1, 0, 1, 12345678901, UNIT // 3, UNIT - 1, UNIT])
+def test_the_laplace_grid_keeps_the_expectation_of_a_value_exactly(value, outcomes, monkeypatch):
+    mechanism = LaplaceVector.make(2, Fraction(1))
+    distribution = outcomes(lambda coins: unnoised(mechanism, Moment(1, value), coins, monkeypatch))
+    assert all(first == 0 for first, _ in distribution)
+    mean = sum(share * steps for (_, steps), share in distribution.items()) / (1 << mechanism.grid)
+    assert mean == Fraction(value, UNIT)
+    assert max(steps for _, steps in distribution) - min(steps for _, steps in distribution) <= 1
+
+
+@pytest.mark.parametrize("name", NOISY)
+def test_a_draw_beyond_the_reach_is_clamped_and_never_wraps(name, monkeypatch):
+    mechanism = NOISY[name].make(2, Fraction(1, 10**6))
+    item = 0 if name == "she" else Moment(0, UNIT)
+    for extreme in (1 << 40, -(1 << 40)):
+        monkeypatch.setattr(discrete_laplace, "sample", lambda scale, coins, extreme=extreme: extreme)
+        payload = mechanism.perturb(item, ScriptedCoins([0]))
+        assert struct.unpack("<2i", payload) == (math.copysign(mechanism.bound, extreme),) * 2
+        mechanism.check(payload)

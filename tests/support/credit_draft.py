@@ -1,0 +1,71 @@
+"""A draft with a feature of every kind, and how tests change one place of it."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+from protocols import Campaign
+
+DRAFT = {
+    "version": 1,
+    "title": "Will a customer miss a payment?",
+    "purpose": "credit-risk model 3",
+    "label": {"name": "missed_payment", "classes": ["yes", "no"]},
+    "features": [
+        {"name": "age", "kind": "categorical", "values": ["young", "medium", "old"]},
+        {"name": "income", "kind": "continuous", "low": 0, "high": 200000, "bins": 8},
+        {"name": "hours", "kind": "continuous", "low": 0, "high": 100},
+    ],
+    "privacy": {"epsilon": 1.0, "answers": "one", "discrete": "auto", "continuous": "auto", "theta": 0.25},
+    "projection": None,
+    "study": None,
+    "opens": None,
+    "closes": "2027-01-01T00:00:00Z",
+}
+
+ABSENT = object()
+
+
+def changed(document, place, value):
+    """A deep copy with ``value`` at ``place``; ABSENT removes the key."""
+    copied = copy.deepcopy(document)
+    target = copied
+    for step in place[:-1]:
+        target = target[step]
+    if value is ABSENT:
+        del target[place[-1]]
+    else:
+        target[place[-1]] = value
+    return copied
+
+
+def draft_with(*place, value):
+    return changed(DRAFT, place, value)
+
+
+def attempt(read, kind):
+    """What ``read`` returns and None, or None and the error of this kind; any other error passes."""
+    try:
+        return read(), None
+    except kind as error:
+        return None, error
+
+
+def names(cases):
+    """Readable test ids."""
+    return [f"{number}-{'.'.join(map(str, place))}" for number, (place, *_) in enumerate(cases)]
+
+
+def document_of(campaign):
+    return json.loads(campaign.document)
+
+
+def encoded(document):
+    return json.dumps(document).encode()
+
+
+EVERY_KIND = {**DRAFT, "privacy": {"epsilon": 1.0, "discrete": "oue", "continuous": "laplace"}}
+DOCUMENT = document_of(Campaign.compile(EVERY_KIND))
+Q = "questions"
+HALF = str(1 << 63)
