@@ -10,10 +10,10 @@ from protocols import Campaign
 
 @dataclass(frozen=True)
 class Problem:
-    """One value that cannot be used: ``problem`` is what was wrong, ``right`` what would be right."""
+    """One thing that is wrong, and what would be right."""
 
     feature: str
-    problem: str
+    wrong: str
     right: str
 
 

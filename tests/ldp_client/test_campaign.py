@@ -407,3 +407,12 @@ def test_a_campaign_id_must_be_one(campaign_id: str) -> None:
 def test_a_url_must_be_one_that_reports_may_be_sent_to(url: str) -> None:
     with pytest.raises(ConfigurationError, match="url"):
         Device(":memory:", max_total_epsilon=1).campaign(url, "A" * 43, max_epsilon=1)
+
+
+def test_a_device_meets_the_same_question_whatever_its_record(join: Join) -> None:
+    """The secret is drawn when a person agrees: the same script is the same device."""
+    drawn = {
+        join(coins=ScriptedCoins([7 << 33, *range(1, 300)]))[1].contribute(record, "yes").questions
+        for record in (RECORD, {}, {"age": None, "income": "text", "hours": float("nan")})
+    }
+    assert len(drawn) == 1
