@@ -70,7 +70,9 @@ class Aggregator:
         headers = {"Content-Type": MEDIA_TYPE, **_ACCEPT}
         if self._headers is not None:
             try:
-                headers = {**self._headers(body), **headers}
+                own = {name.lower() for name in headers}
+                more = self._headers(body)
+                headers |= {name: value for name, value in more.items() if name.lower() not in own}
             except Exception:
                 # The app's own code: whatever it is, the report is fine and is tried again.
                 raise TransportError("no-headers") from None
