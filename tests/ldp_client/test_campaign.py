@@ -416,3 +416,18 @@ def test_a_device_meets_the_same_question_whatever_its_record(join: Join) -> Non
         for record in (RECORD, {}, {"age": None, "income": "text", "hours": float("nan")})
     }
     assert len(drawn) == 1
+
+
+def test_the_length_of_an_upload_depends_on_the_question_alone(
+    join: Join, server: FakeServer, all_campaign: Campaign, campaign: Campaign
+) -> None:
+    lengths: dict[tuple[int, ...], set[int]] = {}
+    for of in (campaign, all_campaign):
+        for number in range(30):
+            record: dict[str, object] = {"age": ["young", None, "old"][number % 3], "income": number * 1e4}
+            device, part = join(of=of)
+            questions = part.contribute(record, ["yes", "no"][number % 2]).questions
+            assert device.run_once(5)
+            lengths.setdefault((*questions, of.loss > 2), set()).add(len(server.uploads[-1]))
+    assert len(lengths) > 3
+    assert {len(seen) for seen in lengths.values()} == {1}
