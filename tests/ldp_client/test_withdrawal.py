@@ -273,3 +273,42 @@ def test_that_an_upload_began_is_on_disk_before_its_first_byte(
     assert killed.returncode == 9, killed.stderr
     _, part = join(storage=path, granted=False)
     assert part.withdraw() == Withdrawal(deleted=1, on_its_way=1, refunded=0.0)
+
+
+def test_an_upload_that_begins_at_a_later_try_counts_as_begun_from_then_on(join: Join) -> None:
+    fates: list[str | None] = []
+
+    class Flaky:
+        begins_body = True
+
+        def send(self, request: Request, timeout: float, cancellation: Cancellation | None = None) -> Response:
+            assert cancellation is not None
+            fates.append(part.fate)
+            if len(fates) < 3:
+                raise TransportError("unreachable")
+            cancellation.begin_body()
+            fates.append(part.fate)
+            raise TransportError("connection-lost")
+
+    device, part = join(transport=Flaky())
+    part.contribute(RECORD, "yes")
+    while len(fates) < 4:
+        device.run_once(1)
+    assert fates == ["waiting", "waiting", "waiting", "on-its-way"]
+    assert part.withdraw().refunded == 0
+
+
+def test_an_app_that_sends_by_itself_counts_as_having_begun_when_it_takes_the_request(join: Join) -> None:
+    device, part = join()
+    part.contribute(RECORD, "yes")
+    task = device.next_task()
+    assert isinstance(task, Send)
+    part.withdraw()
+    with pytest.raises(TransportError, match="stopped"):
+        device.request(task)
+    part.grant()
+    part.contribute(RECORD, "yes")
+    task = device.next_task()
+    assert isinstance(task, Send)
+    device.request(task)
+    assert part.withdraw() == Withdrawal(deleted=1, on_its_way=1, refunded=0.0)
