@@ -10,6 +10,8 @@ from ldp_client.network.transport import Cancellation, Request, Response, Transp
 class SharedTransport:
     """Makes the standard library's transport when the first request is due."""
 
+    begins_body = True
+
     def __init__(self) -> None:
         self._made: Transport | None = None
 

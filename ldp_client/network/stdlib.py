@@ -40,6 +40,8 @@ class HttpTransport:
         environment. Loopback never goes through a proxy. Raises ConfigurationError for one that cannot be used.
     """
 
+    begins_body = True
+
     def __init__(self, *, context: ssl.SSLContext | None = None, proxies: Mapping[str, str] | None = None) -> None:
         self._context = context
         self._proxies = Proxies(proxies)

@@ -134,7 +134,11 @@ class Cancellation:
 
 
 class Transport(Protocol):
-    """Sends requests; shared by any number of clients and threads."""
+    """Sends requests; shared by any number of devices and threads.
+
+    One that calls :meth:`Cancellation.begin_body` says so by an attribute ``begins_body`` that is true. For any other
+    an upload counts as begun before ``send`` is called: a withdrawal then cannot stop it, and gives nothing back.
+    """
 
     def send(self, request: Request, timeout: float, cancellation: Cancellation | None = None) -> Response:
         """The answer, within ``timeout`` seconds in all: looking up the name, trying its addresses, proxy, TLS and the

@@ -13,9 +13,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ldp_client.delivery.machine import Delivery, Idle, Task, Wait, size_of
+from ldp_client.delivery.events import OnEvent
+from ldp_client.delivery.machine import Delivery, Idle, Outcome, Place, Send, Task, Wait, size_of
 from ldp_client.delivery.queue import Outbox
-from ldp_client.delivery.sender import Event, Sender
+from ldp_client.delivery.sender import Sender
 from ldp_client.errors import ClientError, ConfigurationError, QuotaError
 from ldp_client.network.aggregator import Aggregator, check_campaign_id, read_campaign
 from ldp_client.network.cache import Cache
@@ -53,9 +54,9 @@ class Relay:
     Parameters
     ----------
     url, campaign_id, transport, clock, on_event
-        As for a :class:`ldp_client.Client`.
+        As for a :class:`ldp_client.Device` and its campaigns.
     storage
-        As for a Client; the relay keeps to a scope of its own.
+        As for a Device; the relay keeps to a scope of its own.
     mixing
         How many devices' reports leave together at least.
     policy
@@ -75,7 +76,7 @@ class Relay:
         clock: Clock | None = None,
         policy: Policy = RELAY_POLICY,
         token: str | None = None,
-        on_event: Callable[[Event], None] | None = None,
+        on_event: OnEvent | None = None,
     ) -> None:
         self.policy = policy
         self.mixing = Mixing() if mixing is None else mixing
@@ -93,10 +94,8 @@ class Relay:
         self._batch = f"batch/{campaign_id}"
         self._sender = _MixingSender(
             self._form,
-            self._aggregator,
-            self._outbox,
             self._storage,
-            may_send=lambda _: True,
+            _RelayPermits(self._aggregator),
             clock=clock,
             policy=policy,
             on_event=on_event,
@@ -246,6 +245,30 @@ class Relay:
             if vouched and all(self._outbox.find(transaction, identifier) for identifier in ids):
                 headers[BATCH_HEADER] = str(vouched)
         return headers
+
+
+class _RelayPermits:
+    """A relay forwards whatever it was given, and keeps nothing of it."""
+
+    log = False
+
+    def __init__(self, aggregator: Aggregator) -> None:
+        self._aggregator = aggregator
+
+    def asleep(self, transaction: Transaction) -> bool:
+        return False
+
+    def aggregator(self, transaction: Transaction, place: Place) -> Aggregator:
+        return self._aggregator
+
+    def begin(self, task: Send) -> bool:
+        return True
+
+    def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
+        return False
+
+    def settle(self, transaction: Transaction, place: Place, outcome: Outcome) -> None:
+        """There is no ledger of others' reports."""
 
 
 class _MixingSender(Sender):

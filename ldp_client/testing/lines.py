@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from ldp_client.answering import perturb
-from ldp_client.client import Client
 from ldp_client.delivery.machine import Send
-from ldp_client.errors import ClientError, TransportError
+from ldp_client.device import Device
+from ldp_client.errors import TransportError
 from ldp_client.storage.contract import MEMORY
 from ldp_client.testing.fakes import FakeClock
-from protocols import Campaign, ProtocolError, encode_upload
+from protocols import Campaign, LdpError, encode_upload
 
 _NOWHERE = "http://127.0.0.1:1"
 _MANY_CAMPAIGNS = 100
@@ -86,7 +86,7 @@ def _answer(
         if key not in devices:
             devices[key] = _Device(campaign, _place(storage, str(name)))
         return devices[key].send(record, asked["label"]).hex()
-    except (ClientError, ProtocolError) as error:
+    except LdpError as error:
         return f"!{error.code}"
     except UnreadableValueError:
         return "!unreadable-record"
@@ -111,30 +111,24 @@ class _Device:
     def __init__(self, campaign: Campaign, storage: str) -> None:
         self._clock = FakeClock()
         cap = campaign.privacy.epsilon
-        self._client = Client(
-            _NOWHERE,
-            campaign.id,
-            storage=storage,
-            max_epsilon=cap,
-            max_total_epsilon=_MANY_CAMPAIGNS * cap,
-            clock=self._clock,
-        )
-        self._client.load_campaign(campaign.document)
-        self._client.grant()
+        self._device = Device(storage, max_total_epsilon=_MANY_CAMPAIGNS * cap, clock=self._clock)
+        self._campaign = self._device.campaign(_NOWHERE, campaign.id, max_epsilon=cap)
+        self._campaign.load(campaign.document)
+        self._campaign.grant()
 
     def send(self, record: Mapping[str, object], label: object) -> bytes:
         """What it sends for the record, now or again."""
-        self._client.contribute(record, label)
+        self._campaign.contribute(record, label)
         for _ in range(_ATTEMPTS):
             # Another process of the same storage may have left a time for the next attempt.
-            self._clock.advance(self._client.policy.longest_wait)
-            task = self._client.next_task()
+            self._clock.advance(self._device.policy.longest_wait)
+            task = self._device.next_task()
             if isinstance(task, Send):
                 break
         else:
             raise AssertionError(f"an undelivered report is due again, but {task} is to be done")
-        body = self._client.request(task).body
-        self._client.on_result(task, TransportError("connection-lost"))
+        body = self._device.request(task).body
+        self._device.on_result(task, TransportError("connection-lost"))
         return body or b""
 
 

@@ -13,12 +13,13 @@ from ldp_client import MemoryStorage, ServerError, StorageError, TransportError
 from ldp_client.errors import ClientError, ConfigurationError, ModelUnavailableError
 from ldp_client.network.aggregator import Aggregator
 from ldp_client.network.cache import Cache
-from ldp_client.network.device_model import DeviceModel
+from ldp_client.network.device_model import fetch_model
 from ldp_client.network.transport import Cancellation, Request, Response
 from ldp_client.policy import DEFAULT_POLICY
 from ldp_client.testing import FakeClock
 from protocols import Campaign, ModelError
 from protocols.document.schema import Label
+from protocols.model import Model
 
 JSON = {"content-type": "application/json"}
 PAGE = Response(200, {"content-type": "text/html; charset=utf-8"}, b"<html>Room number?</html>")
@@ -85,13 +86,16 @@ def test_a_refusal_is_the_servers_and_is_not_asked_again() -> None:
     assert len(transport.requests) == 1
 
 
+def fetched(transport: Scripted, storage: MemoryStorage, label: Label | None = LABEL) -> Model:
+    return fetch_model(aggregator(transport), "A" * 43, Cache(storage, lambda _: None), label)
+
+
 def test_the_models_tag_is_the_hash_of_what_is_stored_and_never_the_servers(model: str) -> None:
     """A tag of the server's choice would come back at every question, and name the device."""
     transport = Scripted(of(model, {**JSON, "etag": '"device-0001"'}), Response(304))
     storage = MemoryStorage()
     for _ in range(3):
-        made = DeviceModel("A" * 43, aggregator(transport), Cache(storage, lambda _: None))
-        made.refresh(LABEL)
+        fetched(transport, storage)
     asked = [request.headers.get("If-None-Match") for request in transport.requests]
     computed = f'"{hashlib.sha256(model.encode()).hexdigest()}"'
     assert asked == [None, computed, computed]
@@ -99,10 +103,9 @@ def test_the_models_tag_is_the_hash_of_what_is_stored_and_never_the_servers(mode
         assert b"device-0001" not in b"".join(value for _, value in transaction.items(""))
 
 
-def test_a_server_that_ignores_the_tag_has_no_new_model(model: str) -> None:
-    made = DeviceModel("A" * 43, aggregator(Scripted(of(model))), Cache(MemoryStorage(), lambda _: None))
-    assert made.refresh(LABEL)
-    assert not made.refresh(LABEL)
+def test_a_server_that_ignores_the_tag_gives_the_same_model(model: str) -> None:
+    storage = MemoryStorage()
+    assert fetched(Scripted(of(model)), storage) == fetched(Scripted(of(model)), storage)
 
 
 @pytest.mark.parametrize("stored", [b"{}", b"not JSON", None])
@@ -110,27 +113,24 @@ def test_a_stored_model_that_cannot_be_used_is_fetched_again(model: str, stored:
     storage, transport = MemoryStorage(), Scripted(of(model))
     about_another = model.replace("missed_payment", "other").encode()
     Cache(storage, lambda _: None).put("model/" + "A" * 43, about_another if stored is None else stored)
-    made = DeviceModel("A" * 43, aggregator(transport), Cache(storage, lambda _: None))
-    assert made.classifier(LABEL).predict({"age": "old"}) == "no"
+    assert fetched(transport, storage).label == "missed_payment"
     assert [request.headers.get("If-None-Match") for request in transport.requests] == [None]
 
 
 def test_a_model_that_cannot_be_read_never_replaces_one_that_can(model: str) -> None:
     storage = MemoryStorage()
-    made = DeviceModel("A" * 43, aggregator(Scripted(of(model), of("{}"))), Cache(storage, lambda _: None))
-    assert made.refresh(LABEL)
     with pytest.raises(ModelError):
-        made.refresh(LABEL)
-    assert made.classifier(LABEL).classes == ("yes", "no")
-    nowhere = aggregator(Scripted(TransportError("unreachable")))
-    assert DeviceModel("A" * 43, nowhere, Cache(storage, lambda _: None)).classifier(LABEL).classes == ("yes", "no")
+        fetched(Scripted(of("{}")), storage)
+    good = fetched(Scripted(of(model)), storage)
+    for later in (Scripted(of("{}")), Scripted(TransportError("unreachable"))):
+        assert fetched(later, storage) == good
 
 
-def test_a_model_about_another_label_is_refused_also_from_memory(model: str) -> None:
-    made = DeviceModel("A" * 43, aggregator(Scripted(of(model))), Cache(MemoryStorage(), lambda _: None))
-    made.refresh(None)
+def test_a_model_about_another_label_is_refused_also_from_the_cache(model: str) -> None:
+    storage = MemoryStorage()
+    fetched(Scripted(of(model)), storage, None)
     with pytest.raises(ModelError, match="another label"):
-        made.classifier(Label("other", ("yes", "no")))
+        fetched(Scripted(of(model)), storage, Label("other", ("yes", "no")))
 
 
 def test_no_model_yet_is_told_apart() -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from ldp_client import Client, MemoryStorage, QuotaError, StorageError, perturb
+from ldp_client import Device, DeviceCampaign, QuotaError, StorageError, perturb
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Request, Response
 from ldp_client.relay import RELAY_POLICY, Mixing, Relay
@@ -25,6 +25,8 @@ from ldp_client.relay.mixing import Pool
 from ldp_client.testing import Answer, FakeClock, FakeServer
 from protocols import Campaign, Report, UploadError, decode_upload, encode_upload
 from protocols.wire.upload import MEDIA_TYPE
+
+Join = Callable[..., tuple[Device, DeviceCampaign]]
 
 ALONE = Mixing(least_batch=1)
 """What gathers is forwarded, however little it is: these tests are about the queue."""
@@ -152,12 +154,12 @@ def test_a_relay_shows_its_token_with_uploads_and_with_nothing_else(
 
 
 def test_a_relay_and_a_device_share_a_file(
-    make_client: Callable[..., Client], relay: Relay, server: FakeServer, campaign: Campaign, tmp_path: Path
+    join: Join, relay: Relay, server: FakeServer, campaign: Campaign, tmp_path: Path
 ) -> None:
     relay.collect(upload(campaign))
-    client = make_client(storage=tmp_path / "relay.db")
-    client.contribute(RECORD, "yes")
-    client.withdraw()
+    _, part = join(storage=tmp_path / "relay.db")
+    part.contribute(RECORD, "yes")
+    part.withdraw()
     assert relay.run_once(5)
     assert server.counted(campaign.id) == 1
 
@@ -173,7 +175,7 @@ def gateway(relay: Relay) -> Iterator[Gateway]:
 
 
 def test_a_client_speaks_to_a_gateway_as_to_the_aggregator(
-    make_client: Callable[..., Client],
+    join: Join,
     gateway: Gateway,
     relay: Relay,
     server: FakeServer,
@@ -181,18 +183,18 @@ def test_a_client_speaks_to_a_gateway_as_to_the_aggregator(
     model: str,
 ) -> None:
     for _ in range(5):
-        client = make_client(url=gateway.url, storage=MemoryStorage())
-        client.contribute(RECORD, "yes")
-        assert client.run_once(5)
-        assert client.status().sent == 1
+        device, part = join(url=gateway.url, granted=False)
+        part.grant()
+        part.contribute(RECORD, "yes")
+        assert device.run_once(5)
+        assert part.status().sent == 1
     assert not server.uploads
     assert relay.run_once(5)
     assert server.counted(campaign.id) == 5
     assert len(server.uploads) == 1
     server.publish_model(campaign.id, model)
-    assert client.refresh_model()
-    assert not client.refresh_model()
-    assert client.predict({"age": "old"}) == "no"
+    assert part.classifier().predict({"age": "old"}) == "no"
+    assert part.classifier().predict({"age": "old"}) == "no"
 
 
 @pytest.mark.parametrize(
@@ -241,27 +243,27 @@ def test_a_gateway_that_cannot_write_says_later(
 
 
 def test_a_relay_process_killed_at_any_time_loses_nothing_it_acknowledged(
-    server: FakeServer, campaign: Campaign, tmp_path: Path, make_client: Callable[..., Client]
+    server: FakeServer, campaign: Campaign, tmp_path: Path, join: Join
 ) -> None:
     command = [sys.executable, "-m", "ldp_client", "relay", server.url, campaign.id]
     command += ["--storage", str(tmp_path / "relay.db"), "--port", "0", "--gather", "0.02", "--least-batch", "1"]
-    clients = []
+    devices = []
     for number in range(3):
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         url = "http://" + process.stdout.readline().split()[-1]
         for _ in range(10):
-            client = make_client(url=url, storage=MemoryStorage(), clock=time)
-            client.contribute(RECORD, "yes")
-            assert client.run_once(5)
-            clients.append(client)
+            device, part = join(url=url, clock=time)
+            part.contribute(RECORD, "yes")
+            assert device.run_once(5)
+            devices.append(device)
         if number < 2:
             os.kill(process.pid, signal.SIGKILL)
         else:
             until = time.monotonic() + 10
-            while server.counted(campaign.id) < len(clients) and time.monotonic() < until:
+            while server.counted(campaign.id) < len(devices) and time.monotonic() < until:
                 time.sleep(0.01)
             process.terminate()
         process.communicate(timeout=10)
     assert process.returncode == 0
-    assert server.counted(campaign.id) == len(clients) == 30
+    assert server.counted(campaign.id) == len(devices) == 30
