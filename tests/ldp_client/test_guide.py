@@ -21,7 +21,7 @@ GUIDE = (Path(__file__).resolve().parents[2] / "docs" / "client.md").read_text(e
 STATUSES = RETRYABLE_STATUSES | SPLIT_STATUSES | POISON_STATUSES | TERMINAL_STATUSES
 
 
-@pytest.mark.parametrize("code", [*REFUSALS, *TRANSPORT_PROBLEMS, *FATES, *RETRYABLE_CODES])
+@pytest.mark.parametrize("code", sorted({*REFUSALS, *TRANSPORT_PROBLEMS, *FATES, *RETRYABLE_CODES}))
 def test_every_code_is_in_the_guide(code: str) -> None:
     assert f"`{code}`" in GUIDE
 
