@@ -25,7 +25,8 @@ $(INSTALLED): pyproject.toml deploy/client-wheel/pyproject.toml
 	@$(PYTHON) -m venv $(VENV) || \
 	  { echo "venv is missing; on Debian: apt-get install python3-venv"; exit 1; }
 	$(BIN)/python -m pip install -qq --upgrade pip
-	$(BIN)/python -m pip install -qq --editable deploy/client-wheel --editable '.[dev]'
+	@# compat: both distributions have modules in the same packages, and only a folder on the path holds them together.
+	$(BIN)/python -m pip install -qq --config-settings editable_mode=compat --editable deploy/client-wheel --editable '.[dev]'
 	@touch $@
 
 demo: $(INSTALLED)

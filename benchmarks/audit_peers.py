@@ -28,12 +28,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from ldp_aggregator.audit.bounds import CONFIDENCE
-from ldp_aggregator.audit.observations import Observations, observe
-from ldp_aggregator.audit.search import CHOSEN, find_events
+from ldp_aggregator.audit.black_box import Person
+from ldp_aggregator.audit.events import WHOLE, Event
+from ldp_aggregator.audit.observations import Seen, read_tables
+from ldp_aggregator.audit.search import Chosen, Claims, search
 
 SAMPLING = Path(__file__).with_name("peers") / "sampling.py"
+CONFIDENCE = 0.99
+"""That no bound of the page is wrong."""
+
 ID_BYTES = 16
+INPUTS = (Person({"input": "the one"}, "the one"), Person({"input": "the other"}, "the other"))
 
 
 @dataclass(frozen=True)
@@ -51,16 +56,25 @@ class Row:
         return "above the claim" if self.bound > self.claim["epsilon"] else "within the claim"
 
 
-def bound_with_delta(ones: int, others: int, trials: int, delta: float, alpha: float) -> float:
+def bound_with_delta(event: Event, delta: float, alpha: float) -> float:
     """A lower bound of epsilon in P(event | one) <= exp(epsilon) P(event | other) + delta, wrong with at most alpha."""
-    low = float(beta.ppf(alpha / 2, ones, trials - ones + 1)) if ones else 0.0
-    high = float(beta.ppf(1 - alpha / 2, others + 1, trials - others)) if others < trials else 1.0
+    low = float(beta.ppf(alpha / 2, event.ones, event.one_trials - event.ones + 1)) if event.ones else 0.0
+    unseen = event.other_trials - event.others
+    high = float(beta.ppf(1 - alpha / 2, event.others + 1, unseen)) if unseen else 1.0
     return math.log((low - delta) / high) if low > delta else -math.inf
 
 
-def seen(rows: NDArray[np.uint8]) -> Observations:
+def seen_of(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> Seen:
     """Outputs as the audit sees them: each the payload of an upload, under an id that tells nothing."""
-    return observe([msgpack.packb([1, [[0, os.urandom(ID_BYTES), row.tobytes()]]], use_bin_type=True) for row in rows])
+    answers = [
+        (msgpack.packb([1, [[0, os.urandom(ID_BYTES), row.tobytes()]]], use_bin_type=True),)
+        for rows in (one, other)
+        for row in rows
+    ]
+    trials = len(one)
+    person = np.repeat([0, 1], trials)
+    process = np.tile(np.arange(trials) * 2 // trials, 2)
+    return Seen(2, trials, person, process, read_tables(answers))
 
 
 def audit_case(peers: Path, case: str, trials: int, alpha: float) -> Row:
@@ -73,15 +87,16 @@ def audit_case(peers: Path, case: str, trials: int, alpha: float) -> Row:
             raise RuntimeError(f"{case}: {done.stderr.strip().splitlines()[-1]}")
         claim = json.loads(done.stdout.strip().splitlines()[-1])
         with np.load(output) as arrays:
-            sides = [seen(arrays[name]) for name in ("one", "other")]
-    best, told = -math.inf, "none"
-    for one, other in (sides, sides[::-1]):
-        for event in find_events(one, other):
-            tested = one.half_trials(1)
-            counts = event.count(one, 1), event.count(other, 1)
-            bound = bound_with_delta(*counts, tested, claim["delta"], alpha / (2 * CHOSEN))
-            if bound > best:
-                best, told = bound, f"{event.name}: {counts[0]} against {counts[1]} of {tested}"
+            seen = seen_of(arrays["one"], arrays["other"])
+    chosen = Chosen()
+    search(INPUTS, seen, Claims(claim["epsilon"], lambda _: claim["epsilon"]), chosen)
+    events = chosen.of(WHOLE)
+    best, told = -math.inf, "nothing"
+    for event in events:
+        bound = bound_with_delta(event, claim["delta"], alpha / len(events))
+        if bound > best:
+            best = bound
+            told = f"{event.name}: {event.ones} of {event.one_trials} against {event.others} of {event.other_trials}"
     return Row(case, claim, trials, best, told)
 
 

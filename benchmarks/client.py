@@ -2,7 +2,7 @@
 
     python benchmarks/client.py [--json] [--rounds N]
 
-Import: fresh interpreters, in turn bare, with ``import ldp_client``, and with its Client in hand (names are loaded
+Import: fresh interpreters, in turn bare, with ``import ldp_client``, and with its Device in hand (names are loaded
 when they are first used); the ratio to the bare interpreter is what compares between machines. Report: perturbing and
 encoding, beside the least that any implementation pays here: as many random bytes as the mechanism draws. Bytes: the
 upload of one report, beside the entropy of its payload and the 16-byte id, below which no encoding can go on average.
@@ -41,7 +41,7 @@ print(elapsed, resident)
 """
 
 
-STATEMENTS = {"bare": "pass", "import": "import ldp_client", "first_use": "from ldp_client import Client"}
+STATEMENTS = {"bare": "pass", "import": "import ldp_client", "first_use": "from ldp_client import Device"}
 
 
 def import_cost(rounds: int) -> dict[str, float]:

@@ -5,6 +5,7 @@
     curl -X POST 127.0.0.1:8070/users/42/consent
     curl -X POST 127.0.0.1:8070/users/42/answer -d '{"record": {"age": "young"}, "label": "no"}'
     curl         127.0.0.1:8070/users/42/privacy
+    curl         127.0.0.1:8070/users/42/copy
     curl -X DELETE 127.0.0.1:8070/users/42/consent
 
 The backend sees its users' records anyway; what it passes on is perturbed for each of them.
@@ -12,63 +13,70 @@ The backend sees its users' records anyway; what it passes on is perturbed for e
 
 import asyncio
 import sys
+from collections.abc import AsyncIterator
 
 from aiohttp import web
 
-from ldp_client import Client, ClientError, ScopedStorage
-from ldp_client.storage.sqlite import SqliteStorage
-from protocols import RecordError
+from ldp_client import Device, DeviceCampaign, LdpError
 
-STORAGE = SqliteStorage("users.db")
 URL, CAMPAIGN_ID = sys.argv[1:3]
+FIRST_DELAY = 1.0  # seconds; minutes, where the time of a report should say little about the time of the event
+DEVICE = Device("users.db", max_total_epsilon=4)  # for each user; one thread delivers for all of them
 
 routes = web.RouteTableDef()
 
 
-def client_of(request: web.Request) -> Client:
+def user_of(request: web.Request) -> Device:
     """Cheap: no network, no disk, no thread."""
-    storage = ScopedStorage(STORAGE, f"user-{int(request.match_info['user'])}")
-    return Client(URL, CAMPAIGN_ID, storage=storage, max_epsilon=2, max_total_epsilon=4)
+    return DEVICE.scope(f"user-{int(request.match_info['user'])}")
+
+
+def part_of(request: web.Request) -> DeviceCampaign:
+    return user_of(request).campaign(URL, CAMPAIGN_ID, max_epsilon=2)
 
 
 @routes.post(r"/users/{user:\d+}/consent")
 async def grant(request: web.Request) -> web.Response:
-    await asyncio.to_thread(client_of(request).grant)
+    await asyncio.to_thread(part_of(request).grant)
     return web.json_response({"consent": True})
 
 
 @routes.delete(r"/users/{user:\d+}/consent")
 async def withdraw(request: web.Request) -> web.Response:
-    await asyncio.to_thread(client_of(request).withdraw)
-    return web.json_response({"consent": False})
+    done = await asyncio.to_thread(part_of(request).withdraw)
+    return web.json_response({"consent": False, "refunded": done.refunded})
 
 
 @routes.post(r"/users/{user:\d+}/answer")
 async def answer(request: web.Request) -> web.Response:
     told = await request.json()
-    client = client_of(request)
     try:
-        receipt = await asyncio.to_thread(client.contribute, told["record"], told["label"])
-    except (ClientError, RecordError) as error:
+        receipt = await asyncio.to_thread(part_of(request).contribute, told["record"], told["label"])
+    except LdpError as error:
         return web.json_response({"error": error.code}, status=409)
-    # The answer is on disk; it is delivered beside the request, and again with the next one if that fails.
-    delivery = asyncio.get_running_loop().run_in_executor(None, client.run_once, 20)
-    request.app[DELIVERIES].add(delivery)
-    delivery.add_done_callback(request.app[DELIVERIES].discard)
+    # The answer is on disk; the thread delivers it, also for users who never return.
     return web.json_response({"epsilon": receipt.epsilon})
 
 
 @routes.get(r"/users/{user:\d+}/privacy")
 async def privacy(request: web.Request) -> web.Response:
-    return web.Response(text=str(await asyncio.to_thread(client_of(request).ledger)) + "\n")
+    return web.Response(text=str(await asyncio.to_thread(user_of(request).ledger)) + "\n")
 
 
-DELIVERIES = web.AppKey("deliveries", set)
+@routes.get(r"/users/{user:\d+}/copy")
+async def copy(request: web.Request) -> web.Response:
+    return web.json_response(await asyncio.to_thread(user_of(request).export))
+
+
+async def deliver(_: web.Application) -> AsyncIterator[None]:
+    DEVICE.start(first_delay=FIRST_DELAY)
+    yield
+    await asyncio.to_thread(DEVICE.close)
 
 
 def make_app() -> web.Application:
     app = web.Application()
-    app[DELIVERIES] = set()
+    app.cleanup_ctx.append(deliver)
     app.add_routes(routes)
     return app
 

@@ -6,7 +6,7 @@ python examples/asyncio_service.py URL CAMPAIGN_ID
 import asyncio
 import sys
 
-from ldp_client import Client
+from ldp_client import Device
 from ldp_client.aio import AsyncDriver
 
 
@@ -18,17 +18,17 @@ async def observe() -> tuple[dict[str, object], str]:
 
 async def main() -> None:
     url, campaign_id = sys.argv[1:3]
-    client = Client(url, campaign_id, storage="service.db", max_epsilon=2, max_total_epsilon=4)
-    # The operator of this service has agreed; elsewhere this is the user's decision.
-    await asyncio.to_thread(client.grant)
-    # An app with aiohttp passes session=its ClientSession, and uploads go over that.
-    async with AsyncDriver(client) as driver:
+    device = Device("service.db", max_total_epsilon=4)
+    part = device.campaign(url, campaign_id, max_epsilon=2)
+    async with AsyncDriver(device) as driver:
+        # The operator of this service has agreed; elsewhere this is the user's decision.
+        await driver.call(part.grant)
         record, label = await observe()
-        await driver.contribute(record, label)
-        # A service that goes on running leaves the rest to the background task, which waits for a random moment first.
+        await driver.call(part.contribute, record, label)
+        # A service that goes on running leaves the rest to the background, which waits for a random moment first.
         # This one is about to end, so it asks for the delivery now.
-        delivered = await driver.run_once(20)
-        print(f"delivered: {delivered}, sent: {(await driver.status()).sent}")
+        delivered = await driver.run_once(timeout=20)
+        print(f"delivered: {delivered}, sent: {part.status().sent}")
 
 
 if __name__ == "__main__":

@@ -6,19 +6,18 @@ Run it as often as you like: only the first run answers, later ones deliver what
 """
 
 import sys
-from pathlib import Path
 
-from ldp_client import Client, ClientError, ModelUnavailableError
+from ldp_client import Device, DeviceCampaign, LdpError, ModelUnavailableError
 
-STORAGE = Path("my-app.db")
+STORAGE = "my-app.db"  # Device.default_path("my-app") is the place for an app that is installed
 
 # What this program knows about its user. None of it leaves the machine as it is.
 RECORD = {"age": "young", "income": 52_000}
 LABEL = "no"
 
 
-def ask(client: Client) -> bool:
-    campaign = client.campaign()
+def ask(part: DeviceCampaign) -> bool:
+    campaign = part.fetch()
     print(f"{campaign.title}\n{campaign.purpose}")
     print(
         f"One answer would be sent, with noise added here; your privacy loss is epsilon {campaign.realised_epsilon:g}."
@@ -28,19 +27,19 @@ def ask(client: Client) -> bool:
 
 def main() -> None:
     url, campaign_id = sys.argv[1:3]
-    client = Client(url, campaign_id, storage=STORAGE, max_epsilon=2, max_total_epsilon=4)
-    if client.status().consent is None:
-        if ask(client):
-            client.grant()
+    device = Device(STORAGE, max_total_epsilon=4)
+    part = device.campaign(url, campaign_id, max_epsilon=2)
+    if part.status().consent is None and part.refusal() is None:
+        if ask(part):
+            part.grant()
         else:
-            client.withdraw()
-    if client.consented:
-        client.contribute(RECORD, LABEL)
-        print("delivered" if client.run_once(20) else "not delivered yet, run me again later")
-    print(client.ledger())
+            part.withdraw()
+    if part.consented:
+        part.contribute(RECORD, LABEL)
+        print("delivered" if device.run_once(timeout=20) else "not delivered yet, run me again later")
+    print(device.ledger())
     try:
-        client.refresh_model()
-        print(f"the model's guess about you: {client.predict(RECORD)}")
+        print(f"the model's guess about you: {part.classifier().predict(RECORD)}")
     except ModelUnavailableError:
         print("there is no model yet")
 
@@ -48,5 +47,5 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except ClientError as error:
+    except LdpError as error:
         sys.exit(f"{error} ({error.code})")

@@ -7,7 +7,7 @@ import random
 import sys
 import time
 
-from ldp_client import Client, ClientError
+from ldp_client import Device, LdpError
 
 ROUND_SECONDS = 0.2  # an hour, on a real device
 SEND_SECONDS = 5.0  # the radio is on for this long at most
@@ -21,22 +21,24 @@ def measure() -> dict[str, object]:
 def main() -> None:
     url, campaign_id = sys.argv[1:3]
     rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 3
-    client = Client(url, campaign_id, storage="sensor.db", max_epsilon=2, max_total_epsilon=4)
-    client.grant()  # whoever set the device up has agreed
+    device = Device("sensor.db", max_total_epsilon=4)
+    part = device.campaign(url, campaign_id, max_epsilon=2)
     for _ in range(rounds):
         record = measure()
         try:
-            client.contribute(record, "yes" if record["age"] == "young" else "no")
-        except ClientError as error:
+            if not part.consented:
+                part.grant(timeout=SEND_SECONDS)  # whoever set the device up has agreed
+            part.contribute(record, "yes" if record["age"] == "young" else "no")
+        except LdpError as error:
             # No network yet, a full card: measuring goes on.
             print(f"not contributed: {error.code}")
         # One call while the radio is on. It never raises and never takes longer.
-        done = client.run_once(SEND_SECONDS)
+        done = device.run_once(timeout=SEND_SECONDS)
         try:
-            guess = client.predict(record)
-        except ClientError:
+            guess = part.classifier(timeout=SEND_SECONDS).predict(record)
+        except LdpError:
             guess = "no model yet"
-        print(f"sent {client.status().sent}, all delivered: {done}, guess: {guess}")
+        print(f"sent {part.status().sent}, all delivered: {done}, guess: {guess}")
         time.sleep(ROUND_SECONDS)
 
 

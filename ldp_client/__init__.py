@@ -1,8 +1,9 @@
 """What an app embeds: answers a campaign under local differential privacy, and classifies with what was learned.
 
-Standard library and msgpack only. ``Client`` is the whole life of a device in a campaign; ``perturb`` is the pure step
-inside; ``ldp_client.aio`` drives a client from asyncio, ``ldp_client.relay`` forwards for many devices, and
-``ldp_client.testing`` has a server, a clock and coins for an app's own tests.
+Standard library and msgpack only. ``Device`` is an install: its secret, its ledger, its campaigns, one sender.
+``Classifier`` stands apart and needs no ledger; ``perturb`` is the pure step inside. ``ldp_client.aio`` drives a device
+from asyncio, ``ldp_client.relay`` forwards for many devices, and ``ldp_client.testing`` has a server, a clock and coins
+for an app's own tests. docs/client.md is the guide.
 
 Names are loaded when they are first used: an app that imports this at its start pays when somebody contributes.
 """
@@ -12,13 +13,16 @@ from importlib import import_module
 TYPE_CHECKING = False  # as in the module typing, which an import of this package need not load
 if TYPE_CHECKING:
     from ldp_client.answering import perturb
+    from ldp_client.campaign import DeviceCampaign
     from ldp_client.classifier import Classifier
-    from ldp_client.client import Client
-    from ldp_client.delivery.sender import Event
+    from ldp_client.delivery.events import Event
+    from ldp_client.device import Device
     from ldp_client.errors import (
         ClientError,
+        ConfigurationError,
         ConsentError,
         ModelUnavailableError,
+        NotFetchedError,
         QuotaError,
         RefusedError,
         ServerError,
@@ -26,51 +30,71 @@ if TYPE_CHECKING:
         TransportError,
     )
     from ldp_client.ledger.receipts import Ledger, Receipt
+    from ldp_client.ledger.sent import SentReport
     from ldp_client.policy import Policy
-    from ldp_client.status import Status
+    from ldp_client.problems import Problem
+    from ldp_client.status import DeviceStatus, Status, Withdrawal
     from ldp_client.storage.memory import MemoryStorage
-    from ldp_client.storage.scoped import ScopedStorage
+    from protocols.errors import DocumentError, LdpError, ModelError, RecordError
 
 __all__ = [
     "Classifier",
-    "Client",
     "ClientError",
+    "ConfigurationError",
     "ConsentError",
+    "Device",
+    "DeviceCampaign",
+    "DeviceStatus",
+    "DocumentError",
     "Event",
+    "LdpError",
     "Ledger",
     "MemoryStorage",
+    "ModelError",
     "ModelUnavailableError",
+    "NotFetchedError",
     "Policy",
+    "Problem",
     "QuotaError",
     "Receipt",
+    "RecordError",
     "RefusedError",
-    "ScopedStorage",
+    "SentReport",
     "ServerError",
     "Status",
     "StorageError",
     "TransportError",
+    "Withdrawal",
     "perturb",
 ]
 
 _HOMES = {
-    "Classifier": "classifier",
-    "Client": "client",
-    "Event": "delivery.sender",
-    "Ledger": "ledger.receipts",
-    "MemoryStorage": "storage.memory",
-    "Policy": "policy",
-    "Receipt": "ledger.receipts",
-    "ScopedStorage": "storage.scoped",
-    "Status": "status",
-    "perturb": "answering",
+    "Classifier": "ldp_client.classifier",
+    "Device": "ldp_client.device",
+    "DeviceCampaign": "ldp_client.campaign",
+    "DeviceStatus": "ldp_client.status",
+    "DocumentError": "protocols.errors",
+    "Event": "ldp_client.delivery.events",
+    "LdpError": "protocols.errors",
+    "Ledger": "ldp_client.ledger.receipts",
+    "MemoryStorage": "ldp_client.storage.memory",
+    "ModelError": "protocols.errors",
+    "Policy": "ldp_client.policy",
+    "Problem": "ldp_client.problems",
+    "Receipt": "ldp_client.ledger.receipts",
+    "RecordError": "protocols.errors",
+    "SentReport": "ldp_client.ledger.sent",
+    "Status": "ldp_client.status",
+    "Withdrawal": "ldp_client.status",
+    "perturb": "ldp_client.answering",
 }
-"""Where the names live; the others are errors."""
+"""Where the names live; the others are errors of this package."""
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'errors')}"), name)
+    value: object = getattr(import_module(_HOMES.get(name, "ldp_client.errors")), name)
     globals()[name] = value
     return value
 

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from protocols.document.schema import Feature, number_of
+from protocols.document.schema import Feature
 from protocols.model import DiscreteLikelihood, Likelihood, Model
+from protocols.values import held, number_of
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from ldp_client.network.transport import Transport
+    from ldp_client.policy import Policy
+    from ldp_client.storage.contract import Storage
 
 
 class Classifier:
@@ -14,6 +24,52 @@ class Classifier:
 
     def __init__(self, model: Model) -> None:
         self.model = model
+
+    @classmethod
+    def from_json(cls, text: bytes | str) -> Self:
+        """A classifier from a model document. Raises ModelError."""
+        return cls(Model.from_json(text))
+
+    @classmethod
+    def fetch(
+        cls,
+        url: str,
+        campaign_id: str,
+        *,
+        storage: str | os.PathLike[str] | Storage = ":memory:",
+        timeout: float = 30.0,
+        transport: Transport | None = None,
+        policy: Policy | None = None,
+    ) -> Self:
+        """A classifier with a campaign's model as it stands now, within ``timeout`` seconds.
+
+        Needs no consent, no ledger and no secret, and tells the server nothing but an address. ``storage`` is a file
+        (or a storage) of its own for models, which may be deleted at any time: from it the model comes where the server
+        cannot be reached, and a model that has not changed is not sent again.
+
+        Raises
+        ------
+        ModelUnavailableError
+            There is no model yet.
+        ModelError
+            What was served is none.
+        ServerError, TransportError
+            It cannot be had, and none is stored.
+        ConfigurationError
+            For a URL or campaign id that is none.
+        """
+        from ldp_client.network.aggregator import Aggregator
+        from ldp_client.network.cache import Cache
+        from ldp_client.network.device_model import fetch_model
+        from ldp_client.network.shared import SHARED_TRANSPORT
+        from ldp_client.policy import DEFAULT_POLICY
+        from ldp_client.runtime.clock import SYSTEM_CLOCK
+        from ldp_client.storage.location import open_storage
+
+        transport = transport or SHARED_TRANSPORT
+        aggregator = Aggregator(url, campaign_id, transport, SYSTEM_CLOCK, policy or DEFAULT_POLICY)
+        cache = Cache(open_storage(storage), lambda _: None)
+        return cls(fetch_model(aggregator, campaign_id, cache, None, timeout))
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -50,8 +106,8 @@ class Classifier:
         """The record's value; an output of the model's projection is computed, a missing input standing at its mean."""
         projection = self.model.projection
         if projection is None or feature.name not in projection.output_positions:
-            return record.get(feature.name)
-        if all(number_of(record.get(one.name)) is None for one in projection.inputs):
+            return held(record, feature.name)
+        if all(number_of(held(record, one.name)) is None for one in projection.inputs):
             return None
         values = projection.values(record, lambda position: projection.mean[position])
         return projection.output(projection.output_positions[feature.name], values)

@@ -5,8 +5,11 @@ A report that has left once may arrive once only, so a doubtful answer always me
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
+
+from ldp_client.errors import ConfigurationError
 
 RETRYABLE_STATUSES: Final = frozenset({401, 403, 407, 408, 425, 429, 500, 502, 503, 504, 507})
 """The report is fine and the way or the server is not. A refused token is here: somebody has to repair the
@@ -27,7 +30,7 @@ RETRYABLE_CODES: Final = frozenset({"campaign-not-open", "not-found"})
 
 @dataclass(frozen=True)
 class Policy:
-    """The limits; times are in seconds. The defaults suit an app on somebody's phone.
+    """The limits; times are in seconds. The defaults suit an app on somebody's phone. Raises ConfigurationError.
 
     A status outside the named sets, and a terminal or poison one that is not a problem document (a hotel's login page,
     a proxy's error page), is retried.
@@ -50,20 +53,56 @@ class Policy:
     most_bytes_per_upload: int = 1 << 19
     most_queued_reports: int = 100_000
     most_queued_bytes: int = 64 << 20
+    most_quarantined_reports: int = 100
+    """Further ones are dropped, and counted with their reason."""
+    report_age: float = 30 * 86400.0
+    closing_grace: float = 7 * 86400.0
+    """A report is given up when it is this old, or its campaign has been closed for this long, but never before
+    ``expiry_tries`` tries have failed: a clock that was wrong must not throw away what could still arrive."""
+    expiry_tries: int = 10
+    clock_tolerance: float = 86400.0
+    """A campaign counts as open this long before ``opens`` and after ``closes``: the device's clock may be wrong."""
     largest_answer: int = 1 << 20
     largest_model: int = 64 << 20
     idle_check: float = 900.0
     """A background driver looks at the clock at least this often, so that a clock set back cannot strand it."""
     close_timeout: float = 2.0
-    """close() and the interpreter's exit wait at most this long for a send under way."""
+    """close(), withdraw() and the interpreter's exit wait at most this long, in all, for sends under way."""
     allow_plain_http: bool = False
     """Plain http is for loopback only, unless this is set."""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if name == "allow_plain_http":
+                continue
+            whole = isinstance(getattr(Policy, name), int)
+            kinds = int if whole else (int, float)
+            if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < math.inf:
+                raise ConfigurationError("bad-policy", f"{name} must be {_KINDS[whole]} from 0 on, not {value!r}")
+            if not value and name in _ABOVE_ZERO:
+                raise ConfigurationError("bad-policy", f"{name} must be above 0")
 
     @property
     def longest_wait(self) -> float:
         """No scheduled try lies further ahead than this, whatever a clock said when it was scheduled."""
         return max(self.first_delay, self.backoff_longest, self.retry_after_longest)
 
+
+_KINDS: Final = {True: "a whole number", False: "a number of seconds"}
+_ABOVE_ZERO: Final = frozenset(
+    {
+        "backoff_base",
+        "backoff_longest",
+        "request_timeout",
+        "fetch_tries",
+        "most_reports_per_upload",
+        "most_bytes_per_upload",
+        "largest_answer",
+        "largest_model",
+        "idle_check",
+    }
+)
+"""A zero here would mean a device that never sends, or never rests."""
 
 DEFAULT_POLICY: Final = Policy()
 
@@ -72,7 +111,10 @@ STORAGE_WAIT: Final = 10.0
 
 CHECKED_STORAGE_BYTES: Final = 1 << 20
 """A storage file up to this size (a device's has some ten thousand bytes) is checked before every change: a damaged
-page may look empty, and a ledger must not look empty."""
+page may look empty, and a ledger must not look empty. A larger one, of a backend's users, is checked at least every
+:data:`STORAGE_CHECK` seconds."""
+
+STORAGE_CHECK: Final = 60.0
 
 LARGEST_UPLOAD: Final = 1 << 20
 """Bytes of an upload that a relay's gateway takes."""

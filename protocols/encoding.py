@@ -13,9 +13,10 @@ from typing import Final
 from protocols.document.campaign import Campaign
 from protocols.document.projection import Projection
 from protocols.document.questions import LABEL, MOMENT, PAIR, PRODUCT, SQUARE, VALUE, Question
-from protocols.document.schema import ContinuousFeature, Feature, number_of
+from protocols.document.schema import ContinuousFeature, Feature
 from protocols.exact.coins import WORD_BITS, Coins
 from protocols.mechanisms import VALUE_BITS, Moment
+from protocols.values import held, number_of
 
 _ONE: Final = 1 << VALUE_BITS
 
@@ -62,7 +63,7 @@ def _value(campaign: Campaign, feature: Feature, record: Mapping[str, object], c
     """The record's value of an asked feature; a projection's output is computed, missing inputs being random."""
     projection = campaign.projection
     if projection is None or feature.name not in projection.output_positions:
-        return record.get(feature.name)
+        return held(record, feature.name)
     values = projection.values(record, lambda position: _random_input(projection, position, coins))
     return projection.output(projection.output_positions[feature.name], values)
 

@@ -30,8 +30,8 @@ CAPS = ["--max-epsilon", "60", "--max-total-epsilon", "60"]
 PEOPLE = [("young", 10_000, "yes"), ("young", 20_000, "yes"), ("old", 180_000, "no"), ("medium", 190_000, "no")]
 
 
-def shell(*command: str, expect: int = 0) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+def shell(*command: str, expect: int = 0, given: str | None = None) -> str:
+    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == expect, done.stdout + done.stderr
     return done.stdout if expect == 0 else done.stderr
 
@@ -65,9 +65,9 @@ def test_serve_create_contribute_train_predict(served, data, tmp_path):
 
     for number, (age, income, label) in enumerate(PEOPLE):
         storage = ["--storage", str(tmp_path / f"device-{number}.db")]
-        record = ["--record", json.dumps({"age": age, "income": income}), "--label", label]
-        first = json.loads(shell(*CLIENT, "contribute", url, campaign, *storage, *CAPS, *record, "--json"))
-        again = json.loads(shell(*CLIENT, "contribute", url, campaign, *storage, *CAPS, *record, "--json"))
+        given = json.dumps({"record": {"age": age, "income": income}, "label": label})
+        first = json.loads(shell(*CLIENT, "contribute", url, campaign, *storage, *CAPS, "--json", given=given))
+        again = json.loads(shell(*CLIENT, "contribute", url, campaign, *storage, *CAPS, "--json", given=given))
         assert (first["sent"], again["sent"]) == (3, 3)
         assert again["total_epsilon"] == first["total_epsilon"] <= 60
 
@@ -77,8 +77,8 @@ def test_serve_create_contribute_train_predict(served, data, tmp_path):
     shell(*AGGREGATOR, "train", campaign, "--data", str(data), "--output", str(tmp_path / "model.json"))
     assert json.loads((tmp_path / "model.json").read_text())["label"] == "missed_payment"
     for age, income, label in PEOPLE:
-        record = ["--record", json.dumps({"age": age, "income": income})]
-        assert shell(*CLIENT, "predict", url, campaign, *record).strip() == label
+        given = json.dumps({"record": {"age": age, "income": income}})
+        assert shell(*CLIENT, "predict", url, campaign, given=given).strip() == label
 
     server.send_signal(signal.SIGTERM)
     assert server.wait(timeout=30) == 0
@@ -90,7 +90,8 @@ def test_a_device_above_its_cap_refuses_and_nothing_is_counted(served, data, tmp
     draft.write_text(json.dumps(DRAFT), encoding="utf-8")
     campaign = shell(*AGGREGATOR, "campaign", "create", str(draft), "--data", str(data)).strip()
     storage = ["--storage", str(tmp_path / "device.db")]
-    told = shell(*CLIENT, "contribute", url, campaign, *storage, "--record", "{}", "--label", "yes", expect=2)
+    given = '{"record": {}, "label": "yes"}'
+    told = shell(*CLIENT, "contribute", url, campaign, *storage, expect=2, given=given)
     assert len(told.strip().splitlines()) == 1
     listed = json.loads(shell(*AGGREGATOR, "campaign", "list", "--data", str(data), "--json"))
     assert [one["reports"] for one in listed] == [0]

@@ -69,10 +69,9 @@ OPEN = """
 import ldp_client, ldp_client.aio
 for name in ldp_client.__all__:
     getattr(ldp_client, name)
-caps = {"max_epsilon": 1, "max_total_epsilon": 1}
-client = ldp_client.Client("https://collect.example.org", "A" * 43, storage="device.db", **caps)
-assert not client.status().contributed
-client.close()
+with ldp_client.Device("device.db", max_total_epsilon=1) as device:
+    assert not device.campaign("https://collect.example.org", "A" * 43, max_epsilon=1).status().contributed
+    assert not device.status().problem
 """
 """Loads every module of a device, SQLite included."""
 

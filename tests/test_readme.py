@@ -56,13 +56,12 @@ def test_the_client_example_contributes_and_later_classifies(served, campaign, t
     draft = ROOT / "examples" / "campaign.toml"
     subprocess.run([*AGGREGATOR, "campaign", "create", str(draft), "--data", "data"], check=True, capture_output=True)
     scope = {"url": served, "campaign_id": campaign.id}
-    exec(block(PYTHON, "from ldp_client import Client"), scope)
+    exec(block(PYTHON, "from ldp_client import Classifier, Device"), scope)
     told = capsys.readouterr().out
     assert "Will a customer miss a payment? - a credit-risk model" in told
-    assert scope["client"].status().sent == 1
+    assert scope["part"].status().sent == 1
     subprocess.run([*AGGREGATOR, "train", campaign.id, "--data", "data"], check=True, capture_output=True)
-    (call,) = re.findall(r"`(client\.predict\(.*?\))`", README)
-    assert scope["client"].refresh_model()
+    (call,) = re.findall(r"`(Classifier\.fetch\(.*?\)\.predict\(.*?\))`", README)
     assert eval(call, scope) in ("yes", "no")
 
 

@@ -1,20 +1,23 @@
-"""Builds the wheel for devices: ``protocols``, of which an app calls nothing but what ``ldp_client`` hands on, travels
-without its docstrings, which are a third of its bytes. Lines keep their numbers.
+"""Builds the wheel for devices: it travels without docstrings and comments, which are a third of its bytes and stand in
+the sources, in docs/client.md and in ldp-bayes. Lines keep their numbers.
 """
 
 import ast
+import io
+import tokenize
 from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-BARE = "protocols"
-"""The package, with all below it, that travels without docstrings."""
 
-
-def without_docstrings(source: str) -> str:
-    """The same program: every statement that is nothing but a text becomes blank lines."""
+def bare(source: str) -> str:
+    """The same program: comments, and every statement that is nothing but a text, become blank lines."""
     lines = source.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            line, column = token.start
+            lines[line - 1] = lines[line - 1][:column].rstrip()
     for parent in ast.walk(ast.parse(source)):
         body = getattr(parent, "body", None)
         texts = [node for node in body if _is_text(node)] if isinstance(body, list) else []
@@ -30,13 +33,12 @@ def _is_text(node: ast.stmt) -> bool:
 
 
 class BuildBare(build_py):
-    """``build_py`` that leaves out docstrings of :data:`BARE`."""
+    """``build_py`` that leaves out what only a reader of the sources needs."""
 
     def build_module(self, module: str, module_file: str, package: str) -> tuple[str, bool]:
         target, copied = super().build_module(module, module_file, package)
-        if package.partition(".")[0] == BARE:
-            built = Path(target)
-            built.write_text(without_docstrings(built.read_text(encoding="utf-8")), encoding="utf-8")
+        built = Path(target)
+        built.write_text(bare(built.read_text(encoding="utf-8")), encoding="utf-8")
         return target, copied
 
 

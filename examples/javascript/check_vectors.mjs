@@ -5,6 +5,7 @@ import { parseModel, predict, scores } from "./classifier.mjs";
 import { Coins } from "./coins.mjs";
 import { parseDocument } from "./document.mjs";
 import { drawQuestions, encodeUpload, perturb } from "./encoder.mjs";
+import { numberOf, position, textOf, valueIndex } from "./record.mjs";
 import { count, decodeUpload } from "./server.mjs";
 
 const folder = process.argv[2] ?? "protocols/vectors";
@@ -25,6 +26,23 @@ function check(kind, name, test) {
   checked[kind] = (checked[kind] ?? 0) + 1;
 }
 const refuses = (code, action) => assert.throws(action, (error) => error.code === code || assert.fail(`${code}, not ${error.code ?? error}`));
+
+const values = read("values");
+const double = (text) => Number(text.replace("inf", "Infinity"));
+const types = { integer: BigInt, double }; // of those that JSON has not
+values.cases.forEach(({ value: written, text, number }, i) => {
+  const [type, ...more] = Object.keys(Object(written));
+  const named = typeof written === "object" && more.length === 0 && ["integer", "double", "decimal", "fraction"].includes(type);
+  if (named && !types[type]) return; // JavaScript has no decimals and no fractions
+  const value = named ? types[type](written[type]) : written;
+  check("values", `${i}: ${JSON.stringify(written)}`, () => {
+    assert.equal(textOf(value), text);
+    assert.equal(numberOf(value), typeof number === "string" ? double(number) : number ?? NaN);
+    for (const feature of values.features) assert.equal(valueIndex(feature, value), feature.indices[i]);
+    const found = position(value, values.label.classes);
+    assert.equal(found < 0 ? null : found, values.label.indices[i]);
+  });
+});
 
 const documents = read("documents");
 const campaigns = {};

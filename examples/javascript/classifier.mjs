@@ -1,6 +1,6 @@
 // Classifying on the device with a published model.
 import { strictJson } from "./document.mjs";
-import { clip, isNumber, project, valueIndex } from "./record.mjs";
+import { clip, held, numberOf, project, valueIndex } from "./record.mjs";
 import { Refusal } from "./refusal.mjs";
 
 const adds = (shares) => shares.every((p) => p >= 0) && Math.abs(shares.reduce((a, b) => a + b, 0) - 1) < 1e-6;
@@ -31,10 +31,11 @@ export function parseModel(bytes) {
 function valueOf(model, name, record) { // a projection's output is computed, a missing input standing at its mean
   const { projection } = model;
   const row = projection?.outputs.findIndex((output) => output.name === name) ?? -1;
-  if (row < 0) return record[name];
+  if (row < 0) return held(record, name);
   const inputs = projection.inputs.map((input) => projection.features.find((feature) => feature.name === input));
-  if (!inputs.some((input) => isNumber(record[input.name]))) return undefined;
-  const values = inputs.map((input, i) => (isNumber(record[input.name]) ? record[input.name] : projection.mean[i]));
+  const numbers = inputs.map((input) => numberOf(held(record, input.name)));
+  if (numbers.every(Number.isNaN)) return undefined;
+  const values = numbers.map((number, i) => (Number.isNaN(number) ? projection.mean[i] : number));
   return project(projection, inputs, row, values);
 }
 
@@ -44,8 +45,9 @@ export function scores(model, record) {
   for (const feature of model.features) {
     const value = valueOf(model, feature.name, record);
     if (feature.kind === "gaussian") {
-      if (!isNumber(value)) continue;
-      const x = clip(value, feature.low, feature.high);
+      const number = numberOf(value);
+      if (Number.isNaN(number)) continue;
+      const x = clip(number, feature.low, feature.high);
       sums = sums.map((sum, c) => {
         const [mean, variance] = [feature.mean[c], feature.variance[c]];
         return sum - 0.5 * Math.log(2 * Math.PI * variance) - ((x - mean) * (x - mean)) / (2 * variance);

@@ -3,7 +3,7 @@
 // Probabilities and 64-bit words are BigInt; a value t in [-1, 1] is an integer V and means V / 2^52.
 import { createHmac } from "node:crypto";
 import { Coins, keyedWords } from "./coins.mjs";
-import { clip, isNumber, position, project, valueIndex } from "./record.mjs";
+import { clip, held, numberOf, position, project, valueIndex } from "./record.mjs";
 import { Refusal } from "./refusal.mjs";
 
 const UNIT = 2 ** 52;
@@ -80,16 +80,18 @@ const featureOf = (campaign, name) => campaign.asked.find((feature) => feature.n
 
 function valueOf(campaign, name, record, coins) { // the record's own, or the output of a projection
   const row = campaign.projection?.outputs.findIndex((output) => output.name === name) ?? -1;
-  if (row < 0) return record[name];
-  const values = campaign.inputs.map(({ name: input, low, high }) =>
-    isNumber(record[input]) ? record[input] : low + (randomT(coins) + 1) * ((high - low) / 2));
+  if (row < 0) return held(record, name);
+  const values = campaign.inputs.map(({ name: input, low, high }) => {
+    const number = numberOf(held(record, input));
+    return Number.isNaN(number) ? low + (randomT(coins) + 1) * ((high - low) / 2) : number;
+  });
   return project(campaign.projection, campaign.inputs, row, values);
 }
 
 function scaled(campaign, name, record, coins) { // to [-1, 1]
   const { low, high } = featureOf(campaign, name);
-  const number = valueOf(campaign, name, record, coins);
-  return isNumber(number) ? clip(2 * ((clip(number, low, high) - low) / (high - low)) - 1, -1, 1) : randomT(coins);
+  const number = numberOf(valueOf(campaign, name, record, coins));
+  return Number.isNaN(number) ? randomT(coins) : clip(2 * ((clip(number, low, high) - low) / (high - low)) - 1, -1, 1);
 }
 
 function encode(campaign, question, record, classIndex, coins) {
@@ -127,7 +129,7 @@ export function drawQuestions(campaign, secret) {
 
 /** The reports of one device: what it is asked is its secret's, and the record is read only where it is asked about. */
 export function perturb(campaign, record, label, secret, coins = new Coins()) {
-  const classIndex = typeof label === "boolean" ? -1 : position(label, campaign.label.classes);
+  const classIndex = position(label, campaign.label.classes);
   if (classIndex < 0) throw new Refusal("undeclared-label");
   if (typeof record !== "object" || record === null || Array.isArray(record)) throw new Refusal("not-a-record");
   return drawQuestions(campaign, secret).map((question) => {

@@ -1,5 +1,6 @@
 // The authored part of a campaign document, as strictly as protocols/document/schema.py reads it: what is asked about,
 // with which privacy settings. Every number that is written as an integer may be written 1, 1.0 or 1e0.
+import { composed } from "./record.mjs";
 import { Refusal } from "./refusal.mjs";
 
 export const MOST_WEIGHT = 65536;
@@ -26,7 +27,7 @@ const isText = (value, longest = 200) =>
 const BLANK = /^[^\S\ufeff]*$/u; // Python's white space is JavaScript's without the byte order mark
 export const isName = (value) => isText(value) && !BLANK.test(value);
 const areTexts = (values, least, most) =>
-  isList(values, least, most) && values.every((value) => isText(value) && value !== "") && distinct(values);
+  isList(values, least, most) && values.every((value) => isText(value) && value !== "") && distinct(values.map(composed));
 
 /** The members of an object: those required, and those that may be absent or null; no other. */
 export function keys(value, place, required, optional = []) {

@@ -1,22 +1,54 @@
 """The client under audit: anything that turns people into uploads.
 
-As a program it reads a line of JSON for each person (``record``, ``label``, in the first line ``document``, and
-``device`` where the same device is to be asked again) and answers with a line of hexadecimal digits, the upload.
+As a program it reads a line of JSON for each person and answers with a line: the uploads in hexadecimal digits, with
+spaces between them where there are several, or ``!`` and a reason where nothing is sent. docs/privacy.md has the lines.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import IO, Any
+from pathlib import Path
+from typing import IO, Any, Final, NoReturn, Protocol
+
+Answer = tuple[bytes, ...]
+"""The uploads that one device sends, in their order; nothing where it sends nothing."""
+
+_PATIENCE: Final = 120.0
+"""Seconds that a program may take for the lines after which it is killed: it must answer without seeing their end."""
 
 
 class BlackBoxError(Exception):
     """The client under audit did not answer as it should."""
+
+
+class UnreadableRecord(dict[str, object]):
+    """A record that raises where one of the features in ``unreadable`` is read, as a lazy mapping of an app's may."""
+
+    def __init__(self, values: Mapping[str, object], unreadable: Sequence[str]) -> None:
+        super().__init__(values)
+        self.unreadable = tuple(unreadable)
+
+    def __getitem__(self, name: str) -> object:
+        if name in self.unreadable:
+            self._raise(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: object = None) -> object:
+        if name in self.unreadable:
+            self._raise(name)
+        return super().get(name, default)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.unreadable or super().__contains__(name)
+
+    def _raise(self, name: str) -> NoReturn:
+        raise RuntimeError(f"{name} cannot be read")
 
 
 @dataclass(frozen=True)
@@ -28,52 +60,104 @@ class Person:
     device: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {"record": dict(self.record), "label": self.label}
+        """The person as a line has it: ``odd`` holds what JSON has no word for."""
+        odd = {name: word for name, value in self.record.items() if (word := _odd(value)) is not None}
+        if isinstance(self.record, UnreadableRecord):
+            odd |= dict.fromkeys(self.record.unreadable, "unreadable")
+        plain = {name: value for name, value in self.record.items() if name not in odd}
+        return {"record": plain, **({"odd": odd} if odd else {}), "label": self.label}
 
 
-Client = Callable[[str, Sequence[Person]], list[bytes]]
-"""From a document's text and people to one upload each."""
+class Client(Protocol):
+    """One life of a process: it answers the people, in their order, and is killed.
+
+    With a ``storage`` (an empty folder at first) its devices keep there what they must not forget; the next life with
+    the same folder goes on with it. Without one, nobody is asked again.
+    """
+
+    def __call__(self, document: str, people: Sequence[Person], storage: Path | None = None, /) -> list[Answer]: ...
 
 
 def command_client(command: Sequence[str]) -> Client:
     """The client that ``command`` runs."""
 
-    def ask(document: str, people: Sequence[Person]) -> list[bytes]:
+    def ask(document: str, people: Sequence[Person], storage: Path | None = None, /) -> list[Answer]:
         try:
             # Safety: the command is the operator's own, from its command line; no shell reads it.
-            process = subprocess.Popen(  # noqa: S603
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
-            )
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
         except OSError as error:
             raise BlackBoxError(f"{command[0]} cannot be started: {error.strerror}") from None
         with process:
             if process.stdin is None or process.stdout is None:
                 raise AssertionError("both are pipes")
-            writer = threading.Thread(target=_write, args=(process.stdin, document, people))
+            lines = _lines(document, people, storage)
+            writer = threading.Thread(target=_write, args=(process.stdin, lines, storage is None))
             writer.start()
-            uploads = [_read(line, number) for number, line in enumerate(process.stdout, start=1)]
+            if storage is None:
+                answered = process.stdout.read().splitlines()
+            else:
+                # What must be on disk before it is sent is not helped by an orderly end.
+                patience = threading.Timer(_PATIENCE, process.kill)
+                patience.start()
+                answered = [line for _, line in zip(people, process.stdout, strict=False)]
+                patience.cancel()
+                process.kill()
             writer.join()
-        if process.returncode:
+            if storage is not None:
+                with suppress(BrokenPipeError):
+                    process.stdin.close()
+        if process.returncode and storage is None:
             raise BlackBoxError(f"the client ended with exit code {process.returncode}")
-        if len(uploads) != len(people):
-            raise BlackBoxError(f"the client answered {len(uploads)} of {len(people)} lines")
-        return uploads
+        if len(answered) != len(people):
+            raise BlackBoxError(f"the client answered {len(answered)} of {len(people)} lines")
+        return _answers(answered)
 
     return ask
 
 
-def _write(stream: IO[str], document: str, people: Sequence[Person]) -> None:
-    # A client that stops reading is found out by the number of its answers.
-    with suppress(BrokenPipeError), stream:
-        first: dict[str, Any] = {"document": document}
-        for person in people:
+def _lines(document: str, people: Sequence[Person], storage: Path | None) -> Iterator[bytes]:
+    first: dict[str, Any] = {"document": document} | ({} if storage is None else {"storage": str(storage)})
+    written: dict[int, bytes] = {}
+    for person in people:
+        line = written.get(id(person))
+        if line is None or first:
             device = {} if person.device is None else {"device": person.device}
-            stream.write(json.dumps({**first, **person.to_json(), **device}, ensure_ascii=False) + "\n")
-            first = {}
+            line = json.dumps({**first, **person.to_json(), **device}, ensure_ascii=False, allow_nan=False).encode()
+            line += b"\n"
+            if not first:
+                written[id(person)] = line
+        first = {}
+        yield line
 
 
-def _read(line: str, number: int) -> bytes:
+def _write(stream: IO[bytes], lines: Iterator[bytes], close: bool) -> None:
+    # A client that stops reading is found out by the number of its answers.
+    with suppress(BrokenPipeError):
+        for line in lines:
+            stream.write(line)
+        stream.flush()
+        if close:
+            stream.close()
+
+
+def _answers(lines: Sequence[bytes]) -> list[Answer]:
+    if lines and all(line.startswith(b"!") for line in lines):
+        raise BlackBoxError(f"the client refuses everybody: {lines[0][1:61].decode(errors='replace').strip()}")
+    return [_read(line, number) for number, line in enumerate(lines, start=1)]
+
+
+def _read(line: bytes, number: int) -> Answer:
+    if line.startswith(b"!"):
+        return ()
     try:
-        return bytes.fromhex(line.strip())
+        return tuple([bytes.fromhex(word) for word in line.decode().split()])
     except ValueError:
-        raise BlackBoxError(f"line {number}: not an upload in hexadecimal, but {line.strip()[:60]!r}") from None
+        raise BlackBoxError(
+            f"line {number}: not an upload in hexadecimal, but {line[:60].decode(errors='replace').strip()!r}"
+        ) from None
+
+
+def _odd(value: object) -> str | None:
+    if not isinstance(value, float) or math.isfinite(value):
+        return None
+    return "nan" if math.isnan(value) else "infinity" if value > 0 else "-infinity"

@@ -1,89 +1,184 @@
-"""Uploads as an eavesdropper sees them: which questions were answered, how long the answers are, and their bytes.
+"""Uploads as an eavesdropper sees them: how many there are, which questions they answer, and every byte.
 
-The ids are left out: they are made from a device's secret, which the audit does not know.
+Uploads that agree in all but ids and payloads have one *shape*: their number, lengths, version, order of the questions
+and every byte of the encoding. Reading is lenient: what a server would refuse may still tell something.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
 
 import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.audit.black_box import BlackBoxError
+from ldp_aggregator.audit.black_box import Answer, BlackBoxError
 
-Shape = tuple[tuple[int, int], ...]
-"""(question, bytes of its payload), block by block."""
+Bytes = NDArray[np.uint8]
+Numbers = NDArray[np.int64]
+
+_MOST_SHAPES: Final = 64
+"""Of uploads of equal lengths; what has yet another shape is kept whole."""
 
 
 @dataclass(frozen=True)
-class Observations:
-    """What was seen of one person.
+class Block:
+    """An answer within an upload: its question, and where its id and its payload lie among those of the shape."""
+
+    question: int
+    ids: slice
+    payload: slice
+
+    @property
+    def width(self) -> int:
+        return int(self.payload.stop - self.payload.start)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """``lengths`` of the uploads, every byte of theirs beside ids and payloads, and the blocks in their order."""
+
+    lengths: tuple[int, ...]
+    header: bytes
+    blocks: tuple[Block, ...]
+
+    @property
+    def questions(self) -> tuple[int, ...]:
+        return tuple(block.question for block in self.blocks)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The answers of one shape: their numbers, shape (m,), their ids and payloads as bytes, shape (m, bytes)."""
+
+    shape: Shape
+    rows: Numbers
+    ids: Bytes
+    payloads: Bytes
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All answers of fresh devices.
 
     Attributes
     ----------
-    shapes
-        The different shapes, in order of appearance.
-    shape
-        Number of the shape of every upload, shape (n,).
-    lengths
-        Bytes of every whole upload, shape (n,).
-    payloads
-        For every shape, the payloads of its uploads as bytes, shape (uploads, bytes).
+    people
+        How many people were asked, every one of them ``trials`` times.
+    person, process
+        Whose answer it is, and in which process it was given, shape (n,).
+    tables
+        The answers, by shape.
     """
 
-    shapes: tuple[Shape, ...]
-    shape: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    payloads: tuple[NDArray[np.uint8], ...]
+    people: int
+    trials: int
+    person: Numbers
+    process: Numbers
+    tables: tuple[Table, ...]
 
-    @property
-    def trials(self) -> int:
-        return len(self.shape)
+    @cached_property
+    def tests(self) -> NDArray[np.bool_]:
+        """The half of every person's answers that test what the other half chose, shape (n,)."""
+        return np.asarray(self.within % 2 == 1)
 
-    def rows(self, shape: Shape, half: int | None) -> NDArray[np.uint8]:
-        """The payloads of a shape; of the trials with even (0) or odd (1) numbers only, where ``half`` says so."""
-        if shape not in self.shapes:
-            return np.zeros((0, sum(size for _, size in shape)), dtype=np.uint8)
-        number = self.shapes.index(shape)
-        if half is None:
-            return self.payloads[number]
-        return np.asarray(self.payloads[number][np.flatnonzero(self.shape == number) % 2 == half])
+    @cached_property
+    def within(self) -> Numbers:
+        """The number of every answer among its person's, shape (n,)."""
+        order = np.argsort(self.person, kind="stable")
+        numbers = np.empty(len(order), dtype=np.int64)
+        starts = np.searchsorted(self.person[order], np.arange(self.people))
+        numbers[order] = np.arange(len(order)) - starts[self.person[order]]
+        return numbers
 
-    def first_rows(self, shape: Shape, trials: int) -> NDArray[np.uint8]:
-        """The payloads of a shape among the first ``trials`` uploads."""
-        rows = self.rows(shape, None)
-        return rows[: int((self.shape[:trials] == self.shapes.index(shape)).sum())] if len(rows) else rows
+    def rows_of(self, person: int) -> list[Numbers]:
+        """Where a person's answers are in each of the tables."""
+        return [np.asarray(rows[person]) for rows in self._rows]
 
-    def half_trials(self, half: int) -> int:
-        return len(range(half, self.trials, 2))
+    @cached_property
+    def _rows(self) -> list[list[Numbers]]:
+        found = []
+        for table in self.tables:
+            authors = self.person[table.rows]
+            order = np.argsort(authors, kind="stable")
+            found.append(np.split(order, np.searchsorted(authors[order], np.arange(1, self.people))))
+        return found
 
-
-def observe(uploads: Sequence[bytes]) -> Observations:
-    """Read the uploads of one person. Leniently: what a server would refuse may still tell something."""
-    shapes: dict[Shape, int] = {}
-    numbers, payloads = [], []
-    for upload in uploads:
-        shape, payload = _read(upload)
-        numbers.append(shapes.setdefault(shape, len(shapes)))
-        payloads.append(payload)
-    of_shape: list[list[bytes]] = [[] for _ in shapes]
-    for number, payload in zip(numbers, payloads, strict=True):
-        of_shape[number].append(payload)
-    return Observations(
-        tuple(shapes),
-        np.array(numbers, dtype=np.int64),
-        np.array([len(upload) for upload in uploads], dtype=np.int64),
-        tuple(np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(len(rows), -1) for rows in of_shape),
-    )
+    def half(self, tests: bool) -> int:
+        """Trials of every person in a half."""
+        return self.trials // 2 if tests else self.trials - self.trials // 2
 
 
-def _read(upload: bytes) -> tuple[Shape, bytes]:
-    try:
-        _, blocks = msgpack.unpackb(upload)
-        shape = tuple((int(question), len(payload)) for question, _, payload in blocks)
-        return shape, b"".join(payload for _, _, payload in blocks)
-    except Exception:  # msgpack raises many types, and hostile bytes unpack to anything; each means the same here.
-        raise BlackBoxError(f"not an upload: {upload[:40].hex()}") from None
+def read_tables(answers: Sequence[Answer]) -> tuple[Table, ...]:
+    """The answers by shape. Raises BlackBoxError where there is no upload that can be read."""
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for number, answer in enumerate(answers):
+        alike.setdefault(tuple(map(len, answer)), []).append(number)
+    tables = []
+    for lengths, numbers in alike.items():
+        rows = np.array(numbers, dtype=np.int64)
+        data = np.frombuffer(b"".join([b"".join(answers[number]) for number in numbers]), dtype=np.uint8)
+        tables += _split(lengths, rows, data.reshape(len(rows), sum(lengths)))
+    if answers and not any(table.shape.blocks for table in tables):
+        first = next((upload for answer in answers for upload in answer), b"")
+        raise BlackBoxError(f"not an upload: {first[:40].hex()}")
+    return tuple(tables)
+
+
+def _split(lengths: tuple[int, ...], rows: Numbers, data: Bytes) -> list[Table]:
+    tables: list[Table] = []
+    while len(rows) and len(tables) < _MOST_SHAPES:
+        shape, ids, payloads = _shape_of(lengths, data[0].tobytes())
+        beside = np.ones(data.shape[1], dtype=np.bool_)
+        beside[[*ids, *payloads]] = False
+        same = (data[:, beside] == data[0, beside]).all(axis=1)
+        tables.append(Table(shape, rows[same], data[np.ix_(same, ids)], data[np.ix_(same, payloads)]))
+        rows, data = rows[~same], data[~same]
+    if len(rows):
+        whole = Shape(lengths, b"", (Block(-1, slice(0, 0), slice(0, data.shape[1])),))
+        tables.append(Table(whole, rows, data[:, :0], data))
+    return tables
+
+
+def _shape_of(lengths: tuple[int, ...], data: bytes) -> tuple[Shape, list[int], list[int]]:
+    """The shape of uploads, and the places of their ids and payloads in ``data``."""
+    ids: list[int] = []
+    payloads: list[int] = []
+    blocks: list[Block] = []
+    start = 0
+    for length in lengths:
+        try:
+            found = _blocks_of(data[start : start + length])
+        except Exception:  # msgpack raises many types, and hostile bytes unpack to anything; each means the same here.
+            found = []
+        for question, id_places, payload_places in found:
+            starts = len(ids), len(payloads)
+            ids += [start + place for place in id_places]
+            payloads += [start + place for place in payload_places]
+            blocks.append(Block(question, slice(starts[0], len(ids)), slice(starts[1], len(payloads))))
+        start += length
+    cut = {*ids, *payloads}
+    header = bytes(byte for place, byte in enumerate(data) if place not in cut)
+    return Shape(lengths, header, tuple(blocks)), ids, payloads
+
+
+def _blocks_of(upload: bytes) -> list[tuple[int, range, range]]:
+    """Question, places of the ids and of the payloads, of every block."""
+    reader = msgpack.Unpacker(raw=True, strict_map_key=False)
+    reader.feed(upload)
+    reader.read_array_header()
+    reader.skip()
+    blocks = []
+    for _ in range(reader.read_array_header()):
+        members = reader.read_array_header()
+        question = reader.unpack()
+        spans = []
+        for _ in range(members - 1):
+            member, end = reader.unpack(), reader.tell()
+            if isinstance(member, bytes):
+                spans.append(range(end - len(member), end))
+        blocks.append((int(question), spans[0], spans[1]))
+    return blocks

@@ -1,30 +1,109 @@
-"""Whom to ask: pairs of people whose reports must be hard to tell apart, derived from the document alone."""
+"""Whom to ask: people whose reports must be hard to tell apart, derived from the document alone.
+
+Every class; the first and the last value of everything; up to 16 values of each feature in turn; numbers inside, at and
+far outside the bounds, infinities and what is no number; texts that nobody declared, values of a wrong type, features
+that are missing alone or together, records that cannot be read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice, zip_longest
+from typing import Any, Final, TypeVar
 
-from ldp_aggregator.audit.black_box import Person
+from ldp_aggregator.audit.black_box import Person, UnreadableRecord
 
 Document = Mapping[str, Any]
-Pair = tuple[Person, Person]
+T = TypeVar("T")
+
+MOST_PEOPLE: Final = 72
+"""With more to ask, every feature has its share of them."""
+
+_CLASSES: Final = 32
+_VALUES: Final = 16
+_BOTH_ENDS: Final = 16
+"""Classes of which both ends of the features are asked; of further ones one end each, in turn."""
+
+_ODD: Final = (None, "", "a text that nobody declared", True, 7, -0.0, [1], {"a": 1}, math.nan, math.inf, -math.inf)
+_FAR: Final = 20
+"""A number far outside lies so many ranges beyond the bounds."""
 
 
-def pairs(document: Document) -> tuple[Pair, ...]:
-    """Whole records that differ in every attribute and the label; in one of both; and a record with nothing in it."""
-    first, last = ({f["name"]: _value(f, end) for f in document["features"]} for end in (0, -1))
-    yes, *_, no = document["label"]["classes"]
-    one, other = Person(first, yes), Person(last, no)
-    return (
-        (one, other),
-        (one, Person(first, no)),
-        (Person(first, no), other),
-        (one, Person({}, yes)),
-    )
+def key_of(person: Person) -> str:
+    return json.dumps(person.to_json(), sort_keys=True)
 
 
-def _value(feature: Mapping[str, Any], end: int) -> object:
+def people_of(document: Document) -> tuple[Person, ...]:
+    """Whom to ask about a document, the most telling first; all different."""
+    features, classes = document["features"], spread(document["label"]["classes"], _CLASSES)
+    ends = [{f["name"]: values_of(f)[end] for f in features} for end in (0, -1)]
+    main = [
+        Person(ends[end], name)
+        for number, name in enumerate(classes)
+        for end in ((0, 1) if number < _BOTH_ENDS else (number % 2,))
+    ]
+    others = chain(_all_at_once(features), _in_turn(features, ends))
+    labelled = (Person(record, classes[number % len(classes)]) for number, record in enumerate(others))
+    found = {key_of(person): person for person in chain(main, islice(labelled, max(0, MOST_PEOPLE - len(main))))}
+    return tuple(found.values())
+
+
+def spread(values: Sequence[T], most: int) -> list[T]:
+    """At most ``most`` of the values, the first and the last among them."""
+    if len(values) <= most:
+        return list(values)
+    return [values[round(place * (len(values) - 1) / (most - 1))] for place in range(most)]
+
+
+def values_of(feature: Mapping[str, Any]) -> list[object]:
+    """Up to 16 values of a feature: its own, or the middles of its bins, or five numbers between its bounds."""
     if feature["kind"] == "categorical":
-        return feature["values"][end]
-    return (feature["low"], feature["high"])[end]
+        return spread(list(feature["values"]), _VALUES)
+    low, high = feature["low"], feature["high"]
+    bins = feature.get("bins")
+    shares = [0.25, 0.5, 0.75] if bins is None else [(cell + 0.5) / bins for cell in spread(range(1, bins - 1), 14)]
+    return [low, *(low + (high - low) * share for share in shares), high]
+
+
+def _all_at_once(features: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, object]]:
+    """Records in which every feature is odd in the same way, and one that has more than was asked for."""
+    names = [feature["name"] for feature in features]
+    yield {}
+    yield UnreadableRecord({}, names)
+    for odd in _ODD:
+        yield dict.fromkeys(names, odd)
+    for sign in (1, -1):
+        yield {feature["name"]: _far(feature, sign) for feature in features}
+    yield {feature["name"]: values_of(feature)[0] for feature in features} | {"a feature that nobody declared": 1}
+
+
+def _in_turn(
+    features: Sequence[Mapping[str, Any]], ends: Sequence[Mapping[str, object]]
+) -> Iterator[Mapping[str, object]]:
+    """Records of which one feature differs from the first person's, one of each feature after the other."""
+    for row in zip_longest(*(list(_alone(feature, ends)) for feature in features)):
+        yield from (record for record in row if record is not None)
+
+
+def _alone(feature: Mapping[str, Any], ends: Sequence[Mapping[str, object]]) -> Iterator[Mapping[str, object]]:
+    first, last = ends
+    name = feature["name"]
+    yield {other: value for other, value in first.items() if other != name}
+    yield {name: last[name]}
+    yield {**last, name: _far(feature, 1)}
+    yield UnreadableRecord({other: value for other, value in last.items() if other != name}, [name])
+    for number, value in enumerate(values_of(feature)[1:-1]):
+        yield {**ends[number % 2], name: value}
+    yield {**first, name: "a text that nobody declared"}
+    yield {**last, name: math.nan}
+    yield {**first, name: _far(feature, -1)}
+
+
+def _far(feature: Mapping[str, Any], sign: int) -> object:
+    """A number far outside; of a category, one that no list of values can hold."""
+    if feature["kind"] == "categorical":
+        return sign * 1e300
+    width = feature["high"] - feature["low"]
+    return feature["high"] + _FAR * width if sign > 0 else feature["low"] - _FAR * width

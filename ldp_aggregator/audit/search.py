@@ -1,172 +1,236 @@
-"""The search for events that tell two people apart, in the raw bytes, by somebody who knows no mechanism.
+"""The search for events that tell people apart.
 
-Half of the trials choose the events, the other half tests them, so that choosing costs no confidence. Every column that
-can be read off a payload is a candidate: single bytes, bits counted, order, words as integers and as floating-point
-numbers with the fineness of their last digit, and two scores that weigh all bytes, or all words, together.
+Half of the trials choose the events, the other half tests them, so that choosing costs no confidence, however many
+columns and people there are. Everyone is compared with the first people, with everybody else and with everybody of
+another class; and with the same person in another process, which had asked others before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import heapq
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.audit.bounds import loss_bound
-from ldp_aggregator.audit.observations import Observations, Shape
+from ldp_aggregator.audit.black_box import Person
+from ldp_aggregator.audit.columns import Column, columns_of
+from ldp_aggregator.audit.events import BLOCK, COMPANY, SIDE, WHOLE, Event
+from ldp_aggregator.audit.observations import Seen, Table
 
-Rows = NDArray[np.uint8]
-Column = NDArray[np.int64]
-Reader = Callable[[Rows], Column]
-"""Reads one integer off every payload."""
+CHOSEN: Final = 16
+"""Events of each scope that the first half sends to the second."""
 
-CHOSEN: Final = 3
-"""Events that the first half sends to the second."""
+_ALIKE: Final = 2
+"""Events of one name among them."""
 
-_LEAST_COUNT: Final = 20
-"""A value seen less often than this tells nothing that would be seen again."""
+_FIRST: Final = 6
+_WORTH: Final = 3.5
+"""Standard deviations."""
 
-_MOST_COLUMNS: Final = 256
-_BINS: Final = 16
-_SCORE_STEP: Final = 0.25
-_ALPHA: Final = 1e-3
+_LEAST_COUNT: Final = 3
+_NOTHING: Final = -50.0
+_FOLDS: Final = ((0, 1), (1, 0))
+_CAUTION: Final = 3.2
+"""Standard deviations that choosing takes off what it has seen."""
+
+Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Event:
-    """Uploads of ``shape`` whose column takes one of ``values``; without a column, all uploads of the shape."""
+class Candidate:
+    """An event of the second half, and by how much the first half puts it above its claim."""
 
-    shape: Shape
-    name: str
-    column: Reader | None
-    values: NDArray[np.int64]
-
-    def count(self, seen: Observations, half: int) -> int:
-        rows = seen.rows(self.shape, half)
-        if self.column is None or not len(rows):
-            return len(rows)
-        return int(np.isin(self.column(rows), self.values).sum())
+    excess: float
+    event: Event
 
 
-def find_events(one: Observations, other: Observations) -> list[Event]:
-    """The events that, by the even trials, are best at telling ``one`` from ``other``."""
-    trials = one.half_trials(0), other.half_trials(0)
-    found: list[tuple[float, Event]] = []
-    for shape in dict.fromkeys((*one.shapes, *other.shapes)):
-        mine, theirs = one.rows(shape, 0), other.rows(shape, 0)
-        whole = float(loss_bound(len(mine), trials[0], len(theirs), trials[1], _ALPHA))
-        found.append((whole, Event(shape, "these questions are answered, in so many bytes", None, np.array([]))))
-        if len(mine) and mine.shape[1]:
-            for name, column in _columns(mine, theirs):
-                bound, values = _best_values(column(mine), column(theirs), trials)
-                found.append((bound, Event(shape, name, column, values)))
-    found.sort(key=lambda scored: -scored[0])
-    return [event for _, event in found[:CHOSEN]]
+@dataclass(frozen=True)
+class Sides:
+    """Whom to compare: rows of ``weights``, shape (sides, people), say which people's counts make up a side."""
+
+    people: tuple[Person | None, ...]
+    weights: Counts
+    pairs: Counts
+    """Numbers of the one and the other side of every comparison, shape (comparisons, 2)."""
 
 
-def _best_values(mine: Column, theirs: Column, trials: tuple[int, int]) -> tuple[float, NDArray[np.int64]]:
-    """The set of values, among those that begin with the most telling one, of the highest lower bound."""
-    values, inverse = np.unique(np.concatenate([mine, theirs]), return_inverse=True)
-    ones = np.bincount(inverse[: len(mine)], minlength=len(values))
-    others = np.bincount(inverse[len(mine) :], minlength=len(values))
-    often = np.flatnonzero(ones >= _LEAST_COUNT)
-    if not len(often):
-        return -np.inf, values[:0]
-    order = often[np.argsort(-(ones[often] + 0.5) / (others[often] + 0.5), kind="stable")]
-    bounds = loss_bound(np.cumsum(ones[order]), trials[0], np.cumsum(others[order]), trials[1], _ALPHA)
-    best = int(np.argmax(bounds))
-    return float(bounds[best]), values[order[: best + 1]]
+def sides_of(people: Sequence[Person]) -> Sides:
+    """Everyone with each of the first people, with all others and with all of another class, in both directions."""
+    k = len(people)
+    labels = np.array([person.label for person in people])
+    strangers = (labels[:, None] != labels[None, :]).astype(np.int64)
+    weights = np.concatenate([np.eye(k, dtype=np.int64), 1 - np.eye(k, dtype=np.int64), strangers])
+    singles = [(one, other) for one in range(k) for other in range(min(k, _FIRST)) if one != other]
+    crowds = [(one, crowd * k + one) for one in range(k) for crowd in (1, 2) if weights[crowd * k + one].any()]
+    pairs = dict.fromkeys(
+        pair for found in (singles, crowds) for one, other in found for pair in ((one, other), (other, one))
+    )
+    return Sides((*people, *[None] * (2 * k)), weights, np.array(list(pairs), dtype=np.int64).reshape(-1, 2))
 
 
-def _columns(mine: Rows, theirs: Rows) -> Iterator[tuple[str, Reader]]:
-    """Every way to read one integer off a payload. Columns that are fitted are fitted on these rows."""
-    width = mine.shape[1]
-    for place in range(min(width, _MOST_COLUMNS)):
-        yield f"byte {place}", partial(_byte, place)
-    yield "number of set bits", _set_bits
-    yield "parity of the set bits", _parity
-    if width > 1:
-        yield "ascending order of the bytes", _ascending
-        yield "place of the largest byte", _largest
-    if width % 4 == 0:
-        yield from _word_columns(mine, theirs)
-    if width % 8 == 0:
-        for place in range(min(width // 8, _MOST_COLUMNS)):
-            yield f"fineness of double {place}", partial(_fineness, place)
-    yield "score of all bytes", _fit_score([partial(_byte, place) for place in range(width)], mine, theirs)
+def company_of(people: Sequence[Person]) -> Sides:
+    """Everyone in one process with the same person in the other, where others had been asked before."""
+    k = len(people)
+    pairs = [pair for one in range(k) for pair in ((2 * one, 2 * one + 1), (2 * one + 1, 2 * one))]
+    both = tuple(person for person in people for _ in range(2))
+    return Sides(both, np.eye(2 * k, dtype=np.int64), np.array(pairs, dtype=np.int64))
 
 
-def _word_columns(mine: Rows, theirs: Rows) -> Iterator[tuple[str, Reader]]:
-    """32-bit words: the fineness of the integer, and its range; the ranges are cut where the reports lie."""
-    both = np.concatenate([mine, theirs])
-    ranges: list[Reader] = []
-    for place in range(min(mine.shape[1] // 4, _MOST_COLUMNS)):
-        cuts = np.unique(np.quantile(_words(both)[:, place], np.linspace(0, 1, _BINS + 1)[1:-1], method="lower"))
-        yield f"range of word {place}", (ranged := partial(_range, place, cuts))
-        yield f"lowest set bit of word {place}", partial(_lowest_bit, place)
-        ranges.append(ranged)
-    yield "score of all words", _fit_score(ranges, mine, theirs)
+class Chosen:
+    """The best candidates of each scope."""
+
+    def __init__(self) -> None:
+        self._best: dict[tuple[str, str], list[tuple[float, int, Candidate]]] = {}
+        self._number = 0
+
+    def add(self, candidate: Candidate) -> None:
+        same = self._best.setdefault((candidate.event.scope, candidate.event.name), [])
+        self._number += 1
+        heapq.heappush(same, (candidate.excess, self._number, candidate))
+        if len(same) > _ALIKE:
+            heapq.heappop(same)
+
+    def of(self, scope: str) -> list[Event]:
+        found = [entry[2] for (of_scope, _), same in self._best.items() if of_scope == scope for entry in same]
+        return [candidate.event for candidate in sorted(found, key=lambda c: -c.excess)[:CHOSEN]]
 
 
-def _byte(place: int, rows: Rows) -> Column:
-    return rows[:, place].astype(np.int64)
+@dataclass(frozen=True)
+class Claims:
+    """What a document claims: of a whole upload, and of the answer to each question."""
+
+    total: float
+    of_question: Callable[[int], float]
+
+    def of(self, table: Table, column: Column) -> tuple[str, float]:
+        if column.side:
+            return SIDE, 0.0
+        if column.block is None:
+            return WHOLE, self.total
+        return BLOCK, self.of_question(table.shape.blocks[column.block].question)
 
 
-def _set_bits(rows: Rows) -> Column:
-    return np.asarray(np.bitwise_count(rows).sum(axis=1, dtype=np.int64))
+def search(people: Sequence[Person], seen: Seen, claims: Claims, chosen: Chosen) -> None:
+    """Choose events among all columns of all tables, and which table an answer is in."""
+    everyone, company = sides_of(people), company_of(people)
+    third = np.where(seen.tests, 2, seen.within // 2 % 2)
+    places = (third * seen.people + seen.person) * 2 + seen.process
+    asked = _counts(places, np.zeros(len(places), dtype=np.int64), 1, seen.people)
+
+    def look(rows: NDArray[np.int64], column: Column, scope: str, claim: float, questions: tuple[int, ...]) -> None:
+        counts = _counts(places[rows], column.codes, column.values, seen.people)
+        weigh(counts, column.name, scope, claim, questions)
+        if column.values == 256 and (scope == SIDE or "difference" not in column.name):
+            for bit in range(8):
+                set_in = (np.arange(256) >> bit & 1).astype(np.bool_)
+                of_bit = np.stack([counts[..., ~set_in].sum(axis=-1), counts[..., set_in].sum(axis=-1)], axis=-1)
+                weigh(of_bit, f"{column.name}, bit {bit}", scope, claim, questions)
+
+    def weigh(counts: Counts, name: str, scope: str, claim: float, questions: tuple[int, ...]) -> None:
+        counts = counts[..., counts[:2].any(axis=(0, 1, 2))]
+        if not counts.size:
+            return
+        whole, of_whole = counts.sum(axis=2), asked.sum(axis=2)
+        if _uneven(whole[:2].sum(axis=0), of_whole[:2].sum(axis=0)):
+            _choose(chosen, everyone, whole, of_whole, name, scope, claim, questions)
+        if scope == SIDE and questions:
+            # Ids may well say which process made them.
+            return
+        lives, of_lives = (of.reshape(3, 2 * seen.people, -1) for of in (counts, asked))
+        if _uneven(lives[:2].sum(axis=0), of_lives[:2].sum(axis=0)):
+            _choose(chosen, company, lives, of_lives, name, COMPANY, 0.0, questions)
+
+    shapes = np.zeros(len(seen.person), dtype=np.int64)
+    for number, table in enumerate(seen.tables):
+        shapes[table.rows] = number
+    name = "which questions are answered, in how many uploads and bytes, with which header"
+    look(np.arange(len(shapes)), Column(name, shapes, len(seen.tables)), SIDE, 0.0, ())
+    for table in seen.tables:
+        for column in columns_of(table):
+            scope, claim = claims.of(table, column)
+            questions = table.shape.questions if column.block is None else (table.shape.questions[column.block],)
+            look(table.rows, column, scope, claim, questions)
 
 
-def _parity(rows: Rows) -> Column:
-    return _set_bits(rows) % 2
+def _counts(places: NDArray[np.int64], codes: NDArray[np.int64], values: int, people: int) -> Counts:
+    """How often everyone has every value; shape (3, people, processes, values): in the two parts that choose, and in
+    the one that tests.
+    """
+    return np.bincount(places * values + codes, minlength=6 * people * values).reshape(3, people, 2, values)
 
 
-def _ascending(rows: Rows) -> Column:
-    return np.asarray((rows[:, 1:] >= rows[:, :-1]).all(axis=1)).astype(np.int64)
+def _uneven(counts: Counts, asked: Counts) -> bool:
+    """Whether rows differ by more than one expects of a single law, in any value or altogether: a test that saves time,
+    and passes on far more than is ever found.
+    """
+    expected = counts.sum(axis=0) * (asked / asked.sum())
+    excess = (counts - expected) ** 2 / (expected + 1)
+    freedom = max(1, (counts.shape[0] - 1) * (counts.shape[1] - 1))
+    return bool(excess.max() > _WORTH**2 or excess.sum() > freedom + _WORTH * np.sqrt(2 * freedom))
 
 
-def _largest(rows: Rows) -> Column:
-    return np.asarray(rows.argmax(axis=1)).astype(np.int64)
+def _choose(
+    chosen: Chosen,
+    sides: Sides,
+    counts: Counts,
+    asked: Counts,
+    name: str,
+    scope: str,
+    claim: float,
+    questions: tuple[int, ...],
+) -> None:
+    """Add the comparisons of the highest excess, each with its best set of values.
+
+    Sets of many values promise too much where they were chosen; what they promise is what a set that was chosen in the
+    one part shows in the other.
+    """
+    one, other = sides.pairs[:, 0], sides.pairs[:, 1]
+    if not len(one):
+        return
+    parts = [sides.weights @ part for part in counts]
+    trials = [sides.weights @ part[:, 0] for part in asked]
+    both, of_both = parts[0] + parts[1], trials[0] + trials[1]
+    order, bounds = prefixes(both[one], both[other], of_both[one][:, None], of_both[other][:, None])
+    length = bounds.argmax(axis=1)
+    best = bounds[np.arange(len(one)), length]
+    for row in np.argsort(-best)[:_ALIKE]:
+        if best[row] <= _NOTHING:
+            return
+        pair = [one[row], other[row]]
+        promise = np.mean(
+            [_promise(parts[f][pair], trials[f][pair], parts[s][pair], trials[s][pair]) for f, s in _FOLDS]
+        )
+        values = order[row, : length[row] + 1]
+        ones, others = (int(parts[2][side][values].sum()) for side in pair)
+        of_one, of_other = (int(trials[2][side]) for side in pair)
+        who, whom = (sides.people[side] for side in pair)
+        event = Event(name, scope, claim, questions, who, whom, ones, of_one, others, of_other)
+        chosen.add(Candidate(float(promise) - claim, event))
 
 
-def _words(rows: Rows) -> NDArray[np.int32]:
-    return np.ascontiguousarray(rows).view("<i4")
+def _promise(fitted: Counts, of_fitted: Counts, shown: Counts, of_shown: Counts) -> float:
+    """What the set that is best by ``fitted`` shows elsewhere; counts of either side, shape (2, values)."""
+    order, bounds = prefixes(fitted[:1], fitted[1:], of_fitted[0], of_fitted[1])
+    values = order[0, : int(bounds[0].argmax()) + 1]
+    ones, others = shown[:, values].sum(axis=1)
+    return float(prefixes(np.array([[ones]]), np.array([[others]]), of_shown[0], of_shown[1])[1][0, 0])
 
 
-def _range(place: int, cuts: NDArray[Any], rows: Rows) -> Column:
-    return np.searchsorted(cuts, _words(rows)[:, place], side="left").astype(np.int64)
-
-
-def _lowest_bit(place: int, rows: Rows) -> Column:
-    word = _words(rows)[:, place].astype(np.int64)
-    return np.asarray(word & -word)
-
-
-def _fineness(place: int, rows: Rows) -> Column:
-    """Exponent of the last digit of a double that is not zero: a sum is no finer than its coarsest summand."""
-    bits = np.ascontiguousarray(rows).view("<u8")[:, place]
-    exponent = ((bits >> np.uint64(52)) & np.uint64(0x7FF)).astype(np.int64)
-    mantissa = ((bits & np.uint64((1 << 52) - 1)) | np.uint64(1 << 52)).astype(np.int64)
-    return exponent + np.log2((mantissa & -mantissa).astype(np.float64)).astype(np.int64)
-
-
-def _fit_score(columns: Sequence[Reader], mine: Rows, theirs: Rows) -> Reader:
-    """Naive Bayes over columns: the sum of ln(share among mine / share among theirs), in steps."""
-    tables: list[tuple[Column, NDArray[np.float64]]] = []
-    for column in columns:
-        values, inverse = np.unique(np.concatenate([column(mine), column(theirs)]), return_inverse=True)
-        ones = np.bincount(inverse[: len(mine)], minlength=len(values)) + 1.0
-        others = np.bincount(inverse[len(mine) :], minlength=len(values)) + 1.0
-        tables.append((values, np.log(ones / ones.sum()) - np.log(others / others.sum())))
-
-    def score(rows: Rows) -> Column:
-        total = np.zeros(len(rows))
-        for column, (values, weights) in zip(columns, tables, strict=True):
-            read = column(rows)
-            at = np.minimum(np.searchsorted(values, read), len(values) - 1)
-            total += np.where(values[at] == read, weights[at], 0.0)
-        return np.round(total / _SCORE_STEP).astype(np.int64)
-
-    return score
+def prefixes(ones: Counts, others: Counts, one_trials: Any, other_trials: Any) -> tuple[Counts, NDArray[np.float32]]:
+    """Of every row the values in the order of their ratio, and a cautious estimate of the loss that the first of them
+    together prove; both of shape (rows, values).
+    """
+    order = np.argsort(-(ones + 0.5) / (others + 0.5), axis=1, kind="stable")
+    a = np.cumsum(np.take_along_axis(ones, order, axis=1), axis=1, dtype=np.float32) + np.float32(0.5)
+    b = np.cumsum(np.take_along_axis(others, order, axis=1), axis=1, dtype=np.float32) + np.float32(1)
+    # Few trials may leave a part without any.
+    one_trials, other_trials = (np.maximum(np.asarray(of, np.float32), 1) for of in (one_trials, other_trials))
+    # Of shares near 1 the logarithm varies less.
+    spread_a = np.sqrt(np.maximum(1 / a - 1 / (one_trials + 1), 0))
+    spread_b = np.sqrt(np.maximum(1 / b - 1 / (other_trials + 1), 0))
+    low = np.log(a / one_trials) - _CAUTION * spread_a
+    high = np.log(b / other_trials) + _CAUTION * spread_b
+    return order, np.where(a > _LEAST_COUNT, low - high, _NOTHING)

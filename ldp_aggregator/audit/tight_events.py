@@ -1,13 +1,15 @@
 """The event of each mechanism whose likelihood ratio is the whole of exp(epsilon), as its publication tells.
 
 It is fixed before any report is seen, so all trials go into its bound. For thresholding (``the``) it is the same event
-as for any unary encoding, and its ratio lies below exp(epsilon).
+as for any unary encoding, and its ratio lies below exp(epsilon). Beside it, what a mechanism would send without noise,
+and what it can never send.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +19,12 @@ from ldp_aggregator.audit.people import Document
 
 Rows = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
+Question = Mapping[str, Any]
 
-_BITMAPS = ("sue", "oue", "the", "ss")
+_BITMAPS: Final = ("sue", "oue", "the", "ss")
+_NUMBERS: Final = ("she", "laplace")
+_SCALES: Final = 16
+"""A device cuts its noise at so many scales."""
 
 
 class Moment(NamedTuple):
@@ -28,31 +34,140 @@ class Moment(NamedTuple):
     cell: int
 
 
-def tight_event(document: Document, question: int, one: Person, other: Person, payloads: Rows) -> Flags | None:
-    """Which payloads of ``question`` (shape (n, width)) say ``one`` rather than ``other`` as loudly as is possible.
+Item = int | Moment
 
-    None where this pair has no such event: both are encoded alike, or at random.
+
+def tight_event(question: Question, first: Item, second: Item, payloads: Rows) -> Flags | None:
+    """Which payloads of ``question`` (shape (n, width)) say the first item rather than the second as loudly as is
+    possible. None where this pair has no such event, or the document names no mechanism that is known here.
     """
-    asked = document["questions"][question]
-    first, second = _item(document, asked, one), _item(document, asked, other)
-    if first is None or second is None or first == second:
+    if first == second or not as_wide(question, payloads.shape[1]):
         return None
-    mechanism = asked["mechanism"]
+    mechanism = question["mechanism"]
     if isinstance(first, Moment) and isinstance(second, Moment):
         if mechanism == "laplace":
-            return _beyond(payloads.view("<i4"), first, second, 1 << asked["parameters"]["grid"])
-        loud = _integers(payloads[:, :-1]) == first.cell
+            return _beyond(words(payloads), first, second, 1 << question["parameters"]["grid"])
+        loud = integers(payloads[:, :-1]) == first.cell
         says = np.asarray(loud & (payloads[:, -1] == (first.value > second.value)))
         return says if first.cell == second.cell else None
+    if isinstance(first, Moment) or isinstance(second, Moment):
+        return None
     if mechanism == "de":
-        return np.asarray(_integers(payloads) == first)
+        return np.asarray(integers(payloads) == first)
     if mechanism in _BITMAPS:
-        bits = np.unpackbits(payloads, axis=1, bitorder="little").astype(np.bool_)
+        bits = _bits(payloads)
         return np.asarray(bits[:, first] & ~bits[:, second])
     if mechanism == "she":
-        cells = payloads.view("<i4")
+        cells = words(payloads)
         return np.asarray((cells[:, first] >= 1) & (cells[:, second] <= 0))
     return None
+
+
+def without_noise(question: Question, item: Item) -> bytes | None:
+    """The payload that tells the item in the clear. None where there is none, or no mechanism that is known here."""
+    d, mechanism, parameters = question["domain_size"], question["mechanism"], question["parameters"]
+    if isinstance(item, Moment):
+        if mechanism == "onebit":
+            return item.cell.to_bytes(_index_width(d), "little") + bytes([item.value > 0])
+        cells = [round(item.value * (1 << parameters["grid"])) if c == item.cell else 0 for c in range(d)]
+        return np.array(cells, dtype="<i4").tobytes() if mechanism == "laplace" else None
+    if mechanism == "de":
+        return item.to_bytes(_index_width(d), "little")
+    if mechanism == "ss" and parameters["w"] > 1:
+        return None
+    if mechanism in _BITMAPS:
+        return (1 << item).to_bytes(-(-d // 8), "little")
+    return np.array([int(c == item) for c in range(d)], dtype="<i4").tobytes() if mechanism == "she" else None
+
+
+def malformed(question: Question, payloads: Rows) -> Flags | None:
+    """Which payloads the mechanism never sends, whatever its coins. None where it is not known here."""
+    d, mechanism, parameters = question["domain_size"], question["mechanism"], question["parameters"]
+    if mechanism not in {"de", "onebit", *_BITMAPS, *_NUMBERS}:
+        return None
+    if not as_wide(question, payloads.shape[1]):
+        return np.ones(len(payloads), dtype=np.bool_)
+    if mechanism in _BITMAPS:
+        bits = _bits(payloads)
+        beyond = bits[:, d:].any(axis=1)
+        return np.asarray(beyond | (bits.sum(axis=1) != parameters["w"]) if mechanism == "ss" else beyond)
+    if mechanism in _NUMBERS:
+        unit = 1 << parameters.get("grid", 0)
+        most = unit + math.ceil(_SCALES * int(parameters["scale"]) / (1 << 40))
+        return np.asarray((np.abs(words(payloads).astype(np.int64)) > most).any(axis=1))
+    if mechanism == "de":
+        return np.asarray(integers(payloads) >= d)
+    return np.asarray((integers(payloads[:, :-1]) >= d) | (payloads[:, -1] > 1))
+
+
+def stated_loss(question: Question) -> float:
+    """The loss of the question's own probabilities, where the document states them; its epsilon otherwise."""
+    d, parameters, epsilon = question["domain_size"], question["parameters"], float(question["epsilon"])
+    p = int(parameters.get("p", 0)) / 2**64
+    if not 0 < p < 1:
+        return epsilon
+    if question["mechanism"] == "de" and d > 1:
+        return math.log(p * (d - 1) / (1 - p))
+    if question["mechanism"] == "ss":
+        w = parameters["w"]
+        return math.log(p / (1 - p) * (d - w) / w)
+    q = int(parameters.get("q", 0)) / 2**64
+    return math.log(p / q * (1 - q) / (1 - p)) if question["mechanism"] in _BITMAPS and 0 < q < 1 else epsilon
+
+
+def item_of(document: Document, question: Question, person: Person) -> Item | None:
+    """What the person's record is encoded as, an index or a :class:`Moment`; None where coins or conventions take part
+    (numbers inside, outside or missing, what nobody declared, outputs of a projection).
+    """
+    classes = document["label"]["classes"]
+    label = classes.index(person.label)
+    if question["kind"] == "label":
+        return int(label)
+    declared = {feature["name"]: feature for feature in document["features"]}
+    feature = declared.get(question["feature"])
+    if feature is None or question["kind"] == "product":
+        return None
+    try:
+        value = person.record[feature["name"]]
+    except (KeyError, RuntimeError):
+        return None
+    if feature["kind"] == "categorical":
+        known = isinstance(value, str) and value in feature["values"] and question["kind"] == "pair"
+        return feature["values"].index(value) * len(classes) + label if known else None
+    if isinstance(value, bool) or value not in (feature["low"], feature["high"]):
+        return None
+    at_top = value == feature["high"]
+    if question["kind"] == "pair":
+        return int(at_top * (feature["bins"] - 1) * len(classes) + label)
+    at_top = at_top or question["kind"] == "square"
+    return 2 * label + at_top if question["encoding"] == "sign" else Moment(1.0 if at_top else -1.0, label)
+
+
+def as_wide(question: Question, width: int) -> bool:
+    """Whether a payload is as wide as its mechanism's."""
+    d = question["domain_size"]
+    widths = {"de": _index_width(d), "onebit": _index_width(d) + 1, "she": 4 * d, "laplace": 4 * d}
+    return bool(width == widths.get(question["mechanism"], -(-d // 8)))
+
+
+def _index_width(d: int) -> int:
+    return 1 if d <= 1 << 8 else 2 if d <= 1 << 16 else 4
+
+
+def _bits(payloads: Rows) -> Flags:
+    return np.unpackbits(payloads, axis=1, bitorder="little").astype(np.bool_)
+
+
+def words(payloads: Rows) -> NDArray[np.int32]:
+    return np.ascontiguousarray(payloads).view("<i4")
+
+
+def integers(payloads: Rows) -> NDArray[np.int64]:
+    """Unsigned little-endian."""
+    value = np.zeros(len(payloads), dtype=np.int64)
+    for place in range(payloads.shape[1]):
+        value += payloads[:, place].astype(np.int64) << (8 * place)
+    return value
 
 
 def _beyond(cells: NDArray[np.int32], first: Moment, second: Moment, unit: int) -> Flags:
@@ -62,30 +177,3 @@ def _beyond(cells: NDArray[np.int32], first: Moment, second: Moment, unit: int) 
         mine, theirs = (item.value * unit if item.cell == cell else 0 for item in (first, second))
         flags &= cells[:, cell] >= mine if mine > theirs else cells[:, cell] <= mine
     return flags
-
-
-def _integers(payloads: Rows) -> NDArray[np.int64]:
-    """Unsigned little-endian."""
-    value = np.zeros(len(payloads), dtype=np.int64)
-    for place in range(payloads.shape[1]):
-        value += payloads[:, place].astype(np.int64) << (8 * place)
-    return value
-
-
-def _item(document: Document, asked: Mapping[str, Any], person: Person) -> Any:
-    """What the person's record is encoded as where no coin takes part: an index or a :class:`Moment`."""
-    classes = document["label"]["classes"]
-    label = classes.index(person.label)
-    if asked["kind"] == "label":
-        return label
-    declared = {feature["name"]: feature for feature in document["features"]}
-    feature, value = declared.get(asked["feature"]), person.record.get(asked["feature"])
-    if feature is None or value is None or asked["kind"] == "product":
-        return None
-    if asked["kind"] == "pair":
-        index = (
-            feature["values"].index(value) if "values" in feature else (value != feature["low"]) * (feature["bins"] - 1)
-        )
-        return index * len(classes) + label
-    at_top = asked["kind"] == "square" or value != feature["low"]
-    return 2 * label + at_top if asked["encoding"] == "sign" else Moment(1.0 if at_top else -1.0, label)

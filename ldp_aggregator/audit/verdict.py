@@ -3,28 +3,90 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ldp_aggregator.audit.black_box import Client, Person
+import numpy as np
+
+from ldp_aggregator.audit.again import Again, ask_again
+from ldp_aggregator.audit.alone import alone_guesses, ask_alone
+from ldp_aggregator.audit.black_box import Answer, BlackBoxError, Client, Person
 from ldp_aggregator.audit.bounds import CONFIDENCE
-from ldp_aggregator.audit.events import Event, guesses, key_of, searched, tight
-from ldp_aggregator.audit.observations import Observations, observe
-from ldp_aggregator.audit.people import Document, pairs
+from ldp_aggregator.audit.events import ALONE, BLOCK, COMPANY, SIDE, WHOLE, Event
+from ldp_aggregator.audit.floor import UNSEEN, Floor, floor_of
+from ldp_aggregator.audit.games import CLEAR, games
+from ldp_aggregator.audit.guesses import Guesser, fixed_guesses, pair_columns, summed_guesses
+from ldp_aggregator.audit.observations import Seen, read_tables
+from ldp_aggregator.audit.people import Document, people_of
+from ldp_aggregator.audit.repeats import (
+    Alike,
+    coins_between,
+    coins_within,
+    ids_of,
+    repeated_ids,
+    uneven_ids,
+    usual_matches,
+)
+from ldp_aggregator.audit.rules import (
+    different_headers,
+    different_lengths,
+    malformed_answers,
+    malformed_ids,
+)
+from ldp_aggregator.audit.search import CHOSEN, Chosen, Claims, search
+from ldp_aggregator.audit.tight_events import stated_loss
+from ldp_aggregator.audit.together import two
+from ldp_aggregator.audit.twister import twisted_ids
 
 LOSS: Final = "loss-above-claim"
+SHARE: Final = "answer-above-share"
+BESIDE: Final = "tells-beside-the-answer"
+BEFORE: Final = "tells-of-others-before"
 IMPOSSIBLE: Final = "impossible-report"
 RETRY: Final = "retry-differs"
 LENGTH: Final = "length-tells"
+HEADER: Final = "header-tells"
+MALFORMED: Final = "malformed-report"
+ID_REPEATS: Final = "id-repeats"
+ID_UNEVEN: Final = "id-not-uniform"
+COINS: Final = "coins-repeat"
 
-DEVICES: Final = 32
-"""Devices that are asked again."""
+CHECKS: Final = {
+    LOSS: "no event tells any two people apart by more than epsilon",
+    IMPOSSIBLE: "no report is possible for one person and impossible for another",
+    SHARE: "the answer to each question keeps to that question's epsilon",
+    BESIDE: "ids, headers, questions and the number of uploads have one law, whoever the person is",
+    BEFORE: "a device's answer does not depend on whom the process served before",
+    LENGTH: "an upload's length depends on the questions only",
+    HEADER: "so does everything around ids and payloads",
+    MALFORMED: "every payload is one that its mechanism gives, every id has 16 bytes",
+    RETRY: "a device that is asked again sends the same bytes: in another process, after a kill, with another record",
+    ID_REPEATS: "ids of fresh devices, and of one device in two campaigns, never repeat",
+    ID_UNEVEN: "ids of fresh devices are uniform",
+    COINS: "coins are tossed anew: in every process, for every device and every campaign",
+}
+"""What an audit looks at: the code of a finding, and what must hold."""
 
-_TIMES: Final = 3
+TWINS: Final = 256
+"""Fresh devices of either of two people that are the first of both processes."""
 
-_SHARES: Final = (1 / 2, 1 / 4, 1 / 4)
-"""Of the probability to be wrong: for guesses, which prove the most of a sound client, tight and searched events."""
+WRONG: Final = {
+    "fixed guesses": 0.37,
+    "games": 0.15,
+    "sum": 0.1,
+    WHOLE: 0.1,
+    BLOCK: 0.05,
+    SIDE: 0.05,
+    COMPANY: 0.05,
+    ALONE: 0.03,
+    "coins": 0.05,
+    "ids": 0.05,
+}
+"""Shares of the probability to be wrong. Guesses prove the most of a sound client."""
+
+_TOLD: Final = 2
+"""Findings of one code that are told in full."""
 
 
 @dataclass(frozen=True)
@@ -37,16 +99,27 @@ class Finding:
 
 @dataclass(frozen=True)
 class Audit:
-    """``lower_bound`` of the true loss holds with a confidence of 99 %; ``events`` are sorted by their bounds."""
+    """``lower_bound`` of the true loss holds with a confidence of 99.9 %; ``events`` are sorted by how far their bounds
+    come towards their claims, and beyond; ``stated`` is the loss of the document's own probabilities.
+    """
 
     claim: float
+    stated: float
     trials: int
+    people: tuple[Person, ...]
+    uploads: int
     events: tuple[Event, ...]
     findings: tuple[Finding, ...]
+    floor: Floor
 
     @property
     def lower_bound(self) -> float:
-        return max(0.0, *(event.bound for event in self.events))
+        return max([0.0, *(event.bound for event in self.events if event.scope != COMPANY)])
+
+    @property
+    def reached(self) -> float:
+        """How much of the stated loss was found."""
+        return self.lower_bound / self.stated
 
     @property
     def passed(self) -> bool:
@@ -56,73 +129,162 @@ class Audit:
         return {
             "passed": self.passed,
             "claim": self.claim,
+            "stated_loss": self.stated,
             "lower_bound": self.lower_bound,
+            "reached": self.reached,
             "confidence": CONFIDENCE,
             "trials": self.trials,
+            "people": len(self.people),
+            "uploads": self.uploads,
+            "floor": self.floor.to_json(),
+            "unseen": list(UNSEEN),
             "findings": [{"code": finding.code, "text": finding.text} for finding in self.findings],
             "events": [event.to_json() for event in self.events],
         }
 
 
-def audit(document: str, client: Client, trials: int) -> Audit:
+def audit(document: str, client: Client, trials: int, *, at_once: bool = False, wrong: float = 1 - CONFIDENCE) -> Audit:
     """Ask ``client`` for ``trials`` uploads of every person, and compare what it tells with what the document claims.
 
-    Sound for any client: a correct one fails with probability at most 1 %. How much is found depends on the trials.
+    Sound for any client: a correct one fails with probability at most ``wrong``. How much is found depends on the
+    trials. ``at_once``: two lives of the client may be asked at the same time.
     """
     value: Document = json.loads(document)
     claim = float(value["privacy"]["epsilon"])
-    compared = pairs(value)
-    people = list({key_of(person): person for pair in compared for person in pair}.values())
-    uploads = client(document, [person for person in people for _ in range(trials)])
-    seen = {key_of(p): observe(uploads[i * trials : (i + 1) * trials]) for i, p in enumerate(people)}
-    ordered = [pair for one, other in compared for pair in ((one, other), (other, one))]
-    kinds = (
-        [event for one, other in compared for event in guesses(value, one, other, seen)],
-        [event for one, other in ordered for event in tight(value, one, other, seen)],
-        [event for one, other in ordered for event in searched(one, other, seen)],
-    )
-    alpha = 1 - CONFIDENCE
-    events = [
-        event.bounded(share * alpha / len(kind)) for share, kind in zip(_SHARES, kinds, strict=True) for event in kind
+    people = people_of(value)
+    seen, twins = _ask(document, client, people, trials, at_once)
+    again = ask_again(document, client, people, at_once)
+    alphas = {kind: share * wrong for kind, share in WRONG.items()}
+
+    guesser = Guesser(value, people, seen)
+    rng = np.random.default_rng()
+    alone = ask_alone(document, client, guesser, rng, at_once)
+    fixed = _bounded(fixed_guesses(guesser, rng), alphas["fixed guesses"])
+    played = _bounded(games(guesser, rng), alphas["games"])
+    summed = _bounded(summed_guesses(guesser, rng), alphas["sum"])
+    chosen = Chosen()
+    search(people, seen, Claims(claim, lambda number: _share(value, claim, number)), chosen)
+    pair_columns(guesser, chosen)
+    found = [_bounded(chosen.of(scope), alphas[scope]) for scope in (WHOLE, BLOCK, SIDE, COMPANY)]
+    found.append(_bounded(alone_guesses(guesser, alone), alphas[ALONE]))
+    bounded = [pair for of_kind in (fixed, played, summed, *found) for pair in of_kind]
+    events = sorted((event for event, _ in bounded), key=lambda event: event.claim - event.bound)
+    findings = [
+        *_loss_findings(events),
+        *(Finding(LENGTH, text) for text in different_lengths(seen)),
+        *(Finding(HEADER, text) for text in different_headers(seen)),
+        *(Finding(MALFORMED, text) for text in malformed_answers(value, seen)),
+        *(Finding(MALFORMED, text) for text in malformed_ids(seen)),
+        *(Finding(RETRY, text) for text in again.differences()),
+        *_id_findings(seen, [*twins, again.first, again.other_campaign, alone.answers], alphas["ids"]),
+        *_coin_findings(seen, twins, again, alphas["coins"]),
     ]
-    events.sort(key=lambda event: -event.bound)
-    findings = [*_loss_findings(claim, events), *_length_findings(seen), *_retry_findings(document, client, people)]
-    return Audit(claim, trials, tuple(events), tuple(findings))
+    floor = floor_of(
+        claim,
+        [(event, alpha) for event, alpha in fixed if event.scope == WHOLE],
+        [(event, alpha) for event, alpha in played if event.name == CLEAR],
+        seen.half(True),
+        len(people),
+        alphas[WHOLE] / CHOSEN,
+    )
+    return Audit(claim, _stated(value), trials, people, len(seen.person), tuple(events), tuple(_told(findings)), floor)
 
 
-def _loss_findings(claim: float, events: list[Event]) -> Iterator[Finding]:
+def _ask(
+    document: str, client: Client, people: Sequence[Person], trials: int, at_once: bool
+) -> tuple[Seen, tuple[list[Answer], list[Answer]]]:
+    """Two processes, with half of the trials of everybody each, in opposite orders; before them, both have the same
+    twins in the same order.
+    """
+    count = min(TWINS, trials)
+    twins = [person for person in people[:2] for _ in range(count)]
+    halves = trials - trials // 2, trials // 2
+    orders = list(range(len(people))), list(range(len(people)))[::-1]
+
+    def life(process: int) -> list[Answer]:
+        asked = [people[number] for number in orders[process] for _ in range(halves[process])]
+        answers = client(document, [*twins, *asked], None)
+        if len(answers) != len(twins) + len(asked):
+            raise BlackBoxError(f"the client answered {len(answers)} of {len(twins) + len(asked)} lines")
+        return answers
+
+    lives = two(life, at_once)
+    answers = [answer for of in lives for answer in of[len(twins) :]]
+    person = np.concatenate([np.repeat(orders[process], halves[process]) for process in (0, 1)])
+    process = np.repeat([0, 1], [halves[0] * len(people), halves[1] * len(people)])
+    seen = Seen(len(people), trials, person, process, read_tables(answers))
+    return seen, (lives[0][: len(twins)], lives[1][: len(twins)])
+
+
+def _bounded(events: Iterator[Event] | Sequence[Event], alpha: float) -> list[tuple[Event, float]]:
+    """The events with their bounds, and the probability at which each may be wrong: ``alpha`` in all."""
+    listed = list(events)
+    return [(event.bounded(alpha / len(listed)), alpha / len(listed)) for event in listed]
+
+
+def _share(document: Document, claim: float, question: int) -> float:
+    """What the answer to a question may lose."""
+    known = 0 <= question < len(document["questions"])
+    return float(document["questions"][question]["epsilon"]) if known else claim
+
+
+def _stated(document: Document) -> float:
+    """The worst of the questions that a device may answer; with ``all``, the sum over the groups."""
+    groups: dict[int, float] = {}
+    for number, question in enumerate(document["questions"]):
+        group = question.get("group", number)
+        groups[group] = max(groups.get(group, 0.0), stated_loss(question))
+    return sum(groups.values()) if document["privacy"].get("answers") == "all" else max(groups.values())
+
+
+def _loss_findings(events: Sequence[Event]) -> Iterator[Finding]:
+    codes = {WHOLE: LOSS, BLOCK: SHARE, SIDE: BESIDE, COMPANY: BEFORE, ALONE: LOSS}
     for event in events:
-        if event.bound > claim:
-            code = LOSS if event.others else IMPOSSIBLE
-            yield Finding(code, f"{event}; the loss is at least {event.bound:.4g}, above {claim:g}")
-
-
-def _length_findings(seen: Mapping[str, Observations]) -> Iterator[Finding]:
-    """An upload's length may depend on the questions only."""
-    lengths: dict[tuple[int, ...], set[int]] = {}
-    for observations in seen.values():
-        for number, shape in enumerate(observations.shapes):
-            questions = tuple(question for question, _ in shape)
-            lengths.setdefault(questions, set()).update(observations.lengths[observations.shape == number].tolist())
-    for questions, found in lengths.items():
-        if len(found) > 1:
+        if event.excessive:
+            never = not event.others and event.scope in (WHOLE, BLOCK)
+            code = IMPOSSIBLE if never else codes[event.scope]
             yield Finding(
-                LENGTH, f"answers to questions {list(questions)} have {sorted(found)} bytes; one length is right"
+                code, f"{event}; the loss is at least {event.bound:.4g}, above the {event.claim:g} of the {event.scope}"
             )
 
 
-def _retry_findings(document: str, client: Client, people: list[Person]) -> Iterator[Finding]:
-    """A device that is asked again sends the same bytes: fresh noise would average out. So does one whose record has
-    changed since.
-    """
-    devices = [f"device {number}" for number in range(DEVICES)]
-    asked = [
-        Person(people[(number + turn) % len(people)].record, people[(number + turn) % len(people)].label, name)
-        for turn in range(_TIMES)
-        for number, name in enumerate(devices)
-    ]
-    uploads = client(document, asked)
-    turns = [uploads[turn * DEVICES : (turn + 1) * DEVICES] for turn in range(_TIMES)]
-    different = sum(len(set(sent)) > 1 for sent in zip(*turns, strict=True))
-    if different:
-        yield Finding(RETRY, f"{different} of {DEVICES} devices sent other bytes when they were asked again")
+def _id_findings(seen: Seen, further: Sequence[list[Answer]], alpha: float) -> Iterator[Finding]:
+    ids = [*ids_of(seen.tables), *(one for answers in further if any(answers) for one in ids_of(read_tables(answers)))]
+    repeated, uneven = repeated_ids(ids), uneven_ids(seen, alpha)
+    if repeated is not None:
+        yield Finding(ID_REPEATS, repeated)
+    if uneven is not None:
+        yield Finding(ID_UNEVEN, uneven)
+    twisted = twisted_ids(seen)
+    if twisted is not None:
+        yield Finding(COINS, twisted)
+
+
+def _coin_findings(
+    seen: Seen, twins: tuple[list[Answer], list[Answer]], again: Again, alpha: float
+) -> Iterator[Finding]:
+    alikes: list[Alike] = []
+    for person in (0, 1):
+        usual = usual_matches(seen, person)
+        count = len(twins[0]) // 2
+        ours = [answers[person * count : (person + 1) * count] for answers in twins]
+        if all(any(answers) for answers in ours):
+            alikes += coins_between("the same list in two processes", ours[0], ours[1], usual)
+        devices = [answers[person::2] for answers in (again.first, again.other_campaign)]
+        if all(any(answers) for answers in devices):
+            alikes += coins_between("one device in two campaigns", devices[0], devices[1], usual)
+        alikes += coins_within(seen, person)
+    for alike in alikes:
+        if alike.excessive(alpha / len(alikes)):
+            yield Finding(COINS, str(alike))
+
+
+def _told(findings: Sequence[Finding]) -> Iterator[Finding]:
+    told: dict[str, int] = {}
+    for finding in findings:
+        told[finding.code] = told.get(finding.code, 0) + 1
+        if told[finding.code] <= _TOLD:
+            yield finding
+    for code, times in told.items():
+        if times > _TOLD:
+            yield Finding(code, f"and {times - _TOLD} further findings of this kind")

@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from ldp_aggregator.audit import Audit, BlackBoxError, audit, command_client
+from ldp_aggregator.audit.again import DEVICES
+from ldp_aggregator.audit.bounds import CONFIDENCE
+from ldp_aggregator.audit.report import markdown
 from ldp_aggregator.cli.common import CommandError, Groups, add_command, read_file, say, say_json, say_table
 from protocols import Campaign
 from protocols.document.schema import CONTINUOUS_CHOICES, DISCRETE_CHOICES
@@ -38,6 +41,7 @@ def add_commands(groups: Groups) -> None:
     )
     parser.add_argument("--trials", type=int, default=TRIALS, metavar="N", help="per person; default: %(default)s")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a report to publish")
 
 
 def _audit(options: argparse.Namespace) -> int:
@@ -50,9 +54,11 @@ def _audit(options: argparse.Namespace) -> int:
     )
     Campaign.parse(document.encode())
     try:
-        result = audit(document, command_client(options.program), options.trials)
+        result = audit(document, command_client(options.program), options.trials, at_once=True)
     except BlackBoxError as error:
         raise CommandError(str(error)) from None
+    if options.markdown is not None:
+        options.markdown.write_text(markdown(result, document, shlex.join(options.program)), encoding="utf-8")
     if options.json:
         say_json(result.to_json())
     else:
@@ -78,11 +84,17 @@ def single_question(mechanism: str, domain: int, epsilon: float) -> str:
 
 def _tell(result: Audit) -> None:
     say_table(
-        ("bound", "seen", "of", "seen", "of", "event"),
-        [(f"{e.bound:.4f}", e.ones, e.one_trials, e.others, e.other_trials, e.name) for e in result.events[:_SHOWN]],
+        ("bound", "claim", "seen", "of", "seen", "of", "event"),
+        [
+            (f"{e.bound:.4f}", f"{e.claim:.4g}", e.ones, e.one_trials, e.others, e.other_trials, e.name)
+            for e in result.events[:_SHOWN]
+        ],
     )
-    say(f"With {result.trials} trials a person the true loss is at least {result.lower_bound:.4f} (confidence 99 %);")
-    say(f"the claim is {result.claim:g}.")
+    say(f"{len(result.people)} people were asked {result.trials} times each, and {DEVICES} devices again.")
+    say(f"The true loss is at least {result.lower_bound:.4f} (confidence {100 * CONFIDENCE:g} %);")
+    say(f"the claim is {result.claim:g}, the document's own probabilities lose {result.stated:.4f}.")
+    for sentence in result.floor.sentences():
+        say(sentence)
     for finding in result.findings:
         say(f"{finding.code}: {finding.text}")
     say("The audit found nothing." if result.passed else "The audit FAILED.")

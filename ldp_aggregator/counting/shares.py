@@ -3,9 +3,12 @@
 ``[1, campaign id, [integer, ...]]``, the integers being the vector of :mod:`ldp_aggregator.counting.layout` for the
 campaign's schema. A share says nothing about the node: who sent it is known from its token.
 
-``["distributed", 1, campaign id, nodes, honest, [integer, ...]]`` is a share whose noise is a part of what epsilon
-takes (:mod:`ldp_aggregator.trainers.federation.distributed_noise`). It is no share in the first sense, and is refused
-as one.
+``["other rows", 1, campaign id, [integer, ...]]`` is the same, and a node's word that no row in it was in a share that
+it sent before for this campaign.
+
+``["distributed", 1, campaign id, nodes, honest, serial, [integer, ...]]`` is a share whose noise is a part of what
+epsilon takes (:mod:`ldp_aggregator.trainers.federation.distributed_noise`); the serial is drawn at random and tells a
+share from its copy. It is no share in the first sense, and is refused as one.
 """
 
 from __future__ import annotations
@@ -27,13 +30,17 @@ Integers = NDArray[np.int64]
 MEDIA_TYPE: Final = "application/vnd.ldp-bayes.statistics+msgpack"
 SHARE_VERSION: Final = 1
 DISTRIBUTED: Final = "distributed"
+OTHER_ROWS: Final = "other rows"
 
 LARGEST: Final = 1 << 62
 """Magnitude of an entry: beyond the sums of 2^40 rows, and far beyond the noise of any usable epsilon."""
+MOST_NODES: Final = 1 << 20
+"""That share their noise: the squares of so many numbers of nodes still add up within 63 bits."""
+SERIAL_BITS: Final = 63
 
 _ID_LENGTH: Final = 43
-_FORM: Final = 6
-"""Entries of the longer form."""
+_FORM: Final = 7
+"""Entries of the longest form."""
 _HEAD_BYTES: Final = 128
 _INTEGER_BYTES: Final = 9
 
@@ -50,6 +57,16 @@ class DistributedShareError(ShareError):
     code = "distributed-share"
 
 
+@dataclass(frozen=True)
+class Releases:
+    """What a node has sent for one campaign, so far as it differs: its first share, ``replacements`` that may be of the
+    same rows, and ``other_rows`` that it declared to be of others. A share that is sent again is none of them.
+    """
+
+    replacements: int = 0
+    other_rows: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class DistributedShare:
     """A node's statistics with a part of the noise: epsilon holds for sums with ``honest`` such shares or more."""
@@ -57,41 +74,68 @@ class DistributedShare:
     vector: Integers
     nodes: int
     honest: int
+    serial: int
+
+    def summand(self) -> Integers:
+        """What secure aggregation adds up: 1, nodes, nodes^2, honest, honest^2, and then the statistics.
+
+        Whoever sees nothing but the sum knows from the first five how many shares are in it, and that they are alike:
+        s times a sum of s squares is the square of the sum where all are equal, and only there.
+        """
+        head = [1, self.nodes, self.nodes**2, self.honest, self.honest**2]
+        return np.concatenate((np.array(head, dtype=np.int64), self.vector))
 
 
-def encode_share(campaign: Campaign, vector: Integers) -> bytes:
+SUM_HEAD: Final = 5
+"""Entries of a summand before the statistics."""
+
+
+def encode_share(campaign: Campaign, vector: Integers, *, other_rows: bool = False) -> bytes:
     """The one encoding of a node's noisy statistics."""
     values = [int(value) for value in vector]
     _check(values, campaign)
-    return _pack([SHARE_VERSION, campaign.id, values])
+    return _pack([*([OTHER_ROWS] if other_rows else []), SHARE_VERSION, campaign.id, values])
 
 
 def decode_share(data: bytes, campaign: Campaign) -> Integers:
     """The statistics in a share. Raises ShareError, saying what would be right."""
     value = _unpack(data, max(_length(campaign), _FORM))
     _refuse_distributed(value)
-    if not (len(value) == 3 and type(value[0]) is int and value[0] == SHARE_VERSION):
-        raise ShareError(f"a share is [{SHARE_VERSION}, campaign id, [integer, ...]]")
-    return _vector(data, value, value[1], campaign)
+    plain = value[1:] if value[:1] == [OTHER_ROWS] else value
+    if not (len(plain) == 3 and type(plain[0]) is int and plain[0] == SHARE_VERSION):
+        raise ShareError(
+            f'a share is [{SHARE_VERSION}, campaign id, [integer, ...]], or that with "{OTHER_ROWS}" before it'
+        )
+    return _vector(data, value, plain[1], campaign)
+
+
+def has_other_rows(share: bytes) -> bool:
+    """Whether a share, which was decoded, is declared to be of rows that its node has not sent before."""
+    return share.startswith(_OTHER_ROWS_HEAD)
 
 
 def encode_distributed(campaign: Campaign, share: DistributedShare) -> bytes:
     """The one encoding of a share of distributed noise."""
     values = [int(value) for value in share.vector]
     _check(values, campaign)
-    return _pack([DISTRIBUTED, SHARE_VERSION, campaign.id, share.nodes, share.honest, values])
+    return _pack([DISTRIBUTED, SHARE_VERSION, campaign.id, share.nodes, share.honest, share.serial, values])
 
 
 def decode_distributed(data: bytes, campaign: Campaign) -> DistributedShare:
     """The inverse of :func:`encode_distributed`. Raises ShareError, saying what would be right."""
     value = _unpack(data, max(_length(campaign), _FORM))
-    numbers_ok = len(value) == _FORM and [type(number) for number in (value[1], value[3], value[4])] == [int] * 3
-    if not (numbers_ok and value[:2] == [DISTRIBUTED, SHARE_VERSION] and 1 <= value[4] <= value[3]):
+    whole = len(value) == _FORM and [type(value[i]) for i in (1, 3, 4, 5)] == [int] * 4
+    if not (
+        whole
+        and value[:2] == [DISTRIBUTED, SHARE_VERSION]
+        and 1 <= value[4] <= value[3] <= MOST_NODES
+        and 0 <= value[5] < 1 << SERIAL_BITS
+    ):
         raise ShareError(
-            f'a share of distributed noise is ["{DISTRIBUTED}", {SHARE_VERSION}, campaign id, nodes, honest, '
-            "[integer, ...]], honest from 1 to nodes"
+            f'a share of distributed noise is ["{DISTRIBUTED}", {SHARE_VERSION}, campaign id, nodes, honest, serial, '
+            f"[integer, ...]], honest from 1 to nodes, nodes at most {MOST_NODES}"
         )
-    return DistributedShare(_vector(data, value, value[2], campaign), value[3], value[4])
+    return DistributedShare(_vector(data, value, value[2], campaign), *value[3:6])
 
 
 def campaign_of(data: bytes) -> str:
@@ -101,9 +145,10 @@ def campaign_of(data: bytes) -> str:
     """
     value = _unpack(data, max(len(data), _FORM))
     _refuse_distributed(value)
-    if len(value) != 3 or type(value[1]) is not str or len(value[1]) != _ID_LENGTH:
+    plain = value[1:] if value[:1] == [OTHER_ROWS] else value
+    if len(plain) != 3 or type(plain[1]) is not str or len(plain[1]) != _ID_LENGTH:
         raise ShareError("this is no share; 'ldp-aggregator node statistics' writes one")
-    return value[1]
+    return plain[1]
 
 
 def most_bytes(campaign: Campaign) -> int:
@@ -164,3 +209,7 @@ def _length(campaign: Campaign) -> int:
 def _pack(value: Sequence[object]) -> bytes:
     packed: bytes = msgpack.packb(value, use_bin_type=True)
     return packed
+
+
+_OTHER_ROWS_HEAD: Final = b"\x94" + msgpack.packb(OTHER_ROWS)
+"""How the bytes of such a share begin, an array of four: there is one encoding."""

@@ -1,6 +1,6 @@
 """Columns of a DataFrame as the arrays a schema sees: value indices, clipped numbers, scaled numbers.
 
-What a value means is decided by ``protocols.document.schema``, so that a table and a device agree on every value.
+Row by row what a device makes of the cell; see :mod:`ldp_aggregator.learning.columns`.
 """
 
 from __future__ import annotations
@@ -12,30 +12,35 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ldp_aggregator.learning.columns import MISSING_INDEX, declared_indices, numbers
 from protocols.document.projection import Projection
-from protocols.document.schema import CategoricalFeature, ContinuousFeature, Feature, Label, number_of
+from protocols.document.schema import CategoricalFeature, ContinuousFeature, Feature, Label
 
-MISSING_INDEX = -1
+__all__ = [
+    "MISSING_INDEX",
+    "binned",
+    "clipped",
+    "column_of",
+    "feature_indices",
+    "label_indices",
+    "numbers",
+    "project",
+    "rescaled",
+    "scaled",
+    "with_outputs",
+]
 
 
 def label_indices(label: Label, column: pd.Series[Any]) -> NDArray[np.int64]:
     """Class index per row; -1 where the class is not declared."""
-    return _categorical_indices(label, column)
+    return declared_indices(label, column)
 
 
 def feature_indices(feature: Feature, column: pd.Series[Any]) -> NDArray[np.int64]:
     """Value or bin index per row; -1 where a device would have no declared value."""
     if isinstance(feature, CategoricalFeature):
-        return _categorical_indices(feature, column)
+        return declared_indices(feature, column)
     return binned(feature, numbers(column))
-
-
-def numbers(column: pd.Series[Any]) -> NDArray[np.float64]:
-    """The column as doubles; NaN where a record would hold no number."""
-    if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_bool_dtype(column.dtype):
-        return column.to_numpy(dtype=np.float64, na_value=np.nan).copy()
-    found = (number_of(value) for value in column.tolist())
-    return np.array([np.nan if number is None else number for number in found], dtype=np.float64)
 
 
 def clipped(feature: ContinuousFeature, column: pd.Series[Any]) -> NDArray[np.float64]:
@@ -89,20 +94,10 @@ def binned(feature: ContinuousFeature, values: NDArray[np.float64]) -> NDArray[n
 
 
 def column_of(frame: pd.DataFrame, feature: Feature) -> pd.Series[Any]:
-    """The feature's column; ValueError where the table has none."""
+    """The feature's column; ValueError where the table has none, or two of that name."""
     if feature.name not in frame.columns:
         raise ValueError(f"the table has no column {feature.name!r}; it has {', '.join(map(str, frame.columns))}")
-    column: pd.Series[Any] = frame[feature.name]
+    column = frame[feature.name]
+    if not isinstance(column, pd.Series):
+        raise ValueError(f"the table has {column.shape[1]} columns {feature.name!r}; names must be different")
     return column
-
-
-def _categorical_indices(domain: Label | CategoricalFeature, column: pd.Series[Any]) -> NDArray[np.int64]:
-    """``domain.index_of`` of every value, asked once for each different one where equal values are the same."""
-    if column.dtype == object:  # 1, 1.0 and True are equal and hash alike, but only the first is a whole number.
-        codes, different = np.arange(len(column)), column.tolist()
-    else:
-        codes, uniques = pd.factorize(column)
-        different = uniques.tolist()
-    found = [domain.index_of(value) for value in [*different, None]]
-    positions = np.array([MISSING_INDEX if index is None else index for index in found], dtype=np.int64)
-    return positions[codes]

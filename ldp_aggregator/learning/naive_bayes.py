@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ldp_aggregator.learning.columns import as_column, texts_of
 from ldp_aggregator.learning.frames import clipped, column_of, feature_indices, label_indices, with_outputs
 from ldp_aggregator.learning.guarantee import NO_PRIVACY_RELATION, Guarantee
 from protocols.document.campaign import asked_features
@@ -81,7 +82,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
     def fit(self, X: pd.DataFrame, y: Sequence[object] | pd.Series[Any] | NDArray[Any]) -> NaiveBayes:
         """Learn from a table without privacy. Rows whose class is not declared are refused with a ValueError."""
         frame = _as_frame(X)
-        column = pd.Series(np.asarray(y))
+        column = as_column(y)
         label, features, projection = _schema_of(self.schema, frame, column)
         classes = label_indices(label, column)
         if len(classes) != len(frame):
@@ -89,7 +90,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         if len(classes) == 0:
             raise ValueError("a model needs at least one row to learn from")
         if (classes < 0).any():
-            unknown = column[int(np.argmax(classes < 0))]
+            unknown = column.iloc[int(np.argmax(classes < 0))]
             raise ValueError(f"y holds {unknown!r}; the declared classes are {', '.join(label.classes)}")
         table = with_outputs(projection, frame)
         counts = np.bincount(classes, minlength=len(label.classes))
@@ -229,7 +230,7 @@ def _schema_of(schema: Mapping[str, Any] | None, frame: pd.DataFrame, labels: pd
 
 
 def _schema_from_table(frame: pd.DataFrame, labels: pd.Series[Any]) -> _Schema:
-    label = Label("class", tuple(sorted(map(str, labels.unique()))))
+    label = Label("class", tuple(sorted(texts_of(labels))))
     features: list[Feature] = []
     for name in frame.columns:
         column = frame[name]
@@ -237,5 +238,5 @@ def _schema_from_table(frame: pd.DataFrame, labels: pd.Series[Any]) -> _Schema:
             low, high = float(column.min()), float(column.max())
             features.append(ContinuousFeature(str(name), low, high if high > low else low + 1.0))
         else:
-            features.append(CategoricalFeature(str(name), tuple(sorted(map(str, column.dropna().unique())))))
+            features.append(CategoricalFeature(str(name), tuple(sorted(texts_of(column)))))
     return _Schema(label, tuple(features), None)

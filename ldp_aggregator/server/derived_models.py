@@ -9,12 +9,10 @@ from typing import Final
 
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.service.publishing import derive_model
-from ldp_aggregator.store.contract import Shares, ShareStore
+from ldp_aggregator.store.contract import ShareDigests, Shares, ShareStore
 from protocols import Campaign
 
 MOST_KEPT: Final = 64
-
-Digests = tuple[tuple[str, bytes], ...]
 
 
 @dataclass(slots=True)
@@ -22,7 +20,7 @@ class _Kept:
     """A model, and of which shares it is. The lock lets one reader derive it while the others wait."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    of: Digests | None = None
+    of: ShareDigests | None = None
     body: bytes = b""
 
 
@@ -62,5 +60,6 @@ class FederatedModels:
         kept.of, kept.body = _digests(shares), body.encode()
 
 
-def _digests(shares: Shares) -> Digests:
-    return tuple((member.node, hashlib.sha256(member.share).digest()) for member in shares.members)
+def _digests(shares: Shares) -> ShareDigests:
+    found = {member.node: hashlib.sha256(member.share).digest() for member in shares.members}
+    return tuple((node, found.get(node), sent) for node, sent in shares.releases)

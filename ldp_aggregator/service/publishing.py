@@ -34,7 +34,7 @@ class TrainingOptions:
 async def tally_to_publish(store: CountStore, campaign: Campaign) -> Tally:
     """What may be published now: all that was counted, or as of the last release where the document fixes releases."""
     every = campaign.privacy.release_every
-    return await (store.tally(campaign.id) if every is None else store.released(campaign.id, every))
+    return await (store.tally(campaign.id) if every is None else store.released_tally(campaign.id, every))
 
 
 async def publish_trained(
@@ -66,7 +66,8 @@ def derive_model(campaign: Campaign, shares: Shares, groups: int = 1) -> str:
     """The model document of a federated campaign's shares; the same bytes whatever order they came in."""
     from ldp_aggregator.trainers.federation.state import FederatedState
 
-    state = FederatedState(campaign, {member.node: member.share for member in shares.members})
+    kept = {member.node: member.share for member in shares.members}
+    state = FederatedState(campaign, kept, dict(shares.releases))
     return state.model(groups=groups, salt=shares.salt).to_json()
 
 

@@ -35,8 +35,8 @@ class StoredCampaign:
     parts: Sequence[bytes]
     ids: int | None
     """How many ids are stored; None for a closed campaign, which has none."""
-    shares: Sequence[tuple[str, bytes, bytes]]
-    """Node, share and digest."""
+    shares: Sequence[tuple[str, bytes, bytes, bool]]
+    """Node, share and digest, and whether the share is among those that were ever sent."""
 
 
 def tally_or_refuse(campaign_id: str, document: bytes, parts: Iterable[bytes]) -> Tally:
@@ -87,10 +87,12 @@ def _problems_of_tally(campaign: Campaign, stored: StoredCampaign) -> Iterator[s
 def _problems_of_shares(campaign: Campaign, stored: StoredCampaign) -> Iterator[str]:
     if stored.salt is None:
         return
-    for node, share, digest in stored.shares:
+    for node, share, digest, counted in stored.shares:
         try:
             decode_share(share, campaign)
         except ProtocolError as error:
             yield f"the share of {node!r}: {error}"
         if hashlib.sha256(share).digest() != digest:
             yield f"the share of {node!r}: its bytes are not those of its digest"
+        if not counted:
+            yield f"the share of {node!r}: it is not among the shares that were sent"

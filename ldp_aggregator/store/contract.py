@@ -5,7 +5,7 @@
 * The same id counts once for as long as its campaign accepts reports; closing a campaign drops its ids.
 * A campaign takes reports of devices or shares of nodes, never both: it is federated from its creation or from its
   first share, where that comes before any report and no ``max_reports`` was set. A node is named by its token and has
-  at most one share in a campaign, the last one it sent.
+  at most one share in a campaign, the last one it sent; how many different ones it ever sent is never forgotten.
 * Campaign documents never change. Everything else is read inside the transaction that needs it, so any number of
   processes may share a store.
 
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from ldp_aggregator.counting.shares import Releases
 from ldp_aggregator.store.clock import to_text
 from protocols import Campaign
 from protocols.wire.upload import Block
@@ -143,10 +144,16 @@ class Shares:
     """The shares of a federated campaign as of one moment, sorted by node.
 
     ``salt`` is drawn when the campaign becomes federated, and secret from the nodes: it decides who is in which group.
+    ``releases`` has every node that ever sent a share, sorted, those that withdrew it too.
     """
 
     salt: bytes
     members: tuple[StoredShare, ...]
+    releases: tuple[tuple[str, Releases], ...] = ()
+
+
+ShareDigests = tuple[tuple[str, bytes | None, Releases], ...]
+"""Every node that ever sent a share, the SHA-256 of the one it has (None: withdrawn), and how many it sent; sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +213,7 @@ class CountStore(Protocol):
         """The exact sums of all reports counted so far. Raises StoreError where what is stored is no tally of it."""
         ...
 
-    async def released(self, campaign_id: str, every: int) -> Tally:
+    async def released_tally(self, campaign_id: str, every: int) -> Tally:
         """The sums as of the last release, without any report before the first.
 
         Where ``every`` more reports have come since, those of now become the last release first, in one durable
@@ -242,8 +249,8 @@ class ShareStore(Protocol):
         """The shares of a federated campaign, None for one that takes reports."""
         ...
 
-    async def share_digests(self, campaign_id: str) -> tuple[tuple[str, bytes], ...]:
-        """Node and SHA-256 of every share, sorted: what tells whether anything has changed."""
+    async def share_digests(self, campaign_id: str) -> ShareDigests:
+        """What tells whether anything has changed."""
         ...
 
 

@@ -2,7 +2,8 @@
 
 A report that both shards hold would be counted twice, and a tally cannot be taken apart again. Where both still have
 their ids that is checked, and refused; where one campaign was closed its ids are gone, and the caller has to know.
-Shares of nodes have their node's name: the same share of the same node in both is one.
+Shares of nodes have their node's name: the same share of the same node in both is one. What a node ever sent to either
+counts in the sum.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ldp_aggregator.counting.parts import part_of_tally, tally_of_parts
 from ldp_aggregator.store.backup import new_file
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.decisions import Kind, kind_of
-from ldp_aggregator.store.sqlite import schema
+from ldp_aggregator.store.sqlite import releases, schema
 from ldp_aggregator.store.sqlite.connections import open_connection, transaction
 from ldp_aggregator.store.sqlite.store import FILE_NAME
 from protocols import Campaign
@@ -113,6 +114,7 @@ def _takes_reports(db: sqlite3.Connection, name: str, row: sqlite3.Row) -> bool:
 
 def _merge_shares(db: sqlite3.Connection, campaign_id: str, number: int, sources: dict[str, int]) -> int:
     for name, source in sources.items():
+        releases.merge(db, number, name, source)
         for row in db.execute(f"SELECT * FROM {name}.shares WHERE campaign = ?", (source,)).fetchall():
             db.execute(
                 "INSERT INTO main.shares (campaign, node, share, digest, received) VALUES (?, ?, ?, ?, ?) "

@@ -9,18 +9,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from ldp_aggregator.counting.shares import ShareError, decode_distributed, decode_share, encode_share
-    from ldp_aggregator.trainers.federation.distributed_noise import distributed_statistics, model_of_sum
+    from ldp_aggregator.trainers.federation.distributed_noise import combine, distributed_statistics, model_of_sum
     from ldp_aggregator.trainers.federation.federated import FederatedNB
     from ldp_aggregator.trainers.federation.gossip import PushSumNode, push_sum
     from ldp_aggregator.trainers.federation.state import FederatedState, model_of_totals, node_statistics
     from ldp_aggregator.trainers.global_sensitivity import GlobalSensitivityNB
     from ldp_aggregator.trainers.kmeans import PrivateKMeans
+    from ldp_aggregator.trainers.noise.accountant import Accountant, BudgetError
     from ldp_aggregator.trainers.noise.randomness import PrivacyWarning
     from ldp_aggregator.trainers.queries import private_count, private_mean
+    from ldp_aggregator.trainers.silence import SilentFeatureWarning
     from ldp_aggregator.trainers.smooth_sensitivity import SmoothSensitivityNB
     from ldp_aggregator.trainers.sufficient_statistics import SufficientStatisticsNB
 
 __all__ = [
+    "Accountant",
+    "BudgetError",
     "FederatedNB",
     "FederatedState",
     "GlobalSensitivityNB",
@@ -28,8 +32,10 @@ __all__ = [
     "PrivateKMeans",
     "PushSumNode",
     "ShareError",
+    "SilentFeatureWarning",
     "SmoothSensitivityNB",
     "SufficientStatisticsNB",
+    "combine",
     "decode_distributed",
     "decode_share",
     "distributed_statistics",
@@ -43,6 +49,8 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "Accountant": "ldp_aggregator.trainers.noise.accountant",
+    "BudgetError": "ldp_aggregator.trainers.noise.accountant",
     "FederatedNB": "ldp_aggregator.trainers.federation.federated",
     "FederatedState": "ldp_aggregator.trainers.federation.state",
     "GlobalSensitivityNB": "ldp_aggregator.trainers.global_sensitivity",
@@ -50,8 +58,10 @@ _HOMES: Final = {
     "PrivateKMeans": "ldp_aggregator.trainers.kmeans",
     "PushSumNode": "ldp_aggregator.trainers.federation.gossip",
     "ShareError": "ldp_aggregator.counting.shares",
+    "SilentFeatureWarning": "ldp_aggregator.trainers.silence",
     "SmoothSensitivityNB": "ldp_aggregator.trainers.smooth_sensitivity",
     "SufficientStatisticsNB": "ldp_aggregator.trainers.sufficient_statistics",
+    "combine": "ldp_aggregator.trainers.federation.distributed_noise",
     "decode_distributed": "ldp_aggregator.counting.shares",
     "decode_share": "ldp_aggregator.counting.shares",
     "distributed_statistics": "ldp_aggregator.trainers.federation.distributed_noise",

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 
 from ldp_aggregator.learning.guarantee import Guarantee
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
-from ldp_aggregator.trainers.noise.accountant import Accountant, checked_epsilon
+from ldp_aggregator.trainers.noise.accountant import Accountant, FitAccountant, checked_epsilon
 from ldp_aggregator.trainers.noise.randomness import PrivacyWarning, RandomState, coins_of
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS, REPLACE, checked_relation
 from ldp_aggregator.trainers.schemas import Schema, schema_of_table
@@ -69,6 +69,7 @@ class PrivateNaiveBayes(NaiveBayes):
         numerical_share: float | None = None,
         smoothing: float = 1.0,
         variance_floor: float = 1e-3,
+        accountant: Accountant | None = None,
         random_state: RandomState = None,
     ) -> None:
         super().__init__(schema, smoothing=smoothing, variance_floor=variance_floor)
@@ -76,10 +77,14 @@ class PrivateNaiveBayes(NaiveBayes):
         self.relation = relation
         self.variant = variant
         self.numerical_share = numerical_share
+        self.accountant = accountant
         self.random_state = random_state
 
     def fit(self, X: pd.DataFrame, y: Sequence[object] | pd.Series[Any] | NDArray[Any]) -> PrivateNaiveBayes:
-        """Learn under the stated privacy. Raises ValueError for a class or a parameter that is not declared."""
+        """Learn under the stated privacy. Rows of a class that is not declared count in none.
+
+        Raises ValueError for a parameter or a column that is not as declared; never for a row.
+        """
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         names = _names(X)
@@ -95,8 +100,6 @@ class PrivateNaiveBayes(NaiveBayes):
             schema = Schema.read(self.schema)
             frame = _framed(X, schema.input_names)
             codes, classes = schema.classes_of(y, len(frame)), None
-        if len(frame) == 0:
-            raise ValueError("a model needs at least one row to learn from")
         training = self._begin(schema)
         model, guarantee = self._train(training, frame, codes)
         self._finish(training, model, guarantee, leaked=self.schema is None)
@@ -129,7 +132,13 @@ class PrivateNaiveBayes(NaiveBayes):
         if not self.smoothing >= 0:
             raise ValueError(f"smoothing must be at least 0, not {self.smoothing}")
         checked_epsilon(self.epsilon)
-        return Training(schema, Accountant(self.epsilon), coins_of(self.random_state))
+        if self.accountant is not None and (self.schema is None or self.variant == PUBLISHED):
+            raise ValueError(
+                "a shared accountant adds up guarantees, and this fit would not keep epsilon: give it a schema and the "
+                f"variant {SOUND}"
+            )
+        accountant = FitAccountant(self.epsilon, self.accountant, type(self).__name__, self.relation)
+        return Training(schema, accountant, coins_of(self.random_state))
 
     def _finish(self, training: Training, model: Model, guarantee: Guarantee, *, leaked: bool = False) -> None:
         if leaked:
@@ -164,7 +173,8 @@ def _framed(X: Any, names: Sequence[str] | None) -> pd.DataFrame:
     """The table as a DataFrame; an array's columns get the features' names in their order."""
     if isinstance(X, pd.DataFrame):
         return X.rename(columns=str).reset_index(drop=True)
-    values = np.asarray(X)
+    # Of lists, numpy would make an array in which one text makes texts of all numbers.
+    values = np.asarray(X) if hasattr(X, "__array__") else np.array(X, dtype=object)
     if values.ndim != 2:
         raise ValueError(f"Expected 2D array, got {values.ndim}D array instead: reshape X to rows by features")
     columns = [f"x{i}" for i in range(values.shape[1])] if names is None else list(names)

@@ -1,17 +1,27 @@
-"""CSV tables as a schema types them, whole or in pieces: texts for classes and categories, doubles for numbers."""
+"""CSV tables, whole or in pieces: every cell as the text in the file, which means what :mod:`protocols.values` says.
+
+A row changes nothing but itself. Cells are texts, so that no cell decides how a column is read; a row that is too
+short ends in missing cells, what is beyond the header is left out, and bytes that are no UTF-8 make an undeclared text.
+What is an error follows from the header, which is public, and not from any row.
+"""
 
 from __future__ import annotations
 
+import csv
+import gzip
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
 
 from ldp_aggregator.trainers.schemas import Schema
-from protocols.document.schema import ContinuousFeature
 
 CHUNK_ROWS: Final = 100_000
+
+_LONGEST_CELL: Final = 2**31 - 1
+"""Characters. The csv module would refuse a table for one long cell; this is the most that it takes everywhere."""
 
 
 class TableError(ValueError):
@@ -26,38 +36,36 @@ def read_table(path: Path, schema: Schema) -> tuple[pd.DataFrame, pd.Series[Any]
 
 
 def read_chunks(path: Path, schema: Schema, rows: int = CHUNK_ROWS) -> Iterator[tuple[pd.DataFrame, pd.Series[Any]]]:
-    """The same, ``rows`` at a time. Raises TableError for a missing column and for text where a number should be."""
-    numeric = {feature.name for feature in schema.features if isinstance(feature, ContinuousFeature)}
-    if schema.projection is not None:
-        numeric |= {feature.name for feature in schema.projection.inputs}
-    wanted = {schema.label.name, *schema.input_names}
+    """The same, ``rows`` at a time, at least one piece. Raises TableError for a missing column."""
+    csv.field_size_limit(_LONGEST_CELL)
+    opened = gzip.open if path.suffix == ".gz" else open
     try:
-        present = list(pd.read_csv(path, nrows=0).columns)
-        missing = sorted(wanted - set(present))
-        if missing:
-            raise TableError(f"{path}: no column {missing[0]!r}; the columns are {', '.join(map(str, present))}")
-        reader = pd.read_csv(
-            path,
-            usecols=[name for name in present if name in wanted],
-            dtype={name: "float64" if name in numeric else "str" for name in wanted},
-            keep_default_na=False,
-            na_values=dict.fromkeys(numeric, ""),
-            chunksize=rows,
-        )
-        empty = True
-        with reader:
-            for piece in reader:
-                if piece.empty:
-                    continue
-                empty = False
-                labels = piece.pop(schema.label.name)
-                yield piece.reset_index(drop=True), labels.reset_index(drop=True)
-    except TableError:
-        raise
-    except OSError as error:
-        raise TableError(f"{path}: {error.strerror or error}") from None
-    except ValueError as error:
-        problem = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise TableError(f"{path}: not a table of this schema ({problem})") from None
-    if empty:
-        raise TableError(f"{path}: holds no rows; a table has a header row and at least one more")
+        with opened(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
+            lines = csv.reader(line.replace("\0", "\ufffd") for line in file)  # an error before Python 3.11
+            header = next(lines, [])
+            places = {name: _place(path, header, name) for name in (*schema.input_names, schema.label.name)}
+            filled = (line for line in lines if line)
+            piece = list(islice(filled, rows))
+            while True:
+                yield _typed(piece, places, schema.label.name)
+                piece = list(islice(filled, rows))
+                if not piece:
+                    break
+    except (OSError, EOFError) as error:
+        raise TableError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _place(path: Path, header: list[str], name: str) -> int:
+    if header.count(name) != 1:
+        problem = f"{header.count(name)} columns" if name in header else "no column"
+        raise TableError(f"{path}: {problem} {name!r}; the columns are {', '.join(header)}")
+    return header.index(name)
+
+
+def _typed(lines: list[list[str]], places: dict[str, int], label: str) -> tuple[pd.DataFrame, pd.Series[Any]]:
+    cells = {
+        name: pd.Series([line[place] if place < len(line) else None for line in lines], dtype=object)
+        for name, place in places.items()
+    }
+    labels = cells.pop(label)
+    return pd.DataFrame(cells), labels

@@ -24,6 +24,7 @@ from ldp_aggregator.trainers.noise.integers import discrete_laplace, release
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS, REPLACE
 from ldp_aggregator.trainers.rebuilding import Options, rebuild
 from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.silence import warn_of_silence
 from ldp_aggregator.trainers.statistics import Plan, add_noise, plan_noise, statistics_of
 from protocols.exact.coins import Coins
 from protocols.model import Model
@@ -50,6 +51,7 @@ class GlobalSensitivityNB(MomentTrainer):
         plans = plan_noise(training.schema, self.epsilon, ADD_REMOVE, self.numerical_share, even=True)
         exact = statistics_of(training.schema, frame, classes)
         noisy = add_noise(exact, plans, training.accountant, training.coins)
+        warn_of_silence(noisy, plans)
         options = Options(float(self.variance_floor), float(self.smoothing), pool=False, shrink=False)
         return rebuild(training.schema, noisy, plans, options), self._sound_guarantee(ADD_REMOVE)
 

@@ -2,6 +2,9 @@
 
 The number of iterations is fixed, the start does not look at the data, every cluster gets noise in every iteration,
 empty ones too, and nothing exact is kept: neither labels nor inertia.
+
+Points and centres are integers on the grid of the statistics, and so are their distances: whose a row is follows from
+that row and the centres alone. Floating-point products would depend, in their last bits, on how many rows there are.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from ldp_aggregator.learning.frames import column_of
 from ldp_aggregator.learning.guarantee import Guarantee
 from ldp_aggregator.trainers.base import sound_guarantee
-from ldp_aggregator.trainers.noise.accountant import Accountant
+from ldp_aggregator.trainers.noise.accountant import Accountant, FitAccountant
 from ldp_aggregator.trainers.noise.integers import discrete_laplace
 from ldp_aggregator.trainers.noise.randomness import RandomState, coins_of
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
@@ -28,13 +31,15 @@ from ldp_aggregator.trainers.statistics import GRID, grid_values
 from protocols.document.schema import ContinuousFeature
 from protocols.exact.coins import Coins
 
-Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 EVEN: Final = "even"
 OPTIMAL: Final = "optimal"
 _RHO: Final = 0.225
 """Su et al. 2016: the typical radius of a cluster, relative to the bounds."""
+
+_BLOCK: Final = 1 << 13
+"""Rows whose distances are taken at once: they stay in the processor's cache."""
 
 _STARTS: Final = 64
 """Candidates from which the start takes the one farthest from the points before."""
@@ -52,7 +57,7 @@ class PrivateKMeans(ClusterMixin, BaseEstimator):
     split
         ``even`` gives counts and sums half of epsilon each (counts Lap(2 T / epsilon), sums Lap(2 d T / epsilon) for
         values in [-1, 1]); ``optimal`` gives counts and each dimension cbrt(4 d rho^2) : 1.
-    epsilon, random_state
+    epsilon, accountant, random_state
         As everywhere; the relation is add-remove.
 
     Attributes
@@ -71,6 +76,7 @@ class PrivateKMeans(ClusterMixin, BaseEstimator):
         epsilon: float = 1.0,
         iterations: int = 5,
         split: str = EVEN,
+        accountant: Accountant | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.schema = schema
@@ -78,6 +84,7 @@ class PrivateKMeans(ClusterMixin, BaseEstimator):
         self.epsilon = epsilon
         self.iterations = iterations
         self.split = split
+        self.accountant = accountant
         self.random_state = random_state
 
     def fit(self, X: pd.DataFrame, y: object = None) -> PrivateKMeans:
@@ -91,18 +98,20 @@ class PrivateKMeans(ClusterMixin, BaseEstimator):
         schema = Schema.read(self.schema)
         if not schema.gaussians:
             raise ValueError("the schema has no continuous feature without bins; k-means needs at least one")
-        accountant, coins = Accountant(self.epsilon), coins_of(self.random_state)
-        points = _points(schema, X)
-        centres = _start(self.n_clusters, points.shape[1], coins)
-        shares = self._shares(accountant.total, points.shape[1])
+        accountant = FitAccountant(self.epsilon, self.accountant, type(self).__name__, ADD_REMOVE)
+        coins = coins_of(self.random_state)
+        points = _points(schema.gaussians, schema.prepare(X))
+        counts, sums = self._shares(accountant.total, len(points))
         for iteration in range(1, self.iterations + 1):
-            count_epsilon = accountant.spend(f"iteration {iteration}: counts", shares[0])
-            sum_epsilon = accountant.spend(f"iteration {iteration}: sums", shares[1])
-            centres = _improved(points, centres, count_epsilon, sum_epsilon, coins)
+            accountant.spend(f"iteration {iteration}: counts", counts)
+            accountant.spend(f"iteration {iteration}: sums", sums)
+        centres = _start(self.n_clusters, len(points), coins)
+        for _ in range(self.iterations):
+            centres = _improved(points, centres, counts, sums, coins)
         self._features = schema.gaussians
-        self._scaled_centers = centres
+        self._steps = centres
         low, high = (np.array([float(bound) for bound in bounds]) for bounds in _bounds(schema.gaussians))
-        self.cluster_centers_ = low + (centres + 1) / 2 * (high - low)
+        self.cluster_centers_ = low + (centres + GRID) / (2 * GRID) * (high - low)
         self.n_features_in_ = len(schema.gaussians)
         self.guarantee_: Guarantee = sound_guarantee(self.epsilon, ADD_REMOVE)
         self.budget_ = accountant.to_budget()
@@ -111,8 +120,7 @@ class PrivateKMeans(ClusterMixin, BaseEstimator):
     def predict(self, X: pd.DataFrame) -> Integers:
         """The nearest centre of every row, of rows that the caller may look at."""
         check_is_fitted(self, "cluster_centers_")
-        points = np.column_stack([grid_values(f, column_of(X, f)) / GRID for f in self._features])
-        return _nearest(points, self._scaled_centers)
+        return _nearest(_points(self._features, X), self._steps)
 
     def fit_predict(self, X: pd.DataFrame, y: object = None, **kwargs: Any) -> Integers:
         """Refused: the labels of the rows that were learned from are exact facts about them."""
@@ -128,48 +136,69 @@ class PrivateKMeans(ClusterMixin, BaseEstimator):
         return counts, each - counts
 
 
-def _points(schema: Schema, X: pd.DataFrame) -> Array:
-    """Rows in [-1, 1]^d, on the grid."""
-    table = schema.prepare(X)
-    return np.column_stack([grid_values(f, column_of(table, f)) / GRID for f in schema.gaussians])
+def _points(features: Sequence[ContinuousFeature], table: pd.DataFrame) -> Integers:
+    """Rows in [-1, 1]^d, in steps of 1/:data:`GRID`; shape (d, rows), so that each feature is contiguous."""
+    return np.stack([grid_values(feature, column_of(table, feature)).astype(np.int64) for feature in features])
 
 
 def _bounds(features: Sequence[ContinuousFeature]) -> tuple[list[float], list[float]]:
     return [feature.low for feature in features], [feature.high for feature in features]
 
 
-def _start(clusters: int, dimensions: int, coins: Coins) -> Array:
-    """Points spread over the box without a look at the data: each is the farthest of some random candidates."""
+def _start(clusters: int, dimensions: int, coins: Coins) -> Integers:
+    """Points spread over the box without a look at the data: each is the farthest of some random candidates.
 
-    def draw(count: int) -> Array:
+    In steps, shape (clusters, d); all are in the middle half of the box.
+    """
+
+    def draw(count: int) -> Integers:
         cells = [[coins.below(2 * GRID + 1) for _ in range(dimensions)] for _ in range(count)]
-        return np.array(cells, dtype=np.float64) / GRID - 1
+        return (np.array(cells, dtype=np.int64) - GRID) // 2
 
-    centres = draw(1) / 2
+    centres = draw(1)
     while len(centres) < clusters:
-        candidates = draw(_STARTS) / 2
-        gaps = np.linalg.norm(candidates[:, None] - centres[None], axis=2).min(axis=1)
+        candidates = draw(_STARTS)
+        gaps = ((candidates[:, None] - centres[None]) ** 2).sum(axis=2).min(axis=1)
         centres = np.vstack([centres, candidates[gaps.argmax()]])
     return centres
 
 
-def _improved(points: Array, centres: Array, count_epsilon: Fraction, sum_epsilon: Fraction, coins: Coins) -> Array:
+def _improved(
+    points: Integers, centres: Integers, count_epsilon: Fraction, sum_epsilon: Fraction, coins: Coins
+) -> Integers:
     """One iteration: noisy sums over noisy counts. A row moves one count by 1 and d sums by at most 1 each."""
     clusters, dimensions = centres.shape
     owners = _nearest(points, centres)
     counts = np.bincount(owners, minlength=clusters) + discrete_laplace(1 / count_epsilon, clusters, coins)
-    sums = np.column_stack(
-        [np.bincount(owners, weights=points[:, i] * GRID, minlength=clusters) for i in range(dimensions)]
-    )
     noise = discrete_laplace(dimensions * GRID / sum_epsilon, clusters * dimensions, coins)
-    noisy = (np.rint(sums) + noise.reshape(clusters, dimensions)) / GRID
-    improved: Array = np.clip(noisy / np.maximum(counts, 1)[:, None], -1.0, 1.0)
-    improved[counts < 1] = centres[counts < 1]
-    return improved
+    sums = _sums(points, owners, clusters) + noise.reshape(clusters, dimensions)
+    rows = np.maximum(counts, 1)[:, None]
+    improved: Integers = np.clip((2 * sums + rows) // (2 * rows), -GRID, GRID)
+    return np.where(counts[:, None] < 1, centres, improved)
 
 
-def _nearest(points: Array, centres: Array) -> Integers:
-    """|x - c|^2 without |x|^2, which is the same for every c."""
-    distances = -2 * points @ centres.T + (centres**2).sum(axis=1)
-    nearest: Integers = distances.argmin(axis=1).astype(np.int64)
+def _sums(points: Integers, owners: Integers, clusters: int) -> Integers:
+    """Sum of the points of each cluster, shape (clusters, d). Exact: doubles hold the sums of 2^33 rows."""
+    sums = [np.bincount(owners, weights=column, minlength=clusters) for column in points]
+    return np.stack(sums, axis=1).astype(np.int64)
+
+
+def _nearest(points: Integers, centres: Integers) -> Integers:
+    """The nearest centre of each point, of equally near ones the first: a function of the point and the centres alone.
+
+    By |c|^2 - 2 x c, exact: with at most 1000 features its magnitude stays below 2^52.
+    """
+    constants = (centres**2).sum(axis=1).tolist()
+    factors = (-2 * centres).tolist()
+    nearest: Integers = np.zeros(points.shape[1], dtype=np.int64)
+    for start in range(0, points.shape[1], _BLOCK):
+        block, owners = points[:, start : start + _BLOCK], nearest[start : start + _BLOCK]
+        least = np.full(block.shape[1], np.iinfo(np.int64).max)
+        distances, product = np.empty_like(least), np.empty_like(least)
+        for centre, (constant, of_centre) in enumerate(zip(constants, factors, strict=True)):
+            distances.fill(constant)
+            for column, factor in zip(block, of_centre, strict=True):
+                distances += np.multiply(column, factor, out=product)
+            owners[distances < least] = centre
+            np.minimum(least, distances, out=least)
     return nearest

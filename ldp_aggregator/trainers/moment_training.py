@@ -17,6 +17,7 @@ from ldp_aggregator.trainers.base import PUBLISHED, PrivateNaiveBayes, Training
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.rebuilding import Options, rebuild
 from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.silence import warn_of_silence
 from ldp_aggregator.trainers.statistics import GRID, Plan, add_noise, grid_values, plan_noise, statistics_of
 from protocols.exact.coins import Coins
 from protocols.model import Model
@@ -67,6 +68,7 @@ class MomentTrainer(PrivateNaiveBayes):
         exact = statistics_of(schema, frame, classes)
         counted = [plan for plan in plans if plan.part.kind in (CLASSES, TABLE)]
         noisy = self._noisy_counts(exact, counted, training)
+        warn_of_silence(noisy, counted)
         released = {}
         for plan in plans:
             if plan.part.kind == SUM and plan.part.feature is not None:

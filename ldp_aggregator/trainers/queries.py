@@ -15,19 +15,23 @@ from ldp_aggregator.trainers.noise.integers import discrete_laplace, release
 from ldp_aggregator.trainers.noise.randomness import RandomState, coins_of
 from ldp_aggregator.trainers.noise.sensitivities import REPLACE
 from ldp_aggregator.trainers.statistics import GRID
+from protocols.values import number_of
 
 _COUNT_SENSITIVITY: Final = Fraction(1)
 
 
 def private_count(flags: Iterable[object], *, epsilon: float, random_state: RandomState = None) -> int:
-    """How many of ``flags`` are true, epsilon-DP when one person is added, removed or replaced: sensitivity 1."""
+    """How many of ``flags`` are true, epsilon-DP when one person is added, removed or replaced: sensitivity 1.
+
+    True is what :mod:`protocols.values` reads as a number other than 0; anything else is not.
+    """
     spent = Accountant(epsilon).spend("count", Accountant(epsilon).total)
-    exact = sum(1 for flag in flags if flag)
+    exact = sum(1 for flag in flags if number_of(flag) not in (None, 0.0))
     return exact + int(discrete_laplace(_COUNT_SENSITIVITY / spent, 1, coins_of(random_state))[0])
 
 
 def private_mean(
-    values: Iterable[float],
+    values: Iterable[object],
     *,
     low: float,
     high: float,
@@ -35,19 +39,18 @@ def private_mean(
     relation: str = REPLACE,
     random_state: RandomState = None,
 ) -> float:
-    """The mean of values clipped to public bounds, epsilon-DP.
+    """The mean of values clipped to public bounds, epsilon-DP; what is no number stands in the middle of the bounds.
 
     ``replace``: the number n is public and the sensitivity is (high - low) / n. ``add-remove``: half of epsilon goes to
     the count and half to the sum of distances from the midpoint, at most (high - low) / 2 each.
     """
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ValueError(f"low must be below high, both finite; got low {low} and high {high}")
-    numbers = np.array(list(values), dtype=np.float64)
-    if np.isnan(numbers).any():
-        raise ValueError("the values hold a NaN; drop missing values or replace them first")
+    found = [number_of(value) for value in values]
     accountant = Accountant(epsilon)
     coins = coins_of(random_state)
     span, middle = Fraction(high) - Fraction(low), (Fraction(low) + Fraction(high)) / 2
+    numbers = np.array([float(middle) if number is None else number for number in found], dtype=np.float64)
     centred = (np.clip(numbers, low, high) - float(middle)) / (float(span) / 2)
     steps = np.clip(np.rint(centred * GRID), -GRID, GRID).astype(np.int64)
     total = int(steps.sum()) * span / (2 * GRID)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ldp_aggregator.learning.columns import as_column, texts_of
 from ldp_aggregator.learning.frames import label_indices, with_outputs
 from protocols.document.campaign import Campaign, asked_features
 from protocols.document.projection import Projection, read_projection
@@ -76,17 +77,14 @@ class Schema:
         return with_outputs(self.projection, frame)
 
     def classes_of(self, labels: Sequence[object] | NDArray[Any] | pd.Series[Any], rows: int) -> NDArray[np.int64]:
-        """Class index per row. Raises ValueError where the length is wrong or a class is not declared."""
-        column = labels.reset_index(drop=True) if isinstance(labels, pd.Series) else pd.Series(np.asarray(labels))
+        """Class index per row; -1 for a label that is not declared. Raises ValueError where the length is wrong.
+
+        An error about a label would tell of its row, and so does not follow from any.
+        """
+        column = as_column(labels)
         if len(column) != rows:
             raise ValueError(f"X has {rows} rows and y has {len(column)}; they must be equal")
-        if column.dtype == object:
-            column = column.infer_objects()
-        classes = label_indices(self.label, column)
-        if (classes < 0).any():
-            unknown = column[int(np.argmax(classes < 0))]
-            raise ValueError(f"y holds {unknown!r}; the declared classes are {', '.join(self.label.classes)}")
-        return classes
+        return label_indices(self.label, column)
 
 
 def schema_of_table(frame: pd.DataFrame, class_count: int) -> Schema:
@@ -99,5 +97,5 @@ def schema_of_table(frame: pd.DataFrame, class_count: int) -> Schema:
             low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
             features.append(ContinuousFeature(str(name), low, high if high > low else low + max(1.0, abs(low))))
         else:
-            features.append(CategoricalFeature(str(name), tuple(sorted(map(str, column.dropna().unique())))))
+            features.append(CategoricalFeature(str(name), tuple(sorted(texts_of(column)))))
     return Schema(Label("class", tuple(map(str, range(class_count)))), tuple(features))

@@ -6,7 +6,8 @@ every order.
 
 The vector holds, in the order of the schema: one count per class; for a counted feature one cell per (value, class),
 index value * k + class; for a Gaussian feature k sums of t and then k sums of 1 - t^2. Rows without a declared
-value are in no cell; a missing number stands in the middle of the bounds, t = 0.
+value are in no cell; a missing number stands in the middle of the bounds, t = 0. Rows without a declared label are in
+no cell at all.
 """
 
 from __future__ import annotations
@@ -59,7 +60,16 @@ def zero(schema: Schema) -> Integers:
 
 
 def statistics_of(schema: Schema, frame: pd.DataFrame, classes: Integers) -> Integers:
-    """The exact statistics of a table."""
+    """The exact statistics of a table: the sum of the statistics of its rows, each taken alone.
+
+    ``statistics_of(T + row) - statistics_of(T) == statistics_of(row)`` for every table T and every row, whatever the
+    row does to the dtypes of T's columns. Every sensitivity, and so every epsilon, rests on that: one row moves the
+    vector by its own part and by nothing else. It holds because a cell means what it means alone
+    (:mod:`protocols.values`), and because no cell is an error. ``classes`` has -1 for a label that is not declared.
+    """
+    labelled = classes >= 0
+    if not labelled.all():
+        frame, classes = frame.loc[labelled], classes[labelled]
     table, k = schema.prepare(frame), schema.class_count
     vector = zero(schema)
     moments: dict[str, Iterator[Integers]] = {}

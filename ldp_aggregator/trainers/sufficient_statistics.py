@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.learning.guarantee import Guarantee
 from ldp_aggregator.trainers.base import SOUND, PrivateNaiveBayes, Training
+from ldp_aggregator.trainers.noise.accountant import Accountant
 from ldp_aggregator.trainers.noise.randomness import RandomState
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.rebuilding import DEFAULT_VARIANCE_FLOOR, Options, rebuild
 from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.silence import warn_of_silence
 from ldp_aggregator.trainers.statistics import add_noise, plan_noise, statistics_of, statistics_of_chunks
 from protocols.model import Model
 
@@ -45,6 +47,9 @@ class SufficientStatisticsNB(PrivateNaiveBayes):
     variance_floor
         Least variance of a Gaussian feature, relative to (high - low)^2; where the noise is larger, the floor is, up to
         0.001.
+    accountant
+        None, or the one that several fits share: each books its epsilon there before it draws anything, and is refused
+        with BudgetError beyond the total.
     random_state
         None takes the operating system's CSPRNG. A seed repeats, and warns: its output is not for release.
     """
@@ -59,6 +64,7 @@ class SufficientStatisticsNB(PrivateNaiveBayes):
         numerical_share: float | None = None,
         smoothing: float = 1.0,
         variance_floor: float = DEFAULT_VARIANCE_FLOOR,
+        accountant: Accountant | None = None,
         random_state: RandomState = None,
     ) -> None:
         super().__init__(
@@ -69,6 +75,7 @@ class SufficientStatisticsNB(PrivateNaiveBayes):
             numerical_share=numerical_share,
             smoothing=smoothing,
             variance_floor=variance_floor,
+            accountant=accountant,
             random_state=random_state,
         )
 
@@ -78,9 +85,7 @@ class SufficientStatisticsNB(PrivateNaiveBayes):
             raise ValueError("pieces of a table need a schema: no piece knows the bounds of the others")
         schema = Schema.read(self.schema)
         training = self._begin(schema)
-        vector, rows = statistics_of_chunks(schema, chunks)
-        if rows == 0:
-            raise ValueError("a model needs at least one row to learn from")
+        vector, _ = statistics_of_chunks(schema, chunks)
         self._finish(training, *self._release(training, vector))
         return self
 
@@ -92,5 +97,6 @@ class SufficientStatisticsNB(PrivateNaiveBayes):
             raise ValueError("SufficientStatisticsNB is no paper's algorithm; its only variant is 'sound'")
         plans = plan_noise(training.schema, self.epsilon, self.relation, self.numerical_share)
         noisy = add_noise(vector, plans, training.accountant, training.coins)
+        warn_of_silence(noisy, plans)
         options = Options(float(self.variance_floor), float(self.smoothing))
         return rebuild(training.schema, noisy, plans, options), self._sound_guarantee(self.relation)

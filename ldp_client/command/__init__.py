@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ldp_client.command import device, relay
-from ldp_client.errors import ClientError
-from protocols import ProtocolError
+from protocols.errors import LdpError
 
 FAILED: Final = 2
 
@@ -19,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         result: int = options.run(options)
-    except (ClientError, ProtocolError, ValueError, OSError) as error:
+    except (LdpError, OSError) as error:
         print(f"ldp_client: {error}", file=sys.stderr)
         return FAILED
     return result

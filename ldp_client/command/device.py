@@ -1,4 +1,8 @@
-"""The commands of one device: contribute, predict, status, withdraw."""
+"""The commands of one device: contribute, predict, status, withdraw.
+
+A record and a label are read from standard input or from a file, never from the command line, which every user of the
+machine can see and a shell remembers.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,14 @@ import argparse
 import dataclasses
 import json
 import sys
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
-from ldp_client.client import Client
-from ldp_client.errors import ClientError, ModelUnavailableError
+from ldp_client.campaign import DeviceCampaign
+from ldp_client.classifier import Classifier
+from ldp_client.device import Device
+from ldp_client.errors import ConfigurationError
+from ldp_client.ledger.receipts import plain
 from ldp_client.storage.contract import MEMORY
 
 MAX_EPSILON: Final = 4.0
@@ -18,18 +26,22 @@ SEND_SECONDS: Final = 30.0
 
 UNDELIVERED: Final = 2
 
+_INPUT: Final = """with the JSON object {"record": {"age": "young", ...}, "label": "yes"}"""
+_STANDARD_INPUT: Final = "-"
+
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add them to the client's commands."""
     add = commands.add_parser(
         "contribute",
+        allow_abbrev=False,
         help="perturb an answer from one record and send it, once",
         description="Perturb an answer from one record and send it. Running this is the consent, unless it was "
         "withdrawn before. A second run sends what is still unsent and never answers again.",
     )
-    _add_common(add, storage_required=True)
-    add.add_argument("--record", required=True, help="the record, a JSON object of feature names and values")
-    add.add_argument("--label", required=True, help="the record's class")
+    _add_common(add)
+    _add_caps(add)
+    _add_input(add, "")
     add.add_argument("--consent", action="store_true", help="consent again after a withdrawal")
     add.add_argument(
         "--timeout", type=float, default=SEND_SECONDS, help="seconds to try to deliver (default: %(default)g)"
@@ -38,34 +50,42 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add.set_defaults(run=_contribute)
     predict = commands.add_parser(
         "predict",
+        allow_abbrev=False,
         help="classify one record on this device",
         description="Fetch the model (or take the stored one while offline) and classify one record on this device; "
         "nothing of the record is sent.",
     )
-    _add_common(predict, storage_required=False)
-    predict.add_argument("--record", required=True, help="the record, a JSON object of feature names and values")
+    predict.add_argument("url", metavar="URL", help="the aggregator, such as https://collect.example.org")
+    predict.add_argument("campaign_id", metavar="CAMPAIGN_ID")
+    predict.add_argument("--storage", metavar="FILE", default=MEMORY, help="keeps the model (default: nothing is kept)")
+    _add_input(predict, "; needs no label")
     predict.add_argument("--json", action="store_true", help="print the class and all probabilities as JSON")
     predict.set_defaults(run=_predict)
     status = commands.add_parser("status", help="what was spent and sent, in plain words")
-    _add_common(status, storage_required=True)
+    _add_common(status)
+    _add_caps(status)
     status.add_argument("--json", action="store_true", help="print a JSON object")
     status.set_defaults(run=_status)
     withdraw = commands.add_parser("withdraw", help="delete what is unsent and send nothing further")
-    _add_common(withdraw, storage_required=True)
+    _add_common(withdraw)
+    _add_caps(withdraw)
     withdraw.set_defaults(run=_withdraw)
 
 
-def _add_common(parser: argparse.ArgumentParser, *, storage_required: bool) -> None:
+def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("url", metavar="URL", help="the aggregator, such as https://collect.example.org")
     parser.add_argument("campaign_id", metavar="CAMPAIGN_ID")
     parser.add_argument(
-        "--storage",
-        metavar="FILE",
-        required=storage_required,
-        default=MEMORY,
-        help="the device's own file: its ledger, its unsent reports, its model"
-        + ("" if storage_required else " (default: nothing is kept)"),
+        "--storage", metavar="FILE", required=True, help="the device's own file: its ledger and its unsent reports"
     )
+
+
+def _add_input(parser: argparse.ArgumentParser, more: str) -> None:
+    explained = f"{_INPUT}{more} (default: -, standard input)"
+    parser.add_argument("--record-file", metavar="FILE", default=_STANDARD_INPUT, help=explained)
+
+
+def _add_caps(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-epsilon", type=float, default=MAX_EPSILON, help="most loss in one campaign (default: %(default)g)"
     )
@@ -78,30 +98,28 @@ def _add_common(parser: argparse.ArgumentParser, *, storage_required: bool) -> N
 
 
 def _contribute(options: argparse.Namespace) -> int:
-    client = _client(options)
-    record = _record(options.record)
-    if client.status().consent is None or options.consent:
-        client.grant()
-    receipt = client.contribute(record, options.label)
-    delivered = client.run_once(options.timeout)
-    status = client.status()
+    device, campaign = _open(options)
+    record, label = _read(options.record_file)
+    if campaign.status().consent is None or options.consent:
+        campaign.grant(timeout=options.timeout)
+    campaign.fetch(timeout=options.timeout)
+    receipt = campaign.contribute(record, label)
+    delivered = device.run_once(options.timeout)
+    status = campaign.status()
     if options.json:
-        print(
-            json.dumps(
-                {
-                    "campaign_id": receipt.campaign_id,
-                    "epsilon": receipt.epsilon,
-                    "total_epsilon": status.total_epsilon,
-                    "answers": len(receipt.questions),
-                    "sent": status.sent,
-                    "queued": status.queued,
-                    "dropped": {**status.dropped, **status.quarantined},
-                    "retries": status.retries,
-                }
-            )
-        )
+        told = {
+            "campaign_id": receipt.campaign_id,
+            "epsilon": receipt.epsilon,
+            "total_epsilon": status.total_epsilon,
+            "answers": len(receipt.questions),
+            "sent": status.sent,
+            "queued": status.queued,
+            "dropped": {**status.dropped, **status.quarantined},
+            "retries": status.retries,
+        }
+        print(json.dumps(told))
     elif delivered and not status.dropped and not status.quarantined:
-        print(f'Contributed to "{receipt.title}": epsilon {receipt.epsilon:.6g} spent, delivered.')
+        print(f'Contributed to "{plain(receipt.title)}": epsilon {receipt.epsilon:.6g} spent, delivered.')
     if status.dropped or status.quarantined:
         reasons = ", ".join(sorted({**status.dropped, **status.quarantined}))
         print(f"ldp_client: the server refused the report ({reasons}); it is not sent again", file=sys.stderr)
@@ -117,63 +135,51 @@ def _contribute(options: argparse.Namespace) -> int:
 
 
 def _predict(options: argparse.Namespace) -> int:
-    client = _client(options)
-    record = _record(options.record)
-    try:
-        client.refresh_model()
-    except ModelUnavailableError:
-        raise
-    except ClientError as error:
-        # Offline, the stored model serves.
-        try:
-            client.classifier()
-        except ClientError:
-            raise error from None
-    shares = client.predict_proba(record)
-    predicted = client.predict(record)
+    record, _ = _read(options.record_file)
+    storage = MEMORY if options.storage == MEMORY else f"{options.storage}.cache"
+    classifier = Classifier.fetch(options.url, options.campaign_id, storage=storage)
+    predicted = classifier.predict(record)
     if options.json:
-        print(json.dumps({"class": predicted, "probabilities": shares}))
+        print(json.dumps({"class": predicted, "probabilities": classifier.predict_proba(record)}))
     else:
         print(predicted)
     return 0
 
 
 def _status(options: argparse.Namespace) -> int:
-    client = _client(options)
-    status = client.status()
+    device, campaign = _open(options)
+    status = campaign.status()
     if options.json:
         print(json.dumps(dataclasses.asdict(status)))
         return 0
     consent = {None: "nobody has decided", True: "given", False: "withdrawn"}[status.consent]
-    print(client.ledger())
+    print(device.ledger())
     print(f"Consent to this campaign: {consent}. Reports sent: {status.sent}, waiting: {status.queued}.")
     return 0
 
 
 def _withdraw(options: argparse.Namespace) -> int:
-    client = _client(options)
-    waiting = client.status().queued
-    client.withdraw()
-    print(f"Withdrawn. Unsent reports deleted: {waiting}.")
+    _, campaign = _open(options)
+    done = campaign.withdraw()
+    told = f"Withdrawn. Unsent reports deleted: {done.deleted}."
+    if done.on_its_way:
+        told += f" Some may have arrived: {done.on_its_way} had begun to leave."
+    print(told)
     return 0
 
 
-def _client(options: argparse.Namespace) -> Client:
-    return Client(
-        options.url,
-        options.campaign_id,
-        storage=options.storage,
-        max_epsilon=options.max_epsilon,
-        max_total_epsilon=options.max_total_epsilon,
-    )
+def _open(options: argparse.Namespace) -> tuple[Device, DeviceCampaign]:
+    device = Device(options.storage, max_total_epsilon=options.max_total_epsilon)
+    return device, device.campaign(options.url, options.campaign_id, max_epsilon=options.max_epsilon)
 
 
-def _record(text: str) -> dict[str, object]:
-    """The record; a message about it never repeats any of it."""
+def _read(name: str) -> tuple[dict[str, Any], object]:
+    """Record and label; a message about them never repeats any of them."""
+    text = sys.stdin.read() if name == _STANDARD_INPUT else Path(name).read_text(encoding="utf-8")
     try:
-        record = json.loads(text)
+        given = json.loads(text)
     except (ValueError, RecursionError):
-        record = None
-    if not isinstance(record, dict):
-        raise ValueError("""--record must be a JSON object such as '{"age": "young"}'""") from None
-    return record
+        given = None
+    if not isinstance(given, dict) or not isinstance(given.get("record"), dict):
+        raise ConfigurationError("bad-input", f"the input must be {_INPUT.removeprefix('with ')}") from None
+    return given["record"], given.get("label")

@@ -12,7 +12,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     """Add ``relay`` to the client's commands."""
     relay = commands.add_parser(
         "relay",
-        help="collect the uploads of devices nearby and forward them in merged blocks",
+        help="collect the uploads of devices, mix them, and forward them in large batches",
         description="Serve devices like an aggregator would and forward what they send. An upload is acknowledged "
         "when it is on disk. Stops on SIGTERM or Ctrl-C; what is queued then is forwarded after the next start.",
     )
@@ -21,23 +21,43 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     relay.add_argument("--storage", metavar="FILE", required=True, help="where uploads wait")
     relay.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     relay.add_argument("--port", type=int, default=8090, help="port to listen on; 0 takes a free one (default: 8090)")
-    relay.add_argument("--gather", type=float, default=10.0, help="seconds to gather uploads (default: %(default)g)")
+    relay.add_argument(
+        "--least-batch",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="forward the reports of at least so many devices together; fewer wait (default: %(default)d)",
+    )
+    relay.add_argument(
+        "--longest-wait",
+        type=float,
+        metavar="SECONDS",
+        help="forward fewer, but never one alone, when the first has waited so long (default: they wait on)",
+    )
+    relay.add_argument(
+        "--gather",
+        type=float,
+        default=10.0,
+        help="a complete batch leaves at a random time within so many seconds (default: %(default)g)",
+    )
     relay.add_argument("--token-file", metavar="FILE", help="a token of scope relay, where the aggregator asks for one")
     relay.set_defaults(run=_relay)
 
 
 def _relay(options: argparse.Namespace) -> int:
     # Imported here: the other commands do not pay for a server.
-    from ldp_client.relay.forwarding import Relay
+    from ldp_client.relay import Mixing, Relay
     from ldp_client.relay.gateway import Gateway
 
     token = None if options.token_file is None else Path(options.token_file).read_text(encoding="ascii").strip()
-    relay = Relay(options.url, options.campaign_id, storage=options.storage, token=token)
+    mixing = Mixing(options.least_batch, options.longest_wait)
+    relay = Relay(options.url, options.campaign_id, storage=options.storage, token=token, mixing=mixing)
     relay.campaign()
     with Gateway(relay, options.host, options.port) as gateway:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         relay.start(first_delay=options.gather)
-        print(f"relaying on {options.host}:{gateway.server_port}", flush=True)
+        together = f"reports of at least {options.least_batch} devices together"
+        print(f"forwarding {together}, relaying on {options.host}:{gateway.server_port}", flush=True)
         try:
             gateway.serve_forever()
         except KeyboardInterrupt:

@@ -3,75 +3,99 @@
 from __future__ import annotations
 
 import atexit
-import os
 import threading
+import time
 import weakref
 
 from ldp_client.delivery.machine import Idle, Wait
 from ldp_client.delivery.sender import Sender
+from ldp_client.runtime.fork import tell_after_fork
 
 
 class BackgroundDriver:
-    """One daemon thread per client that asked for it. A fork leaves it behind; the child's next wake starts its own."""
+    """One daemon thread for a sender, however many ask for it. A fork leaves it behind; the child's next wake starts
+    its own.
+    """
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender
         self._first_delay = 0.0
-        self._process = 0
-        self._thread: threading.Thread | None = None
         self._wanted = False
-        self._awake = threading.Event()
+        self.after_fork()
+        tell_after_fork(self)
         _ALL.add(self)
+
+    def after_fork(self) -> None:
+        """The thread is the parent's."""
+        self._changed = threading.Condition()
+        self._looks = 0
+        self._thread: threading.Thread | None = None
 
     @property
     def running(self) -> bool:
         """Whether the thread lives, in this process."""
-        return self._thread is not None and self._process == os.getpid() and self._thread.is_alive()
+        return self._thread is not None and self._thread.is_alive()
 
     def start(self, first_delay: float) -> None:
         """Deliver from now on."""
         self._first_delay = first_delay
-        self._wanted = True
+        with self._changed:
+            self._wanted = True
         self.wake()
 
     def wake(self) -> None:
-        """Look at the queue now, unless closed."""
-        if not self._wanted:
-            return
-        if self.running:
-            self._awake.set()
-            return
-        self._process = os.getpid()
-        self._awake = threading.Event()
-        thread = threading.Thread(target=self._run, args=(self._awake,), name="ldp-client", daemon=True)
-        try:
-            thread.start()
-        except RuntimeError:
-            # No more threads, or the interpreter is shutting down: the reports wait in the storage.
-            return
-        self._thread = thread
+        """Look at the queues now, unless closed."""
+        with self._changed:
+            if not self._wanted:
+                return
+            self._looks += 1
+            self._changed.notify_all()
+            if self.running:
+                return
+            self._thread = threading.Thread(target=self._run, name="ldp-client", daemon=True)
+            try:
+                self._thread.start()
+            except RuntimeError:
+                # No more threads, or the interpreter is shutting down: the reports wait in the storage.
+                self._thread = None
+
+    def stop(self) -> None:
+        """Start nothing further; does not wait."""
+        with self._changed:
+            self._wanted = False
+            self._changed.notify_all()
 
     def close(self, timeout: float) -> None:
-        """Stop, waiting at most ``timeout`` seconds for a send under way."""
-        self._wanted = False
-        if self.running and self._thread is not None:
-            self._awake.set()
-            self._thread.join(timeout)
+        """Stop, waiting at most ``timeout`` seconds for a send under way, which is then given up."""
+        self.stop()
+        thread = self._thread
+        if thread is None or thread is threading.current_thread():
+            return
+        thread.join(min(max(0.0, timeout), threading.TIMEOUT_MAX))
+        if thread.is_alive():
+            self._sender.cancel()
 
-    def close_at_exit(self) -> None:
-        """Stop within the policy's time."""
-        self.close(self._sender.policy.close_timeout)
+    def close_timeout(self) -> float:
+        """Seconds that the policy gives a send under way at exit."""
+        return self._sender.policy.close_timeout
 
-    def _run(self, awake: threading.Event) -> None:
+    def _run(self) -> None:
         policy = self._sender.policy
-        while self._wanted:
-            awake.clear()
+        while True:
+            with self._changed:
+                if not self._wanted:
+                    # Safety: under the lock, so that a start meanwhile either is seen here or finds no thread.
+                    self._thread = None
+                    return
+                looks = self._looks
             task = self._sender.step(policy.request_timeout, self._first_delay)
-            if isinstance(task, Idle):
-                # Another process may fill the queue, so look again now and then.
-                awake.wait(policy.idle_check)
-            elif isinstance(task, Wait):
-                awake.wait(min(task.seconds, policy.idle_check))
+            # Another process may fill the queue, and clocks are set back, so look again now and then.
+            pause = policy.idle_check if isinstance(task, Idle) else 0.0
+            if isinstance(task, Wait):
+                pause = min(task.seconds, policy.idle_check)
+            with self._changed:
+                if looks == self._looks and self._wanted:
+                    self._changed.wait(pause)
 
 
 _ALL: weakref.WeakSet[BackgroundDriver] = weakref.WeakSet()
@@ -79,5 +103,10 @@ _ALL: weakref.WeakSet[BackgroundDriver] = weakref.WeakSet()
 
 @atexit.register
 def _close_all() -> None:
-    for driver in list(_ALL):
-        driver.close_at_exit()
+    """One deadline for all: an app with many devices does not exit later than one with one."""
+    drivers = list(_ALL)
+    for driver in drivers:
+        driver.stop()
+    started = time.monotonic()
+    for driver in drivers:
+        driver.close(driver.close_timeout() - (time.monotonic() - started))

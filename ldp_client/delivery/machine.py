@@ -1,7 +1,7 @@
 """What to send next, and what an answer means: the upload state machine, without any I/O.
 
-Everything is a value. :func:`next_task` looks at the queue and the state, :func:`judge` at an answer; neither sends,
-stores, sleeps or draws. The jitter is handed in as a number from [0, 1).
+Everything is a value. :func:`wait` and :func:`batch` look at the state and the queue, :func:`judge` at an answer;
+neither sends, stores, sleeps or draws. The jitter is handed in as a number from [0, 1).
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ldp_client.errors import TransportError
-from ldp_client.network.transport import Response
 from ldp_client.policy import (
     POISON_STATUSES,
     RETRYABLE_CODES,
@@ -20,11 +20,66 @@ from ldp_client.policy import (
     TERMINAL_STATUSES,
     Policy,
 )
-from protocols import Report, encode_upload
-from protocols.wire.reports import ID_BYTES
 
-REPORT_OVERHEAD: Final = ID_BYTES + 16
-"""What a report takes beside its payload: its id, and at most 16 bytes of framing."""
+if TYPE_CHECKING:
+    from ldp_client.network.transport import Response
+    from protocols import Report
+
+REPORT_OVERHEAD: Final = 32
+"""What a report takes beside its payload: its id of 16 bytes, and at most 16 bytes of framing."""
+
+UNREADABLE_CODE: Final = "unreadable-code"
+"""In place of a server's code that is none."""
+
+_LONGEST_CODE: Final = 64
+_CODE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
+
+
+class Place(NamedTuple):
+    """Whose queue it is: a scope of the storage ("" is the device itself), and a campaign."""
+
+    scope: str
+    campaign_id: str
+
+
+ALONE: Final = Place("", "")
+"""Where there is one queue only."""
+
+
+@dataclass(frozen=True)
+class Unscheduled:
+    """Nobody has looked at the queue yet."""
+
+
+@dataclass(frozen=True)
+class Due:
+    """The next try is due at once."""
+
+
+@dataclass(frozen=True)
+class At:
+    """The next try is due at this time of the clock."""
+
+    time: float
+
+
+Schedule = Unscheduled | Due | At
+
+
+class Outcome(Enum):
+    """How a report leaves the queue."""
+
+    ARRIVED = "arrived"
+    REFUSED = "refused"
+    QUARANTINED = "quarantined"
+    EXPIRED = "expired"
+
+
+class Settled(NamedTuple):
+    """The end of one report; ``code`` is the reason, where it did not arrive."""
+
+    outcome: Outcome
+    code: str = ""
 
 
 @dataclass(frozen=True)
@@ -33,18 +88,25 @@ class Delivery:
 
     attempts
         Tries of the batch in front that have failed in a row.
-    not_before
-        The clock's time of the next try; None while none is scheduled.
+    schedule
+        When the next try is due.
+    expires
+        The clock's time at which what is queued is given up, None for never.
+    paused
+        Nothing is sent: the person has switched contributing off.
     size_limit
-        Reports in an upload at most, since the server found more too large; None: as many as the policy allows.
+        Reports in an upload at most, since the server found more too large; None: as many as the policy allows. Grows
+        by an eighth with every success.
     search_limit
-        The same while a poisoned report is searched by halving; grows again with every success.
-    queued, queued_bytes, sent, retries, dropped, quarantined
+        The same while a poisoned report is searched by halving; doubles with every success.
+    queued, queued_bytes, sent, retries, dropped, quarantined, unusable
         What ``status()`` tells; ``dropped`` and ``quarantined`` count by reason.
     """
 
     attempts: int = 0
-    not_before: float | None = None
+    schedule: Schedule = field(default_factory=Unscheduled)
+    expires: float | None = None
+    paused: bool = False
     size_limit: int | None = None
     search_limit: int | None = None
     queued: int = 0
@@ -53,12 +115,23 @@ class Delivery:
     retries: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
     quarantined: Mapping[str, int] = field(default_factory=dict)
+    unusable: int = 0
 
     def enqueued(self, reports: Sequence[Report]) -> Delivery:
         """The state with more reports in the queue."""
         return replace(
             self, queued=self.queued + len(reports), queued_bytes=self.queued_bytes + sum(map(size_of, reports))
         )
+
+    def emptied(self) -> Delivery:
+        """The state with nothing in the queue; what happened so far stays counted."""
+        return replace(
+            self, queued=0, queued_bytes=0, attempts=0, schedule=Unscheduled(), expires=None, search_limit=None
+        )
+
+    def has_expired(self, now: float, policy: Policy) -> bool:
+        """Whether what is queued is to be given up."""
+        return self.expires is not None and now > self.expires and self.attempts >= policy.expiry_tries
 
 
 @dataclass(frozen=True)
@@ -68,6 +141,7 @@ class Send:
     reports: tuple[Report, ...]
     body: bytes
     attempt: int
+    place: Place = ALONE
 
 
 @dataclass(frozen=True)
@@ -87,13 +161,10 @@ Task = Send | Wait | Idle
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an answer means: the new schedule, and the reports that leave the queue, each with its reason (None: it has
-    arrived).
-    """
+    """What an answer means: the new schedule, and the reports that leave the queue."""
 
     delivery: Delivery
-    settled: Mapping[bytes, str | None] = field(default_factory=dict)
-    quarantined: Mapping[bytes, str] = field(default_factory=dict)
+    settled: Mapping[bytes, Settled] = field(default_factory=dict)
     problem: str | None = None
 
 
@@ -103,26 +174,36 @@ def schedule(delivery: Delivery, now: float, first_delay: float, jitter: float, 
     A first try lies at random within ``first_delay``; whoever asks with a shorter one is served sooner. A time further
     ahead than any the policy allows means that the clock was set back, and is brought near.
     """
-    if delivery.not_before is None:
-        return replace(delivery, not_before=now + jitter * first_delay)
-    longest = policy.longest_wait if delivery.attempts else first_delay
-    return replace(delivery, not_before=min(delivery.not_before, now + longest))
+    planned = delivery.schedule
+    if isinstance(planned, Unscheduled):
+        planned = At(now + jitter * first_delay) if first_delay else Due()
+    elif isinstance(planned, At):
+        planned = At(min(planned.time, now + longest_wait(delivery.attempts > 0, first_delay, policy)))
+    return delivery if planned == delivery.schedule else replace(delivery, schedule=planned)
 
 
-def next_task(delivery: Delivery, waiting: Sequence[Report], now: float, policy: Policy) -> Task:
-    """What to do now, for a scheduled delivery and the front of its queue."""
-    if not waiting:
-        return Idle()
-    if delivery.not_before is not None and delivery.not_before > now:
-        return Wait(delivery.not_before - now)
-    batch: list[Report] = []
+def longest_wait(tried: bool, first_delay: float, policy: Policy) -> float:
+    """Seconds from now beyond which no next try lies."""
+    return policy.longest_wait if tried else first_delay
+
+
+def wait(delivery: Delivery, now: float) -> float:
+    """Seconds until a scheduled delivery is due, 0 where it is."""
+    return max(0.0, delivery.schedule.time - now) if isinstance(delivery.schedule, At) else 0.0
+
+
+def batch(delivery: Delivery, waiting: Sequence[Report], policy: Policy, place: Place = ALONE) -> Send:
+    """The upload of a delivery that is due: as much of the front of its queue as its limits allow."""
+    from protocols.wire.upload import encode_upload
+
+    chosen: list[Report] = []
     room = policy.most_bytes_per_upload
     for report in waiting[: batch_limit(delivery, policy)]:
         room -= size_of(report)
-        if batch and room < 0:
+        if chosen and room < 0:
             break
-        batch.append(report)
-    return Send(tuple(batch), encode_upload(batch), delivery.attempts + 1)
+        chosen.append(report)
+    return Send(tuple(chosen), encode_upload(chosen), delivery.attempts + 1, place)
 
 
 def batch_limit(delivery: Delivery, policy: Policy) -> int:
@@ -144,26 +225,47 @@ def judge(
         return _again(delivery, answer.code, now, jitter, policy)
     rejected = _rejections(answer) if answer.status == 200 else None
     if rejected is not None:
-        settled = {report.id: rejected.get(report.id.hex()) for report in task.reports}
-        widened = None if delivery.search_limit is None else 2 * delivery.search_limit
-        return Verdict(replace(_fresh(delivery), search_limit=widened), settled)
+        settled = {report.id: _settled(rejected.get(report.id.hex())) for report in task.reports}
+        return Verdict(_widened(_fresh(delivery), policy), settled)
     code = answer.problem_code()
-    reason = code or f"http-{answer.status}"
+    reason = f"http-{answer.status}" if code is None else clean_code(code)
     half = (len(task.reports) + 1) // 2
     if len(task.reports) > 1 and answer.status in SPLIT_STATUSES:
         return Verdict(replace(_fresh(delivery), size_limit=half), problem=reason)
     if len(task.reports) > 1 and code and answer.status in POISON_STATUSES:
         return Verdict(replace(_fresh(delivery), search_limit=half), problem=reason)
     if code and answer.status in SPLIT_STATUSES | POISON_STATUSES:
-        return Verdict(_fresh(delivery), quarantined={task.reports[0].id: reason}, problem=reason)
+        settled = {task.reports[0].id: Settled(Outcome.QUARANTINED, reason)}
+        return Verdict(_fresh(delivery), settled, reason)
     if code and answer.status in TERMINAL_STATUSES and code not in RETRYABLE_CODES:
-        return Verdict(_fresh(delivery), {report.id: code for report in task.reports}, problem=code)
+        return Verdict(_fresh(delivery), {one.id: Settled(Outcome.REFUSED, reason) for one in task.reports}, reason)
     return _again(delivery, reason, now, jitter, policy, answer.retry_after(now))
+
+
+def clean_code(code: str) -> str:
+    """A server's code as far as it is one; it becomes a key that is kept, and is printed."""
+    return code if 0 < len(code) <= _LONGEST_CODE and _CODE.issuperset(code) else UNREADABLE_CODE
+
+
+def _settled(code: str | None) -> Settled:
+    return Settled(Outcome.ARRIVED) if code is None else Settled(Outcome.REFUSED, clean_code(code))
 
 
 def _fresh(delivery: Delivery) -> Delivery:
     """After an answer that settled something: the next batch is due at once."""
-    return replace(delivery, attempts=0, not_before=0.0)
+    return replace(delivery, attempts=0, schedule=Due())
+
+
+def _widened(delivery: Delivery, policy: Policy) -> Delivery:
+    """After a success: limits that were found grow again, for what found too much may have been repaired."""
+    size, search = delivery.size_limit, delivery.search_limit
+    if size is not None:
+        size += max(1, size // 8)
+    return replace(
+        delivery,
+        size_limit=None if size is None or size >= policy.most_reports_per_upload else size,
+        search_limit=None if search is None or search >= policy.most_reports_per_upload else 2 * search,
+    )
 
 
 def _again(
@@ -172,7 +274,7 @@ def _again(
     """The same bytes later. Exponential backoff with full jitter; Retry-After is the floor, up to its cap."""
     window = min(policy.backoff_longest, policy.backoff_base * 2.0 ** min(delivery.attempts, 60))
     delay = max(jitter * window, min(max(retry_after, 0.0), policy.retry_after_longest))
-    later = replace(delivery, attempts=delivery.attempts + 1, not_before=now + delay, retries=delivery.retries + 1)
+    later = replace(delivery, attempts=delivery.attempts + 1, schedule=At(now + delay), retries=delivery.retries + 1)
     return Verdict(later, problem=problem)
 
 

@@ -1,30 +1,69 @@
-"""The queue of unsent reports in the storage, and the state of its delivery beside it."""
+"""The queue of unsent reports in the storage, the state of its delivery beside it, and an index of what is due when."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ldp_client.delivery.machine import Delivery, Verdict, size_of
+from ldp_client.delivery.machine import (
+    At,
+    Delivery,
+    Due,
+    Outcome,
+    Place,
+    Schedule,
+    Settled,
+    Unscheduled,
+    Verdict,
+    size_of,
+)
 from ldp_client.errors import QuotaError, StorageError
 from ldp_client.policy import Policy
 from ldp_client.storage.checksummed import pack, unpack
-from ldp_client.storage.contract import Transaction
-from protocols import Report
+from ldp_client.storage.contract import WAITING, Transaction
+from ldp_client.storage.scoped import scope_prefix
+
+if TYPE_CHECKING:
+    from protocols import Report
 
 _NAMES: Final = tuple(member.name for member in fields(Delivery))
+_DUE: Final = "due"
+_TRIED: Final = b"1"
+_UNTRIED: Final = b"0"
+
+MOST_LOOKED_AT: Final = 256
+"""Queues that a sender looks at, the earliest first."""
+
+
+class Listed(NamedTuple):
+    """An entry of the index: ``at`` is the clock's time of the next try, 0 where it is due or not scheduled."""
+
+    place: Place
+    at: float
+    tried: bool
+
+
+class Kept(NamedTuple):
+    """A report that is kept with what became of it: quarantined with a code, or sent at a time."""
+
+    report: Report
+    code: str
+    at: float
 
 
 class Outbox:
-    """The queue of one campaign. Every method runs inside a transaction of the caller's."""
+    """The queue of one place. Every method runs inside a transaction of the caller's, on the storage of all scopes."""
 
-    __slots__ = ("_delivery", "_quarantine", "_reports")
+    __slots__ = ("_delivery", "_prefix", "_quarantine", "_reports", "_sent", "place")
 
-    def __init__(self, campaign_id: str) -> None:
-        self._delivery = f"delivery/{campaign_id}"
-        self._reports = f"outbox/{campaign_id}/"
-        self._quarantine = f"quarantine/{campaign_id}/"
+    def __init__(self, campaign_id: str, scope: str = "") -> None:
+        self.place = Place(scope, campaign_id)
+        prefix = scope_prefix(scope)
+        self._delivery = f"{prefix}delivery/{campaign_id}"
+        self._reports = f"{prefix}outbox/{campaign_id}/"
+        self._quarantine = f"{prefix}quarantine/{campaign_id}/"
+        self._sent = f"{prefix}sent/{campaign_id}/"
 
     def delivery(self, transaction: Transaction) -> Delivery:
         """Where the delivery stands."""
@@ -33,24 +72,40 @@ class Outbox:
             return Delivery()
         try:
             # By name, so that a later version may add a field and an earlier one still reads the others.
-            return Delivery(**{name: v for name, v in unpack(self._delivery, stored).items() if name in _NAMES})
-        except (TypeError, ValueError, AttributeError):
+            values = {name: value for name, value in unpack(self._delivery, stored).items() if name in _NAMES}
+            return Delivery(**{**values, "schedule": _read_schedule(values["schedule"])})
+        except (TypeError, ValueError, AttributeError, KeyError):
             raise StorageError("storage-corrupt") from None
 
     def set_delivery(self, transaction: Transaction, delivery: Delivery) -> None:
-        values = {name: getattr(delivery, name) for name in _NAMES}
+        """Store the state, and its place in the index."""
+        listed, key = _index_key(self.place, self.delivery(transaction)), _index_key(self.place, delivery)
+        if listed is not None and listed != key:
+            transaction.delete(listed)
+        if key is not None:
+            transaction.put(key, _TRIED if delivery.attempts else _UNTRIED)
+        values: dict[str, Any] = {name: getattr(delivery, name) for name in _NAMES}
+        values["schedule"] = _stored_schedule(delivery.schedule)
         plain = {name: dict(value) if isinstance(value, Mapping) else value for name, value in values.items()}
         transaction.put(self._delivery, pack(self._delivery, plain))
 
-    def front(self, transaction: Transaction, limit: int) -> tuple[Report, ...]:
-        """The first ``limit`` reports, in the order of their ids, which is always the same."""
-        return tuple(_report(key, stored) for key, stored in transaction.items(self._reports, limit))
+    def front(self, transaction: Transaction, limit: int | None) -> tuple[Report, ...]:
+        """The first ``limit`` reports (None: all), in the order of their ids, which is always the same."""
+        return tuple(_kept(key, stored).report for key, stored in transaction.items(self._reports, limit))
 
     def find(self, transaction: Transaction, identifier: bytes) -> Report | None:
         """The waiting report with this id."""
         key = self._reports + identifier.hex()
         stored = transaction.get(key)
-        return None if stored is None else _report(key, stored)
+        return None if stored is None else _kept(key, stored).report
+
+    def quarantined(self, transaction: Transaction) -> tuple[Kept, ...]:
+        """Reports that the server would not take, with its codes."""
+        return tuple(_kept(key, stored) for key, stored in transaction.items(self._quarantine))
+
+    def sent(self, transaction: Transaction) -> tuple[Kept, ...]:
+        """Reports that arrived, with the time."""
+        return tuple(_kept(key, stored) for key, stored in transaction.items(self._sent))
 
     def check_room(self, transaction: Transaction, count: int, size: int, policy: Policy) -> None:
         """Raise QuotaError unless ``count`` more reports of ``size`` bytes together fit."""
@@ -61,61 +116,142 @@ class Outbox:
         ):
             raise QuotaError("queue-full", "the queue of unsent reports is full; try again when some have been sent")
 
-    def put(self, transaction: Transaction, reports: Sequence[Report]) -> None:
+    def put(self, transaction: Transaction, reports: Sequence[Report], *, expires: float | None = None) -> Delivery:
         """Queue reports; room has been checked."""
         for report in reports:
-            key = self._reports + report.id.hex()
-            transaction.put(key, pack(key, [report.question, report.payload]))
-        self.set_delivery(transaction, self.delivery(transaction).enqueued(reports))
+            self._keep(transaction, self._reports, report)
+        before = self.delivery(transaction)
+        delivery = replace(before.enqueued(reports), expires=before.expires if expires is None else expires)
+        self.set_delivery(transaction, delivery)
+        return delivery
 
-    def apply(self, transaction: Transaction, verdict: Verdict) -> Delivery:
+    def apply(
+        self,
+        transaction: Transaction,
+        verdict: Verdict,
+        policy: Policy,
+        *,
+        sent_at: float | None = None,
+        after_withdrawal: bool = False,
+    ) -> Delivery:
         """Settle what an answer settled. Reports that are no longer queued (withdrawn, or settled by another process)
         are left out, and nothing is ever put back.
+
+        ``sent_at`` None keeps nothing of what arrived. ``after_withdrawal``: what arrives was deleted while it was on
+        its way, and counts as sent.
         """
-        before, after = self.delivery(transaction), verdict.delivery
+        if transaction.get(self._delivery) is None:
+            # Erased meanwhile: nothing is to be kept, not even a count.
+            return Delivery()
+        before = self.delivery(transaction)
         sent, dropped, quarantined = before.sent, dict(before.dropped), dict(before.quarantined)
         queued, queued_bytes = before.queued, before.queued_bytes
-        for identifier, reason in (*verdict.settled.items(), *verdict.quarantined.items()):
+        for identifier, (outcome, code) in verdict.settled.items():
             report = self.find(transaction, identifier)
             if report is None:
+                sent += after_withdrawal and outcome is Outcome.ARRIVED
                 continue
             transaction.delete(self._reports + identifier.hex())
             queued -= 1
             queued_bytes -= size_of(report)
-            if identifier in verdict.quarantined:
-                key = self._quarantine + identifier.hex()
-                transaction.put(key, pack(key, [report.question, report.payload, reason]))
-                quarantined[str(reason)] = quarantined.get(str(reason), 0) + 1
-            elif reason is None:
+            if outcome is Outcome.QUARANTINED and sum(quarantined.values()) < policy.most_quarantined_reports:
+                self._keep(transaction, self._quarantine, report, code)
+                quarantined[code] = quarantined.get(code, 0) + 1
+            elif outcome is Outcome.ARRIVED:
                 sent += 1
+                if sent_at is not None:
+                    self._keep(transaction, self._sent, report, "", sent_at)
             else:
-                dropped[reason] = dropped.get(reason, 0) + 1
+                dropped[code] = dropped.get(code, 0) + 1
         delivery = replace(
-            after,
+            # A queue emptied meanwhile, by a withdrawal or by another process, stays as it is.
+            verdict.delivery if before.queued else before,
             sent=sent,
             dropped=dropped,
             quarantined=quarantined,
             queued=queued,
             queued_bytes=queued_bytes,
-            not_before=after.not_before if queued else None,
+            paused=before.paused,
         )
+        delivery = delivery if queued else delivery.emptied()
         self.set_delivery(transaction, delivery)
         return delivery
 
-    def clear(self, transaction: Transaction) -> None:
-        """Delete every report, waiting or quarantined. What was sent and lost stays counted."""
+    def expire(self, transaction: Transaction, policy: Policy) -> Delivery:
+        """Give up everything that waits."""
+        ids = [report.id for report in self.front(transaction, policy.most_queued_reports)]
+        end = Settled(Outcome.EXPIRED, Outcome.EXPIRED.value)
+        return self.apply(transaction, Verdict(self.delivery(transaction), dict.fromkeys(ids, end)), policy)
+
+    def requeue(self, transaction: Transaction) -> int:
+        """Let what is quarantined be tried again; how many reports these are."""
+        kept = self.quarantined(transaction)
+        for one in kept:
+            transaction.delete(self._quarantine + one.report.id.hex())
+        if kept:
+            self.set_delivery(transaction, replace(self.delivery(transaction), quarantined={}, schedule=Due()))
+            self.put(transaction, [one.report for one in kept])
+        return len(kept)
+
+    def pause(self, transaction: Transaction, *, paused: bool) -> None:
+        """Send nothing, or send again; what is queued stays."""
+        self.set_delivery(transaction, replace(self.delivery(transaction), paused=paused))
+
+    def clear(self, transaction: Transaction) -> int:
+        """Delete every report, waiting or quarantined; how many waited. What was sent and lost stays counted."""
         for prefix in (self._reports, self._quarantine):
             for key, _ in transaction.items(prefix):
                 transaction.delete(key)
-        delivery = replace(
-            self.delivery(transaction), queued=0, queued_bytes=0, attempts=0, not_before=None, search_limit=None
-        )
-        self.set_delivery(transaction, delivery)
+        delivery = self.delivery(transaction)
+        self.set_delivery(transaction, delivery.emptied())
+        return delivery.queued
+
+    def _keep(self, transaction: Transaction, prefix: str, report: Report, code: str = "", at: float = 0.0) -> None:
+        key = prefix + report.id.hex()
+        transaction.put(key, pack(key, [report.question, report.payload, code, at]))
 
 
-def _report(key: str, stored: bytes) -> Report:
+def outboxes(transaction: Transaction, scope: str = "") -> tuple[Outbox, ...]:
+    """The queues of a scope, with something in them or not."""
+    prefix = f"{scope_prefix(scope)}delivery/"
+    return tuple(Outbox(key.removeprefix(prefix), scope) for key, _ in transaction.items(prefix))
+
+
+def listed(transaction: Transaction, limit: int | None = MOST_LOOKED_AT) -> Iterator[Listed]:
+    """The queues with something in them, the earliest first."""
     try:
-        question, payload = unpack(key, stored)
-        return Report(question, bytes.fromhex(key.rpartition("/")[2]), payload)
+        for key, value in transaction.items(WAITING, limit):
+            _, milliseconds, scope, campaign_id = key.split("/")
+            yield Listed(Place(scope, campaign_id), int(milliseconds) / 1000, value == _TRIED)
+    except ValueError:
+        raise StorageError("storage-corrupt") from None
+
+
+def _index_key(place: Place, delivery: Delivery) -> str | None:
+    if not delivery.queued or delivery.paused:
+        return None
+    at = delivery.schedule.time if isinstance(delivery.schedule, At) else 0.0
+    milliseconds = min(max(0, int(at * 1000)), 10**15 - 1)
+    return f"{WAITING}{milliseconds:015d}/{place.scope}/{place.campaign_id}"
+
+
+def _stored_schedule(schedule: Schedule) -> str | float | None:
+    if isinstance(schedule, At):
+        return schedule.time
+    return _DUE if isinstance(schedule, Due) else None
+
+
+def _read_schedule(stored: Any) -> Schedule:
+    if stored is None:
+        return Unscheduled()
+    return Due() if stored == _DUE else At(float(stored))
+
+
+def _kept(key: str, stored: bytes) -> Kept:
+    from protocols.wire.reports import Report
+
+    try:
+        question, payload, code, at = unpack(key, stored)
+        return Kept(Report(question, bytes.fromhex(key.rpartition("/")[2]), payload), code, at)
     except (TypeError, ValueError):
         raise StorageError("storage-corrupt") from None

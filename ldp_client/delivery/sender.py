@@ -1,108 +1,174 @@
-"""Delivers one queue: joins the storage, the upload state machine and a transport. Client and relay both use it.
+"""Delivers queues: joins the storage, the upload state machine and a transport. Device and relay both use it.
 
-Whoever does the network I/O, the order is the same: :meth:`Sender.next_task`, send, :meth:`Sender.on_result`.
+Whoever does the network I/O, the order is the same: :meth:`Sender.next_task`, send, :meth:`Sender.on_result`. One
+upload is under way at a time, whatever the number of queues and threads.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, Protocol
 
-from ldp_client.delivery.machine import Delivery, Idle, Send, Task, Wait, batch_limit, judge, next_task, schedule
-from ldp_client.delivery.queue import Outbox
+from ldp_client.delivery.events import Event, OnEvent, events
+from ldp_client.delivery.machine import (
+    Delivery,
+    Idle,
+    Outcome,
+    Place,
+    Send,
+    Task,
+    Unscheduled,
+    Verdict,
+    Wait,
+    batch,
+    batch_limit,
+    judge,
+    longest_wait,
+    schedule,
+    wait,
+)
+from ldp_client.delivery.queue import Listed, Outbox, listed
 from ldp_client.errors import ClientError, TransportError
-from ldp_client.network.aggregator import Server
-from ldp_client.network.transport import Request, Response
 from ldp_client.policy import Policy
 from ldp_client.runtime.clock import Clock
-from ldp_client.runtime.fork import ForkSafeLock
-from ldp_client.storage.contract import Storage, Transaction
+from ldp_client.runtime.fork import ForkSafeLock, tell_after_fork
 from protocols.exact.coins import ONE, SYSTEM_COINS
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-@dataclass(frozen=True)
-class Event:
-    """Something an app may want to count. ``kind`` is ``sent``, ``retry``, ``dropped``, ``quarantined`` or ``problem``;
-    ``code`` is the reason, ``count`` the number of reports.
-    """
+    from ldp_client.network.aggregator import Aggregator
+    from ldp_client.network.transport import Cancellation, Request, Response
+    from ldp_client.storage.contract import Storage, Transaction
 
-    kind: str
-    code: str | None
-    count: int
+_MOST_STEPS: Final = 1000
+"""Queues that one look may put in order (schedule, expire) before it has to rest."""
+
+
+class Permits(Protocol):
+    """Who may send what to whom."""
+
+    log: bool
+    """Whether what arrived is kept, for the person to look at."""
+
+    def asleep(self, transaction: Transaction) -> bool:
+        """Whether nothing at all is to be sent."""
+
+    def aggregator(self, transaction: Transaction, place: Place) -> Aggregator | None:
+        """Where the reports of a place go; None where they may not."""
+
+    def begin(self, task: Send) -> bool:
+        """Called right before the first byte of an upload leaves, and made durable: from now on it counts as on its
+        way. False where it may not begin.
+        """
+
+    def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
+        """Whether reports of the place were deleted while they were on their way."""
+
+    def settle(self, transaction: Transaction, place: Place, outcome: Outcome) -> None:
+        """The queue of a place has become empty, the last of it with this outcome."""
 
 
 class Sender:
-    """The delivery of one campaign's reports to ``url``."""
+    """The delivery of all queues of a storage."""
 
     def __init__(
         self,
-        server: Server,
-        outbox: Outbox,
         storage: Storage,
+        permits: Permits,
         *,
-        may_send: Callable[[Transaction], bool],
         clock: Clock,
         policy: Policy,
-        on_event: Callable[[Event], None] | None = None,
+        on_event: OnEvent | None = None,
     ) -> None:
         self.clock = clock
         self.policy = policy
         self.problem: str | None = None
         """The code of the last failure, None once something has gone well again."""
-        self._server = server
-        self._outbox = outbox
+        self.used = False
+        """Whether anybody has asked for a delivery."""
         self._storage = storage
-        self._may_send = may_send
+        self._permits = permits
         self._on_event = on_event
+        self._problems: dict[Place, str] = {}
         self._storage_failures = 0
         self._storage_pause = 0.0
         self._running = ForkSafeLock()
+        self.after_fork()
+        tell_after_fork(self)
+
+    def after_fork(self) -> None:
+        """An upload under way is the parent's."""
+        self._flight: tuple[Place, Cancellation, int] | None = None
+        self._landed = threading.Condition()
+
+    def problem_of(self, place: Place) -> str | None:
+        """The code of a place's last failure, or of the storage's."""
+        return self._problems.get(place) or self.problem
 
     def next_task(self, first_delay: float = 0.0) -> Task:
         """What to do now: Send, Wait or Idle. ``first_delay`` spreads the first try of a queue at random.
 
         Never raises: a storage that fails is a reason to wait.
         """
+        self.used = True
         pause = self._storage_pause - self.clock.monotonic()
         if pause > 0:
             return Wait(pause)
         try:
-            return self._next_task(first_delay)
+            for _ in range(_MOST_STEPS):
+                task = self._look(first_delay)
+                if task is not None:
+                    return task
         except ClientError as error:
             return self._pause(error.code)
+        return Wait(0.0)
 
     def request(self, task: Send) -> Request:
-        """The HTTP request that carries out a task."""
-        return self._server.upload(task.body, task.attempt)
+        """The HTTP request that carries out a task, for whoever sends it now: it counts as on its way from here on.
+
+        Raises TransportError where it must not be sent any more, and StorageError.
+        """
+        request = self._aggregator(task).upload(task.body, task.attempt)
+        if not self._permits.begin(task):
+            raise TransportError("cancelled")
+        return request
 
     def on_result(self, task: Send, answer: Response | TransportError) -> None:
         """Take note of what came back for ``task``. Never raises."""
-        now, jitter = self.clock.time(), _jitter()
+        if isinstance(answer, TransportError) and answer.code == "cancelled":
+            return
+        now, jitter, outbox = self.clock.time(), _jitter(), Outbox(task.place.campaign_id, task.place.scope)
         try:
             with self._storage.transaction(write=True) as transaction:
-                before = self._outbox.delivery(transaction)
+                before = outbox.delivery(transaction)
                 verdict = judge(before, task, answer, now, jitter, self.policy)
-                # A queue emptied meanwhile, by a withdrawal or by another process, stays as it is.
-                after = self._outbox.apply(transaction, verdict) if before.queued else before
+                after = self._apply(transaction, outbox, before, verdict, now)
         except ClientError as error:
             # The reports stay queued and are sent again: the server knows their ids.
             self._pause(error.code)
             return
         self._storage_failures = 0
         self.problem = verdict.problem
-        self._tell(before, after, verdict.problem)
+        if verdict.problem is None:
+            self._problems.pop(task.place, None)
+        else:
+            self._problems[task.place] = verdict.problem
+        self._tell(before, after, verdict.problem, task.place)
 
     def step(self, timeout: float, first_delay: float = 0.0) -> Task:
         """Look, and send at once what is due within ``timeout`` seconds; returns the task that was due. Never raises.
 
         Threads of one process take turns.
         """
-        if not self._running.acquire(timeout=max(0.0, timeout)):
+        if not self._running.acquire(timeout=min(max(0.0, timeout), threading.TIMEOUT_MAX)):
             return Wait(self.policy.backoff_base)
         try:
             task = self.next_task(first_delay)
             if isinstance(task, Send) and timeout > 0:
-                self.on_result(task, self.exchange(task, min(timeout, self.policy.request_timeout)))
+                self._deliver(task, min(timeout, self.policy.request_timeout))
             return task
         except Exception:
             # Whatever it is (a clock or a storage of the app's own), the app must not hear of it from here.
@@ -110,12 +176,12 @@ class Sender:
         finally:
             self._running.release()
 
-    def run_once(self, deadline: float, *, first_delay: float = 0.0) -> bool:
-        """Send what is due within ``deadline`` seconds, waiting between tries; True when nothing is left to send.
-        Never raises.
+    def run_once(self, timeout: float, *, first_delay: float = 0.0, stop: Callable[[], bool] = lambda: False) -> bool:
+        """Send what is due within ``timeout`` seconds, waiting between tries; True when nothing is left to send.
+        Never raises. ``stop`` is asked between tries.
         """
-        until = self.clock.monotonic() + deadline
-        while True:
+        until = self.clock.monotonic() + timeout
+        while not stop():
             task = self.step(until - self.clock.monotonic(), first_delay)
             remaining = until - self.clock.monotonic()
             if isinstance(task, Idle):
@@ -124,33 +190,155 @@ class Sender:
                 return False
             if isinstance(task, Wait):
                 self.clock.sleep(task.seconds)
+        return False
 
-    def exchange(self, task: Send, timeout: float) -> Response | TransportError:
-        """Carry out a task with the client's own transport; every failure comes back as a value."""
+    def flying(self) -> Place | None:
+        """The place of the upload under way."""
+        flight = self._flight
+        return None if flight is None else flight[0]
+
+    def cancel(self, place: Place | None = None) -> bool:
+        """Stop the upload under way (of one place); True where there was none, or nothing of it has left nor will."""
+        flight = self._flight
+        if flight is None or place not in {None, flight[0]}:
+            return True
+        return flight[1].cancel()
+
+    def await_landing(self, place: Place, timeout: float) -> bool:
+        """Wait for the upload under way of a place to end, and to be taken note of; False where ``timeout`` seconds
+        pass first.
+        """
+        with self._landed:
+            return self._landed.wait_for(lambda: not self._flies(place), timeout)
+
+    def emit(self, event: Event) -> None:
+        """Tell the app; a callback that fails is its own trouble, and shown as such."""
+        if self._on_event is None:
+            return
         try:
-            return self._server.transport().send(self.request(task), timeout)
+            self._on_event(event)
+        except Exception:
+            self.problem = "callback-failed"
+
+    def _flies(self, place: Place) -> bool:
+        """Whether an upload of a place is under way in another thread."""
+        flight = self._flight
+        return flight is not None and flight[0] == place and flight[2] != threading.get_ident()
+
+    def _deliver(self, task: Send, timeout: float) -> None:
+        from ldp_client.network.transport import Cancellation
+
+        class Attempt(Cancellation):
+            """Asks once more, and makes it durable, right before the first byte leaves."""
+
+            __slots__ = ()
+
+            def begin_body(attempt) -> None:  # noqa: N805 - self is the sender
+                if not attempt.begun and not self._permits.begin(task):
+                    attempt.cancel()
+                super().begin_body()
+
+        with self._in_flight(task.place, Attempt()) as attempt:
+            self.on_result(task, self._exchange(task, timeout, attempt))
+
+    def _exchange(self, task: Send, timeout: float, attempt: Cancellation) -> Response | TransportError:
+        """Carry out a task; every failure comes back as a value."""
+        try:
+            aggregator = self._aggregator(task)
+            request, transport = aggregator.upload(task.body, task.attempt), aggregator.transport()
+            if not getattr(transport, "begins_body", False):
+                # Safety: a transport that does not say when it begins is taken to begin at once.
+                attempt.begin_body()
+            return transport.send(request, timeout, attempt)
         except TransportError as error:
             return error
+        except ClientError as error:
+            self._pause(error.code)
+            return TransportError("cancelled")
         except Exception:
             # A transport of the app's own may raise anything; the report only has to be tried again.
             return TransportError("unreachable")
 
-    def _next_task(self, first_delay: float) -> Task:
+    @contextmanager
+    def _in_flight(self, place: Place, attempt: Cancellation) -> Iterator[Cancellation]:
+        self._flight = (place, attempt, threading.get_ident())
+        try:
+            yield attempt
+        finally:
+            with self._landed:
+                self._flight = None
+                self._landed.notify_all()
+
+    def _look(self, first_delay: float) -> Task | None:
+        """One look at the queues; None where a queue was put in order and another look is needed."""
         now = self.clock.time()
         with self._storage.transaction(write=False) as transaction:
-            if not self._may_send(transaction):
+            if self._permits.asleep(transaction):
                 return Idle()
-            delivery = self._outbox.delivery(transaction)
-            if not delivery.queued:
+            entries = list(listed(transaction))
+            if not entries:
                 return Idle()
-            waiting = self._outbox.front(transaction, batch_limit(delivery, self.policy))
-        planned = schedule(delivery, now, first_delay, _jitter(), self.policy)
-        if planned != delivery and (planned.not_before or 0.0) > now:
-            with self._storage.transaction(write=True) as transaction:
-                current = self._outbox.delivery(transaction)
-                planned = schedule(current, now, first_delay, _jitter(), self.policy)
-                self._outbox.set_delivery(transaction, planned)
-        return next_task(planned, waiting, now, self.policy)
+            chosen = min(entries, key=lambda entry: self._reckoned(entry, now, first_delay))
+            outbox = Outbox(chosen.place.campaign_id, chosen.place.scope)
+            delivery = outbox.delivery(transaction)
+            allowed = self._permits.aggregator(transaction, chosen.place) is not None
+            planned = schedule(delivery, now, first_delay, 0.0, self.policy)
+            unplanned = isinstance(delivery.schedule, Unscheduled) and first_delay > 0
+            seconds = wait(planned, now)
+            if allowed and not unplanned and not delivery.has_expired(now, self.policy):
+                if seconds and planned == delivery:
+                    return Wait(seconds)
+                reports = () if seconds else outbox.front(transaction, batch_limit(delivery, self.policy))
+                if reports:
+                    return batch(planned, reports, self.policy, chosen.place)
+        self._put_in_order([entry.place for entry in entries], chosen.place, now, first_delay)
+        return None
+
+    def _reckoned(self, entry: Listed, now: float, first_delay: float) -> float:
+        """When an entry is due, as far as its time can be believed."""
+        return min(entry.at, now + longest_wait(entry.tried, first_delay, self.policy)) if entry.at else 0.0
+
+    def _put_in_order(self, places: list[Place], chosen: Place, now: float, first_delay: float) -> None:
+        """Schedule what is not scheduled, bring near what a clock set back has left far ahead, give up what has
+        expired, and take off the list what is empty or may not be sent.
+        """
+        told: list[tuple[Delivery, Delivery, Place]] = []
+        with self._storage.transaction(write=True) as transaction:
+            for place in places:
+                outbox = Outbox(place.campaign_id, place.scope)
+                before = outbox.delivery(transaction)
+                after = schedule(before, now, first_delay, _jitter(), self.policy)
+                if place == chosen and self._permits.aggregator(transaction, place) is None:
+                    outbox.clear(transaction)
+                elif before.has_expired(now, self.policy):
+                    expired = outbox.expire(transaction, self.policy)
+                    self._permits.settle(transaction, place, Outcome.EXPIRED)
+                    told.append((before, expired, place))
+                elif place == chosen and not outbox.front(transaction, 1):
+                    outbox.clear(transaction)
+                elif after != before:
+                    outbox.set_delivery(transaction, after)
+        for before, expired, place in told:
+            self._tell(before, expired, Outcome.EXPIRED.value, place)
+
+    def _apply(
+        self, transaction: Transaction, outbox: Outbox, before: Delivery, verdict: Verdict, now: float
+    ) -> Delivery:
+        place = outbox.place
+        withdrawn = self._permits.was_withdrawn(transaction, place)
+        sent_at = now if self._permits.log else None
+        after = outbox.apply(transaction, verdict, self.policy, sent_at=sent_at, after_withdrawal=withdrawn)
+        if verdict.settled and not after.queued and (before.queued or (withdrawn and after.sent > before.sent)):
+            arrived = after.sent > 0
+            self._permits.settle(transaction, place, Outcome.ARRIVED if arrived else Outcome.REFUSED)
+        return after
+
+    def _aggregator(self, task: Send) -> Aggregator:
+        with self._storage.transaction(write=False) as transaction:
+            aggregator = self._permits.aggregator(transaction, task.place)
+        if aggregator is None:
+            raise TransportError("cancelled")
+        return aggregator
 
     def _pause(self, code: str) -> Wait:
         """Leave a failing storage alone for a while; kept in memory, where else."""
@@ -159,31 +347,14 @@ class Sender:
         self._storage_failures += 1
         delay = max(_jitter() * window, self.policy.backoff_base)
         self._storage_pause = self.clock.monotonic() + delay
-        self._emit(Event("problem", code, 0))
+        self.emit(Event("problem", code, 0))
         return Wait(delay)
 
-    def _tell(self, before: Delivery, after: Delivery, problem: str | None) -> None:
-        if after.sent > before.sent:
-            self._emit(Event("sent", None, after.sent - before.sent))
-        for kind, old, new in (
-            ("dropped", before.dropped, after.dropped),
-            ("quarantined", before.quarantined, after.quarantined),
-        ):
-            for code, count in new.items():
-                if count > old.get(code, 0):
-                    self._emit(Event(kind, code, count - old.get(code, 0)))
-        if after.retries > before.retries:
-            self._emit(Event("retry", problem, after.queued))
-
-    def _emit(self, event: Event) -> None:
-        if self._on_event is None:
-            return
-        try:
-            self._on_event(event)
-        except Exception:
-            self.problem = "callback-failed"
+    def _tell(self, before: Delivery, after: Delivery, problem: str | None, place: Place) -> None:
+        for event in events(before, after, problem, place.campaign_id):
+            self.emit(event)
 
 
 def _jitter() -> float:
-    """Uniform on [0, 1). Never from the client's own coins: those are for answers, and may be scripted."""
+    """Uniform on [0, 1). Never from the device's own coins: those are for answers, and may be scripted."""
     return SYSTEM_COINS.words(1)[0] / ONE

@@ -5,94 +5,95 @@ One value, so that damage is noticed: a device that forgot a receipt would answe
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from dataclasses import astuple, dataclass, field, replace
 from typing import Final
 
-from ldp_client.errors import ConsentError, RefusedError, StorageError
-from ldp_client.ledger.receipts import Caps, Receipt, find, total
+from ldp_client.errors import StorageError
+from ldp_client.ledger.consent import Consent
+from ldp_client.ledger.receipts import Receipt, find
 from ldp_client.storage.checksummed import pack, unpack
-from ldp_client.storage.contract import SCOPES, Transaction
-from protocols import Campaign
-from protocols.exact.rationals import exact_epsilon, float_up
-from protocols.wire.reports import SECRET_BYTES
+from ldp_client.storage.contract import MARK, SCOPES, WAITING, Transaction
+from ldp_client.storage.scoped import scope_prefix
 
 _KEY: Final = "device"
+_SHARED: Final = (SCOPES, WAITING, MARK)
+"""What a storage may hold although nobody uses it but scopes, which are devices of their own."""
 
 
 @dataclass(frozen=True)
 class Installation:
-    """Everything of a device that must not be lost. The secret is made once and never leaves."""
+    """Everything of a device that must not be lost. The secret is made when a person first agrees, and never leaves."""
 
-    secret: bytes = field(repr=False)
-    consents: Mapping[str, bool]
-    receipts: tuple[Receipt, ...]
-
-    @classmethod
-    def make(cls) -> Installation:
-        return cls(os.urandom(SECRET_BYTES), {}, ())
+    secret: bytes = field(default=b"", repr=False)
+    enabled: bool = True
+    consents: Mapping[str, Consent] = field(default_factory=dict)
+    receipts: tuple[Receipt, ...] = ()
 
     def receipt(self, campaign_id: str) -> Receipt | None:
         return find(self.receipts, campaign_id)
 
-    def consented(self, campaign_id: str) -> bool:
-        return self.consents.get(campaign_id, False)
+    def consent(self, campaign_id: str) -> Consent | None:
+        """The consent to a campaign, None where it is not given."""
+        consent = self.consents.get(campaign_id)
+        return consent if consent is not None and consent.given else None
 
-    def with_consent(self, campaign_id: str, *, given: bool) -> Installation:
-        return replace(self, consents={**self.consents, campaign_id: given})
+    def granted(self, campaign_id: str, consent: Consent, secret: bytes) -> Installation:
+        """With a consent, and with its secret, made when a person first agrees."""
+        return replace(self, secret=secret, consents={**self.consents, campaign_id: consent})
+
+    def withdrawn(self, campaign_id: str, url: str, now: float) -> Installation:
+        """Without that consent; what it was about is kept."""
+        before = self.consents.get(campaign_id) or Consent(url, "", "", 0.0, None, None)
+        return replace(self, consents={**self.consents, campaign_id: replace(before, withdrawn_at=now)})
 
     def with_receipt(self, receipt: Receipt) -> Installation:
-        return replace(self, receipts=(*self.receipts, receipt))
+        """With a receipt, in place of an earlier one of the same campaign."""
+        others = self.without_receipt(receipt.campaign_id).receipts
+        return replace(self, receipts=(*others, receipt))
 
-    def check(self, campaign: Campaign, caps: Caps) -> None:
-        """Raise unless this device may contribute to ``campaign``; looks at no record."""
-        if not self.consented(campaign.id):
-            raise ConsentError
-        if campaign.loss > exact_epsilon(caps.epsilon):
-            raise RefusedError(
-                "loss-above-cap",
-                f"the campaign costs epsilon {campaign.realised_epsilon:.6g}, above the cap of {caps.epsilon:g}",
-            )
-        spent = total(self.receipts)
-        if spent + Fraction(campaign.realised_epsilon) > exact_epsilon(caps.total_epsilon):
-            raise RefusedError(
-                "total-above-cap",
-                f"the campaign costs epsilon {campaign.realised_epsilon:.6g} and {float_up(spent):.6g} is spent; "
-                f"the cap over the life of this install is {caps.total_epsilon:g}",
-            )
-        if campaign.study is not None and any(receipt.study == campaign.study for receipt in self.receipts):
-            raise RefusedError(
-                "study-answered", "this device has answered another campaign of the same study; one is the most"
-            )
+    def without_receipt(self, campaign_id: str) -> Installation:
+        """As if that contribution had not been made; for one of which nothing has left."""
+        return replace(self, receipts=tuple(one for one in self.receipts if one.campaign_id != campaign_id))
 
 
-def read_installation(transaction: Transaction) -> Installation | None:
+def read_installation(transaction: Transaction, scope: str = "") -> Installation | None:
     """The device as it is stored, None for a new install. Raises StorageError for damage."""
-    stored = transaction.get(_KEY)
+    prefix = scope_prefix(scope)
+    stored = transaction.get(prefix + _KEY)
     if stored is None:
         # Safety: the device is the first thing ever written. Where something else is there without it, it was lost.
-        # Scopes sort last and are devices of their own.
-        others = transaction.items("", 1)
-        if others and not others[0][0].startswith(SCOPES):
+        if any(prefix or not key.startswith(_SHARED) for key, _ in transaction.items(prefix, 1)):
             raise StorageError("storage-corrupt")
         return None
     try:
-        secret, consents, receipts = unpack(_KEY, stored)
+        secret, enabled, consents, receipts = unpack(prefix + _KEY, stored)
         return Installation(
             secret,
-            consents,
-            tuple(
-                Receipt(campaign_id, title, study, epsilon, tuple(questions), at)
-                for campaign_id, title, study, epsilon, questions, at in receipts
-            ),
+            enabled,
+            {campaign_id: Consent(*values) for campaign_id, values in consents.items()},
+            tuple(_read_receipt(*values) for values in receipts),
         )
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, AttributeError):
         raise StorageError("storage-corrupt") from None
 
 
-def write_installation(transaction: Transaction, device: Installation) -> None:
+def _read_receipt(
+    campaign_id: str,
+    title: str,
+    study: str | None,
+    epsilon: float,
+    questions: list[int],
+    at: float,
+    url: str,
+    fate: str,
+) -> Receipt:
+    return Receipt(campaign_id, title, study, epsilon, tuple(questions), at, url, fate)
+
+
+def write_installation(transaction: Transaction, device: Installation, scope: str = "") -> None:
     """Store the device, replacing what was there."""
-    receipts = [[r.campaign_id, r.title, r.study, r.epsilon, list(r.questions), r.at] for r in device.receipts]
-    transaction.put(_KEY, pack(_KEY, [device.secret, dict(device.consents), receipts]))
+    key = scope_prefix(scope) + _KEY
+    consents = {campaign_id: astuple(consent) for campaign_id, consent in device.consents.items()}
+    receipts = [astuple(receipt) for receipt in device.receipts]
+    transaction.put(key, pack(key, [device.secret, device.enabled, consents, receipts]))

@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
-from ldp_client.errors import ClientError, ModelUnavailableError, ServerError, TransportError
-from ldp_client.network.transport import Request, Response, Transport, check_url
+from ldp_client.errors import ClientError, ConfigurationError, ModelUnavailableError, ServerError, TransportError
+from ldp_client.network.transport import Cancellation, Request, Response, Transport, check_url
 from ldp_client.policy import RETRYABLE_STATUSES, Policy
 from ldp_client.runtime.clock import Clock
 from protocols import Campaign, DocumentError
-from protocols.document.campaign import LARGEST_DOCUMENT
+from protocols.document.campaign import LARGEST_DOCUMENT, document_id
 from protocols.document.verify import verify
 from protocols.exact.coins import ONE, SYSTEM_COINS
 from protocols.wire.upload import MEDIA_TYPE
 
-_ACCEPT: Final = "application/json, application/problem+json"
+Headers = Callable[[bytes], Mapping[str, str]]
+"""More headers for the upload of these bytes, asked for anew at every attempt: a token, an attestation."""
+
+_ACCEPT: Final = {"Accept": "application/json, application/problem+json"}
+_JSON: Final = "application/json"
 _ID_CHARACTERS: Final = 43
 _BASE64URL: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+_LOGIN_NEEDED: Final = 511
+"""RFC 6585: the network wants a login, the aggregator has not been reached."""
 
 
-class Server:
-    """The aggregator as one campaign sees it. Making one touches no network."""
+class Aggregator:
+    """The aggregator as one campaign sees it. Making one touches no network.
+
+    Parameters
+    ----------
+    url, campaign_id
+        Where, and which. Raises ConfigurationError for an address that reports must not be sent to.
+    headers
+        For uploads only: a fetch needs no permission, and a token beside it would tell who fetches.
+    isolate
+        Requests of another key never share a connection with these; None takes the campaign's id.
+    """
 
     def __init__(
         self,
@@ -30,69 +48,127 @@ class Server:
         transport: Transport,
         clock: Clock,
         policy: Policy,
-        token: str | None = None,
+        *,
+        headers: Headers | None = None,
+        isolate: str | None = None,
     ) -> None:
         base = check_url(url, allow_plain_http=policy.allow_plain_http)
+        self._campaign_id = check_campaign_id(campaign_id)
         self._url = f"{base}/v1/campaigns/{campaign_id}"
         self._transport = transport
         self._clock = clock
         self._policy = policy
-        self._headers = {"Accept": _ACCEPT}
-        if token is not None:
-            self._headers["Authorization"] = f"Bearer {token}"
+        self._headers = headers
+        self._isolate = campaign_id if isolate is None else isolate
 
     def transport(self) -> Transport:
         """How requests are made."""
         return self._transport
 
     def upload(self, body: bytes, attempt: int) -> Request:
-        """The request that sends reports."""
-        headers = {"Content-Type": MEDIA_TYPE, **self._headers}
-        return Request("POST", self._url + "/reports", headers, body, attempt, self._policy.largest_answer)
+        """The request that sends reports. Raises TransportError where the app's headers cannot be had."""
+        headers = {"Content-Type": MEDIA_TYPE, **_ACCEPT}
+        if self._headers is not None:
+            try:
+                own = {name.lower() for name in headers}
+                more = self._headers(body)
+                headers |= {name: value for name, value in more.items() if name.lower() not in own}
+            except Exception:
+                # The app's own code: whatever it is, the report is fine and is tried again.
+                raise TransportError("no-headers") from None
+        largest = self._policy.largest_answer
+        return Request("POST", self._url + "/reports", headers, body, attempt, largest, self._isolate)
 
-    def campaign(self) -> bytes:
-        """Fetch the campaign's document, not yet verified. Raises ServerError or TransportError."""
-        return self._get(self._url, LARGEST_DOCUMENT, None).body
-
-    def model(self, etag: str | None) -> Response:
-        """Fetch the model; status 304 where it is still the one of ``etag``.
-
-        Raises ModelUnavailableError, ServerError or TransportError.
+    def campaign(self, timeout: float | None = None, cancellation: Cancellation | None = None) -> bytes:
+        """Fetch the campaign's document, not yet verified, within ``timeout`` seconds in all (None: as long as the
+        policy's tries take). Raises ServerError or TransportError.
         """
+
+        def is_document(answer: Response) -> bool:
+            # A plain file server does not know the type of what it serves; the hash tells.
+            return answer.media_type == _JSON or document_id(answer.body) == self._campaign_id
+
+        return self._get(self._url, LARGEST_DOCUMENT, {}, is_document, timeout, cancellation).body
+
+    def model(
+        self, known: bytes | None, timeout: float | None = None, cancellation: Cancellation | None = None
+    ) -> bytes | None:
+        """Fetch the model, within ``timeout`` seconds in all; None where it is still the ``known`` one.
+
+        The tag of a model is the SHA-256 of its bytes. It is computed here: a tag of the server's choice, stored and
+        sent back, would be a name for this device. Raises ModelUnavailableError, ServerError or TransportError.
+        """
+        headers = {} if known is None else {"If-None-Match": f'"{hashlib.sha256(known).hexdigest()}"'}
+
+        def is_model(answer: Response) -> bool:
+            return answer.media_type == _JSON
+
         try:
-            return self._get(self._url + "/model", self._policy.largest_model, etag)
+            answer = self._get(
+                self._url + "/model", self._policy.largest_model, headers, is_model, timeout, cancellation
+            )
         except ServerError as error:
             if error.code == "no-model":
                 raise ModelUnavailableError from None
             raise
+        return None if answer.status == 304 or answer.body == known else answer.body
 
-    def _get(self, url: str, largest: int, etag: str | None) -> Response:
-        headers = self._headers if etag is None else {**self._headers, "If-None-Match": etag}
-        failure: ClientError = TransportError("unreachable")
+    def _get(
+        self,
+        url: str,
+        largest: int,
+        headers: Mapping[str, str],
+        is_expected: Callable[[Response], bool],
+        timeout: float | None,
+        cancellation: Cancellation | None,
+    ) -> Response:
+        until = None if timeout is None else self._clock.monotonic() + timeout
+        failure: ClientError = TransportError("timeout")
         for attempt in range(1, self._policy.fetch_tries + 1):
+            left = self._policy.request_timeout
+            if until is not None:
+                left = min(left, until - self._clock.monotonic())
+            if left <= 0:
+                break
             wait = self._policy.fetch_backoff_base * 2**attempt * SYSTEM_COINS.words(1)[0] / ONE
+            request = Request("GET", url, {**_ACCEPT, **headers}, None, attempt, largest, self._isolate)
             try:
-                request = Request("GET", url, headers, None, attempt, largest)
-                answer = self.transport().send(request, self._policy.request_timeout)
+                answer = self._transport.send(request, left, cancellation)
+                if _is_answer(answer, conditional=bool(headers), is_expected=is_expected):
+                    return answer
             except TransportError as error:
+                if error.code == "cancelled":
+                    raise
                 failure = error
             else:
-                if answer.status == 200 or (answer.status == 304 and etag is not None):
-                    return answer
                 code = answer.problem_code() or f"http-{answer.status}"
                 failure = ServerError(answer.status, code, f"the server refused with status {answer.status} ({code})")
                 if answer.status not in RETRYABLE_STATUSES:
                     raise failure
                 wait = max(wait, min(answer.retry_after(self._clock.time()), self._policy.fetch_longest_wait))
-            if attempt < self._policy.fetch_tries:
-                self._clock.sleep(wait)
+            if attempt == self._policy.fetch_tries or (until is not None and self._clock.monotonic() + wait >= until):
+                break
+            self._clock.sleep(wait)
         raise failure
 
 
+def _is_answer(answer: Response, *, conditional: bool, is_expected: Callable[[Response], bool]) -> bool:
+    """Whether a fetch got what it asked for; False where the aggregator refused.
+
+    Raises TransportError for what no aggregator says: a redirect to a login page, or the page itself.
+    """
+    if answer.status == 304 and conditional:
+        return True
+    foreign = answer.status == _LOGIN_NEEDED or 300 <= answer.status < 400
+    if foreign or (answer.status == 200 and not is_expected(answer)):
+        raise TransportError("not-the-aggregator")
+    return answer.status == 200
+
+
 def check_campaign_id(campaign_id: str) -> str:
-    """The id, where it is one. Raises ValueError otherwise."""
+    """The id, where it is one. Raises ConfigurationError otherwise."""
     if len(campaign_id) != _ID_CHARACTERS or not _BASE64URL.issuperset(campaign_id):
-        raise ValueError(f"campaign_id must be {_ID_CHARACTERS} characters of base64url")
+        raise ConfigurationError("bad-campaign-id", f"campaign_id must be {_ID_CHARACTERS} characters of base64url")
     return campaign_id
 
 

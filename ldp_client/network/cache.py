@@ -1,16 +1,20 @@
-"""What a device keeps but could fetch again: the campaign and the model."""
+"""What a device keeps but could fetch again: campaigns and models, in a storage of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from ldp_client.errors import StorageError
-from ldp_client.ledger.installation import Installation, read_installation, write_installation
+from ldp_client.storage.checksummed import pack, unpack
 from ldp_client.storage.contract import Storage
 
 
 class Cache:
-    """A storage that fails is no reason to do without what can be fetched again; ``note`` hears the error's code."""
+    """A map that may forget anything at any time, shared by whoever names its keys alike.
+
+    Its storage is not the ledger's: it may be large, be lost, be deleted, and nothing in it is about a person. One that
+    fails is no reason to do without what can be fetched again; ``note`` hears the error's code.
+    """
 
     __slots__ = ("_note", "_storage")
 
@@ -19,20 +23,20 @@ class Cache:
         self._note = note
 
     def get(self, key: str) -> bytes | None:
-        """The stored value, None where there is none to be had."""
+        """The stored value; None where there is none to be had, or not the one that was stored."""
         try:
             with self._storage.transaction(write=False) as transaction:
-                return transaction.get(key)
+                stored = transaction.get(key)
+            value = None if stored is None else unpack(key, stored)
         except StorageError as error:
             self._note(error.code)
             return None
+        return value if isinstance(value, bytes) else None
 
     def put(self, key: str, value: bytes) -> None:
         """Store a value if that can be done."""
         try:
             with self._storage.transaction(write=True) as transaction:
-                # The device comes first: nothing may be stored without it, see read_installation.
-                write_installation(transaction, read_installation(transaction) or Installation.make())
-                transaction.put(key, value)
+                transaction.put(key, pack(key, value))
         except StorageError as error:
             self._note(error.code)

@@ -1,35 +1,30 @@
-"""The transport of all clients of this process that were given none."""
+"""The transport of all devices of this process that were given none."""
 
 from __future__ import annotations
 
-import atexit
 from typing import Final
 
-from ldp_client.network.transport import Request, Response, Transport
-from ldp_client.runtime.fork import ForkSafeLock
-
-_MAKING: Final = ForkSafeLock()
-_made: Final[list[Transport]] = []
+from ldp_client.network.transport import Cancellation, Request, Response, Transport
 
 
 class SharedTransport:
     """Makes the standard library's transport when the first request is due."""
 
-    def send(self, request: Request, timeout: float) -> Response:
+    begins_body = True
+
+    def __init__(self) -> None:
+        self._made: Transport | None = None
+
+    def send(self, request: Request, timeout: float, cancellation: Cancellation | None = None) -> Response:
         """See :class:`ldp_client.network.transport.Transport`."""
-        return _shared().send(request, timeout)
-
-
-SHARED_TRANSPORT: Final = SharedTransport()
-
-
-def _shared() -> Transport:
-    with _MAKING:
-        if not _made:
+        made = self._made
+        if made is None:
             # Imported here: an app that brings its own transport does not pay for http.client and ssl.
             from ldp_client.network.stdlib import HttpTransport
 
-            transport = HttpTransport()
-            atexit.register(transport.close)
-            _made.append(transport)
-        return _made[0]
+            # Two threads may each make one: it holds nothing that would be lost.
+            self._made = made = HttpTransport()
+        return made.send(request, timeout, cancellation)
+
+
+SHARED_TRANSPORT: Final = SharedTransport()

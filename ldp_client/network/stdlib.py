@@ -1,209 +1,108 @@
-"""The standard library's HTTP, with kept connections: honours proxies, verifies certificates, follows no redirect."""
+"""The standard library's HTTP: honours proxies, verifies certificates, follows no redirect, keeps no connection.
+
+Every request has a connection of its own. A device makes a handful in a campaign's life, so that a kept one would save
+next to nothing; it would link campaigns, a report and a later question for the model, and people who share a backend;
+it would go stale and leave in doubt what arrived; and a fork would inherit it.
+"""
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import http.client
-import os
-import select
 import socket
 import ssl
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import SplitResult, unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 from ldp_client.errors import TransportError
-from ldp_client.network.transport import Request, Response, TransportStatus, is_loopback
-from ldp_client.runtime.fork import ForkSafeLock
+from ldp_client.network.dialling import dial, proxy_credentials
+from ldp_client.network.patience import Patience
+from ldp_client.network.proxies import Proxies
+from ldp_client.network.transport import Cancellation, Request, Response
 
-if TYPE_CHECKING:
-    from typing import Self
+LARGEST_HEAD: Final = 1 << 16
+"""Bytes of an answer before its body."""
 
 _PIECE: Final = 1 << 16
 
 
-@dataclass(frozen=True)
-class _Route:
-    """Where to connect for a request: to the server itself, or to a proxy."""
-
-    secure: bool
-    host: str
-    port: int | None
-    proxy: str | None
-
-
 class HttpTransport:
-    """Thread-safe and fork-safe; one is enough for a process.
+    """Thread-safe and fork-safe, since there is nothing to share; one is enough for a process.
 
     Parameters
     ----------
     context
         TLS settings; None takes the system's certificate store and full verification.
     proxies
-        Scheme to proxy URL; None takes those of the environment. Loopback never goes through a proxy.
-    most_idle
-        Connections kept open between requests.
+        Scheme (or ``all``) to proxy: ``http://host:port`` or ``socks5h://host:port``. None takes those of the
+        environment. Loopback never goes through a proxy. Raises ConfigurationError for one that cannot be used.
     """
 
-    def __init__(
-        self,
-        *,
-        context: ssl.SSLContext | None = None,
-        proxies: Mapping[str, str] | None = None,
-        most_idle: int = 64,
-    ) -> None:
+    begins_body = True
+
+    def __init__(self, *, context: ssl.SSLContext | None = None, proxies: Mapping[str, str] | None = None) -> None:
         self._context = context
-        self._from_environment = proxies is None
-        self._proxies = dict(getproxies() if proxies is None else proxies)
-        self._most_idle = most_idle
-        self._lock = ForkSafeLock()
-        self._process = os.getpid()
-        self._idle: list[tuple[_Route, http.client.HTTPConnection]] = []
-        self._status = TransportStatus()
+        self._proxies = Proxies(proxies)
 
-    def status(self) -> TransportStatus:
-        """What went over the network so far."""
-        return self._status
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the idle connections."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for _, connection in idle:
-            connection.close()
-
-    def send(self, request: Request, timeout: float) -> Response:
+    def send(self, request: Request, timeout: float, cancellation: Cancellation | None = None) -> Response:
         """See :class:`ldp_client.network.transport.Transport`."""
-        parts = urlsplit(request.url)
-        route = self._route(parts)
-        until = time.monotonic() + timeout
-        connection = self._take(route) or self._connect(route)
+        patience = Patience(timeout, cancellation)
         try:
-            return self._exchange(connection, route, parts, request, until)
+            return self._exchange(request, patience)
         except (http.client.HTTPException, OSError) as error:
             # Never sent again from here: whoever asked decides, and may have been told to stop meanwhile.
-            connection.close()
-            raise TransportError(_problem(error)) from None
+            raise TransportError("cancelled" if patience.cancellation.cancelled else _problem(error)) from None
+        except ValueError:
+            raise TransportError("bad-request") from None
 
-    def _exchange(
-        self,
-        connection: http.client.HTTPConnection,
-        route: _Route,
-        parts: SplitResult,
-        request: Request,
-        until: float,
-    ) -> Response:
-        remaining = until - time.monotonic()
-        if remaining <= 0:
-            raise TimeoutError
-        connection.timeout = remaining
-        # A class to the type checker, any callable to http.client.
-        connection.response_class = partial(_BoundedResponse, until)  # type: ignore[assignment]
-        if connection.sock is not None:
-            connection.sock.settimeout(remaining)
+    def _exchange(self, request: Request, patience: Patience) -> Response:
+        parts = urlsplit(request.url)
+        secure, host = parts.scheme == "https", parts.hostname or ""
+        standard = 443 if secure else 80
+        port = parts.port or standard
         target = parts.path + (f"?{parts.query}" if parts.query else "") or "/"
-        headers = dict(request.headers)
-        if route.proxy is not None and not route.secure:
+        headers = {**request.headers, "Connection": "close"}
+        proxy = self._proxies.proxy(parts.scheme, host, patience)
+        if proxy is not None and not proxy.socks and not secure:
             target = request.url
-            headers.update(_proxy_headers(route.proxy))
-        connection.request(request.method, target, request.body, headers)
-        answer = connection.getresponse()
-        # Closed whatever happens: read1 does not end an exchange, and the answer may own the socket.
-        with contextlib.closing(answer):
-            body = _read(answer, request.largest_answer)
-        self._count(
-            requests=1,
-            retries=request.attempt > 1,
-            bytes_sent=len(request.body or b""),
-            bytes_received=len(body),
-        )
-        if answer.will_close:
-            connection.close()
-        else:
-            self._keep(route, connection)
-        return Response(answer.status, {name.lower(): value for name, value in answer.getheaders()}, body)
+            headers.update(proxy_credentials(proxy))
+        connection = http.client.HTTPConnection(host, port)
+        connection.default_port = standard
+        # A connection that is lost stays lost.
+        connection.auto_open = 0
+        # A class to the type checker, any callable to http.client.
+        connection.response_class = partial(_BoundedResponse, patience)  # type: ignore[assignment]
+        connection.putrequest(request.method, target)
+        for name, value in headers.items():
+            connection.putheader(name, value)
+        if request.body is not None:
+            connection.putheader("Content-Length", str(len(request.body)))
+        connection.sock = dial(host, port, self._tls() if secure else None, proxy, patience)
+        with contextlib.closing(connection):
+            return _converse(connection, connection.sock, request, patience)
 
-    def _route(self, parts: SplitResult) -> _Route:
-        host = parts.hostname or ""
-        direct = is_loopback(host) or (self._from_environment and bool(self._proxies) and proxy_bypass(host))
-        proxy = None if direct else self._proxies.get(parts.scheme) or self._proxies.get("all")
-        return _Route(parts.scheme == "https", host, parts.port, proxy)
-
-    def _connect(self, route: _Route) -> http.client.HTTPConnection:
-        proxy = None if route.proxy is None else urlsplit(route.proxy if "//" in route.proxy else f"//{route.proxy}")
-        host, port = (route.host, route.port) if proxy is None else (proxy.hostname or "", proxy.port)
-        if not route.secure:
-            return http.client.HTTPConnection(host, port)
+    def _tls(self) -> ssl.SSLContext:
         if self._context is None:
             self._context = ssl.create_default_context()
-        connection = http.client.HTTPSConnection(host, port, context=self._context)
-        if route.proxy is not None:
-            connection.set_tunnel(route.host, route.port, _proxy_headers(route.proxy))
-        return connection
-
-    def _take(self, route: _Route) -> http.client.HTTPConnection | None:
-        with self._lock:
-            self._drop_inherited()
-            kept = [connection for known, connection in self._idle if known == route]
-            self._idle = [(known, connection) for known, connection in self._idle if known != route]
-            chosen = None
-            while kept and chosen is None:
-                candidate = kept.pop()
-                if _is_stale(candidate):
-                    candidate.close()
-                else:
-                    chosen = candidate
-            self._idle.extend((route, connection) for connection in kept)
-        return chosen
-
-    def _keep(self, route: _Route, connection: http.client.HTTPConnection) -> None:
-        with self._lock:
-            self._drop_inherited()
-            if len(self._idle) < self._most_idle:
-                self._idle.append((route, connection))
-                return
-        connection.close()
-
-    def _drop_inherited(self) -> None:
-        """After a fork the connections are the parent's: two processes must not speak on one of them."""
-        if self._process != os.getpid():
-            self._process = os.getpid()
-            for _, connection in self._idle:
-                if connection.sock is not None:
-                    # Closes this process's copy of the descriptor only; a TLS goodbye would end the parent's session.
-                    os.close(connection.sock.detach())
-            self._idle = []
-
-    def _count(self, **counts: int) -> None:
-        with self._lock:
-            self._status = replace(
-                self._status, **{name: getattr(self._status, name) + count for name, count in counts.items()}
-            )
+        return self._context
 
 
-def _is_stale(connection: http.client.HTTPConnection) -> bool:
-    """Whether the server has closed an idle connection: only then is there something to read from it."""
-    if connection.sock is None:
-        return True
-    if hasattr(select, "poll"):
-        poll = select.poll()
-        poll.register(connection.sock, select.POLLIN)
-        return bool(poll.poll(0))
-    return bool(select.select([connection.sock], [], [], 0)[0])
+def _converse(
+    connection: http.client.HTTPConnection, sock: socket.socket, request: Request, patience: Patience
+) -> Response:
+    patience.cancellation.begin_body()
+    patience.arm(sock)
+    connection.endheaders()
+    if request.body:
+        patience.arm(sock)
+        connection.send(request.body)
+    answer = connection.getresponse()
+    # Closed whatever happens: read1 does not end an exchange, and the answer may own the socket.
+    with contextlib.closing(answer):
+        body = _read(answer, request.largest_answer)
+    return Response(answer.status, {name.lower(): value for name, value in answer.getheaders()}, body)
 
 
 def _read(answer: http.client.HTTPResponse, largest: int) -> bytes:
@@ -221,21 +120,24 @@ def _read(answer: http.client.HTTPResponse, largest: int) -> bytes:
 
 
 class _BoundedResponse(http.client.HTTPResponse):
-    """An answer that is complete at ``until`` or never: a socket's timeout alone starts anew with every byte that a
-    slow server drips.
+    """An answer that is complete in time or never, and whose headers end: a socket's timeout alone starts anew with
+    every byte that a slow server drips.
     """
 
-    def __init__(self, until: float, sock: socket.socket, *arguments: Any, **options: Any) -> None:
+    def __init__(self, patience: Patience, sock: socket.socket, *arguments: Any, **options: Any) -> None:
         super().__init__(sock, *arguments, **options)
         reader: Any = self.fp
         read = reader.raw.readinto
+        head = 0
 
         def read_in_time(buffer: bytearray) -> int | None:
-            remaining = until - time.monotonic()
-            if remaining <= 0:
-                raise TimeoutError
-            sock.settimeout(remaining)
+            nonlocal head
+            patience.arm(sock)
             count: int | None = read(buffer)
+            if self.headers is None:
+                head += count or 0
+                if head > LARGEST_HEAD:
+                    raise _TooLongError
             return count
 
         reader.raw.readinto = read_in_time
@@ -243,14 +145,6 @@ class _BoundedResponse(http.client.HTTPResponse):
 
 class _TooLongError(OSError):
     """An answer above the request's limit."""
-
-
-def _proxy_headers(proxy: str) -> dict[str, str]:
-    parts = urlsplit(proxy if "//" in proxy else f"//{proxy}")
-    if parts.username is None:
-        return {}
-    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-    return {"Proxy-Authorization": "Basic " + base64.b64encode(pair.encode()).decode("ascii")}
 
 
 def _problem(error: Exception) -> str:

@@ -1,24 +1,38 @@
 """What the client asks of the network: one request, one answer.
 
-The wire contract, for whoever brings a transport of their own: redirects are not followed, certificates are verified,
-an answer longer than ``largest_answer`` is refused, and everything that yields no complete answer is a TransportError.
+The wire contract, for whoever brings a transport of their own:
+
+* redirects are not followed, certificates are verified, an answer longer than ``largest_answer`` is refused, and
+  everything that yields no complete answer is a TransportError;
+* a request carries its own headers and what HTTP needs (``Host``, ``Content-Length``, ``Connection``,
+  ``Accept-Encoding: identity``), the same for every device: no cookies, no credentials, no user agent, nothing that an
+  app adds to its other requests;
+* requests with different ``isolate`` keys never share a connection, nor a circuit of a proxy;
+* :meth:`Cancellation.begin_body` is called right before the first byte of the request leaves.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
+from ldp_client.errors import ConfigurationError, TransportError
+from ldp_client.runtime.fork import ForkSafeLock
+
 PROBLEM_TYPE: Final = "application/problem+json"
 _LONGEST_CODE: Final = 64
+_LONGEST_HOST: Final = 253
+_LONGEST_LABEL: Final = 63
+_HOST: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.:%")
 
 
 @dataclass(frozen=True)
 class Request:
-    """``attempt`` counts the tries of the same bytes, from 1."""
+    """``attempt`` counts the tries of the same bytes, from 1. ``isolate``: see the contract above."""
 
     method: str
     url: str
@@ -26,6 +40,7 @@ class Request:
     body: bytes | None = None
     attempt: int = 1
     largest_answer: int = 1 << 20
+    isolate: str | None = None
 
 
 @dataclass(frozen=True)
@@ -36,9 +51,14 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
 
+    @property
+    def media_type(self) -> str:
+        """The type of the body, in lower case and without parameters; empty where none is given."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
     def problem_code(self) -> str | None:
         """The stable code of a problem document (RFC 9457), None for anything else, such as a proxy's error page."""
-        if self.headers.get("content-type", "").partition(";")[0].strip().lower() != PROBLEM_TYPE:
+        if self.media_type != PROBLEM_TYPE:
             return None
         try:
             code = json.loads(self.body)["code"]
@@ -59,21 +79,71 @@ class Response:
         return max(0.0, moment - (now if sent is None else sent))
 
 
-@dataclass(frozen=True)
-class TransportStatus:
-    """Answered requests, those of them that repeated an earlier one, and the bytes of their bodies."""
+class Cancellation:
+    """The means to stop one exchange before anything of it is sent. Thread-safe.
 
-    requests: int = 0
-    retries: int = 0
-    bytes_sent: int = 0
-    bytes_received: int = 0
+    What has begun is not torn down: the server may have it all, and its answer is worth waiting for.
+    """
+
+    __slots__ = ("_begun", "_cancelled", "_close", "_lock")
+
+    def __init__(self) -> None:
+        self._lock = ForkSafeLock()
+        self._cancelled = False
+        self._begun = False
+        self._close: list[Callable[[], None]] = []
+
+    def cancel(self) -> bool:
+        """Stop: close whatever is connecting or waiting. True: no byte of the request has left, nor will any. False: it
+        had begun, and goes on.
+        """
+        with self._lock:
+            if self._begun:
+                return False
+            self._cancelled = True
+            close, self._close = self._close, []
+        for each in close:
+            _quietly(each)
+        return True
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the exchange was stopped in time."""
+        return self._cancelled
+
+    @property
+    def begun(self) -> bool:
+        """Whether bytes of the request may have left."""
+        return self._begun
+
+    def begin_body(self) -> None:
+        """The transport is about to send the first byte, headers included. Raises TransportError once cancelled."""
+        with self._lock:
+            if self._cancelled:
+                raise TransportError("cancelled")
+            self._begun = True
+            self._close = []
+
+    def on_cancel(self, close: Callable[[], None]) -> None:
+        """What :meth:`cancel` is to call, from its own thread; called at once where it was cancelled already."""
+        with self._lock:
+            if not self._cancelled:
+                self._close.append(close)
+                return
+        _quietly(close)
 
 
 class Transport(Protocol):
-    """Sends requests; shared by any number of clients and threads."""
+    """Sends requests; shared by any number of devices and threads.
 
-    def send(self, request: Request, timeout: float) -> Response:
-        """The answer, within about ``timeout`` seconds. Raises TransportError where there is none."""
+    One that calls :meth:`Cancellation.begin_body` says so by an attribute ``begins_body`` that is true. For any other
+    an upload counts as begun before ``send`` is called: a withdrawal then cannot stop it, and gives nothing back.
+    """
+
+    def send(self, request: Request, timeout: float, cancellation: Cancellation | None = None) -> Response:
+        """The answer, within ``timeout`` seconds in all: looking up the name, trying its addresses, proxy, TLS and the
+        answer itself. Raises TransportError where there is none.
+        """
 
 
 def is_loopback(host: str) -> bool:
@@ -84,15 +154,42 @@ def is_loopback(host: str) -> bool:
 
 
 def check_url(url: str, *, allow_plain_http: bool) -> str:
-    """The base URL without a trailing slash. Raises ValueError for one that reports must not be sent to."""
-    parts = urlsplit(url)
-    if parts.scheme not in {"https", "http"} or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError("url must be like https://collect.example.org, without query or fragment")
+    """The base URL without a trailing slash. Raises ConfigurationError for one that reports must not be sent to."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise _bad_url(f"url must be an address: {error}") from None
+    plain = url.isascii() and url.isprintable() and " " not in url
+    if not plain or parts.scheme not in {"https", "http"} or not host or "?" in url or "#" in url:
+        raise _bad_url("url must be like https://collect.example.org, in ASCII, without query or fragment")
     if parts.username is not None:
-        raise ValueError("url must not carry a user name or password")
-    if parts.scheme == "http" and not allow_plain_http and not is_loopback(parts.hostname):
-        raise ValueError("url must be https; plain http is for loopback, or for Policy(allow_plain_http=True)")
+        raise _bad_url("url must not carry a user name or password")
+    if not is_host(host) or port == 0:
+        raise _bad_url("url must name a host (of another script: as xn--...), and a port from 1 to 65535 if any")
+    if parts.scheme == "http" and not allow_plain_http and not is_loopback(host):
+        raise _bad_url("url must be https; plain http is for loopback, or for Policy(allow_plain_http=True)")
     return url.rstrip("/")
+
+
+def is_host(host: str) -> bool:
+    """Whether a text can be a host's name or address."""
+    labels = host.rstrip(".").split(".")
+    return (
+        len(host) <= _LONGEST_HOST
+        and _HOST.issuperset(host.lower())
+        and all(0 < len(label) <= _LONGEST_LABEL for label in labels)
+    )
+
+
+def _bad_url(problem: str) -> ConfigurationError:
+    return ConfigurationError("bad-url", problem)
+
+
+def _quietly(close: Callable[[], None]) -> None:
+    """A socket that is closed already is as good as one that lets itself be closed."""
+    with contextlib.suppress(Exception):
+        close()
 
 
 def _http_date(text: str) -> float | None:

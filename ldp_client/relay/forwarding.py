@@ -1,52 +1,66 @@
-"""The queue of a gateway at the edge: collects the uploads of many devices and forwards them in merged blocks.
+"""A gateway at the edge: gathers the uploads of many devices, mixes them, and forwards them in large batches.
 
 It keeps what it forwards, until the aggregator has it, and nothing else; ids and payloads pass through unchanged, so a
 report that arrives twice (from the device, from the relay, or both) is counted once. An upload is acknowledged when it
-is on disk.
+is on disk. What a device sends beside its reports (an address, a token, a time) ends here.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ldp_client.delivery.machine import REPORT_OVERHEAD, Delivery
+from ldp_client.delivery.events import OnEvent
+from ldp_client.delivery.machine import Delivery, Idle, Outcome, Place, Send, Task, Wait, size_of
 from ldp_client.delivery.queue import Outbox
-from ldp_client.delivery.sender import Event, Sender
-from ldp_client.network.aggregator import Server, check_campaign_id, read_campaign
+from ldp_client.delivery.sender import Sender
+from ldp_client.errors import ClientError, ConfigurationError, QuotaError
+from ldp_client.network.aggregator import Aggregator, check_campaign_id, read_campaign
+from ldp_client.network.cache import Cache
 from ldp_client.network.shared import SHARED_TRANSPORT
-from ldp_client.network.transport import Response, Transport
+from ldp_client.network.transport import Transport
 from ldp_client.policy import DEFAULT_POLICY, Policy
+from ldp_client.relay.mixing import BATCH_HEADER, Mixing, Pool
 from ldp_client.runtime.clock import SYSTEM_CLOCK, Clock
-from ldp_client.storage.contract import Storage
+from ldp_client.runtime.fork import ForkSafeLock
+from ldp_client.storage.checksummed import pack, unpack
+from ldp_client.storage.contract import Storage, Transaction
 from ldp_client.storage.location import open_storage
 from ldp_client.storage.scoped import ScopedStorage
-from protocols import Campaign, PayloadError, Report, decode_upload
+from protocols import Campaign, DocumentError, PayloadError, Report, decode_upload
 from protocols.wire.reports import ID_BYTES
 
 if TYPE_CHECKING:
     from ldp_client.delivery.background import BackgroundDriver
 
 RELAY_POLICY: Final = replace(DEFAULT_POLICY, first_delay=10.0)
-"""As for a device, but a queue that was empty is forwarded within ten seconds of its first report."""
+"""As for a device, but a batch leaves at a random time within ten seconds of being complete: the moment does not tell
+who came last."""
+
+MODEL_AGE: Final = 60.0
+"""Seconds for which a model is handed out before the aggregator is asked again. It learns that the relay asks, and
+nothing of when a device did."""
 
 CONFLICTING: Final = "conflicting-report"
 """The id is queued already, with another answer: a device answers once."""
 
 
 class Relay:
-    """Forwards the reports of one campaign. Safe with several threads and processes on one storage.
+    """Mixes and forwards the reports of one campaign. Safe with several threads and processes on one storage.
 
     Parameters
     ----------
     url, campaign_id, transport, clock, on_event
-        As for a :class:`ldp_client.Client`.
+        As for a :class:`ldp_client.Device` and its campaigns.
     storage
-        As for a Client; the relay keeps to a scope of its own.
+        As for a Device; the relay keeps to a scope of its own.
+    mixing
+        How many devices' reports leave together at least.
     policy
-        Its quotas bound the queue.
+        Its quotas bound what is kept.
     token
         A token of scope ``relay``, where the aggregator asks for one.
     """
@@ -57,72 +71,98 @@ class Relay:
         campaign_id: str,
         *,
         storage: str | os.PathLike[str] | Storage,
+        mixing: Mixing | None = None,
         transport: Transport | None = None,
         clock: Clock | None = None,
         policy: Policy = RELAY_POLICY,
         token: str | None = None,
-        on_event: Callable[[Event], None] | None = None,
+        on_event: OnEvent | None = None,
     ) -> None:
         self.policy = policy
+        self.mixing = Mixing() if mixing is None else mixing
+        if self.mixing.least_batch > policy.most_queued_reports:
+            raise ConfigurationError("bad-batch", "least_batch must not be above the policy's most_queued_reports")
         self.campaign_id = check_campaign_id(campaign_id)
-        clock = SYSTEM_CLOCK if clock is None else clock
-        self._server = Server(url, campaign_id, transport or SHARED_TRANSPORT, clock, policy, token)
+        self._clock = clock = SYSTEM_CLOCK if clock is None else clock
+        self._token = token
+        self._aggregator = Aggregator(
+            url, campaign_id, transport or SHARED_TRANSPORT, clock, policy, headers=self._headers
+        )
         self._storage = ScopedStorage(open_storage(storage), "relay")
+        self._pool = Pool(campaign_id)
         self._outbox = Outbox(campaign_id)
-        self._sender = Sender(
-            self._server,
-            self._outbox,
+        self._batch = f"batch/{campaign_id}"
+        self._sender = _MixingSender(
+            self._form,
             self._storage,
-            may_send=lambda _: True,
+            _RelayPermits(self._aggregator),
             clock=clock,
             policy=policy,
             on_event=on_event,
         )
+        self._cache = Cache(self._storage, lambda _: None)
         self._campaign: Campaign | None = None
+        self._model: tuple[bytes, float] | None = None
+        self._asking = ForkSafeLock()
         self._driver: BackgroundDriver | None = None
 
     def campaign(self) -> Campaign:
-        """The verified campaign, from the storage or fetched. Raises what :meth:`Client.campaign` raises."""
+        """The verified campaign, from the storage or fetched; a stored one that is damaged is fetched again.
+
+        Raises DocumentError, ServerError or TransportError.
+        """
         if self._campaign is None:
             key = f"campaign/{self.campaign_id}"
-            with self._storage.transaction(write=False) as transaction:
-                stored = transaction.get(key)
-            document = self._server.campaign() if stored is None else stored
-            self._campaign = read_campaign(document, self.campaign_id)
-            if stored is None:
-                with self._storage.transaction(write=True) as transaction:
-                    transaction.put(key, document)
+            stored = self._cache.get(key)
+            with contextlib.suppress(DocumentError):
+                self._campaign = None if stored is None else read_campaign(stored, self.campaign_id)
+            if self._campaign is None:
+                self._campaign = read_campaign(self._aggregator.campaign(), self.campaign_id)
+                self._cache.put(key, self._campaign.document)
         return self._campaign
 
-    def model(self, etag: str | None) -> Response:
-        """The aggregator's model as it stands, for a device behind the relay."""
-        return self._server.model(etag)
+    def model(self) -> bytes:
+        """The aggregator's model, for a device behind the relay. Raises what a device's own question would raise."""
+        with self._asking:
+            known, at = (None, 0.0) if self._model is None else self._model
+            now = self._clock.monotonic()
+            if known is None or now - at >= MODEL_AGE:
+                # None only where there is a known one, and it has not changed.
+                known = self._aggregator.model(known) or known or b""
+                self._model = known, now
+            return known
 
     def collect(self, upload: bytes) -> dict[str, str]:
-        """Queue the reports of an upload, durably; returns the refused ones, ``{id in hexadecimal: code}``.
+        """Keep the reports of an upload, durably; returns the refused ones, ``{id in hexadecimal: code}``.
 
-        A report that is queued already is a success. Raises UploadError, QuotaError or StorageError; nothing of the
-        upload is then queued.
+        A report that waits already is a success. Raises UploadError, QuotaError or StorageError, and what
+        :meth:`campaign` raises; nothing of the upload is then kept.
         """
-        reports, refused = _read(upload, self.campaign())
+        campaign = self.campaign()
+        reports, refused = _read(upload, campaign)
         with self._storage.transaction(write=True) as transaction:
             fresh: dict[bytes, Report] = {}
             for report in reports:
-                known = fresh.get(report.id) or self._outbox.find(transaction, report.id)
+                known = fresh.get(report.id) or self._find(transaction, report.id)
                 if known is None:
                     fresh[report.id] = report
                 elif known != report:
                     refused[report.id.hex()] = CONFLICTING
-            size = sum(len(report.payload) + REPORT_OVERHEAD for report in fresh.values())
-            self._outbox.check_room(transaction, len(fresh), size, self.policy)
-            self._outbox.put(transaction, tuple(fresh.values()))
+            self._check_room(transaction, fresh.values())
+            self._pool.put(transaction, tuple(fresh.values()), campaign, self._clock.time())
         if self._driver is not None:
             self._driver.wake()
         return refused
 
     def run_once(self, deadline: float, *, first_delay: float = 0.0) -> bool:
-        """Forward within ``deadline`` seconds; True when nothing is left. Never raises."""
-        return self._sender.run_once(deadline, first_delay=first_delay)
+        """Forward within ``deadline`` seconds; True when nothing is left, here or in the pool. Never raises."""
+        if not self._sender.run_once(deadline, first_delay=first_delay):
+            return False
+        try:
+            with self._storage.transaction(write=False) as transaction:
+                return not any(self._pool.gathering(transaction).reports)
+        except ClientError:
+            return False
 
     def start(self, *, first_delay: float | None = None) -> None:
         """Forward from a background thread; ``first_delay`` (None: the policy's) is how long uploads may gather."""
@@ -137,8 +177,13 @@ class Relay:
         if self._driver is not None:
             self._driver.close(self.policy.close_timeout if timeout is None else timeout)
 
+    def gathering(self) -> int:
+        """Devices whose reports wait for others. Raises StorageError."""
+        with self._storage.transaction(write=False) as transaction:
+            return self._pool.gathering(transaction).devices
+
     def delivery(self) -> Delivery:
-        """What is queued, sent, dropped. Raises StorageError."""
+        """Of the batch under way: what is left of it; of all batches: what was sent, dropped. Raises StorageError."""
         with self._storage.transaction(write=False) as transaction:
             return self._outbox.delivery(transaction)
 
@@ -147,20 +192,120 @@ class Relay:
         """The code of the last failure to forward, None once it went well again."""
         return self._sender.problem
 
+    def _find(self, transaction: Transaction, identifier: bytes) -> Report | None:
+        return self._pool.find(transaction, identifier) or self._outbox.find(transaction, identifier)
+
+    def _check_room(self, transaction: Transaction, fresh: Collection[Report]) -> None:
+        waiting, leaving = self._pool.gathering(transaction), self._outbox.delivery(transaction)
+        count = len(fresh) + sum(waiting.reports) + leaving.queued
+        size = sum(map(size_of, fresh)) + waiting.size + leaving.queued_bytes
+        if count > self.policy.most_queued_reports or size > self.policy.most_queued_bytes:
+            raise QuotaError("queue-full", "the relay holds as much as it may; try again when some has been forwarded")
+
+    def _form(self) -> float | None:
+        """Make a batch of the pool once it is due and the last one is settled; the seconds until it is due, where that
+        is a matter of time.
+
+        Safety: a batch that has been tried never grows. The aggregator may hold it already, and a second try would tell
+        it who is new.
+        """
+        with self._storage.transaction(write=False) as transaction:
+            wait, _ = self._due(transaction)
+        if wait == 0.0:
+            with self._storage.transaction(write=True) as transaction:
+                wait, vouched = self._due(transaction)
+                if wait == 0.0:
+                    self._outbox.put(transaction, self._pool.take(transaction))
+                    transaction.put(self._batch, pack(self._batch, vouched))
+        elif wait is not None and wait > (self.mixing.longest_wait or 0.0):
+            with self._storage.transaction(write=True) as transaction:
+                self._pool.restart(transaction, self._clock.time())
+        return wait or None
+
+    def _due(self, transaction: Transaction) -> tuple[float | None, int]:
+        """Seconds until the pool may leave (None: when more have come), and the size that may be vouched for, or 0."""
+        waiting = self._pool.gathering(transaction)
+        if not any(waiting.reports) or self._outbox.delivery(transaction).queued:
+            return None, 0
+        mixing = self.mixing
+        if waiting.devices >= mixing.least_batch:
+            return 0.0, mixing.least_batch
+        if mixing.longest_wait is None or waiting.devices < mixing.least_late_batch:
+            return None, 0
+        return max(0.0, waiting.since + mixing.longest_wait - self._clock.time()), 0
+
+    def _headers(self, body: bytes) -> Mapping[str, str]:
+        """The token, and how many devices the reports in ``body`` were mixed with."""
+        headers = {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
+        ids = [report.id for report in _reports(body, self.campaign())]
+        with self._storage.transaction(write=False) as transaction:
+            stored = transaction.get(self._batch)
+            vouched = 0 if stored is None else unpack(self._batch, stored)
+            # Another process may have gone on to its next batch: what is said is about these very reports, or not said.
+            if vouched and all(self._outbox.find(transaction, identifier) for identifier in ids):
+                headers[BATCH_HEADER] = str(vouched)
+        return headers
+
+
+class _RelayPermits:
+    """A relay forwards whatever it was given, and keeps nothing of it."""
+
+    log = False
+
+    def __init__(self, aggregator: Aggregator) -> None:
+        self._aggregator = aggregator
+
+    def asleep(self, transaction: Transaction) -> bool:
+        return False
+
+    def aggregator(self, transaction: Transaction, place: Place) -> Aggregator:
+        return self._aggregator
+
+    def begin(self, task: Send) -> bool:
+        return True
+
+    def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
+        return False
+
+    def settle(self, transaction: Transaction, place: Place, outcome: Outcome) -> None:
+        """There is no ledger of others' reports."""
+
+
+class _MixingSender(Sender):
+    """A sender whose queue is filled by batches."""
+
+    def __init__(self, form: Callable[[], float | None], *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._form = form
+
+    def next_task(self, first_delay: float = 0.0) -> Task:
+        """See :meth:`Sender.next_task`; never raises."""
+        try:
+            wait = self._form()
+        except ClientError as error:
+            return self._pause(error.code)
+        task = super().next_task(first_delay)
+        return Wait(wait) if isinstance(task, Idle) and wait is not None else task
+
+
+def _reports(upload: bytes, campaign: Campaign) -> Iterator[Report]:
+    """The reports of an upload. Raises UploadError."""
+    for block in decode_upload(upload, campaign):
+        width = campaign.questions[block.question].mechanism.width
+        for position in range(block.count):
+            identifier = block.ids[position * ID_BYTES : (position + 1) * ID_BYTES]
+            yield Report(block.question, identifier, block.payloads[position * width : (position + 1) * width])
+
 
 def _read(upload: bytes, campaign: Campaign) -> tuple[list[Report], dict[str, str]]:
     """The reports that a device can have sent, and the others with their codes."""
     reports, refused = [], {}
-    for block in decode_upload(upload, campaign):
-        mechanism = campaign.questions[block.question].mechanism
-        width = mechanism.width
-        for position in range(block.count):
-            identifier = block.ids[position * ID_BYTES : (position + 1) * ID_BYTES]
-            payload = block.payloads[position * width : (position + 1) * width]
-            try:
-                mechanism.check(payload)
-            except PayloadError as error:
-                refused[identifier.hex()] = error.code
-            else:
-                reports.append(Report(block.question, identifier, payload))
+    for report in _reports(upload, campaign):
+        mechanism = campaign.questions[report.question].mechanism
+        try:
+            mechanism.check(report.payload)
+        except PayloadError as error:
+            refused[report.id.hex()] = error.code
+        else:
+            reports.append(report)
     return reports, refused

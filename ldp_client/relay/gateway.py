@@ -1,15 +1,21 @@
 """The relay's door: devices speak to it as they would to the aggregator.
 
-Plain http.server, one thread per connection: for the tens of devices behind a gateway. Devices need https (or loopback)
-like everywhere, so where it is reached over a network, something that ends TLS stands before it.
+Plain http.server, one thread and one request per connection: for the devices behind a gateway. Devices need https (or
+loopback) like everywhere, so where it is reached over a network, something that ends TLS stands before it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import io
 import json
+import socket
+import threading
+import time
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Final
 
 from ldp_client.errors import ClientError, ModelUnavailableError
 from ldp_client.network.transport import PROBLEM_TYPE
@@ -18,15 +24,37 @@ from ldp_client.relay.forwarding import Relay
 from protocols import ProtocolError
 from protocols.wire.upload import MEDIA_TYPE
 
+MOST_CONNECTIONS: Final = 64
+"""At once; the next ones are told to come back."""
+
+LARGEST_REQUEST_HEAD: Final = 1 << 14
+"""Bytes of a request before its body."""
+
+_LONGEST_LENGTH: Final = 19
+"""Digits of a Content-Length that are worth reading; the number is compared as a whole."""
+
 
 class Gateway(ThreadingHTTPServer):
-    """Serves one relay; ``serve_forever()`` and ``shutdown()`` as in the standard library."""
+    """Serves one relay; ``serve_forever()`` and ``shutdown()`` as in the standard library.
+
+    ``timeout`` is what a connection may take in all, in seconds, whatever it sends meanwhile.
+    """
 
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, relay: Relay, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(
+        self,
+        relay: Relay,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        timeout: float = GATEWAY_TIMEOUT,
+        most_connections: int = MOST_CONNECTIONS,
+    ) -> None:
         self.relay = relay
+        self.seconds = timeout
+        self._places = threading.BoundedSemaphore(most_connections)
         super().__init__((host, port), _Handler)
 
     @property
@@ -34,27 +62,80 @@ class Gateway(ThreadingHTTPServer):
         """The base URL for clients on this machine."""
         return f"http://127.0.0.1:{self.server_port}"
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """A thread for the connection, where there is a place."""
+        if not self._places.acquire(blocking=False):
+            request.setblocking(False)
+            with contextlib.suppress(OSError):
+                request.send(_BUSY)
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            # No thread was started, so none gives the place back.
+            self._places.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """The connection, in its thread."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A device that hangs up is nobody's problem, and its address is not printed."""
+
+
+class _Incoming(io.RawIOBase):
+    """What a device sends: complete in time or never, and not more than is asked for."""
+
+    def __init__(self, sock: socket.socket, until: float) -> None:
+        self._socket = sock
+        self._until = until
+        self.most = LARGEST_REQUEST_HEAD
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self._until - time.monotonic()
+        if left <= 0 or self.most <= 0:
+            raise TimeoutError
+        self._socket.settimeout(left)
+        count = self._socket.recv_into(memoryview(buffer)[: self.most])
+        self.most -= count
+        return count
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "ldp-relay"
     sys_version = ""
-    timeout = GATEWAY_TIMEOUT
     disable_nagle_algorithm = True
     server: Gateway
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile.close()
+        self._until = time.monotonic() + self.server.seconds
+        self._incoming = _Incoming(self.connection, self._until)
+        self.rfile = io.BufferedReader(self._incoming)
+
+    def handle(self) -> None:
+        # One request, whatever it says: nothing behind a body can pass for a second one.
+        self.handle_one_request()
+        self.close_connection = True
 
     def do_GET(self) -> None:
         relay, path = self.server.relay, f"/v1/campaigns/{self.server.relay.campaign_id}"
         try:
             if self.path == path:
-                self._answer(200, relay.campaign().document, {"ETag": f'"{relay.campaign_id}"'})
+                self._document(relay.campaign().document, relay.campaign_id)
             elif self.path == path + "/model":
-                answer = relay.model(self.headers.get("If-None-Match"))
-                etag = answer.headers.get("etag")
-                self._answer(answer.status, answer.body, {} if etag is None else {"ETag": etag})
+                model = relay.model()
+                self._document(model, hashlib.sha256(model).hexdigest())
             else:
                 self._problem(404, "unknown-campaign")
         except ModelUnavailableError as error:
@@ -63,16 +144,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._problem(503, error.code, {"Retry-After": str(GATEWAY_RETRY_AFTER)})
 
     def do_POST(self) -> None:
-        length = self.headers.get("Content-Length", "")
-        refusal = self._refusal(length)
+        refusal = self._refusal()
         if refusal is not None:
-            # The body stays unread, so the connection cannot be used again.
-            self.close_connection = True
-            self._problem(*refusal, {"Connection": "close"})
+            self._problem(*refusal)
             return
-        body = self.rfile.read(int(length))
-        if len(body) < int(length):
-            self.close_connection = True
+        length = int(self.headers["Content-Length"])
+        self._incoming.most = length
+        body = self.rfile.read(length)
+        if len(body) < length:
             return
         try:
             refused = self.server.relay.collect(body)
@@ -83,22 +162,32 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._answer(200, json.dumps({"rejected": list(refused.items())}).encode("ascii"), {})
 
-    def _refusal(self, length: str) -> tuple[int, str] | None:
+    def _refusal(self) -> tuple[int, str] | None:
+        """Why the body stays unread."""
         if self.path != f"/v1/campaigns/{self.server.relay.campaign_id}/reports":
             return 404, "unknown-campaign"
         if self.headers.get("Content-Type") != MEDIA_TYPE:
             return 415, "wrong-media-type"
-        if not (length.isascii() and length.isdigit()):
+        lengths = self.headers.get_all("Content-Length", [])
+        if "Transfer-Encoding" in self.headers or not lengths:
             return 411, "length-required"
-        return (413, "body-too-large") if int(length[:18]) > LARGEST_UPLOAD else None
+        # RFC 9110, section 8.6: one field, digits only. Two that agree are refused too: no client says it twice.
+        if len(lengths) != 1 or not (lengths[0].isascii() and lengths[0].isdigit()):
+            return 400, "malformed-length"
+        too_long = len(lengths[0]) > _LONGEST_LENGTH or int(lengths[0]) > LARGEST_UPLOAD
+        return (413, "body-too-large") if too_long else None
+
+    def _document(self, body: bytes, tag: str) -> None:
+        known = self.headers.get("If-None-Match") == f'"{tag}"'
+        self._answer(304 if known else 200, b"" if known else body, {"ETag": f'"{tag}"'})
 
     def _problem(self, status: int, code: str, headers: Mapping[str, str] | None = None) -> None:
-        body = json.dumps({"type": "about:blank", "status": status, "code": code}).encode("ascii")
-        self._answer(status, body, {"Content-Type": PROBLEM_TYPE, **(headers or {})})
+        self._answer(status, _problem_document(status, code), {"Content-Type": PROBLEM_TYPE, **(headers or {})})
 
     def _answer(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+        self.connection.settimeout(max(0.001, self._until - time.monotonic()))
         self.send_response(status)
-        for name, value in {"Content-Type": "application/json", **headers}.items():
+        for name, value in {"Content-Type": "application/json", "Connection": "close", **headers}.items():
             self.send_header(name, value)
         if status != 304:
             self.send_header("Content-Length", str(len(body)))
@@ -108,3 +197,19 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name of the base class
         """Silent: who sent something, and when, is not written down."""
+
+
+def _problem_document(status: int, code: str) -> bytes:
+    return json.dumps({"type": "about:blank", "status": status, "code": code}).encode("ascii")
+
+
+def _busy() -> bytes:
+    body = _problem_document(503, "too-many-connections")
+    head = (
+        f"HTTP/1.1 503 Service Unavailable\r\nContent-Type: {PROBLEM_TYPE}\r\nContent-Length: {len(body)}\r\n"
+        f"Retry-After: {GATEWAY_RETRY_AFTER}\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode("ascii") + body
+
+
+_BUSY: Final = _busy()

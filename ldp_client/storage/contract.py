@@ -12,6 +12,10 @@ from typing import Final, Protocol
 MEMORY: Final = ":memory:"
 SCOPES: Final = "scope/"
 """The keys of every scope start with this."""
+WAITING: Final = "waiting/"
+"""The keys of the index of queues, which is one for all scopes."""
+MARK: Final = "mark"
+"""The key of the mark by which a copy is recognised, one for all scopes."""
 
 
 class Transaction(Protocol):

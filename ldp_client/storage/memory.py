@@ -6,29 +6,39 @@ import heapq
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from ldp_client.runtime.fork import ForkSafeLock
+from ldp_client.errors import StorageError
+from ldp_client.runtime.fork import ForkSafeLock, tell_after_fork
 from ldp_client.storage.contract import Transaction
 
 
 class MemoryStorage:
-    """A dictionary: for tests, simulations, and apps that keep nothing. Forgets its ledger with the process."""
+    """A dictionary. Forgets its ledger with the process, and refuses to work in a child: parent and child would answer
+    as one device, twice.
+    """
 
-    __slots__ = ("_entries", "_lock")
+    __slots__ = ("__weakref__", "_entries", "_forked", "_lock")
 
     def __init__(self) -> None:
         self._entries: Mapping[str, bytes] = {}
+        self._forked = False
         self._lock = ForkSafeLock()
+        tell_after_fork(self)
+
+    def after_fork(self) -> None:
+        self._forked = True
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Transaction]:
         """See :class:`Storage`."""
+        if self._forked:
+            raise StorageError("storage-forked")
         if not write:
             yield DictTransaction(dict(self._entries))
             return
         with self._lock:
             entries = dict(self._entries)
             yield DictTransaction(entries)
-            # One assignment: a fork or another thread sees all of a transaction or nothing.
+            # One assignment: another thread sees all of a transaction or nothing.
             self._entries = entries
 
 

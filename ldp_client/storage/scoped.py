@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ldp_client.errors import ConfigurationError
 from ldp_client.storage.contract import SCOPES, Storage, Transaction
 
 
@@ -16,19 +17,30 @@ class ScopedStorage:
     __slots__ = ("_prefix", "_storage")
 
     def __init__(self, storage: Storage, scope: str) -> None:
-        if not scope.isascii() or "/" in scope or not scope:
-            raise ValueError("a scope is a non-empty ASCII text without a slash")
+        if not scope:
+            raise ConfigurationError("bad-scope", "a scope has a name")
         self._storage = storage
-        self._prefix = f"{SCOPES}{scope}/"
+        self._prefix = scope_prefix(scope)
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Transaction]:
         """See :class:`Storage`."""
         with self._storage.transaction(write=write) as inner:
-            yield _ScopedTransaction(inner, self._prefix)
+            yield ScopedTransaction(inner, self._prefix)
 
 
-class _ScopedTransaction:
+def scope_prefix(scope: str) -> str:
+    """What the keys of a scope start with; nothing for the scope "", the storage's own. Raises ConfigurationError."""
+    if not scope:
+        return ""
+    if not (scope.isascii() and scope.isprintable()) or "/" in scope:
+        raise ConfigurationError("bad-scope", "a scope is a printable ASCII text without a slash")
+    return f"{SCOPES}{scope}/"
+
+
+class ScopedTransaction:
+    """The part of a transaction whose keys start with a prefix."""
+
     __slots__ = ("_inner", "_prefix")
 
     def __init__(self, inner: Transaction, prefix: str) -> None:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
 from ldp_client.errors import StorageError
-from ldp_client.policy import CHECKED_STORAGE_BYTES, STORAGE_WAIT
+from ldp_client.policy import CHECKED_STORAGE_BYTES, STORAGE_CHECK, STORAGE_WAIT
+from ldp_client.runtime.fork import ONE_TRANSACTION
 from ldp_client.storage.contract import Transaction
 from ldp_client.storage.memory import DictTransaction
 
@@ -31,33 +33,32 @@ _PROBLEMS: Final = (
 )
 """Part of SQLite's message, and our code. Python 3.10 does not give SQLite's error numbers."""
 
-# Safety: SQLite keeps a process-wide list of locked files that a fork would copy in mid-transaction, and the child
-# would then wait for a lock that nobody holds. A fork therefore waits for the transaction under way.
-_ONE_AT_A_TIME = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_ONE_AT_A_TIME.acquire, after_in_parent=_ONE_AT_A_TIME.release, after_in_child=_ONE_AT_A_TIME.release
-    )
-
 
 class SqliteStorage:
-    """A file, made readable by its owner only. Any number of threads and processes may share it."""
+    """A file, made readable by its owner only. Any number of threads and processes may share it.
 
-    __slots__ = ("_path",)
+    A relative path means the folder that the process is in now, wherever it goes later.
+    """
+
+    __slots__ = ("_checked", "_path")
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = Path(path)
+        self._path = Path(path).absolute()
+        self._checked = -STORAGE_CHECK
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Transaction]:
         """See :class:`ldp_client.storage.contract.Storage`."""
         try:
-            with _ONE_AT_A_TIME:
+            with ONE_TRANSACTION:
                 if not write and not self._path.exists():
                     yield DictTransaction({})
                     return
                 with closing(self._connect()) as connection:
                     yield from self._run(connection, write)
+        except UnicodeDecodeError:
+            # SQLite quotes what it found in a damaged schema.
+            raise StorageError("storage-corrupt") from None
         except (sqlite3.Error, OSError) as error:
             raise StorageError(_problem(error)) from None
 
@@ -71,6 +72,9 @@ class SqliteStorage:
         # EXTRA: after a loss of power the rollback journal must not come back and undo a commit. A report sent from an
         # undone commit would be drawn a second time.
         connection.execute("PRAGMA synchronous = EXTRA")
+        if sys.platform == "darwin":
+            # There fsync leaves the data in the drive's own cache.
+            connection.execute("PRAGMA fullfsync = ON")
         # What is deleted (a withdrawn report) is overwritten in the file too.
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
@@ -78,10 +82,11 @@ class SqliteStorage:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version > SCHEMA_VERSION:
                 raise StorageError("storage-newer")
-            if version and write and self._path.stat().st_size <= CHECKED_STORAGE_BYTES:
+            if version and write and self._must_be_checked():
                 (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
                 if verdict != "ok":
                     raise StorageError("storage-corrupt")
+                self._checked = time.monotonic()
             if not version and write:
                 connection.execute("CREATE TABLE entries (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID")
                 connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
@@ -92,6 +97,10 @@ class SqliteStorage:
                 connection.execute("ROLLBACK")
             raise
         connection.execute("COMMIT")
+
+    def _must_be_checked(self) -> bool:
+        small = self._path.stat().st_size <= CHECKED_STORAGE_BYTES
+        return small or time.monotonic() - self._checked >= STORAGE_CHECK
 
 
 class _SqliteTransaction:

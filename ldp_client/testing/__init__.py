@@ -4,10 +4,11 @@
 
     with FakeServer() as server:
         campaign = server.publish(draft)
-        client = Client(server.url, campaign.id, storage=":memory:", max_epsilon=1, max_total_epsilon=1)
-        client.grant()
-        client.contribute({"age": "young"}, "yes")
-        assert client.run_once(5)
+        device = Device(":memory:", max_total_epsilon=1)
+        part = device.campaign(server.url, campaign.id, max_epsilon=1)
+        part.grant()
+        part.contribute({"age": "young"}, "yes")
+        assert device.run_once(timeout=5)
         assert server.counted(campaign.id) == 1
 
 Not in the small wheel ``ldp-bayes-client``: tests run where ``ldp-bayes`` is installed.

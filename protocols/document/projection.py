@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from protocols.document.schema import MOST_FEATURES, ContinuousFeature, Feature, Label, number_of, read_feature
+from protocols.document.schema import MOST_FEATURES, ContinuousFeature, Feature, Label, read_feature
 from protocols.fields import Fields, Refusal
+from protocols.values import held, number_of
 
 METHODS: Final = ("pca", "dca")
 PUBLIC: Final = "public"
@@ -58,7 +59,7 @@ class Projection:
 
     def values(self, record: Mapping[str, object], missing: Callable[[int], float]) -> list[float]:
         """The inputs' numbers in ``record``; ``missing(position)`` stands in where it holds none."""
-        numbers = [number_of(record.get(feature.name)) for feature in self.inputs]
+        numbers = [number_of(held(record, feature.name)) for feature in self.inputs]
         return [missing(position) if number is None else number for position, number in enumerate(numbers)]
 
     def to_json(self) -> dict[str, Any]:

@@ -6,14 +6,14 @@ All of it is public knowledge. A value list or a bound is never read off the dat
 from __future__ import annotations
 
 import math
-import numbers
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from protocols.fields import LONGEST_TEXT, Fields, Refusal
+from protocols.fields import Fields, Refusal
+from protocols.values import composed, number_of, positions_of, text_of
 
 MISSING: Final = "missing"
 """A categorical feature that lists this value answers with it where the record has no declared value."""
@@ -55,7 +55,7 @@ class Label:
 
     @cached_property
     def _positions(self) -> Mapping[str, int]:
-        return {name: position for position, name in enumerate(self.classes)}
+        return positions_of(self.classes)
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "classes": list(self.classes), "weight": self.weight}
@@ -81,7 +81,7 @@ class CategoricalFeature:
 
     @cached_property
     def _positions(self) -> Mapping[str, int]:
-        return {name: position for position, name in enumerate(self.values)}
+        return positions_of(self.values)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -167,25 +167,11 @@ class Privacy:
         }
 
 
-def number_of(value: object) -> float | None:
-    """A record's number, or None where it holds none (absent, text, truth value, NaN). Infinities are clipped later.
-
-    ``numbers.Real`` is what numpy's scalars register as, which rows of tables are full of.
-    """
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        number = -math.inf if value < 0 else math.inf
-    return None if math.isnan(number) else number
-
-
 def read_label(value: Any, refuse: Refusal) -> Label:
     fields = Fields(value, "label", refuse)
     label = Label(
         name=fields.text("name"),
-        classes=fields.texts("classes", least=2, most=MOST_CLASSES),
+        classes=_declared(fields, "classes", MOST_CLASSES),
         weight=fields.integer("weight", least=0, most=MOST_WEIGHT, default=1),
     )
     fields.finish()
@@ -255,7 +241,7 @@ def read_feature(value: Any, path: str, classes: int, refuse: Refusal) -> Featur
     weight = fields.integer("weight", least=1, most=MOST_WEIGHT, default=1)
     feature: Feature
     if kind == "categorical":
-        feature = CategoricalFeature(name, fields.texts("values", least=2, most=MOST_VALUES), weight)
+        feature = CategoricalFeature(name, _declared(fields, "values", MOST_VALUES), weight)
         cells, place = feature.size * classes, "values"
     else:
         low, high = read_bounds(fields)
@@ -272,11 +258,14 @@ def read_feature(value: Any, path: str, classes: int, refuse: Refusal) -> Featur
 
 
 def _index_of(value: object, positions: Mapping[str, int]) -> int | None:
-    """Texts match themselves; whole numbers match their decimal digits (a class written 0 or 1)."""
-    if isinstance(value, str):
-        return positions.get(value)
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
-        number = int(value)
-        # No declared text is longer, and Python refuses to write out enormous integers.
-        return positions.get(str(number)) if abs(number) < 10**LONGEST_TEXT else None
-    return None
+    """The position of the declared text that a value means."""
+    text = text_of(value)
+    return None if text is None else positions.get(text)
+
+
+def _declared(fields: Fields, name: str, most: int) -> tuple[str, ...]:
+    """The classes or the values: texts that stay different when accents are written in one way."""
+    texts = fields.texts(name, least=2, most=most)
+    if len({composed(text) for text in texts}) != len(texts):
+        raise fields.error(name, "two entries are one text in Unicode's form NFC; every entry must be different")
+    return texts

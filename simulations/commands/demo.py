@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, Final
 
-from ldp_client import Client
+from ldp_client import Classifier
 from protocols import Campaign, decode_upload
 from simulations.commands.common import Groups, at_least, between, say, say_json, warn
 from simulations.fleet.aggregator import Aggregator, temporary_aggregator
@@ -59,7 +59,8 @@ def _run(options: argparse.Namespace) -> None:
     for note in source.notes:
         warn(f"  {note}")
     plan = Plan(options.devices, seed=options.seed, progress=not options.quiet)
-    with temporary_aggregator() as aggregator, Network(seed=options.seed) as network:
+    network = Network(seed=options.seed)
+    with temporary_aggregator() as aggregator:
         result = run(aggregator, source, plan, network)
         classified = _classify(aggregator, result)
     figures = _figures(source, result, network, classified)
@@ -82,13 +83,9 @@ def _source(options: argparse.Namespace) -> Source:
 
 def _classify(aggregator: Aggregator, result: Result) -> list[dict[str, Any]]:
     """A device that never answered anything downloads the model and classifies the people who were held out."""
-    epsilon = result.campaign.privacy.epsilon
-    device = Client(
-        aggregator.url, result.campaign.id, storage=":memory:", max_epsilon=epsilon, max_total_epsilon=epsilon
-    )
-    device.refresh_model()
+    classifier = Classifier.fetch(aggregator.url, result.campaign.id)
     return [
-        {"predicted": device.predict(record), "probabilities": device.predict_proba(record), "true": true}
+        {"predicted": classifier.predict(record), "probabilities": classifier.predict_proba(record), "true": true}
         for record, true in zip(records(result.held_out.frame), result.held_out.labels.tolist(), strict=True)
     ]
 

@@ -102,8 +102,8 @@ def _run(options: argparse.Namespace) -> None:
     )
     for note in source.notes:
         warn(f"note: {note}")
-    accidents = Network(lost_answers=options.lost_answers, repeats=options.repeats, seed=options.seed)
-    with _aggregator(options) as aggregator, accidents as network:
+    network = Network(lost_answers=options.lost_answers, repeats=options.repeats, seed=options.seed)
+    with _aggregator(options) as aggregator:
         result = run(aggregator, source, plan, network)
     if options.json:
         say_json(result.to_json())

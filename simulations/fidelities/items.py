@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ldp_aggregator.learning.columns import as_column
 from ldp_aggregator.learning.frames import (
     MISSING_INDEX,
     binned,
@@ -63,7 +64,7 @@ class Columns:
     @classmethod
     def of(cls, campaign: Campaign, frame: pd.DataFrame, labels: Iterable[object]) -> Columns:
         """Read ``frame`` and ``labels``. Raises RecordError for an undeclared label, as a device does."""
-        classes = class_indices(campaign.label, pd.Series(labels))
+        classes = class_indices(campaign.label, as_column(labels))
         if len(classes) != len(frame):
             raise ValueError(f"{len(frame)} rows have {len(classes)} labels; every row needs one")
         absent = pd.Series(np.nan, index=frame.index)

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, Final
 
-from ldp_client import Client, ClientError, MemoryStorage, Policy, Status, TransportError
+from ldp_client import ClientError, Device, DeviceCampaign, LdpError, Policy, Status, TransportError
 from ldp_client.answering import draw_questions
-from ldp_client.ledger.installation import Installation, write_installation
 from ldp_client.network.transport import Request
-from protocols import SYSTEM_COINS, Campaign, Coins, ProtocolError, encode_upload
+from protocols import SYSTEM_COINS, Campaign, Coins, encode_upload
 from protocols.exact.coins import ONE
 from protocols.wire.reports import make_secret
 from protocols.wire.upload import MEDIA_TYPE
@@ -105,19 +104,11 @@ def run_devices(
             except (ClientError, FleetError) as error:
                 crew.stop(FleetError(f"lying device {number + 1}: {error}"))
                 continue
-            client = Client(
-                url,
-                campaign.id,
-                storage=_new_device(coins),
-                max_epsilon=campaign.privacy.epsilon,
-                max_total_epsilon=campaign.privacy.epsilon,
-                transport=network,
-                coins=coins,
-                policy=POLICY,
-            )
+            epsilon = campaign.privacy.epsilon
+            device = Device(":memory:", max_total_epsilon=epsilon, transport=network, coins=coins, policy=POLICY)
             try:
-                crew.done(_contribute(client, record, label))
-            except (ClientError, ProtocolError, FleetError) as error:
+                crew.done(_contribute(device, device.campaign(url, campaign.id, max_epsilon=epsilon), record, label))
+            except (LdpError, FleetError) as error:
                 crew.stop(FleetError(f"device {number + 1}: {error}"))
 
     workers = [threading.Thread(target=work, name=f"devices-{place}", daemon=True) for place in range(threads)]
@@ -138,20 +129,12 @@ def run_devices(
     )
 
 
-def _new_device(coins: Coins) -> MemoryStorage:
-    """The storage of a device whose secret, and with it the question that it meets, comes from ``coins``."""
-    storage = MemoryStorage()
-    with storage.transaction(write=True) as transaction:
-        write_installation(transaction, Installation(make_secret(coins), {}, ()))
-    return storage
-
-
-def _contribute(client: Client, record: Mapping[str, Any], label: str) -> Status:
+def _contribute(device: Device, campaign: DeviceCampaign, record: Mapping[str, Any], label: str) -> Status:
     """Consent, answer, deliver; the device's own account of it."""
-    client.grant()
-    client.contribute(record, label)
-    delivered = client.run_once(PATIENCE)
-    status = client.status()
+    campaign.grant(timeout=PATIENCE)
+    campaign.contribute(record, label)
+    delivered = device.run_once(PATIENCE)
+    status = campaign.status()
     if not delivered:
         raise FleetError(f"could not deliver within {PATIENCE:g} seconds ({status.problem})")
     return status

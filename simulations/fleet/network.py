@@ -5,15 +5,10 @@ from __future__ import annotations
 import random
 import threading
 from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import TYPE_CHECKING
 
 from ldp_client import TransportError
 from ldp_client.network.stdlib import HttpTransport
-from ldp_client.network.transport import Request, Response, Transport
-
-if TYPE_CHECKING:
-    from typing import Self
+from ldp_client.network.transport import Cancellation, Request, Response, Transport
 
 
 @dataclass(frozen=True)
@@ -59,23 +54,14 @@ class Network:
         self.first_upload: bytes | None = None
         """The body of the first upload, to look at."""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(self._inner, HttpTransport):
-            self._inner.close()
-
     def traffic(self) -> Traffic:
         """What passed so far."""
         return self._traffic
 
-    def send(self, request: Request, timeout: float) -> Response:
+    def send(self, request: Request, timeout: float, cancellation: Cancellation | None = None) -> Response:
         """See :class:`ldp_client.network.transport.Transport`."""
         if request.method != "POST":
-            return self._inner.send(request, timeout)
+            return self._inner.send(request, timeout, cancellation)
         with self._lock:
             self.first_upload = self.first_upload or request.body
             repeat, lose = self._random.random() < self._repeats, self._random.random() < self._lost_answers
@@ -88,8 +74,8 @@ class Network:
                 repeated=self._traffic.repeated + repeat,
             )
         if repeat:
-            self._inner.send(request, timeout)
-        answer = self._inner.send(request, timeout)
+            self._inner.send(request, timeout, cancellation)
+        answer = self._inner.send(request, timeout, cancellation)
         if lose:
             raise TransportError("timeout")
         return answer

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ldp_aggregator.learning.columns import numbers
 from protocols.document.schema import CategoricalFeature, ContinuousFeature, Feature, Label
 
 
@@ -89,16 +90,15 @@ def require_column(table: pd.DataFrame, name: str, source: str) -> None:
 
 
 def as_numbers(column: pd.Series, source: str) -> pd.Series:
-    """Texts as the doubles that Python reads in them; empty ones as NaN."""
-    texts = column.tolist()
-    try:
-        parsed = [_number(text) for text in texts]
-    except ValueError:
-        row = next(row for row, text in enumerate(texts) if not _is_number(text))
+    """Texts as the doubles that a device reads in them; empty ones as NaN."""
+    texts, parsed = column.tolist(), numbers(column)
+    wrong = [row for row in np.flatnonzero(np.isnan(parsed)) if texts[row].strip()]
+    if wrong:
+        row = int(wrong[0])
         raise TableError(
             f"{source}: column {column.name!r}, row {row + 1}: {texts[row]!r} is not a number; "
             "declare the feature categorical or correct the row"
-        ) from None
+        )
     return pd.Series(parsed, index=column.index, name=column.name, dtype=np.float64)
 
 
@@ -143,15 +143,3 @@ def records(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
 def python_values(column: pd.Series) -> list[Any]:
     """A column as plain Python values, None where it is missing."""
     return [None if missing else value for value, missing in zip(column.tolist(), column.isna(), strict=True)]
-
-
-def _number(text: str) -> float:
-    return float(text) if text.strip() else np.nan
-
-
-def _is_number(text: str) -> bool:
-    try:
-        _number(text)
-    except ValueError:
-        return False
-    return True

@@ -105,6 +105,8 @@ async def test_the_backend_contributes_once_for_every_user_who_agreed(
             await asyncio.sleep(0.02)
         async with session.get("/users/1/privacy") as answer:
             assert "contributed to 1 campaign" in await answer.text()
+        async with session.get("/users/1/copy") as answer:
+            assert [one["campaign_id"] for one in (await answer.json())["sent"]] == [campaign.id]
         async with session.delete("/users/1/consent") as answer:
-            assert await answer.json() == {"consent": False}
+            assert await answer.json() == {"consent": False, "refunded": 0.0}
     assert server.counted(campaign.id) == 2

@@ -1,4 +1,4 @@
-"""A campaign, a fake server, and clients of it."""
+"""A campaign, a fake server, and devices that take part."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-import ldp_client.client
-from ldp_client import Client, MemoryStorage, Policy
+import ldp_client.answering
+from ldp_client import Device, DeviceCampaign, MemoryStorage, Policy
 from ldp_client.testing import FakeClock, FakeServer
 from protocols import Campaign
 
@@ -55,13 +55,13 @@ def model() -> str:
 def perturbations(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """One entry for every perturbation."""
     made: list[object] = []
-    real = ldp_client.client.perturb
+    real = ldp_client.answering.perturb
 
     def counted(*arguments: Any, **options: Any) -> Any:
         made.append(arguments[2])
         return real(*arguments, **options)
 
-    monkeypatch.setattr(ldp_client.client, "perturb", counted)
+    monkeypatch.setattr(ldp_client.answering, "perturb", counted)
     return made
 
 
@@ -87,23 +87,30 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-@pytest.fixture
-def make_client(server: FakeServer, campaign: Campaign, clock: FakeClock) -> Callable[..., Client]:
-    """A client that has been granted, on a memory storage of its own unless told otherwise."""
+Join = Callable[..., tuple[Device, DeviceCampaign]]
 
-    def make(*, granted: bool = True, limits: dict[str, Any] | None = None, **options: Any) -> Client:
-        options.setdefault("storage", MemoryStorage())
-        options.setdefault("clock", clock)
-        client = Client(
-            options.pop("url", server.url),
-            options.pop("campaign_id", campaign.id),
-            max_epsilon=options.pop("max_epsilon", 4),
-            max_total_epsilon=options.pop("max_total_epsilon", 8),
-            policy=replace(Policy(), **(limits or {})),
-            **options,
-        )
+
+@pytest.fixture
+def join(server: FakeServer, campaign: Campaign, clock: FakeClock) -> Join:
+    """A device and its part in a campaign, granted unless told otherwise, on a memory storage of its own."""
+
+    def make(
+        *,
+        of: Campaign = campaign,
+        device: Device | None = None,
+        granted: bool = True,
+        url: str | None = None,
+        max_epsilon: Any = 4,
+        limits: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> tuple[Device, DeviceCampaign]:
+        if device is None:
+            options = {"storage": MemoryStorage(), "clock": clock, "max_total_epsilon": 8, **options}
+            device = Device(options.pop("storage"), policy=replace(Policy(), **(limits or {})), **options)
+        part = device.campaign(server.url if url is None else url, of.id, max_epsilon=max_epsilon)
         if granted:
-            client.grant()
-        return client
+            part.load(of.document)
+            part.grant()
+        return device, part
 
     return make

@@ -1,35 +1,30 @@
-"""The asyncio driver, with and without the app's aiohttp session."""
+"""The asyncio driver: the device's own transport in a thread of its own, and no session of the app's."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
+import subprocess
+import sys
+import threading
 import time
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
 
-import aiohttp
 import pytest
 
-from ldp_client import Client
+from ldp_client import ConsentError, Device, DeviceCampaign
 from ldp_client.aio import AsyncDriver
 from ldp_client.testing import Answer, FakeServer
 from protocols import Campaign
 
 RECORD = {"age": "young"}
-
-
-@pytest.fixture(params=["thread executor", "aiohttp"])
-async def session(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
-    if request.param == "thread executor":
-        yield None
-        return
-    async with aiohttp.ClientSession() as made:
-        yield made
+Join = Callable[..., tuple[Device, DeviceCampaign]]
 
 
 @pytest.fixture
-def client(make_client: Callable[..., Client]) -> Client:
-    return make_client(clock=time, limits={"backoff_base": 0.01, "largest_answer": 10_000})
+def made(join: Join) -> tuple[Device, DeviceCampaign]:
+    return join(clock=time, limits={"backoff_base": 0.01, "largest_answer": 10_000, "close_timeout": 0.2})
 
 
 async def eventually(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
@@ -41,72 +36,119 @@ async def eventually(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
     return True
 
 
+async def test_everything_that_blocks_can_be_awaited(
+    join: Join, server: FakeServer, campaign: Campaign, model: str
+) -> None:
+    server.publish_model(campaign.id, model)
+    device, part = join(granted=False)
+    driver = AsyncDriver(device)
+    with pytest.raises(ConsentError):
+        await driver.call(part.contribute, RECORD, "yes")
+    assert await driver.call(part.refusal) is None
+    await driver.call(part.grant, timeout=5)
+    receipt = await driver.call(part.contribute, RECORD, "yes")
+    assert receipt.epsilon == campaign.realised_epsilon
+    assert (await driver.call(part.classifier)).predict({"age": "old"}) == "no"
+    assert (await driver.call(part.withdraw)).refunded == receipt.epsilon
+
+
 async def test_run_once_delivers_and_retries(
-    client: Client, server: FakeServer, campaign: Campaign, session: Any
+    made: tuple[Device, DeviceCampaign], server: FakeServer, campaign: Campaign
 ) -> None:
     answers = [Answer(503), Answer(drop=True, commit=True), Answer(302, headers={"Location": "/elsewhere"})]
     server.answer_with = lambda number: answers[number] if number < len(answers) else None
-    driver = AsyncDriver(client, session=session)
-    receipt = await driver.contribute(RECORD, "yes")
+    device, part = made
+    driver = AsyncDriver(device)
+    await driver.call(part.contribute, RECORD, "yes")
     assert await driver.run_once(10)
-    assert (await driver.status()).sent == 1
-    assert receipt.epsilon == campaign.realised_epsilon
+    assert part.status().sent == 1
     assert len(set(server.uploads)) == 1
     assert server.counted(campaign.id) == 1
 
 
-async def test_a_background_task_delivers_what_is_contributed(
-    client: Client, server: FakeServer, campaign: Campaign, session: Any
+async def test_a_background_thread_delivers_what_is_contributed(
+    made: tuple[Device, DeviceCampaign], server: FakeServer, campaign: Campaign
 ) -> None:
-    async with AsyncDriver(client, session=session, first_delay=0.0) as driver:
+    device, part = made
+    async with AsyncDriver(device, first_delay=0.0) as driver:
         await asyncio.sleep(0.02)
-        await driver.contribute(RECORD, "yes")
-        assert await eventually(lambda: server.counted(campaign.id) == 1)
-        assert await eventually(lambda: client.status().sent == 1)
+        await driver.call(part.contribute, RECORD, "yes")
+        assert await eventually(lambda: part.status().sent == 1)
+    assert server.counted(campaign.id) == 1
+    assert await eventually(lambda: not device.status().running)
 
 
 async def test_the_event_loop_goes_on_while_a_send_hangs_and_close_gives_it_up(
-    client: Client, server: FakeServer, session: Any
+    made: tuple[Device, DeviceCampaign], server: FakeServer
 ) -> None:
-    def slow(_: int) -> Answer:
-        time.sleep(0.3)
-        return Answer(503)
-
-    server.answer_with = slow
-    driver = AsyncDriver(client, session=session, first_delay=0.0)
-    await driver.contribute(RECORD, "yes")
+    leave = threading.Event()
+    server.answer_with = lambda _: leave.wait(20) and None
+    device, part = made
+    driver = AsyncDriver(device, first_delay=0.0)
+    await driver.call(part.contribute, RECORD, "yes")
     driver.start()
+    running = asyncio.ensure_future(driver.run_once(20))
     assert await eventually(lambda: len(server.uploads) == 1)
-    started = time.monotonic()
-    await asyncio.sleep(0.01)
     await driver.close()
-    assert time.monotonic() - started < 0.2
-    assert client.status().queued == 1
+    assert not leave.is_set()
+    assert part.status().queued == 1
+    leave.set()
+    assert isinstance(await running, bool)
+    assert len(server.uploads) == 1
 
 
-async def test_an_answer_that_is_too_long_is_a_failure_like_others(
-    client: Client, server: FakeServer, session: Any
+async def test_a_task_that_is_cancelled_sends_nothing_further(
+    made: tuple[Device, DeviceCampaign], server: FakeServer
 ) -> None:
-    server.answer_with = lambda _: Answer(200, body=b"x" * 20_000)
-    driver = AsyncDriver(client, session=session)
-    await driver.contribute(RECORD, "yes")
-    assert not await driver.run_once(3)
-    assert (await driver.status()).problem == "answer-too-long"
+    server.answer_with = lambda _: Answer(503)
+    device, part = made
+    driver = AsyncDriver(device)
+    await driver.call(part.contribute, RECORD, "yes")
+    running = asyncio.ensure_future(driver.run_once(60))
+    assert await eventually(lambda: len(server.uploads) >= 2)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert await eventually(lambda: not any(one.name == "ldp-client-call" for one in threading.enumerate()))
 
 
-async def test_a_server_that_is_gone_is_a_failure_like_others(
-    make_client: Callable[..., Client], campaign: Campaign, session: Any
-) -> None:
-    client = make_client(url="http://127.0.0.1:9", clock=time)
-    client.load_campaign(campaign.document)
-    driver = AsyncDriver(client, session=session)
-    await driver.contribute(RECORD, "yes")
-    assert not await driver.run_once(1)
-    assert (await driver.status()).problem == "unreachable"
+_HANGING = """
+import asyncio, sys
+from ldp_client import Device
+from ldp_client.aio import AsyncDriver
+async def main():
+    device = Device(sys.argv[3], max_total_epsilon=4)
+    part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
+    async with AsyncDriver(device, first_delay=0.0) as driver:
+        await driver.call(part.grant)
+        await driver.call(part.contribute, {"age": "young"}, "yes")
+        print("contributed", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+    print("closed", flush=True)
+asyncio.run(main())
+print("ended", flush=True)
+"""
 
 
-async def test_predict_waits_for_the_model_without_blocking(
-    client: Client, server: FakeServer, campaign: Campaign, model: str
-) -> None:
-    server.publish_model(campaign.id, model)
-    assert await AsyncDriver(client).predict({"age": "old"}) == "no"
+def test_asyncio_run_ends_although_a_send_hangs(server: FakeServer, campaign: Campaign, tmp_path: Path) -> None:
+    """The server answers only after the program has ended: a program that waited for it would wait for ever."""
+    ended = threading.Event()
+    server.answer_with = lambda _: ended.wait(60) and None
+    arguments = [sys.executable, "-c", _HANGING, server.url, campaign.id, str(tmp_path / "device.db")]
+    process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "contributed\n"
+    until = time.monotonic() + 20
+    while not server.uploads and time.monotonic() < until:
+        time.sleep(0.01)
+    try:
+        told, _ = process.communicate("go\n", timeout=50)
+    finally:
+        process.kill()
+        ended.set()
+    assert told == "closed\nended\n"
+    assert len(server.uploads) == 1
+
+
+def test_there_is_no_way_to_hand_over_a_session_of_the_apps() -> None:
+    assert set(inspect.signature(AsyncDriver).parameters) == {"device", "first_delay"}

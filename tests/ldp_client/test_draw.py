@@ -228,7 +228,10 @@ NASTY = [
 
 @pytest.mark.parametrize("value", NASTY, ids=lambda value: type(value).__name__)
 def test_a_record_that_cannot_be_read_never_gets_another_question_by_failing(value):
-    """The app calls again after whatever is raised; a device that answers stops. The law stays that of the weights."""
+    """The app calls again after whatever is raised; a device that answers stops.
+
+    Every one answers its own question, unless the person interrupts it, and the law stays that of the weights.
+    """
     asked = Counter()
     for secret in secrets(DEVICES // 4, seed=2):
         record, questions = Reads(value), set()
@@ -239,10 +242,21 @@ def test_a_record_that_cannot_be_read_never_gets_another_question_by_failing(val
             except BaseException:
                 continue
         drawn = question_of(secret)
-        assert questions <= {drawn}
+        interrupts = isinstance(value, BaseException) and not isinstance(value, Exception)
+        assert questions == (set() if interrupts and FEATURES[drawn] else {drawn})
         assert set(record.read) <= {FEATURES[drawn]}
         asked[drawn] += 1
     assert surprise(asked, WEIGHTED) < ONE_IN_A_MILLION[3]
+
+
+def test_a_record_that_fails_is_answered_as_one_that_holds_nothing():
+    """The same words give the same bytes, whatever the failure."""
+    for secret in secrets(40):
+        answers = {
+            encode_upload(perturb(CAMPAIGN, record, "a", secret=secret, coins=SeededCoins(3)))
+            for record in ({}, Reads(KeyError("gone")), Reads(Duration()), Reads(RecursionError()))
+        }
+        assert len(answers) == 1
 
 
 def test_numpys_durations_never_get_another_question_by_failing():

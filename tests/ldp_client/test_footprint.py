@@ -23,17 +23,18 @@ class Block:
         if name.partition(".")[0] in {"numpy", "pandas", "sklearn", "scipy", "aiohttp", "pydantic"}:
             raise ImportError(name + " must not be needed")
 sys.meta_path.insert(0, Block())
-from ldp_client import Client, MemoryStorage
+from ldp_client import Classifier, Device
 import ldp_client.aio, ldp_client.relay.gateway, ldp_client.testing, ldp_client.command
 from ldp_client.testing import FakeServer
 with FakeServer() as server:
     campaign = server.publish({
         "version": 1, "title": "t", "label": {"name": "l", "classes": ["a", "b"]},
         "features": [{"name": "f", "kind": "continuous", "low": 0, "high": 1}], "privacy": {"epsilon": 1}})
-    client = Client(server.url, campaign.id, storage=MemoryStorage(), max_epsilon=1, max_total_epsilon=1)
-    client.grant()
-    client.contribute({"f": 0.5}, "a")
-    assert client.run_once(10)
+    device = Device(":memory:", max_total_epsilon=1)
+    part = device.campaign(server.url, campaign.id, max_epsilon=1)
+    part.grant()
+    part.contribute({"f": 0.5}, "a")
+    assert device.run_once(10)
     assert server.counted(campaign.id) == 1
 assert "numpy" not in sys.modules
 """
@@ -52,7 +53,7 @@ def test_everything_works_with_numpy_and_its_friends_blocked() -> None:
 
 @pytest.mark.parametrize("module", _SLOW)
 def test_an_import_leaves_the_slow_modules_for_when_they_are_needed(module: str) -> None:
-    ran = run(f"import sys; from ldp_client import Client; print({module!r} in sys.modules)")
+    ran = run(f"import sys; from ldp_client import Device; print({module!r} in sys.modules)")
     assert ran.stdout == "False\n", ran.stderr
 
 

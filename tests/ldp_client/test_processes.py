@@ -17,27 +17,28 @@ from pathlib import Path
 
 import pytest
 
-from ldp_client import Client, MemoryStorage
-from ldp_client.network.stdlib import HttpTransport
+from ldp_client import Device, DeviceCampaign, MemoryStorage
 from ldp_client.testing import Answer, FakeServer
 from protocols import Campaign, decode_upload
 
 KILLS = int(os.environ.get("LDP_CLIENT_KILLS", "12"))
 RECORD = {"age": "young", "income": 30_000, "hours": 12}
+Join = Callable[..., tuple[Device, DeviceCampaign]]
 
 # Draws anew what its record says, as a device whose data changes between two starts.
 _DEVICE = """
 import random, sys
 from dataclasses import replace
-from ldp_client import Client, Policy
+from ldp_client import Device, Policy
 url, campaign_id, folder, first, last = *sys.argv[1:4], int(sys.argv[4]), int(sys.argv[5])
 policy = replace(Policy(), backoff_base=0.001, backoff_longest=0.02, request_timeout=2.0, fetch_backoff_base=0.01)
 print("ready", flush=True)
 for device in range(first, last):
     path = f"{folder}/{device}.db"
-    client = Client(url, campaign_id, storage=path, max_epsilon=4, max_total_epsilon=4, policy=policy)
-    client.grant()
-    client.contribute({"age": random.choice(["young", "old"])}, random.choice(["yes", "no"]))
+    client = Device(path, max_total_epsilon=4, policy=policy)
+    part = client.campaign(url, campaign_id, max_epsilon=4)
+    part.grant()
+    part.contribute({"age": random.choice(["young", "old"])}, random.choice(["yes", "no"]))
     client.start(first_delay=0.0)
     while client.status().queued:
         client.run_once(0.05)
@@ -89,12 +90,13 @@ def test_a_client_killed_at_random_instants_counts_every_device_exactly_once(
 
 _ONE = """
 import sys
-from ldp_client import Client
-client = Client(sys.argv[1], sys.argv[2], storage=sys.argv[3], max_epsilon=4, max_total_epsilon=4)
-client.grant()
+from ldp_client import Device
+device = Device(sys.argv[3], max_total_epsilon=4)
+part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
+part.grant()
 sys.stdin.readline()
-receipt = client.contribute({"age": "young"}, "yes")
-delivered = client.run_once(20)
+receipt = part.contribute({"age": "young"}, "yes")
+delivered = device.run_once(20)
 print(receipt.at, receipt.questions, delivered)
 """
 
@@ -118,58 +120,60 @@ def test_processes_on_one_file_contribute_once(server: FakeServer, campaign: Cam
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_fork_on_one_file_contributes_once(
-    make_client: Callable[..., Client], server: FakeServer, campaign: Campaign, tmp_path: Path
+    join: Join, server: FakeServer, campaign: Campaign, tmp_path: Path
 ) -> None:
-    with HttpTransport() as transport:
-        client = make_client(storage=tmp_path / "device.db", transport=transport, clock=time)
-        client.campaign()
-        child = os.fork()
-        if not child:
-            client.contribute(RECORD, "yes")
-            os._exit(0 if client.run_once(20) and client.status().sent == 1 else 1)
-        client.contribute({"age": "old"}, "no")
-        assert client.run_once(20)
-        _, status = os.waitpid(child, 0)
+    device, part = join(storage=tmp_path / "device.db", clock=time)
+    child = os.fork()
+    if not child:
+        try:
+            part.contribute(RECORD, "yes")
+            os._exit(0 if device.run_once(20) and part.status().sent == 1 else 1)
+        finally:
+            os._exit(2)
+    part.contribute({"age": "old"}, "no")
+    assert device.run_once(20)
+    _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
     assert len(set(server.uploads)) == 1
     assert server.counted(campaign.id) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_child_starts_its_own_background_thread_and_connections(
-    make_client: Callable[..., Client], server: FakeServer, campaign: Campaign, tmp_path: Path
+def test_a_child_starts_its_own_background_thread(
+    join: Join, server: FakeServer, campaign: Campaign, tmp_path: Path
 ) -> None:
-    with HttpTransport() as transport:
-        client = make_client(storage=tmp_path / "device.db", transport=transport, clock=time)
-        client.campaign()
-        client.start(first_delay=0.0)
-        assert client.status().running
-        child = os.fork()
-        if not child:
-            ran_before = client.status().running
-            client.contribute(RECORD, "yes")
+    device, part = join(storage=tmp_path / "device.db", clock=time)
+    device.start(first_delay=0.0)
+    assert device.status().running
+    child = os.fork()
+    if not child:
+        try:
+            ran_before = device.status().running
+            part.contribute(RECORD, "yes")
             until = time.monotonic() + 20
-            while client.status().queued and time.monotonic() < until:
+            while part.status().queued and time.monotonic() < until:
                 time.sleep(0.01)
-            os._exit(0 if not ran_before and client.status().sent == 1 else 1)
-        _, status = os.waitpid(child, 0)
-        assert os.waitstatus_to_exitcode(status) == 0
-        assert client.status().sent == 1
-        client.close()
+            os._exit(0 if not ran_before and part.status().sent == 1 else 1)
+        finally:
+            os._exit(2)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert part.status().sent == 1
+    device.close()
     assert server.counted(campaign.id) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_fork_while_threads_send_leaves_no_lock_behind(
-    make_client: Callable[..., Client], server: FakeServer, campaign: Campaign, tmp_path: Path
+    join: Join, server: FakeServer, campaign: Campaign, tmp_path: Path
 ) -> None:
     stop = threading.Event()
 
     def busy(number: int) -> None:
         while not stop.is_set():
-            client = make_client(storage=MemoryStorage() if number else tmp_path / "busy.db", clock=time)
-            client.contribute(RECORD, "yes")
-            client.run_once(5)
+            device, part = join(storage=MemoryStorage() if number else tmp_path / "busy.db", clock=time)
+            part.contribute(RECORD, "yes")
+            device.run_once(5)
 
     threads = [threading.Thread(target=busy, args=(number,)) for number in range(3)]
     for thread in threads:
@@ -178,10 +182,13 @@ def test_a_fork_while_threads_send_leaves_no_lock_behind(
         for number in range(8):
             child = os.fork()
             if not child:
-                signal.alarm(20)
-                client = make_client(storage=tmp_path / f"child-{number}.db", clock=time)
-                client.contribute(RECORD, "yes")
-                os._exit(0 if client.run_once(10) else 1)
+                try:
+                    signal.alarm(20)
+                    device, part = join(storage=tmp_path / f"child-{number}.db", clock=time)
+                    part.contribute(RECORD, "yes")
+                    os._exit(0 if device.run_once(10) else 1)
+                finally:
+                    os._exit(2)
             _, status = os.waitpid(child, 0)
             assert os.waitstatus_to_exitcode(status) == 0
     finally:

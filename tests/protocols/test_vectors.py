@@ -9,16 +9,21 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from value_vectors import feature_of, of_json
 
 from ldp_client import Classifier, perturb
 from ldp_client.answering import draw_questions
 from protocols import Campaign, PayloadError, ProtocolError, ScriptedCoins, decode_upload, encode_upload
+from protocols.document.schema import Label
 from protocols.model import Model
+from protocols.values import number_of, text_of
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "protocols" / "vectors"
-FILES = ("documents.json", "reports.json", "uploads.json", "training.json")
-DOCUMENTS, REPORTS, UPLOADS, TRAINING = (json.loads((FOLDER / name).read_text(encoding="utf-8")) for name in FILES)
+FILES = ("documents.json", "reports.json", "uploads.json", "training.json", "values.json")
+DOCUMENTS, REPORTS, UPLOADS, TRAINING, VALUES = (
+    json.loads((FOLDER / name).read_text(encoding="utf-8")) for name in FILES
+)
 CAMPAIGNS = {case["name"]: Campaign.parse(case["document"].encode(), case["id"]) for case in DOCUMENTS["accepted"]}
 
 
@@ -190,6 +195,25 @@ def test_the_files_are_what_the_documented_command_makes(tmp_path):
             assert made == kept, f"{name} is stale: python tests/support/vectors.py protocols/vectors"
 
 
+@pytest.mark.parametrize("case", VALUES["cases"], ids=lambda case: repr(case["value"])[:40])
+def test_a_value_has_this_text_and_this_number(case):
+    number = number_of(of_json(case["value"]))
+    assert text_of(of_json(case["value"])) == case["text"]
+    assert number == (case["number"] if case["number"] is None else float(case["number"]))
+
+
+@pytest.mark.parametrize("case", VALUES["features"], ids=lambda case: case["name"])
+def test_a_value_has_this_index_in_a_feature(case):
+    feature = feature_of(case)
+    assert [feature.index_of(of_json(other["value"])) for other in VALUES["cases"]] == case["indices"]
+    assert {*range(feature.size)} <= set(case["indices"]), "every value has its case"
+
+
+def test_a_value_has_this_index_in_a_label():
+    label = Label("answer", tuple(VALUES["label"]["classes"]))
+    assert [label.index_of(of_json(case["value"])) for case in VALUES["cases"]] == VALUES["label"]["indices"]
+
+
 def run_port(*arguments):
     node = shutil.which("node")
     if node is None:
@@ -197,10 +221,15 @@ def run_port(*arguments):
     return subprocess.run([node, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False)
 
 
+def _members(value):
+    return value if isinstance(value, dict) else ()
+
+
 def test_the_javascript_port_passes_every_vector():
     done = run_port(ROOT / "examples" / "javascript" / "check_vectors.mjs", FOLDER)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {
+        "values": sum(not {"decimal", "fraction"} & set(_members(case["value"])) for case in VALUES["cases"]),
         "documents": len(DOCUMENTS["accepted"]),
         "documents alike": len(DOCUMENTS["alike"]),
         "documents refused": len(DOCUMENTS["refused"]),
@@ -231,6 +260,7 @@ def test_the_javascript_port_notices_a_changed_vector(name, tmp_path):
                 "documents.json": lambda t: t.replace('"loss-above-epsilon"', '"unknown-mechanism"', 1),
                 "reports.json": lambda t: t.replace('"payload": "0', '"payload": "f', 1),
                 "uploads.json": lambda t: t.replace("wrong-subset-size", "padding-bits-set", 1),
+                "values.json": lambda t: t.replace('"text": "0.00000025"', '"text": "2.5e-7"', 1),
                 "training.json": lambda t: t.replace('"class": "yes"', '"class": "no"', 1),
             }[name](text)
             assert text != (FOLDER / file).read_text(encoding="utf-8")

@@ -11,12 +11,13 @@ import json
 import math
 import random
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgpack
 
-from ldp_aggregator.audit import Person
+from ldp_aggregator.audit import Answer, Person
 from ldp_client import perturb
 from protocols import Campaign, encode_upload
 from protocols.exact.coins import ONE, Coins
@@ -32,20 +33,43 @@ class SeededCoins(Coins):
         return [self._random.getrandbits(64) for _ in range(count)]
 
 
+class Remembering:
+    """What devices have sent, by campaign: a storage in this process's memory, whatever its folder is called."""
+
+    def __init__(self) -> None:
+        self._sent: dict[tuple[object, ...], Answer] = {}
+
+    def answers(
+        self, document: str, people: Sequence[Person], storage: Path | None, fresh: Callable[[Person], Answer]
+    ) -> list[Answer]:
+        found = []
+        for person in people:
+            if person.device is None:
+                found.append(fresh(person))
+                continue
+            key = storage, document, person.device
+            if key not in self._sent:
+                self._sent[key] = fresh(person)
+            found.append(self._sent[key])
+        return found
+
+
 class RealClient:
     """The client of this distribution, with a seed and, for devices that are asked again, a memory."""
 
     def __init__(self, seed: int = 1) -> None:
         self._coins = SeededCoins(seed)
+        self._random = random.Random(seed)
+        self._remembering = Remembering()
 
-    def __call__(self, document: str, people: Sequence[Person]) -> list[bytes]:
+    def __call__(self, document: str, people: Sequence[Person], storage: Path | None = None) -> list[Answer]:
         campaign = Campaign.parse(document.encode())
-        sent: dict[str, bytes] = {}
-        uploads = []
-        for person in people:
-            upload = encode_upload(perturb(campaign, person.record, person.label, coins=self._coins))
-            uploads.append(upload if person.device is None else sent.setdefault(person.device, upload))
-        return uploads
+
+        def fresh(person: Person) -> Answer:
+            secret = self._random.randbytes(32)
+            return (encode_upload(perturb(campaign, person.record, person.label, secret=secret, coins=self._coins)),)
+
+        return self._remembering.answers(document, people, storage, fresh)
 
 
 class Copy:
@@ -54,17 +78,15 @@ class Copy:
     def __init__(self, flaw: str | None, seed: int = 1) -> None:
         self._flaw = flaw
         self._random = random.Random(seed)
+        self._remembering = Remembering()
 
-    def __call__(self, document: str, people: Sequence[Person]) -> list[bytes]:
+    def __call__(self, document: str, people: Sequence[Person], storage: Path | None = None) -> list[Answer]:
         campaign = json.loads(document)
-        sent: dict[str, bytes] = {}
-        uploads = []
-        for person in people:
-            upload = self._contribute(campaign, person)
-            if person.device is not None and self._flaw != "fresh noise on retry":
-                upload = sent.setdefault(person.device, upload)
-            uploads.append(upload)
-        return uploads
+        if self._flaw == "fresh noise on retry":
+            return [(self._contribute(campaign, person),) for person in people]
+        return self._remembering.answers(
+            document, people, storage, lambda person: (self._contribute(campaign, person),)
+        )
 
     def _contribute(self, campaign: Mapping[str, Any], person: Person) -> bytes:
         number, question = self._draw(campaign, person)
@@ -72,7 +94,7 @@ class Copy:
         payload = getattr(self, "_" + question["mechanism"])(question, item)
         if self._flaw == "class hint in the length" and person.label == campaign["label"]["classes"][0]:
             payload += b"\0"
-        return msgpack.packb([1, [[number, bytes(16), payload]]])
+        return msgpack.packb([1, [[number, self._random.randbytes(16), payload]]])
 
     def _draw(self, campaign: Mapping[str, Any], person: Person) -> tuple[int, Mapping[str, Any]]:
         questions = list(enumerate(campaign["questions"]))

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from value_vectors import COMPOSED, DECOMPOSED
 from vector_campaigns import as_text
 
 from protocols import Campaign
@@ -89,6 +90,11 @@ def refused_documents(known: dict[str, Campaign]) -> Iterator[tuple[str, str, st
         ("no title", "invalid-document", lambda d: d.pop("title")),
         ("one class", "invalid-document", lambda d: d["label"].update(classes=["yes"])),
         ("a class twice", "invalid-document", lambda d: d["label"].update(classes=["yes", "yes", "no"])),
+        (
+            "a value twice, an accent written in two ways",
+            "invalid-document",
+            lambda d: d["features"][0].update(values=["red", "green", COMPOSED, DECOMPOSED]),
+        ),
         ("a feature's name twice", "invalid-document", lambda d: d["features"][0].update(name="hours")),
         ("bounds the wrong way round", "invalid-document", lambda d: d["features"][2].update(low=200)),
         ("one bin", "invalid-document", lambda d: d["features"][1].update(bins=1)),

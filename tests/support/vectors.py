@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from exact_coins import RecordingCoins
+from value_vectors import values
 from vector_campaigns import campaigns
 from vector_documents import documents
 from vector_training import impossible, models, training
@@ -141,6 +142,7 @@ def generate() -> dict[str, Any]:
         "reports.json": reports(known),
         "uploads.json": uploads(known),
         "training.json": {"accepted": trained, "impossible": impossible(), "refused": models(trained)},
+        "values.json": values(),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -98,15 +99,28 @@ def _show(options: argparse.Namespace) -> None:
 
 
 def _show_federated(options: argparse.Namespace, campaign: Campaign, state: dict[str, Any]) -> None:
-    """Who has sent a share, and when; nodes have no questions."""
+    """Who has sent a share, and when, and what all that was sent costs; nodes have no questions."""
+    from ldp_aggregator.trainers.federation.state import federated_guarantee  # scikit-learn takes a second to import.
+
     shares = with_store(options, lambda store: store.shares(options.id))
     members = () if shares is None else shares.members
+    releases = {} if shares is None else dict(shares.releases)
+    guarantee = federated_guarantee(campaign.privacy.epsilon, releases)
+    received = {one.node: to_text(one.received) for one in members}
     if options.json:
-        say_json(state | {"nodes": [{"node": one.node, "received": to_text(one.received)} for one in members]})
+        nodes = [{"node": node, "received": received.get(node), **asdict(sent)} for node, sent in releases.items()]
+        say_json(state | {"epsilon": campaign.privacy.epsilon, "guarantee": guarantee.to_json(), "nodes": nodes})
         return
     _say_values(state)
-    say(f"epsilon: {campaign.privacy.epsilon} for the rows of each node")
-    say_table(("node", "received"), [(one.node, to_text(one.received)) for one in members])
+    say(f"epsilon: {campaign.privacy.epsilon} for the rows of each node, a share")
+    say(f"guarantee: {guarantee}")
+    say_table(
+        ("node", "received", "replacements", "other rows"),
+        [
+            (node, received.get(node, "withdrawn"), sent.replacements, sent.other_rows)
+            for node, sent in releases.items()
+        ],
+    )
 
 
 def _say_values(state: dict[str, Any]) -> None:

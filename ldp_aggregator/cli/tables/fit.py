@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from ldp_aggregator.cli.common import (
     CommandError,
     Groups,
@@ -33,6 +35,7 @@ from ldp_aggregator.trainers.csv_tables import read_chunks, read_table
 from ldp_aggregator.trainers.kmeans import EVEN, OPTIMAL
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS
 from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.silence import SilentFeatureWarning
 from protocols import DraftError
 from protocols.fields import parse_json
 
@@ -134,10 +137,14 @@ def _cluster(options: argparse.Namespace) -> None:
 
 
 def _accuracy(trainer: PrivateNaiveBayes, path: Path, schema: Schema) -> float:
+    """Share of the rows whose declared class is predicted; the table to test with is not protected."""
+    names = np.array([*schema.label.classes, None], dtype=object)
     right = rows = 0
     for frame, labels in read_chunks(path, schema):
-        right += int((trainer.predict(frame) == labels.to_numpy(dtype=object)).sum())
+        right += int((trainer.predict(frame) == names[schema.classes_of(labels, len(frame))]).sum())
         rows += len(frame)
+    if rows == 0:
+        raise CommandError(f"{path}: holds no rows; a table to test with has at least one")
     return right / rows
 
 
@@ -151,9 +158,10 @@ def _read_schema(path: Path) -> tuple[dict[str, Any], Schema]:
 
 @contextmanager
 def _told_warnings() -> Iterator[None]:
-    """Privacy warnings as lines on standard error, also where warnings are errors."""
+    """The trainers' warnings as lines on standard error, also where warnings are errors."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", PrivacyWarning)
+        warnings.simplefilter("always", SilentFeatureWarning)
         yield
     for warning in caught:
         sys.stderr.write(f"warning: {warning.message}\n")

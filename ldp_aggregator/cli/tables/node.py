@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from ldp_aggregator.cli.common import CommandError, Groups, add_command, read_file, say
+from ldp_aggregator.counting.shares import decode_distributed
 from ldp_aggregator.learning.guarantee import Guarantee
 from ldp_aggregator.trainers.base import sound_guarantee
 from ldp_aggregator.trainers.csv_tables import read_table
@@ -43,7 +44,14 @@ def add_commands(groups: Groups) -> None:
         help="distributed: a part of the noise, for secure aggregation only (default: %(default)s)",
     )
     statistics.add_argument("--nodes", type=int, metavar="N", help="nodes that share the noise")
-    statistics.add_argument("--honest", type=int, metavar="M", help="nodes of them whose noise suffices (default: all)")
+    statistics.add_argument(
+        "--honest", type=int, metavar="M", help="nodes of them whose noise suffices (default: two thirds)"
+    )
+    statistics.add_argument(
+        "--other-rows",
+        action="store_true",
+        help="declare that no row of the table was in a share that this node sent before: epsilon is not spent again",
+    )
     send = add_command(commands, "send", "send a share that was written; the same share counts once", _send)
     send.add_argument("share", type=Path, metavar="SHARE", help="the file that 'node statistics' wrote")
     _add_aggregator(send)
@@ -67,8 +75,12 @@ def _statistics(options: argparse.Namespace) -> None:
         raise CommandError(
             f"{options.output} exists: send that share again, or move it away to spend epsilon once more"
         )
-    if (options.noise == DISTRIBUTED) != (options.nodes is not None) or (options.honest and not options.nodes):
+    if (options.noise == DISTRIBUTED) != (options.nodes is not None) or (
+        options.honest is not None and not options.nodes
+    ):
         raise CommandError(f"--nodes (and --honest) go with --noise {DISTRIBUTED}, which needs --nodes")
+    if options.noise == DISTRIBUTED and options.other_rows:
+        raise CommandError(f"--other-rows is for a share that replaces another; with --noise {DISTRIBUTED} none does")
     campaign = Campaign.parse(read_file(options.campaign), options.id)
     try:
         share, guarantee = _noisy_share(options, campaign)
@@ -77,6 +89,8 @@ def _statistics(options: argparse.Namespace) -> None:
     _write_once(options.output, share)
     say(f"{options.output} holds {len(share)} bytes for campaign {campaign.id}")
     say(f"guarantee: {guarantee}")
+    if options.other_rows:
+        say("declared: no row of it was in a share that this node sent before for this campaign")
     if options.noise == DISTRIBUTED:
         say("give it to secure aggregation only: whoever sees it alone is promised nothing of this")
 
@@ -85,9 +99,10 @@ def _noisy_share(options: argparse.Namespace, campaign: Campaign) -> tuple[bytes
     frame, labels = read_table(options.table, Schema.of_campaign(campaign))
     epsilon = campaign.privacy.epsilon
     if options.noise == FULL:
-        return node_statistics(campaign, frame, labels), sound_guarantee(epsilon, ADD_REMOVE)
+        share = node_statistics(campaign, frame, labels, other_rows=options.other_rows)
+        return share, sound_guarantee(epsilon, ADD_REMOVE)
     share = distributed_statistics(campaign, frame, labels, nodes=options.nodes, honest=options.honest)
-    return share, distributed_guarantee(epsilon, options.honest or options.nodes)
+    return share, distributed_guarantee(epsilon, decode_distributed(share, campaign).honest)
 
 
 def _send(options: argparse.Namespace) -> None:

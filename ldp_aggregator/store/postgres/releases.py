@@ -1,28 +1,37 @@
-"""The statements of the PostgreSQL store about releases: what was last published of a campaign that fixes when."""
+"""The statements of the PostgreSQL store that count what nodes have sent, also where a share is replaced or gone."""
 
 from __future__ import annotations
 
-from ldp_aggregator.counting.parts import part_of_tally
-from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.store.consistency import tally_or_refuse
-from ldp_aggregator.store.postgres import campaigns
-from ldp_aggregator.store.postgres.sessions import Connection, lock
+import hashlib
+from typing import Any
+
+from ldp_aggregator.counting.shares import Releases, has_other_rows
 
 
-async def released(db: Connection, campaign_id: str, every: int) -> Tally:
-    number = (await campaigns.row(db, campaign_id)).number
-    await lock(db, number, shared=False)
-    last = await db.fetchrow("SELECT reports, sums FROM releases WHERE campaign = $1", number)
-    document, parts = await campaigns.parts_of(db, campaign_id)
-    tally = tally_or_refuse(campaign_id, document, parts)
-    reports = int(tally.n.sum())
-    if reports - (last["reports"] if last else 0) < every:
-        return tally_or_refuse(campaign_id, document, [last["sums"]] if last else [])
+async def keep(db: Any, number: int, node: str, share: bytes) -> None:
+    """Count a share once, whatever became of it since. A node's first one has nothing to differ from.
+
+    Of two first ones that meet, neither sees the other, and neither is believed to be of other rows.
+    """
     await db.execute(
-        "INSERT INTO releases (campaign, reports, sums) VALUES ($1, $2, $3) "
-        "ON CONFLICT (campaign) DO UPDATE SET reports = excluded.reports, sums = excluded.sums",
+        "INSERT INTO releases (campaign, node, digest, other_rows) SELECT $1, $2, $3, "
+        "$4 AND EXISTS (SELECT 1 FROM releases WHERE campaign = $1 AND node = $2) ON CONFLICT DO NOTHING",
         number,
-        reports,
-        part_of_tally(tally),
+        node,
+        hashlib.sha256(share).digest(),
+        has_other_rows(share),
     )
-    return tally
+
+
+async def read(db: Any, number: int) -> tuple[tuple[str, Releases], ...]:
+    """Of every node that ever sent a share to the campaign, sorted."""
+    found = await db.fetch(
+        "SELECT node, count(*) FILTER (WHERE NOT other_rows) - 1, count(*) FILTER (WHERE other_rows) FROM releases "
+        "WHERE campaign = $1 GROUP BY node ORDER BY node",
+        number,
+    )
+    return tuple((node, Releases(replacements, other_rows)) for node, replacements, other_rows in found)
+
+
+async def rename(db: Any, node: str, successor: str) -> None:
+    await db.execute("UPDATE releases SET node = $1 WHERE node = $2", successor, node)

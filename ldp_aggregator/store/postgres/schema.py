@@ -60,6 +60,18 @@ CREATE TABLE shares (
 
 _RELEASES: Final = """
 CREATE TABLE releases (
+    campaign integer NOT NULL REFERENCES campaigns (number),
+    node text COLLATE "C" NOT NULL,
+    digest bytea NOT NULL,
+    other_rows boolean NOT NULL,
+    PRIMARY KEY (campaign, node, digest)
+);
+INSERT INTO releases SELECT campaign, node, digest, false FROM shares;
+"""
+"""Every share that a node ever sent, by its digest, and whether it is of rows that none before it had."""
+
+_PUBLICATIONS: Final = """
+CREATE TABLE publications (
     campaign integer PRIMARY KEY REFERENCES campaigns (number),
     reports bigint NOT NULL,
     sums bytea NOT NULL
@@ -67,7 +79,7 @@ CREATE TABLE releases (
 """
 """What was last published of a campaign whose document fixes when."""
 
-STEPS: Final = (_FIRST, _SHARES, _RELEASES)
+STEPS: Final = (_FIRST, _SHARES, _RELEASES, _PUBLICATIONS)
 """What brings a database from each version to the next; an empty one has version 0. Steps are added, never changed."""
 VERSION: Final = len(STEPS)
 

@@ -10,9 +10,9 @@ import hashlib
 import os
 from datetime import datetime
 
-from ldp_aggregator.store.contract import SALT_BYTES, Shares, StoredShare
+from ldp_aggregator.store.contract import SALT_BYTES, ShareDigests, Shares, StoredShare
 from ldp_aggregator.store.decisions import decide_share, refuse_withdrawal
-from ldp_aggregator.store.postgres import campaigns
+from ldp_aggregator.store.postgres import campaigns, releases
 from ldp_aggregator.store.postgres.sessions import Connection
 
 
@@ -36,6 +36,7 @@ async def put(db: Connection, campaign_id: str, node: str, share: bytes, now: da
             hashlib.sha256(share).digest(),
             now,
         )
+        await releases.keep(db, row.number, node, share)
     return decision.refused
 
 
@@ -51,29 +52,36 @@ async def withdraw_node(db: Connection, node: str) -> int:
     return len(await db.fetch("DELETE FROM shares WHERE node = $1 RETURNING campaign", node))
 
 
-async def shares(db: Connection, campaign_id: str) -> Shares | None:
+async def kept(db: Connection, campaign_id: str) -> Shares | None:
     row = await campaigns.row(db, campaign_id)
     if row.salt is None:
         return None
     found = await db.fetch("SELECT node, share, received FROM shares WHERE campaign = $1 ORDER BY node", row.number)
-    return Shares(row.salt, tuple(StoredShare(**one) for one in found))
+    members = tuple(StoredShare(**one) for one in found)
+    return Shares(row.salt, members, await releases.read(db, row.number))
 
 
-async def digests(db: Connection, campaign_id: str) -> tuple[tuple[str, bytes], ...]:
+async def digests(db: Connection, campaign_id: str) -> ShareDigests:
     number = (await campaigns.row(db, campaign_id)).number
-    found = await db.fetch("SELECT node, digest FROM shares WHERE campaign = $1 ORDER BY node", number)
-    return tuple((row["node"], row["digest"]) for row in found)
+    found = dict(await db.fetch("SELECT node, digest FROM shares WHERE campaign = $1", number))
+    return tuple((node, found.get(node), sent) for node, sent in await releases.read(db, number))
 
 
-async def stored(db: Connection, number: int) -> list[tuple[str, bytes, bytes]]:
-    """Node, share and digest of every row, as they stand there."""
-    rows = await db.fetch("SELECT node, share, digest FROM shares WHERE campaign = $1 ORDER BY node", number)
+async def stored(db: Connection, number: int) -> list[tuple[str, bytes, bytes, bool]]:
+    """Node, share and digest of every row, as they stand there, and whether the share is counted."""
+    rows = await db.fetch(
+        "SELECT node, share, digest, EXISTS (SELECT 1 FROM releases WHERE releases.campaign = shares.campaign "
+        "AND releases.node = shares.node AND releases.digest = shares.digest) "
+        "FROM shares WHERE campaign = $1 ORDER BY node",
+        number,
+    )
     return [tuple(row) for row in rows]
 
 
 async def hand_over(db: Connection, name: str, successor: str) -> None:
     """A node goes on under another name."""
     await db.execute("UPDATE shares SET node = $1 WHERE node = $2", successor, name)
+    await releases.rename(db, name, successor)
 
 
 async def _in_use(db: Connection, node: str) -> bool:

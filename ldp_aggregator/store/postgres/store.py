@@ -25,13 +25,14 @@ from ldp_aggregator.store.contract import (
     CampaignState,
     Outcome,
     PublishedModel,
+    ShareDigests,
     Shares,
     StoredToken,
     StoreError,
     Submission,
 )
 from ldp_aggregator.store.decisions import decide_uploads
-from ldp_aggregator.store.postgres import campaigns, ids, models, releases, schema, shares, tokens, upkeep
+from ldp_aggregator.store.postgres import campaigns, ids, models, publications, schema, shares, tokens, upkeep
 from ldp_aggregator.store.postgres.sessions import Connection, Sessions
 from protocols import Campaign
 
@@ -99,8 +100,8 @@ class PostgresStore:
         document, parts = await self._run(lambda db: campaigns.parts_of(db, campaign_id))
         return tally_or_refuse(campaign_id, document, parts)
 
-    async def released(self, campaign_id: str, every: int) -> Tally:
-        return await self._run(lambda db: releases.released(db, campaign_id, every))
+    async def released_tally(self, campaign_id: str, every: int) -> Tally:
+        return await self._run(lambda db: publications.released_tally(db, campaign_id, every))
 
     async def check(self) -> None:
         await self._run(upkeep.heartbeat, attempts=1)
@@ -115,9 +116,9 @@ class PostgresStore:
         return await self._run(lambda db: shares.withdraw_node(db, node))
 
     async def shares(self, campaign_id: str) -> Shares | None:
-        return await self._run(lambda db: shares.shares(db, campaign_id))
+        return await self._run(lambda db: shares.kept(db, campaign_id))
 
-    async def share_digests(self, campaign_id: str) -> tuple[tuple[str, bytes], ...]:
+    async def share_digests(self, campaign_id: str) -> ShareDigests:
         return await self._run(lambda db: shares.digests(db, campaign_id))
 
     async def publish_model(self, campaign_id: str, document: str) -> PublishedModel:
@@ -133,7 +134,7 @@ class PostgresStore:
         return await self._run(lambda db: tokens.with_digest(db, digest))
 
     async def tokens(self) -> list[StoredToken]:
-        return await self._run(tokens.tokens)
+        return await self._run(tokens.listed)
 
     async def revoke_token(self, name: str) -> bool:
         return await self._run(lambda db: tokens.revoke(db, name, self._clock()))

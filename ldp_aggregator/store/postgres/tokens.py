@@ -50,7 +50,7 @@ async def with_digest(db: Connection, digest: bytes) -> StoredToken | None:
     return _token(await db.fetchrow(f"{_TOKENS} WHERE digest = $1", digest))
 
 
-async def tokens(db: Connection) -> list[StoredToken]:
+async def listed(db: Connection) -> list[StoredToken]:
     """Oldest first."""
     return [StoredToken(**row) for row in await db.fetch(f"{_TOKENS} ORDER BY created, name")]
 

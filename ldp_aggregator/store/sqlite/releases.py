@@ -1,24 +1,47 @@
-"""The statements of the SQLite store about releases: what was last published of a campaign that fixes when."""
+"""The statements of the SQLite store that count what nodes have sent, also where a share is replaced or gone."""
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 
-from ldp_aggregator.counting.parts import part_of_tally
-from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.store.consistency import tally_or_refuse
-from ldp_aggregator.store.sqlite import campaigns
+from ldp_aggregator.counting.shares import Releases, has_other_rows
 
 
-def released(db: sqlite3.Connection, campaign_id: str, every: int) -> Tally:
-    number = campaigns.row(db, campaign_id).number
-    last = db.execute("SELECT reports, sums FROM releases WHERE campaign = ?", (number,)).fetchone()
-    if campaigns.reports(db, number) - (last["reports"] if last else 0) < every:
-        return tally_or_refuse(campaign_id, campaigns.document(db, campaign_id), [last["sums"]] if last else [])
-    tally = campaigns.tally(db, campaign_id)
+def keep(db: sqlite3.Connection, number: int, node: str, share: bytes) -> None:
+    """Count a share once, whatever became of it since. A node's first one has nothing to differ from."""
     db.execute(
-        "INSERT INTO releases (campaign, reports, sums) VALUES (?, ?, ?) "
-        "ON CONFLICT (campaign) DO UPDATE SET reports = excluded.reports, sums = excluded.sums",
-        (number, int(tally.n.sum()), part_of_tally(tally)),
+        "INSERT INTO releases (campaign, node, digest, other_rows) SELECT :campaign, :node, :digest, "
+        ":other_rows AND EXISTS (SELECT 1 FROM releases WHERE campaign = :campaign AND node = :node) "
+        "WHERE true ON CONFLICT DO NOTHING",
+        {
+            "campaign": number,
+            "node": node,
+            "digest": hashlib.sha256(share).digest(),
+            "other_rows": has_other_rows(share),
+        },
     )
-    return tally
+
+
+def read(db: sqlite3.Connection, number: int) -> tuple[tuple[str, Releases], ...]:
+    """Of every node that ever sent a share to the campaign, sorted."""
+    found = db.execute(
+        "SELECT node, count(*) - sum(other_rows) - 1, sum(other_rows) FROM releases "
+        "WHERE campaign = ? GROUP BY node ORDER BY node",
+        (number,),
+    ).fetchall()
+    return tuple((node, Releases(replacements, other_rows)) for node, replacements, other_rows in found)
+
+
+def rename(db: sqlite3.Connection, node: str, successor: str) -> None:
+    db.execute("UPDATE releases SET node = ? WHERE node = ?", (successor, node))
+
+
+def merge(db: sqlite3.Connection, number: int, name: str, source: int) -> None:
+    """Add those of an attached store. What is declared to be of other rows in one store only is not believed."""
+    db.execute(
+        "INSERT INTO main.releases (campaign, node, digest, other_rows) "
+        f"SELECT ?, node, digest, other_rows FROM {name}.releases WHERE campaign = ? "
+        "ON CONFLICT DO UPDATE SET other_rows = min(other_rows, excluded.other_rows)",
+        (number, source),
+    )

@@ -59,6 +59,18 @@ CREATE TABLE shares (
 
 _RELEASES: Final = """
 CREATE TABLE releases (
+    campaign INTEGER NOT NULL REFERENCES campaigns (number),
+    node TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    other_rows INTEGER NOT NULL,
+    PRIMARY KEY (campaign, node, digest)
+) WITHOUT ROWID;
+INSERT INTO releases SELECT campaign, node, digest, 0 FROM shares;
+"""
+"""Every share that a node ever sent, by its digest, and whether it is of rows that none before it had."""
+
+_PUBLICATIONS: Final = """
+CREATE TABLE publications (
     campaign INTEGER PRIMARY KEY REFERENCES campaigns (number),
     reports INTEGER NOT NULL,
     sums BLOB NOT NULL
@@ -66,7 +78,7 @@ CREATE TABLE releases (
 """
 """What was last published of a campaign whose document fixes when."""
 
-STEPS: Final = (_FIRST, _SHARES, _RELEASES)
+STEPS: Final = (_FIRST, _SHARES, _RELEASES, _PUBLICATIONS)
 """What brings a file from each version to the next; an empty file has version 0. Steps are added, never changed."""
 VERSION: Final = len(STEPS)
 

@@ -8,9 +8,9 @@ import sqlite3
 from datetime import datetime
 
 from ldp_aggregator.store.clock import from_text, to_text
-from ldp_aggregator.store.contract import SALT_BYTES, Shares, StoredShare
+from ldp_aggregator.store.contract import SALT_BYTES, ShareDigests, Shares, StoredShare
 from ldp_aggregator.store.decisions import decide_share, refuse_withdrawal
-from ldp_aggregator.store.sqlite import campaigns
+from ldp_aggregator.store.sqlite import campaigns, releases
 
 
 def put(db: sqlite3.Connection, campaign_id: str, node: str, share: bytes, now: datetime) -> str | None:
@@ -27,6 +27,7 @@ def put(db: sqlite3.Connection, campaign_id: str, node: str, share: bytes, now: 
             "received = excluded.received WHERE digest != excluded.digest",
             (row.number, node, share, hashlib.sha256(share).digest(), to_text(now)),
         )
+        releases.keep(db, row.number, node, share)
     return decision.refused
 
 
@@ -42,7 +43,7 @@ def withdraw_node(db: sqlite3.Connection, node: str) -> int:
     return db.execute("DELETE FROM shares WHERE node = ?", (node,)).rowcount
 
 
-def shares(db: sqlite3.Connection, campaign_id: str) -> Shares | None:
+def kept(db: sqlite3.Connection, campaign_id: str) -> Shares | None:
     row = campaigns.row(db, campaign_id)
     if row.salt is None:
         return None
@@ -50,25 +51,30 @@ def shares(db: sqlite3.Connection, campaign_id: str) -> Shares | None:
         "SELECT node, share, received FROM shares WHERE campaign = ? ORDER BY node", (row.number,)
     ).fetchall()
     members = tuple(StoredShare(one["node"], bytes(one["share"]), from_text(one["received"])) for one in found)
-    return Shares(bytes(row.salt), members)
+    return Shares(bytes(row.salt), members, releases.read(db, row.number))
 
 
-def digests(db: sqlite3.Connection, campaign_id: str) -> tuple[tuple[str, bytes], ...]:
-    found = db.execute(
-        "SELECT node, digest FROM shares WHERE campaign = ? ORDER BY node", (campaigns.row(db, campaign_id).number,)
+def digests(db: sqlite3.Connection, campaign_id: str) -> ShareDigests:
+    number = campaigns.row(db, campaign_id).number
+    found = dict(db.execute("SELECT node, digest FROM shares WHERE campaign = ?", (number,)).fetchall())
+    return tuple((node, found.get(node), sent) for node, sent in releases.read(db, number))
+
+
+def stored(db: sqlite3.Connection, number: int) -> list[tuple[str, bytes, bytes, bool]]:
+    """Node, share and digest of every row, as they stand there, and whether the share is counted."""
+    rows = db.execute(
+        "SELECT node, share, digest, EXISTS (SELECT 1 FROM releases WHERE releases.campaign = shares.campaign "
+        "AND releases.node = shares.node AND releases.digest = shares.digest) AS counted "
+        "FROM shares WHERE campaign = ? ORDER BY node",
+        (number,),
     ).fetchall()
-    return tuple((row["node"], bytes(row["digest"])) for row in found)
-
-
-def stored(db: sqlite3.Connection, number: int) -> list[tuple[str, bytes, bytes]]:
-    """Node, share and digest of every row, as they stand there."""
-    rows = db.execute("SELECT node, share, digest FROM shares WHERE campaign = ? ORDER BY node", (number,)).fetchall()
-    return [(row["node"], bytes(row["share"]), bytes(row["digest"])) for row in rows]
+    return [(row["node"], bytes(row["share"]), bytes(row["digest"]), bool(row["counted"])) for row in rows]
 
 
 def hand_over(db: sqlite3.Connection, name: str, successor: str) -> None:
     """A node goes on under another name."""
     db.execute("UPDATE shares SET node = ? WHERE node = ?", (successor, name))
+    releases.rename(db, name, successor)
 
 
 def _in_use(db: sqlite3.Connection, node: str) -> bool:

@@ -23,12 +23,13 @@ from ldp_aggregator.store.contract import (
     CampaignState,
     Outcome,
     PublishedModel,
+    ShareDigests,
     Shares,
     StoredToken,
     Submission,
 )
 from ldp_aggregator.store.decisions import decide_uploads
-from ldp_aggregator.store.sqlite import campaigns, ids, models, releases, schema, shares, tokens, upkeep
+from ldp_aggregator.store.sqlite import campaigns, ids, models, publications, schema, shares, tokens, upkeep
 from ldp_aggregator.store.sqlite.connections import make_file, open_connection, transaction
 from protocols import Campaign
 
@@ -83,8 +84,8 @@ class SqliteStore:
     async def tally(self, campaign_id: str) -> Tally:
         return await self._read(lambda db: campaigns.tally(db, campaign_id))
 
-    async def released(self, campaign_id: str, every: int) -> Tally:
-        return await self._write(lambda db: releases.released(db, campaign_id, every))
+    async def released_tally(self, campaign_id: str, every: int) -> Tally:
+        return await self._write(lambda db: publications.released_tally(db, campaign_id, every))
 
     async def check(self) -> None:
         await self._write(upkeep.heartbeat)
@@ -99,9 +100,9 @@ class SqliteStore:
         return await self._write(lambda db: shares.withdraw_node(db, node))
 
     async def shares(self, campaign_id: str) -> Shares | None:
-        return await self._read(lambda db: shares.shares(db, campaign_id))
+        return await self._read(lambda db: shares.kept(db, campaign_id))
 
-    async def share_digests(self, campaign_id: str) -> tuple[tuple[str, bytes], ...]:
+    async def share_digests(self, campaign_id: str) -> ShareDigests:
         return await self._read(lambda db: shares.digests(db, campaign_id))
 
     async def publish_model(self, campaign_id: str, document: str) -> PublishedModel:
@@ -117,7 +118,7 @@ class SqliteStore:
         return await self._read(lambda db: tokens.with_digest(db, digest))
 
     async def tokens(self) -> list[StoredToken]:
-        return await self._read(tokens.tokens)
+        return await self._read(tokens.listed)
 
     async def revoke_token(self, name: str) -> bool:
         return await self._write(lambda db: tokens.revoke(db, name, self._clock()))

@@ -46,7 +46,7 @@ def named(db: sqlite3.Connection, name: str) -> StoredToken | None:
     return _token(db.execute(_BY_NAME, (name,)).fetchone())
 
 
-def tokens(db: sqlite3.Connection) -> list[StoredToken]:
+def listed(db: sqlite3.Connection) -> list[StoredToken]:
     """Oldest first."""
     found = db.execute("SELECT * FROM tokens ORDER BY created, name").fetchall()
     return [token for row in found if (token := _token(row)) is not None]

@@ -18,11 +18,13 @@ from ldp_aggregator.learning.frames import column_of
 from ldp_aggregator.learning.guarantee import Guarantee
 from ldp_aggregator.trainers.base import PUBLISHED, SOUND, PrivateNaiveBayes, Training
 from ldp_aggregator.trainers.federation.state import Group, robust_model
+from ldp_aggregator.trainers.noise.accountant import Accountant
 from ldp_aggregator.trainers.noise.integers import STEPS, discrete_laplace
 from ldp_aggregator.trainers.noise.randomness import RandomState
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, checked_relation
 from ldp_aggregator.trainers.rebuilding import DEFAULT_VARIANCE_FLOOR, Options
 from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.silence import warn_of_silence
 from ldp_aggregator.trainers.statistics import GRID, Plan, book, grid_values, plan_noise, statistics_of
 from protocols.document.schema import ContinuousFeature
 from protocols.exact.coins import Coins
@@ -39,7 +41,7 @@ class FederatedNB(PrivateNaiveBayes):
     Parameters
     ----------
     nodes
-        Number of nodes; rows are dealt to them at random.
+        Number of nodes; each row goes to one of them at random, whatever the others do.
     groups
         Above 1, the median over the models of so many groups of nodes.
     variant
@@ -62,6 +64,7 @@ class FederatedNB(PrivateNaiveBayes):
         numerical_share: float | None = None,
         smoothing: float = 1.0,
         variance_floor: float = DEFAULT_VARIANCE_FLOOR,
+        accountant: Accountant | None = None,
         random_state: RandomState = None,
     ) -> None:
         super().__init__(
@@ -72,6 +75,7 @@ class FederatedNB(PrivateNaiveBayes):
             numerical_share=numerical_share,
             smoothing=smoothing,
             variance_floor=variance_floor,
+            accountant=accountant,
             random_state=random_state,
         )
         self.nodes = nodes
@@ -99,6 +103,7 @@ class FederatedNB(PrivateNaiveBayes):
                 noise = _published_noise(schema, plans, noise, mine, its_classes, positions, training.coins)
             totals.append(exact + noise.sum(axis=0))
             sizes.append(len(members))
+        warn_of_silence(sum(totals), plans, self.nodes)
         groups = [Group(total.tolist(), size) for total, size in zip(totals, sizes, strict=True)]
         model = robust_model(schema, plans, groups, Options(float(self.variance_floor), float(self.smoothing)))
         if published:
@@ -106,12 +111,17 @@ class FederatedNB(PrivateNaiveBayes):
         return model, self._sound_guarantee(ADD_REMOVE)
 
     def _deal(self, rows: int) -> Integers:
-        """The node of every row: equal shares, at random."""
+        """The node of every row, at random and each by itself: equal shares would move rows because one is added.
+
+        As published, nodes hold equal shares, and there is no guarantee that this could break.
+        """
         if self.nodes == 1:
             return np.zeros(rows, dtype=np.int64)
-        seed = self.random_state if isinstance(self.random_state, int) else None
-        dealt: Integers = np.random.default_rng(seed).permutation(np.arange(rows) % self.nodes)
-        return dealt
+        rng = np.random.default_rng(self.random_state if isinstance(self.random_state, int) else None)
+        if self.variant == PUBLISHED:
+            dealt: Integers = rng.permutation(np.arange(rows) % self.nodes)
+            return dealt
+        return rng.integers(0, self.nodes, size=rows)
 
 
 def _sound_noise(plans: Sequence[Plan], nodes: int, coins: Coins) -> Integers:
@@ -139,8 +149,8 @@ def _published_noise(
     for plan in plans:
         if plan.part.kind == SUM and isinstance(plan.part.feature, ContinuousFeature):
             u = (grid_values(plan.part.feature, column_of(table, plan.part.feature)) / GRID + 1) / 2
-            largest = np.zeros((nodes, k))
-            np.maximum.at(largest, (owners, classes), u)
+            largest, known = np.zeros((nodes, k)), classes >= 0
+            np.maximum.at(largest, (owners[known], classes[known]), u[known])
             unit = 2 * STEPS / plan.epsilon  # its epsilon is for two queries here
             sums, squares = (
                 reach * discrete_laplace(unit, nodes * k, coins).reshape(nodes, k) / STEPS

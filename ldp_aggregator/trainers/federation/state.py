@@ -18,14 +18,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ldp_aggregator.counting.layout import parts_of
-from ldp_aggregator.counting.shares import decode_share, encode_share
+from ldp_aggregator.counting.shares import Releases, decode_share, encode_share, has_other_rows
+from ldp_aggregator.learning.guarantee import Guarantee
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.trainers.base import sound_guarantee
-from ldp_aggregator.trainers.noise.accountant import Accountant
+from ldp_aggregator.trainers.noise.accountant import Accountant, checked_epsilon
 from ldp_aggregator.trainers.noise.randomness import RandomState, coins_of
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.rebuilding import Options, rebuild
 from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.silence import warn_of_silence
 from ldp_aggregator.trainers.statistics import Plan, add_noise, plan_noise, statistics_of
 from protocols.document.campaign import Campaign
 from protocols.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
@@ -36,37 +38,57 @@ DEFAULTS: Final = Options()
 
 
 def node_statistics(
-    campaign: Campaign, frame: pd.DataFrame, labels: pd.Series[Any], *, random_state: RandomState = None
+    campaign: Campaign,
+    frame: pd.DataFrame,
+    labels: pd.Series[Any],
+    *,
+    other_rows: bool = False,
+    random_state: RandomState = None,
 ) -> bytes:
     """A node's noisy share for a federated campaign: its rows get the campaign's epsilon, add-remove, each node.
 
     Every query of every class gets noise, those without rows too. A node computes one share: a second one from the
-    same rows spends epsilon again. A share that was not delivered is sent again as it is.
+    same rows spends epsilon again. A share that was not delivered is sent again as it is. ``other_rows`` is the node's
+    word that no row of the table was in a share that it sent before for this campaign; then no row's epsilon is spent
+    again.
     """
     schema = Schema.of_campaign(campaign)
     exact = statistics_of(schema, frame, schema.classes_of(labels, len(frame)))
-    return encode_share(campaign, noisy_share(schema, campaign.privacy.epsilon, exact, random_state))
+    noisy = noisy_share(schema, campaign.privacy.epsilon, exact, random_state)
+    return encode_share(campaign, noisy, other_rows=other_rows)
 
 
 def noisy_share(schema: Schema, epsilon: float, exact: Integers, random_state: RandomState = None) -> Integers:
     """Exact statistics with one node's noise."""
     plans = plan_noise(schema, epsilon, ADD_REMOVE)
-    return add_noise(exact, plans, Accountant(epsilon), coins_of(random_state))
+    noisy = add_noise(exact, plans, Accountant(epsilon), coins_of(random_state))
+    warn_of_silence(noisy, plans)
+    return noisy
 
 
 class FederatedState:
     """The shares of one campaign, by node. Any order of the same final shares gives the same bits.
 
     It knows nothing of storage: keep the shares' bytes by node and build it from them, or replay them one by one.
+    Whoever saw a node's shares has seen every one of them, replaced and withdrawn ones too: that is what the guarantee
+    counts. ``releases`` says what the nodes have sent so far, the ``shares`` included.
     """
 
-    def __init__(self, campaign: Campaign, shares: Mapping[str, bytes] | None = None) -> None:
+    def __init__(
+        self,
+        campaign: Campaign,
+        shares: Mapping[str, bytes] | None = None,
+        releases: Mapping[str, Releases] | None = None,
+    ) -> None:
         self.campaign = campaign
         self.schema = Schema.of_campaign(campaign)
         self._totals = [0] * parts_of(self.schema.label, self.schema.features)[-1].stop
         self._shares: dict[str, Integers] = {}
+        self._seen: set[tuple[str, bytes]] = set()
+        self._releases: dict[str, Releases] = {}
         for node, share in (shares or {}).items():
             self.put(node, share)
+        self._releases.update(releases or {})
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -76,6 +98,7 @@ class FederatedState:
     def put(self, node: str, share: bytes) -> bool:
         """Merge a node's share, in place of the one it sent before; False where it is the same. Raises ShareError."""
         vector = decode_share(share, self.campaign)
+        self._count(node, share)
         before = self._shares.get(node)
         if before is not None and (before == vector).all():
             return False
@@ -94,6 +117,11 @@ class FederatedState:
         return True
 
     @property
+    def guarantee(self) -> Guarantee:
+        """What holds for every row of every node, after all that was sent."""
+        return federated_guarantee(self.campaign.privacy.epsilon, self._releases)
+
+    @property
     def totals(self) -> tuple[int, ...]:
         """The sum of all shares, exact whatever its size."""
         return tuple(self._totals)
@@ -106,7 +134,10 @@ class FederatedState:
         """
         if not self._shares:
             raise ValueError("no node has sent its statistics yet")
-        return _train(self.campaign, self._groups(groups, salt), len(self._shares), options)
+        groups_of_nodes = self._groups(groups, salt)
+        replacements = max(sent.replacements for sent in self._releases.values())
+        about = {"nodes": len(self._shares), "groups": len(groups_of_nodes), "replacements": replacements}
+        return _train(self.campaign, groups_of_nodes, about, self.guarantee, options)
 
     def _groups(self, groups: int, salt: bytes) -> list[Group]:
         if groups == 1:
@@ -120,6 +151,20 @@ class FederatedState:
             Group(_exact_sum([self._shares[node] for node in order[first::groups]]), len(order[first::groups]))
             for first in range(groups)
         ]
+
+    def _count(self, node: str, share: bytes) -> None:
+        """Once for every share; what a node sends first replaces nothing."""
+        one = (node, hashlib.sha256(share).digest())
+        if one in self._seen:
+            return
+        self._seen.add(one)
+        sent = self._releases.get(node)
+        if sent is None:
+            self._releases[node] = Releases()
+        elif has_other_rows(share):
+            self._releases[node] = replace(sent, other_rows=sent.other_rows + 1)
+        else:
+            self._releases[node] = replace(sent, replacements=sent.replacements + 1)
 
     def _add(self, vector: Integers, sign: int) -> None:
         for position, value in enumerate(vector.tolist()):
@@ -138,14 +183,31 @@ def model_of_totals(
     campaign: Campaign, totals: Sequence[int], *, nodes: int, options: Options = DEFAULTS
 ) -> NaiveBayes:
     """The model of the sum of so many shares, however it came about: equal totals give equal bytes."""
-    return _train(campaign, [Group(totals, nodes)], nodes, options)
+    guarantee = federated_guarantee(campaign.privacy.epsilon, {})
+    return _train(
+        campaign, [Group(totals, nodes)], {"nodes": nodes, "groups": 1, "replacements": 0}, guarantee, options
+    )
 
 
-def _train(campaign: Campaign, groups: Sequence[Group], nodes: int, options: Options) -> NaiveBayes:
-    schema, epsilon = Schema.of_campaign(campaign), campaign.privacy.epsilon
-    model = robust_model(schema, plan_noise(schema, epsilon, ADD_REMOVE), groups, options)
-    guarantee = sound_guarantee(epsilon, ADD_REMOVE)
-    training = {"campaigns": [campaign.id], "nodes": nodes, "groups": len(groups), "guarantee": guarantee.to_json()}
+def federated_guarantee(epsilon: float, releases: Mapping[str, Releases]) -> Guarantee:
+    """Epsilon times the most shares that may be of the same rows: 1 + replacements, of the node with the most.
+
+    A share that a node declares to be of other rows adds nothing: a row is in one share of those declared so, or in the
+    first, and in as many more as were not.
+    """
+    shares = 1 + max((sent.replacements for sent in releases.values()), default=0)
+    sound = sound_guarantee(float(shares * checked_epsilon(epsilon)), ADD_REMOVE)
+    if not any(sent.other_rows for sent in releases.values()):
+        return sound
+    return replace(sound, relation=f"{sound.relation} of a node whose shares have other rows where it declared so")
+
+
+def _train(
+    campaign: Campaign, groups: Sequence[Group], about: Mapping[str, int], guarantee: Guarantee, options: Options
+) -> NaiveBayes:
+    schema = Schema.of_campaign(campaign)
+    model = robust_model(schema, plan_noise(schema, campaign.privacy.epsilon, ADD_REMOVE), groups, options)
+    training = {"campaigns": [campaign.id], **about, "guarantee": guarantee.to_json()}
     return NaiveBayes.from_model(replace(model, training=training), guarantee)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isfinite
-from typing import Final
+from threading import RLock
+from typing import Any, Final
 
 from protocols.exact.rationals import exact_epsilon
 
@@ -18,16 +19,24 @@ class BudgetError(ValueError):
 
 
 class Accountant:
-    """Keeps to one epsilon: :meth:`spend` is asked before the noise is drawn and refuses what is too much."""
+    """Keeps to one epsilon: :meth:`spend` is asked before the noise is drawn and refuses what is too much.
+
+    Trainers that are given the same one share its epsilon: each books its whole fit here before it draws anything.
+    Copies are the thing itself, as ``sklearn.base.clone`` and cross-validation make many. In another process nobody
+    could tell what is spent here, so what arrives there has nothing left.
+    """
 
     def __init__(self, epsilon: float) -> None:
         self.total = checked_epsilon(epsilon)
         self._spent: dict[str, Fraction] = {}
+        self._relation: str | None = None
+        self._lock = RLock()
 
     @property
     def spent(self) -> Fraction:
         """What all queries spent together."""
-        return sum(self._spent.values(), Fraction(0))
+        with self._lock:
+            return sum(self._spent.values(), Fraction(0))
 
     @property
     def remaining(self) -> Fraction:
@@ -37,17 +46,66 @@ class Accountant:
         """Book ``epsilon`` for a query and return it. Raises BudgetError where it is not there."""
         if epsilon <= 0:
             raise ValueError(f"{query}: a query spends more than 0, not {epsilon}")
-        if epsilon > self.remaining:
-            raise BudgetError(
-                f"{query}: needs epsilon {float(epsilon):g}, but {float(self.remaining):g} of "
-                f"{float(self.total):g} is left"
-            )
-        self._spent[query] = self._spent.get(query, Fraction(0)) + epsilon
+        with self._lock:
+            if epsilon > self.remaining:
+                raise BudgetError(
+                    f"{query}: needs epsilon {float(epsilon):g}, but {float(self.remaining):g} of "
+                    f"{float(self.total):g} is left"
+                )
+            self._spent[query] = self._spent.get(query, Fraction(0)) + epsilon
         return epsilon
+
+    def spend_fit(self, trainer: str, epsilon: Fraction, relation: str) -> None:
+        """Book a whole fit. Epsilons add up under one relation only: that of the first fit is that of all.
+
+        Raises BudgetError where the epsilon is not there, or the relation is another.
+        """
+        with self._lock:
+            if self._relation not in (None, relation):
+                raise BudgetError(
+                    f"{trainer}: its relation is {relation}, but what this accountant has booked is under "
+                    f"{self._relation}; the two do not add up, so give each relation an accountant of its own"
+                )
+            self.spend(trainer, epsilon)
+            self._relation = relation
 
     def to_budget(self) -> dict[str, float]:
         """What each query spent, for people."""
-        return {query: float(epsilon) for query, epsilon in self._spent.items()}
+        with self._lock:
+            return {query: float(epsilon) for query, epsilon in self._spent.items()}
+
+    def __copy__(self) -> Accountant:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Accountant:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _elsewhere, (self.total,)
+
+
+class FitAccountant(Accountant):
+    """The accountant of one fit. Its first query books all of ``epsilon`` with the accountant that trainers share."""
+
+    def __init__(self, epsilon: float, shared: Accountant | None, trainer: str, relation: str) -> None:
+        super().__init__(epsilon)
+        self._shared = shared
+        self._trainer = trainer
+        self._of_fit = relation
+
+    def spend(self, query: str, epsilon: Fraction) -> Fraction:
+        if self._shared is not None:
+            self._shared.spend_fit(self._trainer, self.total, self._of_fit)
+            self._shared = None
+        return super().spend(query, epsilon)
+
+
+def _elsewhere(total: Fraction) -> Accountant:
+    """A shared accountant as it arrives in another process, or from a file: it refuses everything."""
+    accountant = Accountant(float(total))
+    accountant.total = total
+    accountant.spend("what the process it comes from may have spent", total)
+    return accountant
 
 
 LABEL_SHARE: Final = Fraction(1, 5)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from postgres import empty
 
+from ldp_aggregator.counting.shares import Releases
 from ldp_aggregator.store import Outcome, SqliteStore, StoredToken, StoreError, UnknownCampaignError, open_store
 from ldp_aggregator.store.backup import copy_store
 from ldp_aggregator.store.merging import merge_stores
@@ -53,7 +54,7 @@ async def test_a_share_is_kept_byte_for_byte_and_a_retry_changes_nothing(store, 
     clock.step(60)
     assert await store.put_share(campaign.id, "a", share) is None
     assert await store.shares(campaign.id) == first
-    assert await store.share_digests(campaign.id) == (("a", hashlib.sha256(share).digest()),)
+    assert await store.share_digests(campaign.id) == (("a", hashlib.sha256(share).digest(), Releases()),)
     state = await store.state(campaign.id)
     assert (state.federated, state.shares, state.reports) == (True, 1, 0)
     assert await store.audit() == []

@@ -5,9 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.base import clone
 
 from ldp_aggregator.trainers import PrivateKMeans
+from ldp_aggregator.trainers.kmeans import _BLOCK, _improved, _nearest, _points
+from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.statistics import GRID
 
 pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.noise.randomness.PrivacyWarning")
 
@@ -74,3 +79,86 @@ def test_empty_and_far_away_points_are_no_trouble():
 def test_wrong_parameters_are_refused(points, parameters, message):
     with pytest.raises(ValueError, match=message):
         PrivateKMeans(**{"schema": SCHEMA, **parameters}).fit(points)
+
+
+def on_grid(rng, count, dimensions):
+    return rng.integers(-GRID, GRID + 1, size=(count, dimensions))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    dimensions=st.sampled_from([1, 2, 3, 5, 8, 20, 64]),
+    clusters=st.integers(1, 9),
+    rows=st.integers(2, 70),
+)
+def test_removing_any_other_row_never_changes_whose_a_row_is(seed, dimensions, clusters, rows):
+    """Centres are mirrored, and rows equal in all coordinates: these stand exactly between the two."""
+    rng = np.random.default_rng(seed)
+    centres = on_grid(rng, clusters, dimensions)
+    centres[1::2] = centres[0 : 2 * (clusters // 2) : 2, ::-1]
+    points = on_grid(rng, rows, dimensions)
+    points[rng.random(rows) < 0.5] = points[0, 0]
+    owners = _nearest(points.T.copy(), centres)
+    for removed in range(rows):
+        kept = np.delete(np.arange(rows), removed)
+        assert (_nearest(points[kept].T.copy(), centres) == owners[kept]).all()
+    by_definition = [
+        min(range(clusters), key=lambda c: sum((int(a) - int(b)) ** 2 for a, b in zip(point, centres[c], strict=True)))
+        for point in points
+    ]
+    assert owners.tolist() == by_definition
+
+
+@pytest.mark.parametrize("relation", ["a row added", "a row removed"])
+def test_one_row_moves_the_counts_by_one_and_the_sums_by_itself(points, relation):
+    """Given the centres, with the same draws: through the real path from a table, in both directions."""
+    features = Schema.read(SCHEMA).gaussians
+    centres = on_grid(np.random.default_rng(2), 3, 2)
+    steps = _points(features, points)
+    owners = _nearest(steps, centres)
+    for row in (0, 17, len(points) - 1):
+        fewer = points.drop(index=row).reset_index(drop=True)
+        without = _nearest(_points(features, fewer), centres)
+        assert (np.delete(owners, row) == without).all()
+        moved = np.bincount(owners, minlength=3) - np.bincount(without, minlength=3)
+        assert np.abs(moved).sum() == 1
+    if relation == "a row added":
+        more = pd.concat([points, pd.DataFrame({"x": ["no number"], "y": [None]})], ignore_index=True)
+        assert (_nearest(_points(features, more), centres)[:-1] == owners).all()
+
+
+def test_blocks_of_rows_are_as_good_as_one(points):
+    rng = np.random.default_rng(3)
+    many, centres = on_grid(rng, 2 * _BLOCK + 5, 2).T.copy(), on_grid(rng, 4, 2)
+    whole = _nearest(many, centres)
+    assert (
+        np.concatenate([_nearest(many[:, i : i + 1000], centres) for i in range(0, many.shape[1], 1000)]) == whole
+    ).all()
+
+
+def test_distances_at_the_corners_of_a_thousand_dimensions_are_exact():
+    corner = np.full((1, 1000), GRID)
+    centres = np.vstack([-corner, corner - 1, corner])
+    assert _nearest(corner.T.copy(), centres).tolist() == [2]
+    assert _nearest(-corner.T.copy(), centres).tolist() == [0]
+
+
+def test_an_improved_centre_is_the_mean_of_its_points_on_the_grid(monkeypatch):
+    monkeypatch.setattr(
+        "ldp_aggregator.trainers.kmeans.discrete_laplace", lambda scale, count, coins: np.zeros(count, dtype=np.int64)
+    )
+    rng = np.random.default_rng(4)
+    points, centres = on_grid(rng, 500, 3), np.array([[-GRID, 0, 0], [GRID, 0, 0], [0, GRID, 0], [0, 0, 0]])
+    owners = _nearest(points.T.copy(), centres)
+    improved = _improved(points.T.copy(), centres, 1, 1, None)
+    for cluster in range(4):
+        assert improved[cluster] == pytest.approx(points[owners == cluster].mean(axis=0), abs=0.5)
+
+
+def test_centres_are_on_the_grid_after_every_iteration(points):
+    """What makes the distances integers; y has the bounds -1 and 1, so that its centres show the grid."""
+    for iterations in (1, 2, 5):
+        fitted = PrivateKMeans(SCHEMA, iterations=iterations, random_state=iterations).fit(points)
+        steps = fitted.cluster_centers_[:, 1] * GRID
+        assert (steps == np.rint(steps)).all()

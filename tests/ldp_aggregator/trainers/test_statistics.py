@@ -105,10 +105,10 @@ def test_noise_has_the_planned_variance_everywhere(schema):
         assert (drawn**2).mean() == pytest.approx(plan.variance, rel=0.45)
 
 
-def test_undeclared_classes_and_wrong_lengths_are_named(schema):
+def test_labels_of_a_wrong_length_or_shape_are_named(schema):
     read = Schema.read(schema)
-    with pytest.raises(ValueError, match="y holds 'z'; the declared classes are a, b, c"):
-        read.classes_of(["a", "z"], 2)
+    with pytest.raises(ValueError, match="y must be one column"):
+        read.classes_of(np.array([["a"], ["b"]]), 2)
     with pytest.raises(ValueError, match="X has 3 rows and y has 2"):
         read.classes_of(["a", "b"], 3)
 

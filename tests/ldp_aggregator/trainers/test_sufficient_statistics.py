@@ -69,8 +69,10 @@ def test_pieces_of_a_table_give_the_model_of_the_whole(schema, table):
     assert chunked.to_json() == whole.to_json()
     with pytest.raises(ValueError, match="need a schema"):
         SufficientStatisticsNB().fit_chunks(pieces)
-    with pytest.raises(ValueError, match="at least one row"):
-        SufficientStatisticsNB(schema).fit_chunks([])
+    nothing = SufficientStatisticsNB(schema, random_state=4).fit_chunks([])
+    assert (
+        nothing.to_json() == SufficientStatisticsNB(schema, random_state=4).fit(frame.head(0), labels.head(0)).to_json()
+    )
 
 
 def test_the_scikit_learn_tools_work(schema, table):
@@ -95,6 +97,7 @@ def odd_tables():
     yield "one row", base.head(1), ["a"]
 
 
+@pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.silence.SilentFeatureWarning")
 @pytest.mark.parametrize(("case", "frame", "labels"), list(odd_tables()), ids=[case for case, _, _ in odd_tables()])
 @pytest.mark.parametrize("epsilon", [0.001, 1.0, 1e4])
 def test_odd_tables_give_a_model_that_a_device_accepts(schema, case, frame, labels, epsilon):

@@ -19,28 +19,44 @@ def storage(tmp_path: Path) -> list[str]:
     return ["--storage", str(tmp_path / "device.db")]
 
 
+@pytest.fixture
+def given(tmp_path: Path) -> str:
+    path = tmp_path / "record.json"
+    path.write_text('{"record": {"age": "young", "hours": 3}, "label": "yes"}', encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> str:
+    path = tmp_path / "old.json"
+    path.write_text('{"record": {"age": "old"}}', encoding="utf-8")
+    return str(path)
+
+
 def contribute(server: FakeServer, campaign: Campaign, storage: list[str], *options: str) -> int:
-    record = '{"age": "young", "hours": 3}'
-    return main(["contribute", server.url, campaign.id, "--record", record, "--label", "yes", *storage, *options])
+    given = str(Path(storage[1]).with_name("record.json"))
+    return main(["contribute", server.url, campaign.id, "--record-file", given, *storage, *options])
 
 
 def test_the_whole_flow_works_from_a_shell(
     server: FakeServer, campaign: Campaign, model: str, storage: list[str]
 ) -> None:
-    def run(*arguments: str) -> str:
+    def run(given: str, *arguments: str) -> str:
         command = [sys.executable, "-m", "ldp_client", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+        return subprocess.run(command, input=given, capture_output=True, text=True, check=True, timeout=60).stdout
 
-    told = run("contribute", server.url, campaign.id, "--record", '{"age":"young"}', "--label", "yes", *storage)
+    young, old = '{"record": {"age": "young"}, "label": "yes"}', '{"record": {"age": "old"}}'
+    told = run(young, "contribute", server.url, campaign.id, *storage)
     assert told == 'Contributed to "Will a customer miss a payment?": epsilon 1 spent, delivered.\n'
     assert server.counted(campaign.id) == 1
     server.publish_model(campaign.id, model)
-    assert run("predict", server.url, campaign.id, "--record", '{"age":"old"}') == "no\n"
-    asked = run("predict", server.url, campaign.id, "--record", '{"age":"old"}', "--json", *storage)
+    assert run(old, "predict", server.url, campaign.id) == "no\n"
+    asked = run(old, "predict", server.url, campaign.id, "--record-file", "-", "--json", *storage)
     assert json.loads(asked)["class"] == "no"
     assert sum(json.loads(asked)["probabilities"].values()) == pytest.approx(1)
 
 
+@pytest.mark.usefixtures("given")
 def test_contributing_twice_sends_once_and_says_the_same(
     server: FakeServer, campaign: Campaign, storage: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -54,6 +70,7 @@ def test_contributing_twice_sends_once_and_says_the_same(
     assert len(server.uploads) == 1
 
 
+@pytest.mark.usefixtures("given")
 def test_what_cannot_be_delivered_is_kept_and_sent_by_the_next_run(
     server: FakeServer, campaign: Campaign, storage: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,6 +85,7 @@ def test_what_cannot_be_delivered_is_kept_and_sent_by_the_next_run(
     assert server.counted(campaign.id) == 1
 
 
+@pytest.mark.usefixtures("given")
 def test_a_refused_report_is_an_error(
     server: FakeServer, campaign: Campaign, storage: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -76,6 +94,7 @@ def test_a_refused_report_is_an_error(
     assert "(campaign-closed)" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("given")
 def test_status_tells_in_plain_words_and_as_json(
     server: FakeServer, campaign: Campaign, storage: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -89,6 +108,7 @@ def test_status_tells_in_plain_words_and_as_json(
     assert json.loads(capsys.readouterr().out)["sent"] == 1
 
 
+@pytest.mark.usefixtures("given")
 def test_a_withdrawal_holds_until_consent_is_given_again(
     server: FakeServer, campaign: Campaign, storage: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -103,9 +123,11 @@ def test_a_withdrawal_holds_until_consent_is_given_again(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"--record": '{"age": "SECRET"'}, "--record must be a JSON object"),
-        ({"--record": '["SECRET"]'}, "--record must be a JSON object"),
-        ({"--label": "SECRET"}, "must be one of yes, no"),
+        ({"INPUT": '{"record": {"age": "SECRET"'}, "the input must be the JSON object"),
+        ({"INPUT": '["SECRET"]'}, "the input must be the JSON object"),
+        ({"INPUT": '{"record": ["SECRET"]}'}, "the input must be the JSON object"),
+        ({"INPUT": '{"record": {"age": "SECRET"}, "label": "SECRET"}'}, "must be one of yes, no"),
+        ({"--record-file": "/nowhere/record.json"}, "No such file"),
         ({"URL": "http://collect.example.org"}, "must be https"),
         ({"URL": "http://127.0.0.1:9"}, "cannot be reached"),
         ({"CAMPAIGN_ID": "x"}, "campaign_id must be"),
@@ -123,7 +145,9 @@ def test_what_is_wrong_is_one_line_without_anybodys_values_and_exit_code_2(
     changes: dict[str, str],
     message: str,
 ) -> None:
-    given = {"--record": '{"age": "young"}', "--label": "yes", "--storage": storage[1], **changes}
+    path = Path(storage[1]).with_name("input.json")
+    path.write_text(changes.get("INPUT", '{"record": {"age": "young"}, "label": "yes"}'), encoding="utf-8")
+    given = {"--record-file": str(path), "--storage": storage[1], **changes}
     options = [part for name, value in given.items() if name.startswith("--") for part in (name, value)]
     assert main(["contribute", given.get("URL", server.url), given.get("CAMPAIGN_ID", campaign.id), *options]) == 2
     told = capsys.readouterr()
@@ -136,17 +160,17 @@ def test_what_is_wrong_is_one_line_without_anybodys_values_and_exit_code_2(
 
 
 def test_a_prediction_without_a_model_is_an_error(
-    server: FakeServer, campaign: Campaign, capsys: pytest.CaptureFixture[str]
+    server: FakeServer, campaign: Campaign, old: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["predict", server.url, campaign.id, "--record", "{}"]) == 2
+    assert main(["predict", server.url, campaign.id, "--record-file", old]) == 2
     assert "no published model" in capsys.readouterr().err
 
 
 def test_offline_the_stored_model_serves(
-    server: FakeServer, campaign: Campaign, model: str, storage: list[str], capsys: pytest.CaptureFixture[str]
+    server: FakeServer, campaign: Campaign, model: str, storage: list[str], old: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server.publish_model(campaign.id, model)
-    arguments = [campaign.id, "--record", '{"age": "old"}', *storage]
+    arguments = [campaign.id, "--record-file", old, *storage]
     assert main(["predict", server.url, *arguments]) == 0
     assert main(["predict", "http://127.0.0.1:9", *arguments]) == 0
     assert capsys.readouterr().out == "no\nno\n"
@@ -158,3 +182,16 @@ def test_help_explains_every_command(capsys: pytest.CaptureFixture[str]) -> None
     assert caught.value.code == 0
     told = capsys.readouterr().out
     assert all(command in told for command in ("contribute", "predict", "status", "withdraw", "relay"))
+
+
+@pytest.mark.parametrize("option", ["--record", "--label"])
+@pytest.mark.parametrize("command", ["contribute", "predict"])
+def test_nothing_of_a_record_can_be_given_where_every_user_of_the_machine_sees_it(
+    command: str, option: str, campaign: Campaign, storage: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "http://127.0.0.1:9", campaign.id, *storage, option, "SECRET"])
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    told = capsys.readouterr().out
+    assert f"{option} " not in told

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from ldp_client import Client, Event
+from ldp_client import Device, DeviceCampaign, Event
+from ldp_client.delivery import background
 from ldp_client.network.transport import Request, Response
 from ldp_client.testing import Answer, FakeServer
 from protocols import Campaign
 
 RECORD = {"age": "young"}
-MakeClient = Callable[..., Client]
+Join = Callable[..., tuple[Device, DeviceCampaign]]
 
 
 def eventually(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
@@ -30,49 +31,49 @@ def eventually(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
 
 
 @pytest.fixture
-def make(make_client: MakeClient) -> MakeClient:
-    def made(**options: object) -> Client:
-        return make_client(clock=time, limits={"backoff_base": 0.01, "close_timeout": 0.5}, **options)
+def make(join: Join) -> Join:
+    def made(**options: object) -> tuple[Device, DeviceCampaign]:
+        return join(clock=time, limits={"backoff_base": 0.01, "close_timeout": 0.5}, **options)
 
     return made
 
 
 def test_what_is_contributed_is_delivered_and_retried_without_the_host(
-    make: MakeClient, server: FakeServer, campaign: Campaign
+    make: Join, server: FakeServer, campaign: Campaign
 ) -> None:
     server.answer_with = lambda number: Answer(503) if number < 2 else None
-    client = make()
-    client.start(first_delay=0.0)
-    client.contribute(RECORD, "yes")
-    assert eventually(lambda: client.status().sent == 1)
+    device, part = make()
+    device.start(first_delay=0.0)
+    part.contribute(RECORD, "yes")
+    assert eventually(lambda: part.status().sent == 1)
     assert server.counted(campaign.id) == 1
-    client.close()
-    assert not client.status().running
+    device.close()
+    assert not device.status().running
 
 
 def test_what_a_former_run_left_is_delivered_at_start(
-    make: MakeClient, server: FakeServer, campaign: Campaign, tmp_path: Path
+    make: Join, server: FakeServer, campaign: Campaign, tmp_path: Path
 ) -> None:
-    make(storage=tmp_path / "device.db").contribute(RECORD, "yes")
-    client = make(storage=tmp_path / "device.db")
-    client.start(first_delay=0.0)
+    make(storage=tmp_path / "device.db")[1].contribute(RECORD, "yes")
+    device, _ = make(storage=tmp_path / "device.db", granted=False)
+    device.start(first_delay=0.0)
     assert eventually(lambda: server.counted(campaign.id) == 1)
-    client.close()
+    device.close()
 
 
-def test_the_first_send_waits_for_a_random_time(make: MakeClient, server: FakeServer) -> None:
-    client = make()
-    client.start()
-    client.contribute(RECORD, "yes")
-    assert eventually(lambda: client.status().next_try is not None)
-    delay = client.status().next_try
+def test_the_first_send_waits_for_a_random_time(make: Join, server: FakeServer) -> None:
+    device, part = make()
+    device.start()
+    part.contribute(RECORD, "yes")
+    assert eventually(lambda: part.status().next_try is not None)
+    delay = part.status().next_try
     assert delay is not None
-    assert 0 < delay < client.policy.first_delay
-    client.close()
+    assert 0 < delay < device.policy.first_delay
+    device.close()
     assert not server.uploads
 
 
-def test_close_is_bounded_while_a_send_hangs(make: MakeClient, server: FakeServer) -> None:
+def test_close_is_bounded_while_a_send_hangs(make: Join, server: FakeServer) -> None:
     arrived, leave = threading.Event(), threading.Event()
 
     def hang(_: int) -> Answer:
@@ -81,64 +82,63 @@ def test_close_is_bounded_while_a_send_hangs(make: MakeClient, server: FakeServe
         return Answer(503)
 
     server.answer_with = hang
-    client = make()
-    client.start(first_delay=0.0)
-    client.contribute(RECORD, "yes")
+    device, part = make()
+    device.start(first_delay=0.0)
+    part.contribute(RECORD, "yes")
     assert arrived.wait(10)
-    started = time.monotonic()
-    client.close(0.1)
-    assert time.monotonic() - started < 2
+    device.close(0.1)
+    assert not leave.is_set()
     leave.set()
-    assert eventually(lambda: not client.status().running)
-    assert client.status().queued == 1
+    assert eventually(lambda: not device.status().running)
+    assert part.status().queued == 1
 
 
-def test_a_closed_client_can_be_started_again(make: MakeClient, server: FakeServer, campaign: Campaign) -> None:
-    client = make()
-    client.start(first_delay=0.0)
-    client.close()
-    client.contribute(RECORD, "yes")
-    client.start(first_delay=0.0)
+def test_a_closed_device_can_be_started_again(make: Join, server: FakeServer, campaign: Campaign) -> None:
+    device, part = make()
+    device.start(first_delay=0.0)
+    device.close()
+    part.contribute(RECORD, "yes")
+    device.start(first_delay=0.0)
     assert eventually(lambda: server.counted(campaign.id) == 1)
-    client.close()
+    device.close()
 
 
-def test_closing_without_starting_is_no_error(make: MakeClient) -> None:
-    make().close()
+def test_closing_without_starting_is_no_error(make: Join) -> None:
+    make()[0].close()
 
 
 def test_nothing_raised_inside_reaches_the_host(
-    make: MakeClient, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+    make: Join, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     raised: list[object] = []
     monkeypatch.setattr(threading, "excepthook", raised.append)
 
     class Broken:
-        def send(self, request: Request, timeout: float) -> Response:
+        def send(self, request: Request, timeout: float, cancellation: object = None) -> Response:
             raise MemoryError
 
     def callback(event: Event) -> None:
         raise KeyError(event)
 
-    client = make(transport=Broken(), on_event=callback)
-    client.load_campaign(campaign.document)
-    client.contribute(RECORD, "yes")
-    client.start(first_delay=0.0)
-    assert eventually(lambda: client.status().retries >= 3)
-    assert client.status().running
-    client.close()
+    device, part = make(transport=Broken(), on_event=callback)
+    part.contribute(RECORD, "yes")
+    device.start(first_delay=0.0)
+    assert eventually(lambda: part.status().retries >= 3)
+    assert device.status().running
+    device.close()
     assert not raised
 
 
 _FORGETFUL = """
 import sys, time
-from ldp_client import Client
-client = Client(sys.argv[1], sys.argv[2], storage=sys.argv[3], max_epsilon=4, max_total_epsilon=4)
-client.grant()
-client.start(first_delay=0.0)
-client.contribute({"age": "young"}, "yes")
+from ldp_client import Device
+device = Device(sys.argv[3], max_total_epsilon=4)
+part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
+part.grant()
+device.start(first_delay=0.0)
+part.contribute({"age": "young"}, "yes")
 until = time.monotonic() + 10
-while not client.status().retries and time.monotonic() < until:
+while not part.status().retries and time.monotonic() < until:
     time.sleep(0.01)
 """
 
@@ -151,3 +151,60 @@ def test_an_app_that_forgets_to_close_exits_quickly_and_silently(
     ran = subprocess.run(arguments, capture_output=True, text=True, timeout=30)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
     assert len(server.uploads) == 1
+
+
+def test_at_exit_all_devices_together_wait_for_as_long_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    waited = []
+
+    class Hanging:
+        def stop(self) -> None:
+            waited.append("stopped")
+
+        def close_timeout(self) -> float:
+            return 2.0
+
+        def close(self, timeout: float) -> None:
+            nonlocal now
+            waited.append(max(0.0, timeout))
+            now += max(0.0, timeout)
+
+    monkeypatch.setattr(background, "_ALL", [Hanging(), Hanging(), Hanging()])
+    monkeypatch.setattr(background.time, "monotonic", lambda: now)
+    background._close_all()
+    assert waited == ["stopped", "stopped", "stopped", 2.0, 0.0, 0.0]
+
+
+def test_threads_that_contribute_first_at_once_start_one_thread(make: Join, server: FakeServer) -> None:
+    for _ in range(30):
+        device, _ = make()
+        gate = threading.Barrier(4)
+        device._install.driver._wanted = True
+
+        def first(device: Device = device, gate: threading.Barrier = gate) -> None:
+            gate.wait()
+            device._install.driver.wake()
+
+        threads = [threading.Thread(target=first) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sum(thread.name == "ldp-client" for thread in threading.enumerate()) == 1
+        device.close()
+        assert eventually(lambda: not any(thread.name == "ldp-client" for thread in threading.enumerate()))
+
+
+def test_campaigns_and_users_of_one_device_share_one_thread(make: Join, server: FakeServer, campaign: Campaign) -> None:
+    device, part = make()
+    device.start(first_delay=0.0)
+    part.contribute(RECORD, "yes")
+    for user in range(3):
+        join_scope = device.scope(str(user))
+        other = join_scope.campaign(server.url, campaign.id, max_epsilon=4)
+        other.grant()
+        join_scope.start(first_delay=0.0)
+        other.contribute(RECORD, "yes")
+    assert sum(thread.name == "ldp-client" for thread in threading.enumerate()) == 1
+    assert eventually(lambda: server.counted(campaign.id) == 4)
+    device.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ldp_client.errors import ClientError, ConfigurationError
 from ldp_client.network.transport import PROBLEM_TYPE, Response, check_url, is_loopback
 
 
@@ -32,11 +33,35 @@ def test_plain_http_elsewhere_needs_to_be_allowed(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", "example.org", "ftp://example.org", "https://", "https://a:b@example.org", "https://example.org?x=1"]
+    "url",
+    [
+        "",
+        "example.org",
+        "ftp://example.org",
+        "https://",
+        "https://a:b@example.org",
+        "https://example.org?x=1",
+        "https://example.org?",
+        "https://example.org#",
+        "https://example.org:99999",
+        "https://example.org:0",
+        "https://example.org:port",
+        "https://[::1",
+        "https://exa mple.org",
+        "https://example.org/a b",
+        "https://example.org/\n",
+        "https://exämple.org",
+        "https://example..org",
+        "https://" + "a" * 64 + ".org",
+        "https://good.example\\@evil.example",
+    ],
 )
-def test_anything_else_is_refused(url: str) -> None:
-    with pytest.raises(ValueError, match="url must"):
+def test_anything_else_is_refused_with_a_typed_error(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="url must") as caught:
         check_url(url, allow_plain_http=True)
+    assert caught.value.code == "bad-url"
+    assert isinstance(caught.value, ClientError)
+    assert isinstance(caught.value, ValueError)
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"code": 7}', b'{"code": ""}', b'{"code": "a\\nb"}', b"[" * 100_000])

@@ -16,20 +16,27 @@ from pathlib import Path
 
 import pytest
 
-from ldp_client import Client, MemoryStorage, QuotaError, StorageError, TransportError, perturb
+from ldp_client import Device, DeviceCampaign, QuotaError, StorageError, perturb
+from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Request, Response
-from ldp_client.relay import RELAY_POLICY, Relay
+from ldp_client.relay import RELAY_POLICY, Mixing, Relay
 from ldp_client.relay.gateway import Gateway
+from ldp_client.relay.mixing import Pool
 from ldp_client.testing import Answer, FakeClock, FakeServer
 from protocols import Campaign, Report, UploadError, decode_upload, encode_upload
 from protocols.wire.upload import MEDIA_TYPE
+
+Join = Callable[..., tuple[Device, DeviceCampaign]]
+
+ALONE = Mixing(least_batch=1)
+"""What gathers is forwarded, however little it is: these tests are about the queue."""
 
 RECORD = {"age": "young", "income": 30_000, "hours": 12}
 
 
 @pytest.fixture
 def relay(server: FakeServer, campaign: Campaign, clock: FakeClock, tmp_path: Path) -> Relay:
-    return Relay(server.url, campaign.id, storage=tmp_path / "relay.db", clock=clock)
+    return Relay(server.url, campaign.id, storage=tmp_path / "relay.db", mixing=ALONE, clock=clock)
 
 
 def upload(campaign: Campaign, devices: int = 1) -> bytes:
@@ -58,7 +65,7 @@ def test_a_relay_keeps_nothing_of_what_it_forwarded(relay: Relay, campaign: Camp
     assert relay.run_once(5)
     with relay._storage.transaction(write=False) as transaction:
         kept = [key for key, _ in transaction.items("")]
-    assert kept == [f"campaign/{campaign.id}", f"delivery/{campaign.id}"]
+    assert kept == [f"batch/{campaign.id}", f"campaign/{campaign.id}", f"delivery/{campaign.id}"]
     assert identifier.hex().encode() not in (tmp_path / "relay.db").read_bytes()
 
 
@@ -66,8 +73,8 @@ def test_what_was_acknowledged_survives_a_restart(
     relay: Relay, server: FakeServer, campaign: Campaign, tmp_path: Path
 ) -> None:
     relay.collect(upload(campaign, 3))
-    again = Relay(server.url, campaign.id, storage=tmp_path / "relay.db")
-    assert again.delivery().queued == 3
+    again = Relay(server.url, campaign.id, storage=tmp_path / "relay.db", mixing=ALONE)
+    assert again.gathering() == 3
     assert again.run_once(5)
     assert server.counted(campaign.id) == 3
 
@@ -75,7 +82,7 @@ def test_what_was_acknowledged_survives_a_restart(
 def test_a_report_that_is_queued_already_is_a_success(relay: Relay, server: FakeServer, campaign: Campaign) -> None:
     body = upload(campaign)
     assert relay.collect(body) == relay.collect(body) == {}
-    assert relay.delivery().queued == 1
+    assert relay.gathering() == 1
     assert relay.run_once(5)
     assert relay.collect(body) == {}
     assert relay.run_once(5)
@@ -88,30 +95,30 @@ def test_another_answer_under_a_queued_id_is_refused(relay: Relay, campaign: Cam
     first, second = (encode_upload([Report(0, identifier, bytes([n]).ljust(width, b"\0"))]) for n in (0, 1))
     assert relay.collect(first) == {}
     assert relay.collect(second) == {identifier.hex(): "conflicting-report"}
-    assert relay.delivery().queued == 1
+    assert relay.gathering() == 1
 
 
 def test_a_payload_no_device_can_have_sent_is_refused_and_the_rest_queued(relay: Relay, campaign: Campaign) -> None:
     width = campaign.questions[0].mechanism.width
     bad, good = Report(0, b"\x01" * 16, b"\xff" * width), Report(0, b"\x02" * 16, b"\0" * width)
     assert relay.collect(encode_upload([bad, good])) == {bad.id.hex(): "index-out-of-range"}
-    assert relay.delivery().queued == 1
+    assert relay.gathering() == 1
 
 
 @pytest.mark.parametrize("body", [b"", b"\x92\x01\x90", b"not msgpack"])
 def test_bytes_that_are_no_upload_queue_nothing(relay: Relay, body: bytes) -> None:
     with pytest.raises(UploadError):
         relay.collect(body)
-    assert relay.delivery().queued == 0
+    assert relay.gathering() == 0
 
 
 def test_a_full_queue_refuses_an_upload_whole(server: FakeServer, campaign: Campaign) -> None:
     policy = replace(RELAY_POLICY, most_queued_reports=5)
-    relay = Relay(server.url, campaign.id, storage=":memory:", policy=policy)
+    relay = Relay(server.url, campaign.id, storage=":memory:", mixing=ALONE, policy=policy)
     relay.collect(upload(campaign, 4))
     with pytest.raises(QuotaError):
         relay.collect(upload(campaign, 2))
-    assert relay.delivery().queued == 4
+    assert relay.gathering() == 4
 
 
 def test_what_is_too_large_is_split_and_poison_is_set_apart(
@@ -128,29 +135,31 @@ def test_what_is_too_large_is_split_and_poison_is_set_apart(
     assert server.counted(campaign.id) == 40
 
 
-def test_a_relay_shows_its_token() -> None:
+def test_a_relay_shows_its_token_with_uploads_and_with_nothing_else(
+    server: FakeServer, campaign: Campaign, clock: FakeClock
+) -> None:
     seen: list[Request] = []
 
     class Noting:
-        def send(self, request: Request, timeout: float) -> Response:
+        def send(self, request: Request, timeout: float, cancellation: object = None) -> Response:
             seen.append(request)
-            raise TransportError("unreachable")
+            return HttpTransport().send(request, timeout)
 
-    relay = Relay(
-        "https://example.org", "A" * 43, storage=":memory:", transport=Noting(), token="secret", clock=FakeClock()
-    )
-    with pytest.raises(TransportError):
-        relay.campaign()
-    assert {request.headers["Authorization"] for request in seen} == {"Bearer secret"}
+    options = {"mixing": ALONE, "transport": Noting(), "token": "secret", "clock": clock}
+    relay = Relay(server.url, campaign.id, storage=":memory:", **options)
+    relay.collect(upload(campaign))
+    assert relay.run_once(5)
+    shown = [(request.method, request.headers.get("Authorization")) for request in seen]
+    assert shown == [("GET", None), ("POST", "Bearer secret")]
 
 
 def test_a_relay_and_a_device_share_a_file(
-    make_client: Callable[..., Client], relay: Relay, server: FakeServer, campaign: Campaign, tmp_path: Path
+    join: Join, relay: Relay, server: FakeServer, campaign: Campaign, tmp_path: Path
 ) -> None:
     relay.collect(upload(campaign))
-    client = make_client(storage=tmp_path / "relay.db")
-    client.contribute(RECORD, "yes")
-    client.withdraw()
+    _, part = join(storage=tmp_path / "relay.db")
+    part.contribute(RECORD, "yes")
+    part.withdraw()
     assert relay.run_once(5)
     assert server.counted(campaign.id) == 1
 
@@ -166,7 +175,7 @@ def gateway(relay: Relay) -> Iterator[Gateway]:
 
 
 def test_a_client_speaks_to_a_gateway_as_to_the_aggregator(
-    make_client: Callable[..., Client],
+    join: Join,
     gateway: Gateway,
     relay: Relay,
     server: FakeServer,
@@ -174,18 +183,18 @@ def test_a_client_speaks_to_a_gateway_as_to_the_aggregator(
     model: str,
 ) -> None:
     for _ in range(5):
-        client = make_client(url=gateway.url, storage=MemoryStorage())
-        client.contribute(RECORD, "yes")
-        assert client.run_once(5)
-        assert client.status().sent == 1
+        device, part = join(url=gateway.url, granted=False)
+        part.grant()
+        part.contribute(RECORD, "yes")
+        assert device.run_once(5)
+        assert part.status().sent == 1
     assert not server.uploads
     assert relay.run_once(5)
     assert server.counted(campaign.id) == 5
     assert len(server.uploads) == 1
     server.publish_model(campaign.id, model)
-    assert client.refresh_model()
-    assert not client.refresh_model()
-    assert client.predict({"age": "old"}) == "no"
+    assert part.classifier().predict({"age": "old"}) == "no"
+    assert part.classifier().predict({"age": "old"}) == "no"
 
 
 @pytest.mark.parametrize(
@@ -195,7 +204,7 @@ def test_a_client_speaks_to_a_gateway_as_to_the_aggregator(
         (None, {"Content-Type": "text/plain"}, b"x", 415, "wrong-media-type"),
         (None, {"Content-Type": MEDIA_TYPE}, b"x", 400, "malformed-upload"),
         (None, {"Content-Type": MEDIA_TYPE, "Content-Length": str(1 << 21)}, b"", 413, "body-too-large"),
-        (None, {"Content-Type": MEDIA_TYPE, "Content-Length": "-1"}, b"", 411, "length-required"),
+        (None, {"Content-Type": MEDIA_TYPE, "Content-Length": "-1"}, b"", 400, "malformed-length"),
     ],
 )
 def test_a_gateway_refuses_what_the_aggregator_refuses(
@@ -213,7 +222,7 @@ def test_a_gateway_refuses_what_the_aggregator_refuses(
     answer = connection.getresponse()
     assert (answer.status, json.loads(answer.read())["code"]) == (status, code)
     connection.close()
-    assert relay.delivery().queued == 0
+    assert relay.gathering() == 0
 
 
 def test_a_gateway_that_cannot_write_says_later(
@@ -224,9 +233,7 @@ def test_a_gateway_that_cannot_write_says_later(
     def full(*_: object) -> None:
         raise StorageError("storage-full")
 
-    monkeypatch.setattr(
-        relay._outbox, "__class__", type("Full", (type(relay._outbox),), {"put": full, "__slots__": ()})
-    )
+    monkeypatch.setattr(Pool, "put", full)
     connection = http.client.HTTPConnection("127.0.0.1", gateway.server_port, timeout=5)
     connection.request("POST", f"/v1/campaigns/{campaign.id}/reports", upload(campaign), {"Content-Type": MEDIA_TYPE})
     answer = connection.getresponse()
@@ -236,27 +243,27 @@ def test_a_gateway_that_cannot_write_says_later(
 
 
 def test_a_relay_process_killed_at_any_time_loses_nothing_it_acknowledged(
-    server: FakeServer, campaign: Campaign, tmp_path: Path, make_client: Callable[..., Client]
+    server: FakeServer, campaign: Campaign, tmp_path: Path, join: Join
 ) -> None:
     command = [sys.executable, "-m", "ldp_client", "relay", server.url, campaign.id]
-    command += ["--storage", str(tmp_path / "relay.db"), "--port", "0", "--gather", "0.02"]
-    clients = []
+    command += ["--storage", str(tmp_path / "relay.db"), "--port", "0", "--gather", "0.02", "--least-batch", "1"]
+    devices = []
     for number in range(3):
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         url = "http://" + process.stdout.readline().split()[-1]
         for _ in range(10):
-            client = make_client(url=url, storage=MemoryStorage(), clock=time)
-            client.contribute(RECORD, "yes")
-            assert client.run_once(5)
-            clients.append(client)
+            device, part = join(url=url, clock=time)
+            part.contribute(RECORD, "yes")
+            assert device.run_once(5)
+            devices.append(device)
         if number < 2:
             os.kill(process.pid, signal.SIGKILL)
         else:
             until = time.monotonic() + 10
-            while server.counted(campaign.id) < len(clients) and time.monotonic() < until:
+            while server.counted(campaign.id) < len(devices) and time.monotonic() < until:
                 time.sleep(0.01)
             process.terminate()
         process.communicate(timeout=10)
     assert process.returncode == 0
-    assert server.counted(campaign.id) == len(clients) == 30
+    assert server.counted(campaign.id) == len(devices) == 30

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ldp_client import MemoryStorage, ScopedStorage, StorageError
+import ldp_client.storage.sqlite
+from ldp_client import ConfigurationError, MemoryStorage, StorageError
+from ldp_client.runtime.fork import ForkSafeLock
 from ldp_client.storage.contract import Storage
-from ldp_client.storage.location import open_storage
+from ldp_client.storage.location import open_cache, open_storage
+from ldp_client.storage.scoped import ScopedStorage
 from ldp_client.storage.sqlite import SqliteStorage
 
 MAKERS: dict[str, Callable[[Path], Storage]] = {
@@ -99,7 +103,7 @@ def test_scopes_of_one_storage_do_not_see_each_other(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("scope", ["", "a/b", "é"])
 def test_a_scope_that_could_reach_into_another_is_refused(scope: str) -> None:
-    with pytest.raises(ValueError, match="scope"):
+    with pytest.raises(ConfigurationError, match="scope"):
         ScopedStorage(MemoryStorage(), scope)
 
 
@@ -172,4 +176,89 @@ def test_a_fork_waits_for_the_transaction_of_another_thread(tmp_path: Path) -> N
             os._exit(0 if transaction.get("held") == b"1" else 1)
     _, status = os.waitpid(child, 0)
     holder.join()
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_the_ledger_is_checked_before_every_change_however_much_was_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was fetched is kept in a file of its own."""
+    with open_cache(tmp_path / "device.db").transaction(write=True) as transaction:
+        transaction.put("model/x", bytes(3 << 20))
+    storage = SqliteStorage(tmp_path / "device.db")
+    with storage.transaction(write=True) as transaction:
+        transaction.put("device", b"1")
+    executed = watch(monkeypatch)
+    for _ in range(3):
+        with storage.transaction(write=True):
+            pass
+    assert executed.count("PRAGMA quick_check(1)") == 3
+
+
+def test_a_large_file_of_many_users_is_checked_at_intervals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with SqliteStorage(tmp_path / "users.db").transaction(write=True) as transaction:
+        transaction.put("scope/1/device", bytes(2 << 20))
+    executed = watch(monkeypatch)
+    storage = SqliteStorage(tmp_path / "users.db")
+    for _ in range(3):
+        with storage.transaction(write=True):
+            pass
+    assert executed.count("PRAGMA quick_check(1)") == 1
+    monkeypatch.setattr(ldp_client.storage.sqlite, "STORAGE_CHECK", 0.0)
+    with storage.transaction(write=True):
+        pass
+    assert executed.count("PRAGMA quick_check(1)") == 2
+
+
+def test_on_macos_a_commit_leaves_the_drives_own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    executed = watch(monkeypatch)
+    for platform in ("linux", "darwin"):
+        monkeypatch.setattr(ldp_client.storage.sqlite.sys, "platform", platform)
+        with SqliteStorage(tmp_path / platform).transaction(write=True):
+            pass
+        assert ("PRAGMA fullfsync = ON" in executed) == (platform == "darwin")
+
+
+def watch(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The statements that storages execute from now on."""
+    executed: list[str] = []
+    real = sqlite3.connect
+
+    class Watched(sqlite3.Connection):
+        def execute(self, statement: str, *arguments: object) -> sqlite3.Cursor:
+            executed.append(statement)
+            return super().execute(statement, *arguments)
+
+    monkeypatch.setattr(sqlite3, "connect", lambda *names, **options: real(*names, factory=Watched, **options))
+    return executed
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_lock_is_a_lock_in_every_thread_of_a_child() -> None:
+    """Whoever held it in the parent: it is made anew once, by the fork, and not by the threads that find it."""
+    lock = ForkSafeLock()
+    lock.acquire()
+    child = os.fork()
+    if not child:
+        try:
+            inside, most = 0, 0
+
+            def enter() -> None:
+                nonlocal inside, most
+                for _ in range(200):
+                    with lock:
+                        inside += 1
+                        most = max(most, inside)
+                        inside -= 1
+
+            sys.setswitchinterval(1e-6)
+            threads = [threading.Thread(target=enter) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(20)
+            os._exit(0 if most == 1 and not any(thread.is_alive() for thread in threads) else 1)
+        finally:
+            os._exit(2)
+    _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0

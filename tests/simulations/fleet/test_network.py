@@ -17,7 +17,7 @@ class Server:
     def __init__(self) -> None:
         self.bodies: list[bytes | None] = []
 
-    def send(self, request: Request, timeout: float) -> Response:
+    def send(self, request: Request, timeout: float, cancellation: object = None) -> Response:
         self.bodies.append(request.body)
         return Response(200, {}, b"{}")
 

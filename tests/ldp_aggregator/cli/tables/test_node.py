@@ -16,6 +16,7 @@ import pytest
 from daemon import Daemon
 
 from ldp_aggregator.__main__ import main
+from ldp_aggregator.counting.shares import Releases
 from ldp_aggregator.trainers import FederatedState, decode_distributed, node_statistics
 from ldp_aggregator.trainers.federation.delivery import Aggregator, DeliveryError, send_share, withdraw_share
 from protocols import Campaign
@@ -93,7 +94,8 @@ def test_a_federation_from_its_campaign_to_its_model_and_back(shell, federation)
         assert model_of(daemon.public) == FederatedState(CAMPAIGN, shares).model().to_json()
         shown = shell.must(f"campaign show {CAMPAIGN.id}")
         assert "federated: True\nshares: 2\n" in shown
-        assert re.search(r"^north +20\S+Z$", shown, re.MULTILINE)
+        assert "epsilon: 2 for the rows of each node, a share\nguarantee: epsilon = 2; relation" in shown
+        assert re.search(r"^north +20\S+Z +0 +0$", shown, re.MULTILINE)
         shown = json.loads(shell.must(f"campaign show {CAMPAIGN.id} --json"))
         assert [node["node"] for node in shown["nodes"]] == ["north", "south"]
         told = shell.must(f"node withdraw {CAMPAIGN.id} --url {daemon.public} --token-file north.token")
@@ -125,6 +127,28 @@ def test_what_a_federated_campaign_is_not_is_told_in_one_line(shell, federation)
         code, out, err = shell(line)
         assert (code, out, err.count("\n")) == (1, "", 1)
         assert message in err
+
+
+def test_what_a_node_sends_again_is_told_with_what_it_costs(shell, federation):
+    statistics = f"--campaign doc.json --id {CAMPAIGN.id} --output"
+    shell.must(f"node statistics north.csv {statistics} first.share")
+    shell.must(f"node statistics north.csv {statistics} second.share")
+    told = shell.must(f"node statistics south.csv {statistics} third.share --other-rows")
+    assert "declared: no row of it was in a share that this node sent before" in told
+    with Daemon(federation / "data") as daemon:
+        for share, epsilon in (("first", 2), ("first", 2), ("third", 2), ("second", 4), ("first", 4)):
+            shell.must(f"node send {share}.share --url {daemon.public} --token-file north.token")
+            assert json.loads(model_of(daemon.public))["training"]["guarantee"]["epsilon"] == epsilon
+        shell.must(f"node withdraw {CAMPAIGN.id} --url {daemon.public} --token-file north.token")
+    shown = shell.must(f"campaign show {CAMPAIGN.id}")
+    declared = "add or remove one row of a node whose shares have other rows where it declared so"
+    assert f"guarantee: epsilon = 4; relation: {declared}" in shown
+    assert re.search(r"^north +withdrawn +1 +1$", shown, re.MULTILINE)
+    shown = json.loads(shell.must(f"campaign show {CAMPAIGN.id} --json"))
+    assert shown["nodes"] == [{"node": "north", "received": None, "replacements": 1, "other_rows": 1}]
+    assert (shown["epsilon"], shown["guarantee"]["epsilon"]) == (2, 4)
+    code, _, err = shell(f"node statistics north.csv {statistics} x --noise distributed --nodes 3 --other-rows")
+    assert (code, "--other-rows is for a share that replaces another" in err) == (1, True)
 
 
 def test_a_share_of_distributed_noise_is_written_and_never_sent(shell, federation):
@@ -162,6 +186,7 @@ def test_a_server_that_is_killed_keeps_every_share_it_acknowledged(shell, federa
     frames = [table(seed) for seed in range(6)]
     choices = [node_statistics(CAMPAIGN, frame[["age"]], frame["ill"]) for frame in frames]
     said = {name: {None} for name in tokens}
+    acknowledged = {name: set() for name in tokens}
     stopped = []
 
     def play(name, dice):
@@ -178,6 +203,7 @@ def test_a_server_that_is_killed_keeps_every_share_it_acknowledged(shell, federa
                 time.sleep(0.2)
             else:
                 said[name] = {share}
+                acknowledged[name] |= {share} - {None}
                 time.sleep(0.005)
 
     players = [Thread(target=play, args=(name, random.Random(name))) for name in tokens]
@@ -194,9 +220,14 @@ def test_a_server_that_is_killed_keeps_every_share_it_acknowledged(shell, federa
             player.join()
     with current[0] as daemon:
         shown = json.loads(shell.must(f"campaign show {CAMPAIGN.id} --json"))
-        there = {node["node"] for node in shown["nodes"]}
+        there = {node["node"] for node in shown["nodes"] if node["received"]}
+        releases = {node["node"]: Releases(node["replacements"], node["other_rows"]) for node in shown["nodes"]}
+        for name in tokens:
+            assert len(acknowledged[name]) - 1 <= releases.get(name, Releases(-1)).replacements < len(choices)
         possible = {
-            FederatedState(CAMPAIGN, {n: s for n, s in (("north", north), ("south", south)) if s}).model().to_json()
+            FederatedState(CAMPAIGN, {n: s for n, s in (("north", north), ("south", south)) if s}, releases)
+            .model()
+            .to_json()
             for north in said["north"]
             for south in said["south"]
             if north or south

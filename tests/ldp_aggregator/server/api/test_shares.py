@@ -14,6 +14,7 @@ import pytest
 from ldp_aggregator.counting.shares import (
     MEDIA_TYPE,
     DistributedShare,
+    Releases,
     decode_share,
     encode_distributed,
     most_bytes,
@@ -130,16 +131,17 @@ async def test_the_model_is_that_of_the_merged_shares_to_the_byte_in_every_order
     assert read.training["guarantee"]["epsilon"] == 2
 
 
-async def test_shares_that_are_replaced_and_withdrawn_leave_nothing_behind(nodes, campaign, shares):
+async def test_shares_that_are_replaced_and_withdrawn_leave_nothing_behind_but_what_they_cost(nodes, campaign, shares):
     for node in NODES:
         await nodes.send(node, shares["north"])
     for node in NODES:
         await nodes.send(node, shares[node])
-    assert (await nodes.model())[0] == FederatedState(campaign, shares).model().to_json()
+    releases = {node: Releases(int(node != "north")) for node in NODES}
+    assert (await nodes.model())[0] == FederatedState(campaign, shares, releases).model().to_json()
     for _ in range(2):
         assert await nodes.withdraw("east") == (204, None)
     rest = {node: share for node, share in shares.items() if node != "east"}
-    assert (await nodes.model())[0] == FederatedState(campaign, rest).model().to_json()
+    assert (await nodes.model())[0] == FederatedState(campaign, rest, releases).model().to_json()
     assert await nodes.server.store.audit() == []
 
 
@@ -164,6 +166,36 @@ async def test_the_model_is_revalidated_and_derived_once_until_a_share_changes(n
     assert derived == [["north"], ["north", "south"]]
 
 
+async def test_the_model_says_what_every_share_that_was_ever_sent_costs(nodes, campaign, shares):
+    """Also where the shares there are, are the ones there were: what was read in between does not matter."""
+    frame, labels = pd.DataFrame({"age": [3.0], "ward": ["a"]}), pd.Series(["yes"])
+    other_rows = node_statistics(campaign, frame, labels, other_rows=True)
+
+    async def told():
+        training = json.loads((await nodes.model())[0])["training"]
+        return training["replacements"], training["guarantee"]["epsilon"], training["guarantee"]["relation"]
+
+    await nodes.send("north", shares["north"])
+    await nodes.send("east", shares["east"])
+    assert await told() == (0, 2, "add or remove one row")
+    for _ in range(2):
+        await nodes.send("north", shares["south"])
+        assert await told() == (1, 4, "add or remove one row")
+        await nodes.send("north", shares["north"])
+        assert await told() == (1, 4, "add or remove one row")
+    await nodes.withdraw("north")
+    assert await told() == (1, 4, "add or remove one row"), "whoever saw the shares has seen them"
+    await nodes.send("north", shares["north"])
+    assert await told() == (1, 4, "add or remove one row"), "the same share again is nothing new"
+    await nodes.send("north", other_rows)
+    declared = "add or remove one row of a node whose shares have other rows where it declared so"
+    assert await told() == (1, 4, declared)
+    await nodes.withdraw("north")
+    await nodes.send("north", shares["west"])
+    assert await told() == (2, 6, declared), "withdrawn and sent anew is a replacement"
+    assert await nodes.server.store.audit() == []
+
+
 async def test_what_is_no_share_is_refused_and_changes_nothing(nodes, campaign, shares):
     good = shares["north"]
     await nodes.send("north", good)
@@ -174,7 +206,7 @@ async def test_what_is_no_share_is_refused_and_changes_nothing(nodes, campaign, 
     for body in bodies:
         status, problem = await nodes.send("north", body)
         assert (status, problem["code"]) == (400, "malformed-share"), body
-    part = encode_distributed(campaign, DistributedShare(np.zeros(size, dtype=np.int64), 4, 2))
+    part = encode_distributed(campaign, DistributedShare(np.zeros(size, dtype=np.int64), 4, 2, 1))
     status, problem = await nodes.send("north", part)
     assert (status, problem["code"]) == (400, "distributed-share")
     assert "less than epsilon" in problem["detail"]

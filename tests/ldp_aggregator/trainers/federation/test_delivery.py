@@ -122,7 +122,7 @@ def test_what_is_no_share_is_never_sent(scripted, data):
 
 def test_a_share_of_distributed_noise_is_never_sent(scripted):
     with pytest.raises(DistributedShareError, match="less than epsilon"):
-        send_share(scripted.to, encode_distributed(CAMPAIGN, DistributedShare(VECTOR, 5, 3)))
+        send_share(scripted.to, encode_distributed(CAMPAIGN, DistributedShare(VECTOR, 5, 3, 1)))
     assert scripted.asked == []
 
 

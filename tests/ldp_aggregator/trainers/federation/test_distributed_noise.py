@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ldp_aggregator.counting.shares import DistributedShare, DistributedShareError, encode_distributed
+from ldp_aggregator.counting.shares import SUM_HEAD, DistributedShare, DistributedShareError, encode_distributed
 from ldp_aggregator.trainers import (
     FederatedState,
     ShareError,
+    combine,
     decode_distributed,
     decode_share,
     distributed_statistics,
@@ -138,25 +139,83 @@ def masked(vectors, seed):
 
 
 def test_the_sum_of_masked_shares_gives_a_model_with_the_noise_of_about_one_node(campaign, table):
-    frame, labels = table
+    """What the aggregation adds up says itself for whom its noise is: nobody has to tell ``model_of_sum``."""
     nodes, honest = 12, 9
-    shares = [
-        distributed_statistics(
-            campaign, frame[i::nodes].reset_index(drop=True), labels[i::nodes], nodes=nodes, honest=honest
-        )
-        for i in range(nodes)
-    ]
+    shares = shares_of(campaign, table, nodes, honest=honest)
     decoded = [decode_distributed(share, campaign) for share in shares]
     assert {(one.nodes, one.honest) for one in decoded} == {(nodes, honest)}
-    total = np.sum(masked([one.vector for one in decoded], 1), axis=0, dtype=np.uint64).astype(np.int64)
-    assert total.tolist() == sum(one.vector for one in decoded).tolist()
-    model = model_of_sum(campaign, total.tolist(), shares=nodes, honest=honest)
+    total = np.sum(masked([one.summand() for one in decoded], 1), axis=0, dtype=np.uint64).astype(np.int64)
+    assert tuple(total.tolist()) == combine(campaign, shares)
+    model = model_of_sum(campaign, total.tolist())
     assert model.score(*table) > 0.8
     assert model.guarantee_.epsilon == 2
+    assert (model.model_.training["nodes"], model.model_.training["honest"]) == (nodes, honest)
     assert "in sums with the shares of at least 9 honest nodes" in str(model.guarantee_)
     assert type(model).from_json(model.to_json()).guarantee_ == model.guarantee_
     exact = statistics_of(FederatedState(campaign).schema, *with_classes(campaign, table))
-    assert (total != exact).any()
+    assert (total[SUM_HEAD:] != exact).any()
+
+
+def shares_of(campaign, table, nodes, **more):
+    frame, labels = table
+    return [
+        distributed_statistics(campaign, frame[i::nodes].reset_index(drop=True), labels[i::nodes], nodes=nodes, **more)
+        for i in range(nodes)
+    ]
+
+
+@pytest.mark.parametrize(("nodes", "honest"), [(1, 1), (2, 2), (3, 2), (4, 3), (9, 6), (10, 7), (100, 67)])
+def test_by_default_a_third_of_the_nodes_may_drop_out_or_tell(campaign, table, nodes, honest):
+    share = decode_distributed(distributed_statistics(campaign, *table, nodes=nodes), campaign)
+    assert (share.nodes, share.honest) == (nodes, honest)
+
+
+def test_a_third_that_dropped_out_leaves_a_model_and_one_more_leaves_none(campaign, table):
+    shares = shares_of(campaign, table, 9)
+    model = model_of_sum(campaign, combine(campaign, shares[3:]))
+    assert (model.model_.training["nodes"], model.model_.training["honest"]) == (6, 6)
+    with pytest.raises(ValueError, match="a sum of 5 shares protects less than epsilon: it takes those of 6"):
+        combine(campaign, shares[4:])
+    total = np.sum([decode_distributed(share, campaign).summand() for share in shares[4:]], axis=0)
+    with pytest.raises(ValueError, match="a sum of 5 shares protects less than epsilon: it takes those of 6"):
+        model_of_sum(campaign, total.tolist())
+
+
+def test_shares_that_do_not_belong_together_are_not_combined(campaign, table):
+    shares = shares_of(campaign, table, 3)
+    other = distributed_statistics(campaign, *table, nodes=3, honest=3)
+    more = distributed_statistics(campaign, *table, nodes=4, honest=2)
+    for wrong, message in (
+        ([*shares[:2], other], "a share is for 3 honest of 3 nodes, another for 2 of 3"),
+        ([*shares[:2], more], "a share is for 2 honest of 4 nodes, another for 2 of 3"),
+        ([*shares[:2], shares[0]], "a share is there twice"),
+        ([*shares, distributed_statistics(campaign, *table, nodes=3)], "4 shares is of more than the 3 nodes"),
+        (shares[:1], "a sum of 1 shares protects less than epsilon"),
+        ([], "no share to add up"),
+        ([encode_share(campaign, decode_distributed(shares[2], campaign).vector)], "a share of distributed noise is"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            combine(campaign, wrong)
+
+
+def test_two_nodes_that_drew_the_same_numbers_are_two(campaign):
+    """Without rows, and among many nodes, most numbers are 0: equal vectors are no copies."""
+    zeros = np.zeros(len(FederatedState(campaign).totals), dtype=np.int64)
+    shares = [encode_distributed(campaign, DistributedShare(zeros, 3, 2, serial)) for serial in (4, 5)]
+    assert combine(campaign, shares)[:SUM_HEAD] == (2, 6, 18, 4, 8)
+    with pytest.raises(ValueError, match="twice"):
+        combine(campaign, [shares[0], shares[0]])
+
+
+def test_a_sum_of_shares_that_are_not_alike_is_seen_without_seeing_a_share(campaign, table):
+    alike = [decode_distributed(share, campaign).summand() for share in shares_of(campaign, table, 3)]
+    for nodes, honest in ((3, 3), (4, 2), (6, 2), (3, 1)):
+        other = decode_distributed(distributed_statistics(campaign, *table, nodes=nodes, honest=honest), campaign)
+        with pytest.raises(ValueError, match="no sum of shares for equally many nodes"):
+            model_of_sum(campaign, (alike[0] + alike[1] + other.summand()).tolist())
+    four = alike[0] + alike[1] + alike[2] + alike[0]
+    with pytest.raises(ValueError, match="4 shares is of more than the 3 nodes"):
+        model_of_sum(campaign, four.tolist())
 
 
 def with_classes(campaign, table):
@@ -164,15 +223,16 @@ def with_classes(campaign, table):
     return frame, FederatedState(campaign).schema.classes_of(labels, len(frame))
 
 
-def test_a_sum_of_too_few_shares_gives_no_model(campaign):
+def test_what_is_no_sum_gives_no_model(campaign):
     size = len(FederatedState(campaign).totals)
-    with pytest.raises(ValueError, match="a sum of 4 shares protects less than epsilon: it takes those of 5"):
-        model_of_sum(campaign, [100] * size, shares=4, honest=5)
-    with pytest.raises(ValueError, match=f"has {size} integers, not 3"):
-        model_of_sum(campaign, [100] * 3, shares=5, honest=5)
+    with pytest.raises(ValueError, match=rf"has {size + 5} integers, 5 of them before the statistics, not {size}"):
+        model_of_sum(campaign, [100] * size)
+    for head in ([0] * 5, [-3, -9, -27, -6, -12], [3, 9, 27, 0, 0], [3, 9, 28, 6, 12], [3, 10, 34, 6, 12]):
+        with pytest.raises(ValueError, match="no sum of shares"):
+            model_of_sum(campaign, [*head, *[100] * size])
 
 
-@pytest.mark.parametrize(("nodes", "honest"), [(4, 5), (4, 0), (0, None)])
+@pytest.mark.parametrize(("nodes", "honest"), [(4, 5), (4, 0), (0, None), ((1 << 20) + 1, 5)])
 def test_impossible_trust_is_refused(campaign, table, nodes, honest):
     with pytest.raises(ValueError, match="honest must be from 1 to the number of nodes"):
         distributed_statistics(campaign, *table, nodes=nodes, honest=honest)
@@ -189,9 +249,9 @@ def test_it_is_not_taken_for_a_share_with_all_its_noise_nor_the_other_way_round(
     for data in (encode_share(campaign, vector), share[:-1], share + b"\0", b"", b"\x90"):
         with pytest.raises(ShareError):
             decode_distributed(data, campaign)
-    for nodes, honest in ((2, 3), (0, 0)):
+    for nodes, honest, serial in ((2, 3, 0), (0, 0, 0), ((1 << 20) + 1, 1, 0), (2, 1, -1), (2, 1, 1 << 63)):
         with pytest.raises(ShareError, match="honest from 1 to nodes"):
-            decode_distributed(encode_distributed(campaign, DistributedShare(vector, nodes, honest)), campaign)
+            decode_distributed(encode_distributed(campaign, DistributedShare(vector, nodes, honest, serial)), campaign)
     with pytest.raises(ShareError):
         decode_share(share[:-1], campaign)
 

@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 from ldp_aggregator.counting.layout import parts_of
+from ldp_aggregator.counting.shares import Releases, campaign_of, has_other_rows, most_bytes
 from ldp_aggregator.trainers import (
     FederatedNB,
     FederatedState,
@@ -237,3 +238,84 @@ def test_a_share_has_noise_in_classes_without_rows(campaign, table):
     schema = FederatedState(campaign).schema
     sums = [part for part in parts_of(schema.label, schema.features) if part.kind in ("sum", "square")]
     assert all((share[part.start : part.stop] != 0).all() for part in sums)
+
+
+@pytest.mark.parametrize("nodes", [2, 5, 100])
+def test_a_row_more_moves_no_other_row_to_another_node(schema, nodes):
+    """Groups of nodes have models of their own, so that a row that moved would count twice."""
+    trainer = FederatedNB(schema, nodes=nodes, groups=2, random_state=1)
+    dealt = trainer._deal(301)
+    assert (trainer._deal(300) == dealt[:300]).all()
+    assert np.bincount(dealt, minlength=nodes).size == nodes
+    assert len(np.unique(dealt)) > nodes // 2
+
+
+def epsilon_after(campaign, *sent):
+    state = FederatedState(campaign)
+    for node, share in sent:
+        state.put(node, share)
+    return state.guarantee.epsilon
+
+
+def test_every_share_that_may_be_of_the_same_rows_costs_epsilon_again(campaign, shares):
+    one, two, three = (shares[f"node-{i}"] for i in range(3))
+    for sent, epsilon in (
+        ((("a", one), ("b", two)), 2),
+        ((("a", one), ("a", one)), 2),
+        ((("a", one), ("a", two)), 4),
+        ((("a", one), ("a", two), ("a", one), ("b", one)), 4),
+        ((("a", one), ("a", two), ("a", three), ("b", one), ("b", two)), 6),
+    ):
+        assert epsilon_after(campaign, *sent) == epsilon
+    state = FederatedState(campaign, {"a": one})
+    state.withdraw("a")
+    state.put("a", one)
+    assert state.guarantee.epsilon == 2, "the same share again tells nothing new"
+    state.withdraw("a")
+    state.put("a", two)
+    model = state.model()
+    assert model.guarantee_.epsilon == 4
+    assert model.model_.training["replacements"] == 1
+    assert model.guarantee_ == type(model).from_json(model.to_json()).guarantee_
+
+
+def test_a_share_of_other_rows_costs_nothing_again_and_the_guarantee_says_so(campaign, table, shares):
+    frame, labels = table
+    other = node_statistics(campaign, frame.tail(50).reset_index(drop=True), labels.tail(50), other_rows=True)
+    plain = "add or remove one row"
+    declared = f"{plain} of a node whose shares have other rows where it declared so"
+    state = FederatedState(campaign)
+    for share, epsilon, relation in (
+        (other, 2, plain),  # A first share differs from nothing.
+        (shares["node-0"], 4, plain),
+        (encode_share(campaign, decode_share(shares["node-1"], campaign), other_rows=True), 4, declared),
+        (other, 4, declared),
+    ):
+        state.put("a", share)
+        assert (state.guarantee.epsilon, state.guarantee.relation) == (epsilon, relation)
+
+
+def test_a_state_goes_on_from_what_was_counted(campaign, shares):
+    counted = {"a": Releases(3, 1), "gone": Releases(4)}
+    state = FederatedState(campaign, {"a": shares["node-0"]}, counted)
+    assert state.model().guarantee_.epsilon == 10, "a node that withdrew has shown its shares, too"
+    state.put("a", shares["node-0"])
+    assert state.guarantee.epsilon == 10
+    state.put("gone", shares["node-1"])
+    assert state.guarantee.epsilon == 12
+
+
+def test_shares_of_other_rows_have_one_encoding_too(campaign, shares):
+    vector = decode_share(shares["node-0"], campaign)
+    share = encode_share(campaign, vector, other_rows=True)
+    assert (decode_share(share, campaign) == vector).all()
+    assert (has_other_rows(share), has_other_rows(shares["node-0"])) == (True, False)
+    assert campaign_of(share) == campaign_of(shares["node-0"]) == campaign.id
+    assert len(share) <= most_bytes(campaign)
+    value = msgpack.unpackb(share)
+    for wrong in (["other", *value[1:]], value[:3], [*value, True], [value[0], *value], [True, *value[1:]]):
+        with pytest.raises(ShareError):
+            decode_share(msgpack.packb(wrong), campaign)
+    for length in range(len(share)):
+        with pytest.raises(ShareError):
+            decode_share(share[:length], campaign)

@@ -1,0 +1,71 @@
+"""Devices that are asked again: in another process at the same time, after a kill, with another record, and by another
+campaign.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ldp_aggregator.audit.black_box import Answer, Client, Person
+from ldp_aggregator.audit.people import Document
+from ldp_aggregator.audit.together import two
+
+DEVICES: Final = 64
+"""Devices that are asked again."""
+
+
+@dataclass(frozen=True)
+class Again:
+    """What devices answered: ``first``, and every time they were asked ``again``, with what had happened; and what
+    they told the ``other_campaign``.
+    """
+
+    asked: tuple[Person, ...]
+    first: list[Answer]
+    again: tuple[tuple[str, list[Answer]], ...]
+    other_campaign: list[Answer]
+
+    def differences(self) -> list[str]:
+        """What is wrong: a device that is asked again sends the same bytes, because fresh noise would average out."""
+        found = []
+        for occasion, answers in self.again:
+            different = sum(one != other for one, other in zip(self.first, answers, strict=True))
+            if different:
+                found.append(
+                    f"{different} of {len(self.first)} devices sent other bytes when they were asked again {occasion}"
+                )
+        return found
+
+
+def ask_again(document: str, client: Client, people: Sequence[Person], at_once: bool) -> Again:
+    """Ask devices of the first two ``people``, and the same devices with the records of others."""
+    devices = [f"device {number}" for number in range(DEVICES)]
+    asked = _with(people[:2], devices, 0)
+    changed = [_with(people, devices, turn) for turn in (1, 2)]
+    with tempfile.TemporaryDirectory() as folder:
+        storage = Path(folder)
+        first, second = two(lambda _: client(document, asked, storage), at_once)
+        restarted = client(document, [*changed[0], *changed[1]], storage)
+        other = client(another(document), asked, storage)
+    again = (
+        ("by another process of the same storage", second),
+        ("with another record after its process had been killed", restarted[:DEVICES]),
+        ("with yet another record by the same process", restarted[DEVICES:]),
+    )
+    return Again(tuple(asked), first, again, other)
+
+
+def another(document: str) -> str:
+    """A campaign that asks the same questions of the same people."""
+    value: Document = json.loads(document)
+    return json.dumps({**value, "title": "Another campaign", "study": None}, ensure_ascii=False, separators=(",", ":"))
+
+
+def _with(people: Sequence[Person], devices: Sequence[str], turn: int) -> list[Person]:
+    chosen = [people[(number + turn) % len(people)] for number in range(len(devices))]
+    return [Person(person.record, person.label, name) for person, name in zip(chosen, devices, strict=True)]

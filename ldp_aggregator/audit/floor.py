@@ -1,0 +1,118 @@
+"""What an audit could have found with its trials, and what none can see."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ldp_aggregator.audit.bounds import guess_bound, loss_bound
+from ldp_aggregator.audit.events import Event
+
+UNSEEN: Final = (
+    "leaks rarer than the deltas above, and losses between the claim and the loss above",
+    "signals that only the holder of a secret can read: ids or noise chosen until a keyed hash of them says something",
+    "coins of a weak generator with many seeds, and coins that repeat only under conditions that were not met here",
+    "reactions to records, campaigns, devices, dates or places that were not asked",
+    "time: when uploads are sent, and how long answers take",
+    "anything that leaves the device on another way than the uploads",
+)
+
+_SIGMA: Final = 1.645
+"""Found in 19 of 20 audits at the least."""
+
+
+@dataclass(frozen=True)
+class Floor:
+    """Attributes
+    ----------
+    loss
+        The least loss above the claim that is found if every answer has it; None where nothing could be guessed.
+    delta_one, delta_all
+        The least probability of an upload that tells everything: of one person's uploads, if nobody else sends the
+        like; of everybody's, if it is the truth without noise and noise is never like it (None where no mechanism of
+        the document has a truth without noise).
+    """
+
+    loss: float | None
+    delta_one: float
+    delta_all: float | None
+
+    def sentences(self) -> tuple[str, ...]:
+        """The floor in words."""
+        return (
+            "No loss of whole uploads above the claim could be guessed."
+            if self.loss is None
+            else f"A loss of {self.loss:.4g} in every answer would have been found in 19 of 20 audits.",
+            f"What only one person sends was found from a probability (delta) of {self.delta_one:.2g} on.",
+            *(
+                []
+                if self.delta_all is None
+                else [f"The truth in the clear, where noise is never like it, from a delta of {self.delta_all:.2g} on."]
+            ),
+        )
+
+    def to_json(self) -> dict[str, float | None]:
+        return {"loss": self.loss, "delta_one": self.delta_one, "delta_all": self.delta_all}
+
+
+def floor_of(
+    claim: float,
+    guesses: Sequence[tuple[Event, float]],
+    clear: Sequence[tuple[Event, float]],
+    trials: int,
+    people: int,
+    alpha: float,
+) -> Floor:
+    """What could have been found.
+
+    Parameters
+    ----------
+    claim, people
+        The document's epsilon, and how many people were asked.
+    guesses, clear
+        Fixed guesses about whole uploads, and guesses by the truth without noise, each with the probability at which
+        its bound may be wrong.
+    trials
+        Of a person, those that test what others chose.
+    alpha
+        The probability of being wrong for an event about one person.
+    """
+    losses = [found for event, of in guesses if (found := _least_loss(claim, event, of)) is not None]
+
+    def alone(count: int) -> bool:
+        return float(loss_bound(count, trials, 0, trials * max(1, people - 1), alpha)) > claim
+
+    shares = [_least_share(_certain(claim, event, of), event.one_trials) for event, of in clear]
+    return Floor(min(losses, default=None), _least_share(alone, trials), min(shares, default=None))
+
+
+def _certain(claim: float, event: Event, alpha: float) -> Callable[[int], bool]:
+    """Whether so many guesses are enough if all of them are right."""
+    return lambda count: guess_bound(count, 0, alpha, event.people) > claim
+
+
+def _least_loss(claim: float, event: Event, alpha: float) -> float | None:
+    guesses = event.ones + event.others
+    low, high = claim, claim + 20
+    if not guesses or not _found(high, claim, guesses, alpha):
+        return None
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _found(middle, claim, guesses, alpha) else (middle, high)
+    return high
+
+
+def _found(loss: float, claim: float, guesses: int, alpha: float) -> bool:
+    share = 1 / (1 + math.exp(-loss))
+    right = math.floor(guesses * share - _SIGMA * math.sqrt(guesses * share * (1 - share)))
+    return guess_bound(right, guesses - right, alpha) > claim
+
+
+def _least_share(found: Callable[[int], bool], trials: int) -> float:
+    """The least share at which 19 of 20 audits see as often as is needed."""
+    count = 1
+    while count < trials and not found(count):
+        count += 1
+    return min(1.0, (count + _SIGMA * math.sqrt(count) + _SIGMA**2) / max(trials, 1))

@@ -1,0 +1,273 @@
+"""Who sent this? Guesses by what the mechanisms' publications say is most telling.
+
+Guesses of many pairs of people count together: every one is right with a probability that the claim bounds. Where an
+upload has several answers, every question is guessed alone, against its own share, and all of them together by the sum
+of their votes, each with the weight of its epsilon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldp_aggregator.audit.black_box import Person
+from ldp_aggregator.audit.bounds import fair_rounds
+from ldp_aggregator.audit.events import BLOCK, WHOLE, Event
+from ldp_aggregator.audit.observations import Seen
+from ldp_aggregator.audit.people import Document
+from ldp_aggregator.audit.search import Candidate, Chosen, prefixes
+from ldp_aggregator.audit.tight_events import Item, Moment, item_of, tight_event
+
+_PAIRS: Final = 24
+_SCORED: Final = 48
+"""Bytes of an answer that a score weighs."""
+
+
+Votes = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Guesser:
+    """What is known before anything is asked."""
+
+    document: Document
+    people: Sequence[Person]
+    seen: Seen
+
+    def question(self, number: int) -> Mapping[str, Any] | None:
+        questions = self.document["questions"]
+        return questions[number] if 0 <= number < len(questions) else None
+
+    @cached_property
+    def _items(self) -> list[list[Item | None]]:
+        return [
+            [item_of(self.document, question, person) for person in self.people]
+            for question in self.document["questions"]
+        ]
+
+    def items(self, number: int) -> list[Item | None]:
+        """What everybody's record is encoded as for a question of the document."""
+        return self._items[number]
+
+    def votes(self, question: int | None, one: int, other: int) -> list[Votes]:
+        """For the uploads of either person, in their order: above 0 what says ``one``, below what says ``other``,
+        by the tight events of one question or of all, each with the weight of its epsilon; 0 says nothing.
+        """
+        return [self.votes_of(question, one, other, author) for author in (one, other)]
+
+    def votes_of(self, question: int | None, one: int, other: int, author: int) -> Votes:
+        """The votes of one author's uploads."""
+        votes = np.zeros(self.seen.trials)
+        for table, mine in zip(self.seen.tables, self.seen.rows_of(author), strict=True):
+            places = self.seen.within[table.rows[mine]]
+            for block in table.shape.blocks:
+                asked = self.question(block.question)
+                if asked is None or question not in (None, block.question):
+                    continue
+                first, second = (self.items(block.question)[number] for number in (one, other))
+                if first is None or second is None or first == second:
+                    continue
+                payloads = table.payloads[mine, block.payload]
+                for sign, says_whom, not_whom in ((1, first, second), (-1, second, first)):
+                    says = tight_event(asked, says_whom, not_whom, payloads)
+                    if says is not None:
+                        votes[places] += sign * float(asked["epsilon"]) * says
+        return votes
+
+
+def pairs_by(items: Sequence[Item | None]) -> list[tuple[int, int]]:
+    """Pairs of people with different items, everyone in one pair at most; opposite values of one class first."""
+    known = [number for number, item in enumerate(items) if item is not None]
+    pairs: list[tuple[int, int]] = []
+    by_cell: dict[tuple[int, float], list[int]] = {}
+    for number in known:
+        item = items[number]
+        if isinstance(item, Moment):
+            opposite = by_cell.get((item.cell, -item.value), [])
+            if opposite:
+                pairs.append((opposite.pop(), number))
+            else:
+                by_cell.setdefault((item.cell, item.value), []).append(number)
+    paired = {number for pair in pairs for number in pair}
+    rest = [number for number in known if number not in paired]
+    rest.sort(key=lambda number: _place(items[number]))
+    half = len(rest) // 2
+    pairs += [(one, other) for one, other in zip(rest[:half], rest[-half:] if half else [], strict=True)]
+    return [(one, other) for one, other in pairs if items[one] != items[other]]
+
+
+def _place(item: Item | None) -> tuple[float, ...]:
+    return (item.cell, item.value) if isinstance(item, Moment) else (float(item or 0),)
+
+
+def fixed_guesses(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]:
+    """Guesses on all trials: of every question alone, and by whichever question an upload answers alone."""
+    answered = {q for table in guesser.seen.tables for q in table.shape.questions if guesser.question(q) is not None}
+    several = any(len(table.shape.blocks) > 1 for table in guesser.seen.tables)
+    for number in sorted(answered):
+        pairs = pairs_by(guesser.items(number))
+        claim = float(guesser.document["questions"][number]["epsilon"])
+        if pairs:
+            scope = BLOCK if several else WHOLE
+            total = claim if several else float(guesser.document["privacy"]["epsilon"])
+            yield _pooled(guesser, "guesses by the tight event", scope, total, number, pairs, rng)
+    if len(answered) > 1 and not several:
+        pairs = different(guesser)
+        if pairs:
+            claim = float(guesser.document["privacy"]["epsilon"])
+            yield _pooled(guesser, "guesses by the tight events", WHOLE, claim, None, pairs, rng)
+
+
+def different(guesser: Guesser) -> list[tuple[int, int]]:
+    """Pairs of people who differ in the items of as many questions as there are, everyone once at most."""
+    items = [guesser.items(number) for number in range(len(guesser.document["questions"]))]
+    known = [number for number in range(len(guesser.people)) if any(of[number] is not None for of in items)]
+    pairs: list[tuple[int, int]] = []
+    while len(known) > 1 and len(pairs) < _PAIRS:
+        one = known.pop(0)
+        differing = [sum(_differ(of[one], of[other]) for of in items) for other in known]
+        if not max(differing):
+            continue
+        other = known.pop(int(np.argmax(differing)))
+        pairs.append((one, other))
+    return pairs
+
+
+def _differ(one: Item | None, other: Item | None) -> bool:
+    if isinstance(one, Moment) and isinstance(other, Moment):
+        return one.value != other.value
+    return one is not None and other is not None and one != other
+
+
+def _pooled(
+    guesser: Guesser,
+    name: str,
+    scope: str,
+    claim: float,
+    question: int | None,
+    pairs: Sequence[tuple[int, int]],
+    rng: np.random.Generator,
+) -> Event:
+    right = wrong = rounds = 0
+    for one, other in pairs:
+        taken = fair_rounds(guesser.seen.trials, rng)
+        if taken is None:
+            continue
+        for sign, votes, count in zip((1, -1), guesser.votes(question, one, other), taken, strict=True):
+            right += int((sign * votes[:count] > 0).sum())
+            wrong += int((sign * votes[:count] < 0).sum())
+            rounds += count
+    asked = () if question is None else (question,)
+    first = guesser.people[pairs[0][0]]
+    return Event(name, scope, claim, asked, first, None, right, rounds, wrong, rounds, guessed=True)
+
+
+def summed_guesses(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]:
+    """Guesses by the sum of all answers' votes, where it is far enough from 0: the first half says how far."""
+    if not any(len(table.shape.blocks) > 1 for table in guesser.seen.tables):
+        return
+    pairs = different(guesser)
+    halves: list[list[Votes]] = [[], []]
+    for one, other in pairs:
+        for sign, votes in zip((1, -1), guesser.votes(None, one, other), strict=True):
+            for tests in (0, 1):
+                halves[tests].append(np.round(sign * votes[tests::2], 9))
+    if not pairs:
+        return
+    chosen = np.concatenate(halves[0])
+    levels = np.unique(np.abs(chosen[chosen != 0]))
+    if not len(levels):
+        return
+    right, wrong = (np.array([(sign * chosen >= level).sum() for level in levels]) for sign in (1, -1))
+    with np.errstate(divide="ignore"):
+        cautious = np.log(right + 0.5) - np.log(wrong + 1) - 3 * np.sqrt(1 / (right + 0.5) + 1 / (wrong + 1))
+    level = levels[int(np.argmax(cautious))]
+    counts = [0, 0, 0]
+    for number in range(len(pairs)):
+        taken = fair_rounds(guesser.seen.half(True), rng)
+        if taken is not None:
+            for votes, count in zip(halves[1][2 * number : 2 * number + 2], taken, strict=True):
+                counts[0] += int((votes[:count] >= level).sum())
+                counts[1] += int((votes[:count] <= -level).sum())
+                counts[2] += count
+    claim = float(guesser.document["privacy"]["epsilon"])
+    first = guesser.people[pairs[0][0]]
+    yield Event(
+        "guesses by the sum of all tight events",
+        WHOLE,
+        claim,
+        (),
+        first,
+        None,
+        *(counts[0], counts[2], counts[1], counts[2]),
+        guessed=True,
+    )
+
+
+def pair_columns(guesser: Guesser, chosen: Chosen) -> None:
+    """Columns that are made for a pair: the votes of the tight events, and Naive Bayes over all bytes."""
+    seen, people = guesser.seen, guesser.people
+    claim = float(guesser.document["privacy"]["epsilon"])
+    every = [
+        pair
+        for number in range(len(guesser.document["questions"]))
+        for pair in pairs_by(guesser.items(number))[:_PAIRS]
+    ]
+    pairs = list(dict.fromkeys([*different(guesser), *every, *((0, other) for other in range(1, min(len(people), 9)))]))
+    for one, other in pairs[: 2 * _PAIRS]:
+        votes = [np.round(of, 9) for of in guesser.votes(None, one, other)]
+        _add(chosen, guesser, "sum of the tight events", claim, (one, other), votes)
+        _add(chosen, guesser, "score of all bytes", claim, (one, other), _byte_scores(seen, one, other))
+
+
+def _add(
+    chosen: Chosen, guesser: Guesser, name: str, claim: float, pair: tuple[int, int], columns: list[Votes]
+) -> None:
+    values, codes = np.unique(np.concatenate(columns), return_inverse=True)
+    trials = guesser.seen.trials
+    halves = []
+    for tests in (0, 1):
+        counts = [
+            np.bincount(codes[side * trials : (side + 1) * trials][tests::2], minlength=len(values)) for side in (0, 1)
+        ]
+        halves.append(np.array(counts))
+    half = guesser.seen.half(False)
+    order, bounds = prefixes(halves[0], halves[0][::-1], half, half)
+    for side in (0, 1):
+        best = int(np.argmax(bounds[side]))
+        if bounds[side, best] > -50:
+            values_in = order[side, : best + 1]
+            ones, others = (int(halves[1][who][values_in].sum()) for who in (side, 1 - side))
+            test = guesser.seen.half(True)
+            who, whom = (guesser.people[number] for number in (pair if side == 0 else pair[::-1]))
+            event = Event(name, WHOLE, claim, (), who, whom, ones, test, others, test)
+            chosen.add(Candidate(float(bounds[side, best]) - claim, event))
+
+
+def _byte_scores(seen: Seen, one: int, other: int) -> list[Votes]:
+    """ln(share among one's / share among the other's) in the first half, added over all bytes of ids and payloads and
+    the shape, in quarters; a score for every upload of either.
+    """
+    scores = [np.zeros(seen.trials) for _ in range(2)]
+    for number, table in enumerate(seen.tables):
+        data, places = [], []
+        for author in (one, other):
+            mine = seen.rows_of(author)[number]
+            data.append(np.concatenate([table.payloads[mine, :_SCORED], table.ids[mine, :16]], axis=1))
+            places.append(seen.within[table.rows[mine]])
+        fitted = [data[side][places[side] % 2 == 0] for side in (0, 1)]
+        shape = np.log(len(fitted[0]) + 0.5) - np.log(len(fitted[1]) + 0.5)
+        totals = [np.full(len(data[side]), shape) for side in (0, 1)]
+        for place in range(data[0].shape[1]):
+            ones, others = (np.bincount(rows_of[:, place], minlength=256) + 1.0 for rows_of in fitted)
+            weight = np.log(ones / ones.sum()) - np.log(others / others.sum())
+            for side in (0, 1):
+                totals[side] += weight[data[side][:, place]]
+        for side in (0, 1):
+            scores[side][places[side]] = np.round(4 * totals[side]) / 4
+    return scores

@@ -1,0 +1,177 @@
+"""What must never repeat, and what must not be alike: ids of fresh devices, and the coins behind their answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldp_aggregator.audit.black_box import Answer
+from ldp_aggregator.audit.bounds import loss_bound, share_bound
+from ldp_aggregator.audit.columns import hashed
+from ldp_aggregator.audit.observations import Seen, Table, read_tables
+
+WHOLE: Final = "whole uploads"
+
+_LAGS: Final = (1, 2, 3)
+_QUESTIONS: Final = 8
+_CHOSEN: Final = 16
+_LEAST: Final = 8
+
+Keys = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Pairs of answers to the same question that should have nothing to do with one another: how many are equal,
+    beside how many are among pairs that really have not.
+    """
+
+    name: str
+    equal: int
+    pairs: int
+    usual: int
+    usual_pairs: int
+    either_way: bool = True
+    """Whether fewer are wrong too: of whole uploads they are not, because questions may be dealt like cards."""
+
+    def excessive(self, alpha: float) -> bool:
+        """More, or fewer, than coins that are tossed anew allow; wrong with probability at most ``alpha``."""
+        if min(self.pairs, self.usual_pairs) < _LEAST:
+            return False
+        more = loss_bound(self.equal, self.pairs, self.usual, self.usual_pairs, alpha / 2)
+        if not self.either_way:
+            return bool(more > 0)
+        differ = self.pairs - self.equal, self.pairs, self.usual_pairs - self.usual, self.usual_pairs
+        return bool(more > 0 or loss_bound(*differ, alpha / 2) > 0)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}: {self.equal} of {self.pairs} answers are equal, where {self.usual} of {self.usual_pairs} "
+            "are among devices that have nothing in common"
+        )
+
+
+def keys_of(tables: Sequence[Table], answers: int) -> dict[str, Keys]:
+    """Numbers that are equal where answers are: of whole uploads without their ids, and of the answer to every
+    question; 0 where there is none. Shape (answers,) each.
+    """
+    whole = np.zeros(answers, dtype=np.uint64)
+    found: dict[str, Keys] = {WHOLE: whole}
+    for table in tables:
+        mark = hashed(np.frombuffer(repr((table.shape.lengths, table.shape.questions)).encode(), dtype=np.uint8)[None])
+        whole[table.rows] = hashed(table.payloads) ^ mark
+        for block in table.shape.blocks[:_QUESTIONS]:
+            name = f"answers to question {block.question}"
+            of_question = found.setdefault(name, np.zeros(answers, dtype=np.uint64))
+            of_question[table.rows] = hashed(table.payloads[:, block.payload]) | np.uint64(1)
+    return found
+
+
+def coins_between(
+    name: str, ones: Sequence[Answer], others: Sequence[Answer], usual: dict[str, tuple[int, int]]
+) -> Iterator[Alike]:
+    """Answers of the same people that were given one after the other in two places, in the same order."""
+    first, second = (keys_of(read_tables(answers), len(answers)) for answers in (ones, others))
+    for of in first.keys() & second.keys() & usual.keys():
+        equal, pairs = _equal(first[of], second[of])
+        yield Alike(f"{name}, {of}", equal, pairs, *usual[of], either_way=of != WHOLE)
+
+
+def coins_within(seen: Seen, person: int) -> Iterator[Alike]:
+    """Answers of one person's fresh devices that follow one another in a process."""
+    usual = usual_matches(seen, person)
+    for process in (0, 1):
+        rows = np.flatnonzero((seen.person == person) & (seen.process == process))
+        for of, keys in keys_of(seen.tables, len(seen.person)).items():
+            for lag in _LAGS:
+                # Pairs that have no answer in common are independent of one another.
+                starts = np.arange(len(rows) - lag)
+                starts = starts[(starts // lag) % 2 == 0]
+                equal, pairs = _equal(keys[rows[starts]], keys[rows[starts + lag]])
+                yield Alike(
+                    f"fresh devices {lag} apart in a process, {of}", equal, pairs, *usual.get(of, (0, 0)), of != WHOLE
+                )
+
+
+def usual_matches(seen: Seen, person: int) -> dict[str, tuple[int, int]]:
+    """How often answers of one person are equal in two processes, compared in opposite orders."""
+    rows = [np.flatnonzero((seen.person == person) & (seen.process == process)) for process in (0, 1)]
+    count = min(map(len, rows))
+    found = keys_of(seen.tables, len(seen.person))
+    return {of: _equal(keys[rows[0][:count]], keys[rows[1][:count][::-1]]) for of, keys in found.items()}
+
+
+def _equal(ones: Keys, others: Keys) -> tuple[int, int]:
+    both = (ones != 0) & (others != 0)
+    return int((ones == others)[both].sum()), int(both.sum())
+
+
+def ids_of(tables: Sequence[Table]) -> list[bytes]:
+    """All ids, block by block; what one device sends twice counts once."""
+    found: list[bytes] = []
+    for table in tables:
+        columns = [[row.tobytes() for row in table.ids[:, block.ids]] for block in table.shape.blocks]
+        for ids in zip(*columns, strict=True):
+            found += ids if len(table.shape.lengths) == 1 else set(ids)
+    return found
+
+
+def repeated_ids(ids: Sequence[bytes]) -> str | None:
+    """What is wrong about ids of fresh devices that must all differ; None where nothing is."""
+    ((most, times),) = Counter(ids).most_common(1) or [(b"", 0)]
+    if times < 2:
+        return None
+    return (
+        f"{len(ids) - len(set(ids))} of {len(ids)} ids of fresh devices were there before; {most.hex()} {times} times"
+    )
+
+
+def uneven_ids(seen: Seen, alpha: float) -> str | None:
+    """Where ids of fresh devices are not uniform: bits and bytes, of ids and of the difference to the id before; chosen
+    in one half of the trials, tested in the other. Wrong with probability at most ``alpha``.
+    """
+    candidates: list[tuple[float, str, int, int, float]] = []
+    for table in seen.tables:
+        tests = seen.tests[table.rows]
+        for block in table.shape.blocks:
+            ids = table.ids[:, block.ids]
+            for name, data, of in (
+                ("byte", ids, tests),
+                ("the difference to the id before, byte", ids[1::2] - ids[:-1:2], tests[1::2]),
+                ("the exclusive or with the id before, byte", ids[1::2] ^ ids[:-1:2], tests[1::2]),
+            ):
+                candidates += _uneven(name, data, of)
+    candidates.sort(key=lambda candidate: -candidate[0])
+    for _, name, count, trials, share in candidates[:_CHOSEN]:
+        if share_bound(count, trials, alpha / _CHOSEN) > share:
+            return f"{name} in {count} of {trials} ids of fresh devices; {share * trials:.0f} are right"
+    return None
+
+
+def _uneven(
+    name: str, ids: NDArray[np.uint8], tests: NDArray[np.bool_]
+) -> Iterator[tuple[float, str, int, int, float]]:
+    """For every byte its most frequent value, for every bit its most frequent state."""
+    chosen, tested = ids[~tests], ids[tests]
+    if not len(chosen) or not len(tested):
+        return
+    for place in range(ids.shape[1]):
+        counts = np.bincount(chosen[:, place], minlength=256)
+        value = int(counts.argmax())
+        hits = int((tested[:, place] == value).sum())
+        yield _z(int(counts[value]), len(chosen), 1 / 256), f"{name} {place} is {value}", hits, len(tested), 1 / 256
+        for bit in range(8):
+            ones = int((chosen[:, place] >> bit & 1).sum())
+            state = int(2 * ones > len(chosen))
+            count = ones if state else len(chosen) - ones
+            hits = int(((tested[:, place] >> bit & 1) == state).sum())
+            yield _z(count, len(chosen), 1 / 2), f"{name} {place}, bit {bit} is {state}", hits, len(tested), 1 / 2
+
+
+def _z(count: int, trials: int, share: float) -> float:
+    return float((count - trials * share) / np.sqrt(trials * share * (1 - share)))

@@ -1,0 +1,124 @@
+"""A column of a table, cell by cell by the rules of :mod:`protocols.values`, whatever its dtype.
+
+The dtype is a fact about all rows together, so that nothing may follow from it: a cell means what it would mean alone,
+on a device. Every shortcut here is one of speed, and gives what the rules give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from protocols.document.schema import CategoricalFeature, Label
+from protocols.fields import LONGEST_TEXT
+from protocols.values import number_of, text_of
+
+MISSING_INDEX: Final = -1
+
+_NUMERIC_KINDS: Final = "iufb"
+_MISSING_KINDS: Final = "mM"
+"""Kinds of dtypes of which no value is a text or a number: time spans and dates."""
+
+_ALIKE: Final = frozenset({str, bool, int, float, type(None)})
+"""Types of which equal values mean the same. A type that nobody knows may equal anything."""
+
+_NUMBERS: Final = frozenset({bool, int, float, type(None)})
+_TEXTS: Final = frozenset({str, type(None)})
+_NUMERIC: Final = frozenset("0123456789+-.eE \t")
+"""Among texts of these characters alone, Python's float reads those that ``protocols.values.NUMERAL`` describes."""
+
+
+def declared_indices(domain: Label | CategoricalFeature, column: pd.Series[Any]) -> NDArray[np.int64]:
+    """``domain.index_of`` of every cell; -1 for None."""
+    codes, different = _different(column)
+    found = [domain.index_of(value) for value in [*different, None]]
+    positions = np.array([MISSING_INDEX if index is None else index for index in found], dtype=np.int64)
+    taken: NDArray[np.int64] = positions[codes]
+    return taken
+
+
+def numbers(column: pd.Series[Any]) -> NDArray[np.float64]:
+    """``number_of`` of every cell, an array of its own; NaN for None."""
+    if column.dtype.kind in _NUMERIC_KINDS:
+        return column.to_numpy(dtype=np.float64, na_value=np.nan).copy()
+    if _is_object(column.dtype):
+        return _numbers_of(_cells(column))
+    codes, different = _different(column)
+    taken: NDArray[np.float64] = _numbers_of([*different, None])[codes]
+    return taken
+
+
+def as_column(labels: Any) -> pd.Series[Any]:
+    """Labels as a column. ValueError where they are several columns.
+
+    Of a list, pandas would make a column in which one cell decides how the others read; a list keeps its values.
+    """
+    if getattr(labels, "ndim", 1) != 1:
+        raise ValueError("y must be one column of labels")
+    return pd.Series(labels) if hasattr(labels, "dtype") else pd.Series(list(labels), dtype=object)
+
+
+def texts_of(column: pd.Series[Any]) -> set[str]:
+    """The texts by which the cells are compared: the values of a categorical feature, where the column is public."""
+    found = map(text_of, _different(column)[1])
+    return {text for text in found if text is not None}
+
+
+def _different(column: pd.Series[Any]) -> tuple[NDArray[np.int64], list[Any]]:
+    """Values, and for each cell the position of a value that means the same; -1 for a cell without any."""
+    dtype = column.dtype
+    if dtype.kind in _MISSING_KINDS:
+        return np.full(len(column), -1, dtype=np.int64), []
+    if isinstance(dtype, pd.CategoricalDtype):
+        return np.asarray(column.cat.codes, dtype=np.int64), dtype.categories.tolist()
+    if _is_object(dtype):
+        cells = _cells(column)
+        if not _ALIKE.issuperset(map(type, cells)):
+            return np.arange(len(cells)), cells
+    elif isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype != np.float64:
+        column = column.astype(np.float64)  # pandas hashes no others
+    try:
+        places, different = pd.factorize(column)
+        return places.astype(np.int64, copy=False), different.tolist()
+    except Exception:  # a dtype whose values cannot be hashed, such as lists
+        cells = _cells(column)
+        return np.arange(len(cells)), cells
+
+
+def _numbers_of(cells: Sequence[Any]) -> NDArray[np.float64]:
+    """``number_of`` of each; in one go where all are of the plainest kinds."""
+    types = set(map(type, cells))
+    try:
+        if types <= _NUMBERS:
+            return np.array(cells, dtype=np.float64)
+        if types <= _TEXTS:
+            texts = [cell or "" for cell in cells]
+            if max(map(len, texts)) <= LONGEST_TEXT and _NUMERIC.issuperset("".join(texts)):
+                return np.array([float(text or "nan") for text in texts], dtype=np.float64)
+    except (ValueError, OverflowError):  # a text that is no number, an integer beyond a double
+        pass
+    found = (number_of(cell) for cell in cells)
+    return np.array([np.nan if number is None else number for number in found], dtype=np.float64)
+
+
+def _is_object(dtype: Any) -> bool:
+    return isinstance(dtype, np.dtype) and dtype.kind == "O"
+
+
+def _cells(column: pd.Series[Any]) -> list[Any]:
+    """The column as Python's values; None for what pandas cannot make one of, such as a date beyond its calendar."""
+    try:
+        return column.tolist()
+    except Exception:
+        return [_cell(column, row) for row in range(len(column))]
+
+
+def _cell(column: pd.Series[Any], row: int) -> Any:
+    try:
+        return column.iloc[row]
+    except Exception:
+        return None

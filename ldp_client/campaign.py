@@ -1,0 +1,439 @@
+"""A person's part in one campaign: what it is, whether it may be answered, consent, the one answer, withdrawal."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ldp_client.delivery.events import Event
+from ldp_client.delivery.machine import REPORT_OVERHEAD, At, Delivery, Due, Place
+from ldp_client.delivery.queue import Outbox
+from ldp_client.errors import ConsentError, NotFetchedError, RefusedError, StorageError
+from ldp_client.ledger.consent import Consent
+from ldp_client.ledger.installation import Installation, read_installation, write_installation
+from ldp_client.ledger.receipts import DELETED, WAITING, Caps, Receipt, total_up
+from ldp_client.ledger.refusals import refusal
+from ldp_client.status import Status, Withdrawal
+from ldp_client.storage.checksummed import pack, unpack
+from ldp_client.storage.contract import MARK, Transaction
+from ldp_client.storage.marker import new_mark
+
+if TYPE_CHECKING:
+    from ldp_client.classifier import Classifier
+    from ldp_client.delivery.background import BackgroundDriver
+    from ldp_client.delivery.permits import DevicePermits
+    from ldp_client.delivery.sender import Sender
+    from ldp_client.network.cache import Cache
+    from ldp_client.network.transport import Transport
+    from ldp_client.policy import Policy
+    from ldp_client.problems import Problem
+    from ldp_client.runtime.clock import Clock
+    from ldp_client.storage.contract import Storage
+    from ldp_client.storage.marker import Marker
+    from protocols import Campaign, Coins
+
+
+@dataclass(frozen=True)
+class Install:
+    """What an install's campaigns and scopes share. Storage and sender are those of all scopes."""
+
+    storage: Storage
+    cached: Storage
+    cache: Cache
+    marker: Marker | None
+    transport: Transport
+    clock: Clock
+    coins: Coins | None
+    policy: Policy
+    permits: DevicePermits
+    sender: Sender
+    driver: BackgroundDriver
+
+    def refuse_copies(self, transaction: Transaction) -> bytes | None:
+        """The mark of the storage's state, None where it has none yet. Raises RefusedError for a copy."""
+        stored = None if self.marker is None else transaction.get(MARK)
+        if self.marker is None or stored is None:
+            return None
+        mark: bytes = unpack(MARK, stored)
+        try:
+            held = self.marker.holds(mark)
+        except OSError as error:
+            raise _marker_problem(error) from None
+        if not held:
+            raise RefusedError(
+                "copied-storage",
+                "the storage file is a copy, or was restored from a backup: what it was copied from may have answered. "
+                "If it was moved and is the only one, call Device.adopt()",
+            )
+        return mark
+
+    def mark(self, transaction: Transaction, before: bytes | None) -> bytes | None:
+        """Give the storage's new state a mark, valid beside the former one until :meth:`settle_mark`."""
+        if self.marker is None:
+            return None
+        mark = new_mark()
+        try:
+            self.marker.write(*(one for one in (before, mark) if one is not None))
+        except OSError as error:
+            raise _marker_problem(error) from None
+        transaction.put(MARK, pack(MARK, mark))
+        return mark
+
+    def settle_mark(self, mark: bytes | None) -> None:
+        """The transaction of :meth:`mark` is on disk: the former state is history."""
+        if self.marker is not None and mark is not None:
+            # One that fails leaves both valid, and the next contribution repairs it.
+            with contextlib.suppress(OSError):
+                self.marker.write(mark, durable=False)
+
+
+class DeviceCampaign:
+    """One device, or one user of a backend, in one campaign; made by :meth:`ldp_client.Device.campaign`.
+
+    Thread-safe, fork-safe, and safe with several processes on one storage file. Methods that may use the network take a
+    ``timeout`` in seconds and keep it.
+    """
+
+    def __init__(self, install: Install, scope: str, url: str, campaign_id: str, caps: Caps) -> None:
+        from ldp_client.network.aggregator import Aggregator
+
+        self._install = install
+        self._caps = caps
+        self._place = Place(scope, campaign_id)
+        self._outbox = Outbox(campaign_id, scope)
+        self._url = url.rstrip("/")
+        self._aggregator = Aggregator(url, campaign_id, install.transport, install.clock, install.policy)
+        self._document: Campaign | None = None
+
+    @property
+    def id(self) -> str:
+        """The campaign's id."""
+        return self._place.campaign_id
+
+    @property
+    def url(self) -> str:
+        """The aggregator's base URL."""
+        return self._url
+
+    # What it is
+
+    def fetch(self, *, timeout: float = 30.0) -> Campaign:
+        """The verified campaign: at hand, or fetched. Nothing is stored before :meth:`grant`.
+
+        Raises
+        ------
+        DocumentError
+            What was served is not what the id and its own epsilon promise.
+        ServerError, TransportError
+            It cannot be had.
+        """
+        return self._at_hand() or self.load(self._aggregator.campaign(timeout))
+
+    def load(self, document: bytes) -> Campaign:
+        """Take the campaign's document from the app itself instead of fetching it; verified the same way.
+
+        Raises DocumentError.
+        """
+        from ldp_client.network.aggregator import read_campaign
+
+        self._document = read_campaign(document, self.id)
+        return self._document
+
+    def refusal(self, *, timeout: float = 30.0) -> RefusedError | None:
+        """Why this device would refuse the campaign, None where it would answer: to know before anybody is asked.
+
+        The error is what :meth:`contribute` would raise; ``code`` and ``str()`` say why. Raises what :meth:`fetch`
+        raises, and StorageError.
+        """
+        campaign = self.fetch(timeout=timeout)
+        with self._install.storage.transaction(write=False) as transaction:
+            device = self._device(transaction)
+            if device.receipt(self.id) is not None:
+                return None
+            try:
+                self._install.refuse_copies(transaction)
+            except RefusedError as error:
+                return error
+            return self._refusal(transaction, device, campaign)
+
+    def problems(self, record: Mapping[str, object]) -> tuple[Problem, ...]:
+        """Every unusable or undeclared value of a record, of all features, whatever question will be drawn; and names
+        that the campaign does not know. For tests and debug builds; nothing is stored or sent.
+
+        Raises NotFetchedError.
+        """
+        from ldp_client.problems import record_problems
+
+        return record_problems(self._needed(), record)
+
+    def classifier(self, *, timeout: float = 30.0) -> Classifier:
+        """The campaign's model as it stands now, or as it is stored where the server cannot be reached; checked to be
+        about this campaign's label where the campaign is at hand. No consent is needed, and nothing identifies.
+
+        Raises ModelUnavailableError, ModelError, ServerError or TransportError.
+        """
+        from ldp_client.classifier import Classifier
+        from ldp_client.network.device_model import fetch_model
+
+        campaign = self._at_hand()
+        label = None if campaign is None else campaign.label
+        return Classifier(fetch_model(self._aggregator, self.id, self._install.cache, label, timeout))
+
+    # Consent
+
+    def grant(self, *, timeout: float = 30.0) -> None:
+        """The person has agreed to this campaign, and to sending the answer to this URL.
+
+        Keeps a copy of what was agreed to, and the document, so that contributing later needs no network. Raises what
+        :meth:`fetch` raises, and StorageError where the decision cannot be kept; nothing has then changed.
+        """
+        from protocols.exact.coins import SYSTEM_COINS
+        from protocols.wire.reports import make_secret
+
+        campaign, install = self.fetch(timeout=timeout), self._install
+        with install.storage.transaction(write=True) as transaction:
+            device = self._device(transaction)
+            held = install.permits.consent(device, self._place)
+            if held is None or held.url != self._url:
+                now = install.clock.time()
+                consent = Consent(self._url, campaign.title, campaign.purpose, campaign.realised_epsilon, now, None)
+                secret = device.secret or make_secret(install.coins or SYSTEM_COINS)
+                if transaction.get(MARK) is None:
+                    install.mark(transaction, None)
+                write_installation(transaction, device.granted(self.id, consent, secret), self._place.scope)
+        install.permits.revoked.pop(self._place, None)
+        install.cache.put(f"campaign/{self.id}", campaign.document)
+
+    def withdraw(self, *, timeout: float | None = None) -> Withdrawal:
+        """The person no longer agrees, or never did: what is unsent is deleted, and no byte of it leaves after this has
+        returned, now or after a restart; what has begun to leave is waited for, ``timeout`` seconds at most (None: the
+        policy's ``close_timeout``), and the result says what could not be stopped.
+
+        Where nothing had begun to leave, the budget comes back and the person may agree again. Else it stays spent, and
+        the receipt's ``fate`` says what became of the answer. Takes effect in this process even where StorageError is
+        raised because the decision could not be kept.
+        """
+        install, place = self._install, self._place
+        install.permits.revoked[place] = install.clock.time()
+        refunded, begun = 0.0, False
+        try:
+            with install.storage.transaction(write=True) as transaction:
+                device = self._device(transaction)
+                receipt = device.receipt(self.id)
+                deleted = self._outbox.clear(transaction)
+                device = device.withdrawn(self.id, self._url, install.clock.time())
+                if receipt is not None and deleted:
+                    if receipt.fate == WAITING and deleted == len(receipt.questions):
+                        device, refunded = device.without_receipt(self.id), receipt.epsilon
+                    else:
+                        device, begun = device.with_receipt(replace(receipt, fate=DELETED)), True
+                write_installation(transaction, device, place.scope)
+        finally:
+            install.sender.cancel(place)
+        install.permits.revoked.pop(place, None)
+        install.sender.await_landing(place, install.policy.close_timeout if timeout is None else timeout)
+        arrived = begun and self.fate != DELETED
+        return Withdrawal(deleted, deleted if begun and not arrived else 0, refunded)
+
+    @property
+    def consented(self) -> bool:
+        """Whether the person agrees as things stand; False by default, and where the storage cannot tell."""
+        return bool(self.status().consent)
+
+    # Contributing
+
+    def contribute(self, record: Mapping[str, object], label: object) -> Receipt:
+        """Answer the campaign, once. The report is on disk before this returns, and before it is first sent; the
+        network is not used.
+
+        A second call returns the first receipt and spends nothing, whatever the record now says. Values may be texts,
+        numbers of any kind, or missing (None, NaN, an absent key); :meth:`problems` tells which of them are unusable.
+
+        Raises
+        ------
+        ConsentError
+            Nobody has agreed, or not any more.
+        NotFetchedError
+            The document is not at hand; see :meth:`fetch`.
+        RefusedError
+            See :meth:`refusal`.
+        QuotaError
+            The queue of unsent reports is full.
+        RecordError
+            The label is not declared, or the record is no mapping.
+        StorageError
+            The storage cannot be used. In all these cases nothing was spent, and no answer was or will be sent.
+        """
+        from ldp_client.answering import perturb
+        from protocols.exact.coins import SYSTEM_COINS
+
+        install = self._install
+        # First without writing: a storage is not even made for somebody who never agreed.
+        with install.storage.transaction(write=False) as transaction:
+            known = self._answered(transaction)
+        if known is not None:
+            return known
+        campaign = self._needed()
+        with install.storage.transaction(write=True) as transaction:
+            known = self._answered(transaction)
+            if known is not None:
+                return known
+            device = self._device(transaction)
+            before = install.refuse_copies(transaction)
+            refused = self._refusal(transaction, device, campaign)
+            if refused is not None:
+                raise refused
+            count, size = _room_for(campaign)
+            self._outbox.check_room(transaction, count, size, install.policy)
+            # The question is a function of the secret, and an answer that was never sent was never observed: where
+            # anything fails from here on, nothing needs to be remembered.
+            reports = perturb(campaign, record, label, secret=device.secret, coins=install.coins or SYSTEM_COINS)
+            now = install.clock.time()
+            receipt = Receipt(
+                campaign_id=self.id,
+                title=campaign.title,
+                study=campaign.study,
+                epsilon=campaign.realised_epsilon,
+                questions=tuple(report.question for report in reports),
+                at=now,
+                url=self._url,
+            )
+            mark = install.mark(transaction, before)
+            write_installation(transaction, device.with_receipt(receipt), self._place.scope)
+            delivery = self._outbox.put(transaction, reports, expires=_expiry(campaign, now, install.policy))
+            self._outbox.set_delivery(transaction, replace(delivery, unusable=_unusable(campaign, record)))
+        install.settle_mark(mark)
+        install.sender.emit(Event("queued", None, len(reports), self.id))
+        install.driver.wake()
+        return receipt
+
+    def receipt(self) -> Receipt | None:
+        """What this device has contributed to the campaign. Raises StorageError."""
+        with self._install.storage.transaction(write=False) as transaction:
+            return self._device(transaction).receipt(self.id)
+
+    @property
+    def fate(self) -> str | None:
+        """What became of the contribution, one of ``ldp_client.ledger.receipts.FATES``; None where there is none, or
+        the storage cannot tell.
+        """
+        try:
+            receipt = self.receipt()
+        except StorageError:
+            return None
+        return None if receipt is None else receipt.fate
+
+    def requeue(self) -> int:
+        """Let reports that the server would not take be tried again; how many these are. Raises StorageError."""
+        with self._install.storage.transaction(write=True) as transaction:
+            count = self._outbox.requeue(transaction)
+        self._install.driver.wake()
+        return count
+
+    def status(self) -> Status:
+        """What happened so far. Never raises; a storage that fails is the ``problem``."""
+        install = self._install
+        try:
+            with install.storage.transaction(write=False) as transaction:
+                return campaign_status(install, transaction, self._place)
+        except StorageError as error:
+            return Status(self.id, running=install.driver.running, problem=error.code)
+
+    # Inside
+
+    def _answered(self, transaction: Transaction) -> Receipt | None:
+        """The receipt of an answer given before. Raises ConsentError."""
+        device = self._device(transaction)
+        if self._install.permits.consent(device, self._place) is None:
+            raise ConsentError
+        return device.receipt(self.id)
+
+    def _at_hand(self) -> Campaign | None:
+        """The campaign from memory or the cache."""
+        from protocols import DocumentError
+
+        if self._document is None:
+            stored = self._install.cache.get(f"campaign/{self.id}")
+            if stored is not None:
+                # A stored document that was damaged is fetched again.
+                with contextlib.suppress(DocumentError):
+                    self.load(stored)
+        return self._document
+
+    def _needed(self) -> Campaign:
+        campaign = self._at_hand()
+        if campaign is None:
+            raise NotFetchedError
+        return campaign
+
+    def _device(self, transaction: Transaction) -> Installation:
+        return read_installation(transaction, self._place.scope) or Installation()
+
+    def _refusal(self, transaction: Transaction, device: Installation, campaign: Campaign) -> RefusedError | None:
+        install = self._install
+        if install.permits.asleep(transaction):
+            return RefusedError("switched-off", "contributing is switched off on this device")
+        consent = device.consent(self.id)
+        if consent is not None and consent.url != self._url:
+            return RefusedError("other-recipient", "the person agreed to another URL; grant() asks for this one")
+        return refusal(device, campaign, self._caps, install.clock.time(), install.policy.clock_tolerance)
+
+
+def campaign_status(install: Install, transaction: Transaction, place: Place) -> Status:
+    """What happened so far in one place. Raises StorageError."""
+    device = read_installation(transaction, place.scope) or Installation()
+    delivery = Outbox(place.campaign_id, place.scope).delivery(transaction)
+    receipt = device.receipt(place.campaign_id)
+    decided = place.campaign_id in device.consents
+    consent = install.permits.consent(device, place) is not None
+    problem = install.sender.problem_of(place)
+    if problem is None and delivery.queued and not install.sender.used:
+        problem = "delivery-not-started"
+    return Status(
+        campaign_id=place.campaign_id,
+        consent=consent if decided or place in install.permits.revoked else None,
+        contributed=receipt is not None,
+        fate=None if receipt is None else receipt.fate,
+        queued=delivery.queued,
+        queued_bytes=delivery.queued_bytes,
+        sent=delivery.sent,
+        retries=delivery.retries,
+        dropped=delivery.dropped,
+        quarantined=delivery.quarantined,
+        unusable=delivery.unusable,
+        next_try=_next_try(delivery, install.clock.time()),
+        epsilon=0.0 if receipt is None else receipt.epsilon,
+        total_epsilon=total_up(device.receipts),
+        running=install.driver.running,
+        problem=problem,
+    )
+
+
+def _marker_problem(error: OSError) -> StorageError:
+    return StorageError("storage-read-only" if isinstance(error, PermissionError) else "storage-unavailable")
+
+
+def _next_try(delivery: Delivery, now: float) -> float | None:
+    if isinstance(delivery.schedule, At):
+        return max(0.0, delivery.schedule.time - now)
+    return 0.0 if isinstance(delivery.schedule, Due) else None
+
+
+def _room_for(campaign: Campaign) -> tuple[int, int]:
+    """Reports that one contribution queues, and their bytes at most."""
+    widest = [max(question.mechanism.width for question in group) for group in campaign.groups]
+    widths = widest if campaign.privacy.answers == "all" else [max(widest)]
+    return len(widths), sum(width + REPORT_OVERHEAD for width in widths)
+
+
+def _expiry(campaign: Campaign, now: float, policy: Policy) -> float:
+    aged = now + policy.report_age
+    return aged if campaign.closes is None else min(aged, campaign.closes.timestamp() + policy.closing_grace)
+
+
+def _unusable(campaign: Campaign, record: Mapping[str, Any]) -> int:
+    from ldp_client.problems import record_problems
+
+    return len(record_problems(campaign, record))

@@ -1,0 +1,101 @@
+"""Who may send what to whom, on a device: whoever agreed, what is in the queue now, the URL that was agreed to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ldp_client.delivery.machine import Outcome, Place, Send
+from ldp_client.delivery.queue import Outbox
+from ldp_client.errors import StorageError
+from ldp_client.ledger.consent import Consent
+from ldp_client.ledger.installation import Installation, read_installation, write_installation
+from ldp_client.ledger.receipts import ARRIVED, DELETED, EXPIRED, ON_ITS_WAY, REFUSED, WAITING
+from ldp_client.policy import Policy
+from ldp_client.runtime.clock import Clock
+
+if TYPE_CHECKING:
+    from ldp_client.network.aggregator import Aggregator
+    from ldp_client.network.transport import Transport
+    from ldp_client.storage.contract import Storage, Transaction
+
+Headers = Callable[[bytes], Mapping[str, str]]
+"""More headers for the upload of these bytes, asked for anew at every attempt: a token, an attestation."""
+
+_FATES = {Outcome.ARRIVED: ARRIVED, Outcome.EXPIRED: EXPIRED}
+
+
+class DevicePermits:
+    """The consents of a device and its scopes, as the sender asks for them."""
+
+    log = True
+
+    def __init__(
+        self, storage: Storage, transport: Transport, clock: Clock, policy: Policy, headers: Headers | None
+    ) -> None:
+        self._storage = storage
+        self._transport = transport
+        self._clock = clock
+        self._policy = policy
+        self._headers = headers
+        self.revoked: dict[Place, float] = {}
+        """Withdrawals that could not be stored, by the clock; they hold in this process until a later consent."""
+
+    def consent(self, device: Installation | None, place: Place) -> Consent | None:
+        """The consent that holds, as far as this process knows."""
+        consent = None if device is None else device.consent(place.campaign_id)
+        if consent is None or consent.granted_at is None:
+            return None
+        return consent if consent.granted_at > self.revoked.get(place, float("-inf")) else None
+
+    def asleep(self, transaction: Transaction) -> bool:
+        """See :class:`ldp_client.delivery.sender.Permits`."""
+        device = read_installation(transaction)
+        return device is not None and not device.enabled
+
+    def aggregator(self, transaction: Transaction, place: Place) -> Aggregator | None:
+        """See :class:`ldp_client.delivery.sender.Permits`."""
+        from ldp_client.network.aggregator import Aggregator
+
+        device = read_installation(transaction, place.scope)
+        consent = self.consent(device, place)
+        if device is None or not device.enabled or consent is None:
+            return None
+        return Aggregator(
+            consent.url, place.campaign_id, self._transport, self._clock, self._policy, headers=self._headers
+        )
+
+    def begin(self, task: Send) -> bool:
+        """See :class:`ldp_client.delivery.sender.Permits`.
+
+        Safety: it must be this very answer that is queued. After a withdrawal that was refunded, and a new consent,
+        another one is, under the same id.
+        """
+        place = task.place
+        outbox = Outbox(place.campaign_id, place.scope)
+        with self._storage.transaction(write=task.attempt == 1) as transaction:
+            device = read_installation(transaction, place.scope)
+            receipt = None if device is None else device.receipt(place.campaign_id)
+            if device is None or receipt is None or not device.enabled or self.consent(device, place) is None:
+                return False
+            if self.asleep(transaction) or any(outbox.find(transaction, one.id) != one for one in task.reports):
+                return False
+            if receipt.fate == WAITING and task.attempt == 1:
+                write_installation(transaction, device.with_receipt(replace(receipt, fate=ON_ITS_WAY)), place.scope)
+        return receipt.fate != WAITING or task.attempt == 1 or self.begin(replace(task, attempt=1))
+
+    def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
+        """See :class:`ldp_client.delivery.sender.Permits`."""
+        device = read_installation(transaction, place.scope)
+        receipt = None if device is None else device.receipt(place.campaign_id)
+        return receipt is not None and receipt.fate == DELETED
+
+    def settle(self, transaction: Transaction, place: Place, outcome: Outcome) -> None:
+        """See :class:`ldp_client.delivery.sender.Permits`."""
+        device = read_installation(transaction, place.scope)
+        receipt = None if device is None else device.receipt(place.campaign_id)
+        if device is None or receipt is None:
+            raise StorageError("storage-corrupt")
+        fate = _FATES.get(outcome, REFUSED)
+        write_installation(transaction, device.with_receipt(replace(receipt, fate=fate)), place.scope)

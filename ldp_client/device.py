@@ -1,0 +1,358 @@
+"""The install: one secret, one ledger, the consents of one person, and one sender for all its campaigns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ldp_client.campaign import DeviceCampaign, Install, campaign_status
+from ldp_client.delivery.background import BackgroundDriver
+from ldp_client.delivery.events import OnEvent
+from ldp_client.delivery.machine import Place, Send, Task
+from ldp_client.delivery.permits import DevicePermits, Headers
+from ldp_client.delivery.queue import Kept, Outbox, listed, outboxes
+from ldp_client.delivery.sender import Sender
+from ldp_client.errors import StorageError, TransportError
+from ldp_client.ledger.installation import Installation, read_installation, write_installation
+from ldp_client.ledger.receipts import Caps, Ledger, read_cap, total_up
+from ldp_client.ledger.sent import QuarantinedReport, SentReport, asked, said
+from ldp_client.network.cache import Cache
+from ldp_client.network.shared import SHARED_TRANSPORT
+from ldp_client.policy import DEFAULT_POLICY, Policy
+from ldp_client.runtime.clock import SYSTEM_CLOCK, Clock
+from ldp_client.status import DeviceStatus
+from ldp_client.storage.scoped import scope_prefix
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Self
+
+    from ldp_client.network.transport import Request, Response, Transport
+    from ldp_client.storage.contract import Storage, Transaction
+    from protocols import Campaign, Coins
+
+
+class Device:
+    """One install of an app on one device, or, by :meth:`scope`, one user of a backend.
+
+    Making one touches neither network nor disk and starts no thread; nothing is written before somebody decides.
+    Thread-safe, fork-safe, and safe with several processes on one storage file.
+
+    Parameters
+    ----------
+    storage
+        A file path (made absolute at once), ``":memory:"``, or an object with the methods of
+        :class:`ldp_client.storage.contract.Storage`. Beside a file ``NAME``, ``NAME.cache`` holds what can be fetched
+        again and ``NAME.here`` tells a copy from the original; see docs/client.md about backups.
+    max_total_epsilon
+        Hard cap on the privacy loss over the life of the install; each scope has a ledger, and this cap, of its own.
+    transport
+        How requests are made; None takes the standard library's, shared by the devices of this process.
+    clock
+        Anything like the module ``time``.
+    coins
+        The randomness of secrets and answers; anything but None is for tests and simulations.
+    policy
+        All limits, see :class:`ldp_client.policy.Policy`.
+    headers
+        Called with the body of every upload; what it returns (a token, an attestation) goes along.
+    on_event
+        Called with an :class:`ldp_client.Event` from whichever thread something happens in.
+
+    Raises
+    ------
+    ConfigurationError
+        For a cap that is no finite number above 0.
+    """
+
+    def __init__(
+        self,
+        storage: str | os.PathLike[str] | Storage,
+        *,
+        max_total_epsilon: float,
+        transport: Transport | None = None,
+        clock: Clock | None = None,
+        coins: Coins | None = None,
+        policy: Policy = DEFAULT_POLICY,
+        headers: Headers | None = None,
+        on_event: OnEvent | None = None,
+    ) -> None:
+        from ldp_client.storage.location import open_cache, open_marker, open_storage
+
+        self.policy = policy
+        self._max_total_epsilon = read_cap("max_total_epsilon", max_total_epsilon)
+        self._scope = ""
+        ledger, cached = open_storage(storage), open_cache(storage)
+        transport, clock = transport or SHARED_TRANSPORT, SYSTEM_CLOCK if clock is None else clock
+        permits = DevicePermits(ledger, transport, clock, policy, headers)
+        sender = Sender(ledger, permits, clock=clock, policy=policy, on_event=on_event)
+        self._install = Install(
+            storage=ledger,
+            cached=cached,
+            cache=Cache(cached, lambda _: None),
+            marker=open_marker(storage),
+            transport=transport,
+            clock=clock,
+            coins=coins,
+            policy=policy,
+            permits=permits,
+            sender=sender,
+            driver=BackgroundDriver(sender),
+        )
+
+    @staticmethod
+    def default_path(app: str) -> Path:
+        """Where the storage of an app belongs on this platform; makes the folder, for its owner only."""
+        from ldp_client.storage.location import default_path
+
+        return default_path(app)
+
+    def scope(self, name: str) -> Device:
+        """One user of a backend: a device with a secret, a ledger and consents of its own, in the same storage, with
+        the same sender. Costs nothing to make; the name is printable ASCII without a slash, and is never sent.
+
+        Raises ConfigurationError.
+        """
+        scope_prefix(name or "/")
+        scoped = object.__new__(Device)
+        scoped.__dict__.update(self.__dict__)
+        scoped._scope = name
+        return scoped
+
+    def campaign(self, url: str, campaign_id: str, *, max_epsilon: float) -> DeviceCampaign:
+        """The device's part in a campaign; touches neither network nor disk.
+
+        ``url`` is the aggregator's base URL: https, or plain http on loopback. ``max_epsilon`` is a hard cap on the
+        privacy loss in this campaign. Raises ConfigurationError for either, and for what is no campaign's id.
+        """
+        caps = Caps(read_cap("max_epsilon", max_epsilon), self._max_total_epsilon)
+        return DeviceCampaign(self._install, self._scope, url, campaign_id, caps)
+
+    # The person's switch, copy and eraser
+
+    @property
+    def enabled(self) -> bool:
+        """The person's switch, on unless it was turned off. Off, nothing is answered and nothing is sent, now or
+        after a restart; what is queued waits. Off on the device itself, it is off for all scopes. Raises StorageError.
+        """
+        with self._install.storage.transaction(write=False) as transaction:
+            return self._read(transaction).enabled
+
+    @enabled.setter
+    def enabled(self, enabled: bool) -> None:
+        install = self._install
+        with install.storage.transaction(write=True) as transaction:
+            device = replace(self._read(transaction), enabled=bool(enabled))
+            write_installation(transaction, device, self._scope)
+            for outbox in outboxes(transaction, self._scope) if self._scope else ():
+                outbox.pause(transaction, paused=not enabled)
+        if not enabled:
+            self._cancel()
+        install.driver.wake()
+
+    def ledger(self) -> Ledger:
+        """What was spent in all campaigns; ``str()`` of it is for the person. Raises StorageError."""
+        with self._install.storage.transaction(write=False) as transaction:
+            return Ledger(self._read(transaction).receipts, self._max_total_epsilon)
+
+    def sent(self) -> tuple[SentReport, ...]:
+        """Every report that arrived: what was asked, what the randomised answer says, when it left, and to whom.
+
+        Raises StorageError.
+        """
+        told = []
+        for campaign_id, kept in self._kept(Outbox.sent):
+            campaign, receipt = self._campaign(campaign_id), self.ledger().receipt(campaign_id)
+            payload = kept.report.payload
+            question = None if campaign is None else campaign.questions[kept.report.question]
+            told.append(
+                SentReport(
+                    campaign_id=campaign_id,
+                    title="" if receipt is None else receipt.title,
+                    url="" if receipt is None else receipt.url,
+                    at=kept.at,
+                    asked="" if campaign is None or question is None else asked(campaign, question),
+                    said=payload.hex() if campaign is None or question is None else said(campaign, question, payload),
+                    payload=payload,
+                )
+            )
+        return tuple(sorted(told, key=lambda one: one.at))
+
+    def quarantined(self) -> tuple[QuarantinedReport, ...]:
+        """Reports that a server would not take, set apart; :meth:`DeviceCampaign.requeue` tries them again.
+
+        Raises StorageError.
+        """
+        return tuple(
+            QuarantinedReport(campaign_id, kept.report.question, kept.code, kept.report.payload)
+            for campaign_id, kept in self._kept(Outbox.quarantined)
+        )
+
+    def export(self) -> dict[str, Any]:
+        """A copy of everything that is kept about the person, ready for JSON, except the secret: whoever has that can
+        recognise this device's reports. Raises StorageError.
+        """
+        with self._install.storage.transaction(write=False) as transaction:
+            device = self._read(transaction)
+            queues = [
+                (outbox.place.campaign_id, outbox.delivery(transaction), outbox.front(transaction, None))
+                for outbox in outboxes(transaction, self._scope)
+            ]
+        return {
+            "enabled": device.enabled,
+            "consents": {campaign_id: asdict(consent) for campaign_id, consent in device.consents.items()},
+            "receipts": [asdict(receipt) for receipt in device.receipts],
+            "waiting": [
+                {"campaign_id": campaign_id, "question": one.question, "id": one.id.hex(), "payload": one.payload.hex()}
+                for campaign_id, _, reports in queues
+                for one in reports
+            ],
+            "sent": [{**asdict(one), "payload": one.payload.hex()} for one in self.sent()],
+            "quarantined": [{**asdict(one), "payload": one.payload.hex()} for one in self.quarantined()],
+            "delivery": {campaign_id: _counts(asdict(delivery)) for campaign_id, delivery, _ in queues},
+        }
+
+    def erase(self, *, timeout: float | None = None) -> None:
+        """Delete everything: secret, ledger, consents, queue and log; on the device itself, of all scopes and with what
+        was fetched. What is under way is stopped, or waited for like in :meth:`DeviceCampaign.withdraw`.
+
+        What follows is a new device, to every server and to its own caps. What was sent stays sent.
+        Raises StorageError.
+        """
+        install = self._install
+        with install.storage.transaction(write=True) as transaction:
+            for outbox in outboxes(transaction, self._scope):
+                outbox.clear(transaction)
+            for key, _ in transaction.items(scope_prefix(self._scope)):
+                transaction.delete(key)
+        flight = self._cancel()
+        if flight is not None:
+            install.sender.await_landing(flight, self.policy.close_timeout if timeout is None else timeout)
+        if not self._scope:
+            with install.cached.transaction(write=True) as transaction:
+                for key, _ in transaction.items(""):
+                    transaction.delete(key)
+            if install.marker is not None:
+                install.marker.delete()
+
+    def adopt(self) -> None:
+        """The app vouches that this storage was moved, not copied: nothing else answers with its secret, and no later
+        state of it ever did. Raises StorageError.
+        """
+        install = self._install
+        with install.storage.transaction(write=True) as transaction:
+            install.mark(transaction, None)
+
+    # Delivery
+
+    def start(self, *, first_delay: float | None = None) -> None:
+        """Deliver from a background thread from now on, for all campaigns and scopes; ``first_delay`` None takes the
+        policy's.
+        """
+        self._install.driver.start(self.policy.first_delay if first_delay is None else first_delay)
+
+    def run_once(self, timeout: float, *, first_delay: float = 0.0, stop: Callable[[], bool] = lambda: False) -> bool:
+        """Deliver within ``timeout`` seconds, in the calling thread; True when nothing is left to send. Never raises.
+
+        ``first_delay`` spreads the first send at random; a host that chooses the moment itself leaves it 0. ``stop`` is
+        asked between tries.
+        """
+        return self._install.sender.run_once(timeout, first_delay=first_delay, stop=stop)
+
+    def close(self, timeout: float | None = None) -> None:
+        """Stop the background thread, waiting at most ``timeout`` seconds (None: the policy's ``close_timeout``) for a
+        send under way. Unsent reports stay queued for the next start.
+        """
+        self._install.driver.close(self.policy.close_timeout if timeout is None else timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def give_up(self) -> None:
+        """Stop an upload under way where nothing of it has left; it stays queued. Never waits."""
+        self._install.sender.cancel()
+
+    def next_task(self, first_delay: float = 0.0) -> Task:
+        """For an app that does its own network I/O: Send, Wait or Idle. Never raises."""
+        return self._install.sender.next_task(first_delay)
+
+    def request(self, task: Send) -> Request:
+        """The HTTP request that carries out a task, for an app that sends it now: it counts as on its way from here on.
+
+        Raises TransportError where it must not be sent any more, and StorageError.
+        """
+        return self._install.sender.request(task)
+
+    def on_result(self, task: Send, answer: Response | TransportError) -> None:
+        """What came back for a task: the answer, or that there was none. Never raises."""
+        self._install.sender.on_result(task, answer)
+
+    def status(self) -> DeviceStatus:
+        """What happened so far. Never raises; a storage that fails is the ``problem``."""
+        install = self._install
+        try:
+            with install.storage.transaction(write=False) as transaction:
+                device = self._read(transaction)
+                decided = {
+                    campaign_id: campaign_status(install, transaction, Place(self._scope, campaign_id))
+                    for campaign_id in device.consents
+                }
+        except StorageError as error:
+            return DeviceStatus(running=install.driver.running, problem=error.code)
+        problems = [one.problem for one in decided.values() if one.problem is not None]
+        return DeviceStatus(
+            enabled=device.enabled,
+            queued=sum(one.queued for one in decided.values()),
+            sent=sum(one.sent for one in decided.values()),
+            total_epsilon=total_up(device.receipts),
+            running=install.driver.running,
+            problem=install.sender.problem or (problems[0] if problems else None),
+            campaigns=decided,
+        )
+
+    def scopes_waiting(self) -> tuple[str, ...]:
+        """The scopes with reports that wait, the earliest due first ("" is the device itself). Raises StorageError."""
+        with self._install.storage.transaction(write=False) as transaction:
+            return tuple(dict.fromkeys(entry.place.scope for entry in listed(transaction, None)))
+
+    # Inside
+
+    def _read(self, transaction: Transaction) -> Installation:
+        return read_installation(transaction, self._scope) or Installation()
+
+    def _cancel(self) -> Place | None:
+        """Stop what is under way of this scope, on the device itself of any; the place of what could not be stopped."""
+        flying = self._install.sender.flying()
+        if flying is None or (self._scope and flying.scope != self._scope):
+            return None
+        return None if self._install.sender.cancel(flying) else flying
+
+    def _kept(self, of: Callable[[Outbox, Transaction], tuple[Kept, ...]]) -> Iterator[tuple[str, Kept]]:
+        with self._install.storage.transaction(write=False) as transaction:
+            queues = [(one.place.campaign_id, of(one, transaction)) for one in outboxes(transaction, self._scope)]
+        for campaign_id, all_kept in queues:
+            for kept in all_kept:
+                yield campaign_id, kept
+
+    def _campaign(self, campaign_id: str) -> Campaign | None:
+        """The campaign as it is stored."""
+        from ldp_client.network.aggregator import read_campaign
+        from protocols import DocumentError
+
+        document = self._install.cache.get(f"campaign/{campaign_id}")
+        try:
+            return None if document is None else read_campaign(document, campaign_id)
+        except DocumentError:
+            return None
+
+
+def _counts(delivery: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in delivery.items() if name != "schedule"}

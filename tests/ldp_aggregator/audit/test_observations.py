@@ -1,0 +1,191 @@
+"""What is read off uploads: every byte stands somewhere, and what differs in anything else than ids and payloads has
+another shape.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+
+import msgpack
+import numpy as np
+import pytest
+
+from ldp_aggregator.audit import BlackBoxError, Person, UnreadableRecord
+from ldp_aggregator.audit.columns import columns_of, hashed
+from ldp_aggregator.audit.events import SIDE, WHOLE
+from ldp_aggregator.audit.observations import Seen, read_tables
+from ldp_aggregator.audit.people import MOST_PEOPLE, key_of, people_of
+from ldp_aggregator.audit.search import Chosen, Claims, search
+from ldp_aggregator.audit.twister import LEAST, followed
+
+DOCUMENT = {
+    "label": {"classes": ["a", "b", "c"]},
+    "features": [
+        {"name": "colour", "kind": "categorical", "values": [str(value) for value in range(40)]},
+        {"name": "size", "kind": "continuous", "low": 0, "high": 10, "bins": None},
+    ],
+}
+
+
+def upload(number, payload, version=1, identifier=None):
+    return msgpack.packb([version, [[number, os.urandom(16) if identifier is None else identifier, payload]]])
+
+
+def test_every_byte_of_an_upload_is_header_id_or_payload():
+    sent = msgpack.packb([1, [[0, b"i" * 16, b"pp"], [3, b"j" * 16, b"q"]]])
+    (table,) = read_tables([(sent,)])
+    assert table.shape.questions == (0, 3)
+    assert table.payloads.tobytes() == b"ppq"
+    assert table.ids.tobytes() == b"i" * 16 + b"j" * 16
+    assert len(table.shape.header) + table.ids.size + table.payloads.size == len(sent)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        (upload(0, b"x", version=2),),
+        (upload(1, b"x"),),
+        (upload(0, b"xx"),),
+        (upload(0, b"x") + b"\0",),
+        (upload(0, b"x"), upload(0, b"x")),
+        (),
+        (msgpack.packb([1, [[0, os.urandom(16), b"x", None]]]),),
+    ],
+)
+def test_anything_but_ids_and_payloads_makes_another_shape(other):
+    alike = [(upload(0, b"x"),), (upload(0, b"y"),)]
+    assert len(read_tables(alike)) == 1
+    assert len(read_tables([*alike, other])) == 2
+
+
+def test_what_cannot_be_read_is_seen_as_it_is_and_an_error_where_nothing_can():
+    garbage = b"\xc1" * 21
+    assert sum(len(table.rows) for table in read_tables([(upload(0, b"x"),), (garbage,)])) == 2
+    with pytest.raises(BlackBoxError, match="not an upload: c1c1"):
+        read_tables([(garbage,)])
+
+
+def test_many_headers_do_not_lose_an_upload():
+    answers = [(upload(0, b"x", version=number),) for number in range(100)]
+    assert sum(len(table.rows) for table in read_tables(answers)) == 100
+
+
+def test_a_hash_tells_rows_apart():
+    rows = np.random.default_rng(1).integers(0, 256, (5000, 11), dtype=np.uint8)
+    assert len(np.unique(hashed(rows))) == len(np.unique(rows, axis=0))
+    assert (hashed(rows) == hashed(rows.copy())).all()
+
+
+def found_between(one, other, trials=1000):
+    """The best events, of two people whose uploads are made by functions of a generator."""
+    rng = random.Random(1)
+    answers = [(make(rng),) for make in (one, other) for _ in range(trials)]
+    person = np.repeat([0, 1], trials)
+    seen = Seen(
+        2, trials, person, (np.arange(2 * trials) % trials >= trials // 2).astype(np.int64), read_tables(answers)
+    )
+    chosen = Chosen()
+    search([Person({}, "a"), Person({}, "b")], seen, Claims(1.0, lambda _: 1.0), chosen)
+    return [event.bounded(1e-4) for scope in (WHOLE, SIDE) for event in chosen.of(scope)]
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("a byte", lambda secret: lambda rng: upload(0, bytes([secret, rng.randrange(256)]))),
+        ("the parity", lambda secret: lambda rng: upload(0, with_parity(rng, secret))),
+        ("the order", lambda secret: lambda rng: upload(0, bytes(sorted(rng.sample(range(256), 3), reverse=secret)))),
+        ("the length", lambda secret: lambda rng: upload(0, rng.randbytes(2 + secret))),
+        (
+            "a byte of the id",
+            lambda secret: lambda rng: upload(0, b"x", identifier=bytes([secret]) + rng.randbytes(15)),
+        ),
+        ("the id as a key", lambda secret: lambda rng: keyed(rng, secret)),
+        ("a remainder of the id", lambda secret: lambda rng: remaindered(rng, secret)),
+        ("two answers together", lambda secret: lambda rng: twofold(rng, secret)),
+        ("the version", lambda secret: lambda rng: upload(0, b"x", version=1 + secret)),
+    ],
+)
+def test_the_search_sees(name, make):
+    best = max(event.bound for event in found_between(make(0), make(1)))
+    assert best > 2, name
+
+
+def with_parity(rng, secret):
+    value = rng.randrange(1 << 15)
+    return (2 * value + (value.bit_count() + secret) % 2).to_bytes(2, "little")
+
+
+def keyed(rng, secret):
+    key = rng.randbytes(16)
+    return upload(0, bytes([key[5] ^ secret]), identifier=key)
+
+
+def remaindered(rng, secret):
+    number = rng.randrange(1 << 126)
+    return upload(0, b"x", identifier=(number - number % 3 + secret).to_bytes(16, "little"))
+
+
+def twofold(rng, secret):
+    first = rng.randbytes(2)
+    second = bytes([first[0] ^ secret, rng.randrange(256)])
+    return msgpack.packb([1, [[0, rng.randbytes(16), first], [1, rng.randbytes(16), second]]])
+
+
+def test_the_search_finds_nothing_where_there_is_nothing():
+    found = found_between(lambda rng: upload(0, rng.randbytes(8)), lambda rng: upload(0, rng.randbytes(8)), 2000)
+    assert max(event.bound for event in found) < 0.1
+
+
+def test_people_are_all_who_matter():
+    people = people_of(DOCUMENT)
+    assert len({key_of(person) for person in people}) == len(people) <= MOST_PEOPLE
+    assert {person.label for person in people} == {"a", "b", "c"}
+    records = [person.record for person in people]
+    readable = [record for record in records if not isinstance(record, UnreadableRecord)]
+    assert len({record.get("colour") for record in readable if isinstance(record.get("colour"), str)}) >= 16
+    numbers = [record["size"] for record in readable if type(record.get("size")) in (int, float)]
+    assert {0, 10, 2.5, 5.0, 7.5, math.inf, -math.inf} <= set(numbers)
+    assert any(math.isnan(number) for number in numbers)
+    assert max(number for number in numbers if math.isfinite(number)) > 100
+    assert {} in readable
+    assert any("colour" in record and "size" not in record for record in readable)
+    assert any("size" in record and "colour" not in record for record in readable)
+    assert any(isinstance(record.get("size"), list) for record in readable)
+    assert len(records) - len(readable) >= 3
+
+
+def test_lines_of_odd_people_are_json_for_any_language():
+    people = people_of(DOCUMENT)
+    told = [person.to_json() for person in people]
+    assert {word for line in told for word in line.get("odd", {}).values()} == {
+        "nan",
+        "infinity",
+        "-infinity",
+        "unreadable",
+    }
+
+
+def test_an_unreadable_record_raises_where_it_is_read():
+    record = UnreadableRecord({"size": 1}, ["colour"])
+    assert record.get("size") == record["size"] == 1
+    for read in (record.get, record.__getitem__):
+        with pytest.raises(RuntimeError, match="cannot be read"):
+            read("colour")
+
+
+def test_there_is_a_column_for_everything():
+    (table,) = read_tables([(upload(0, bytes(8)),), (upload(0, bytes(range(8))),)])
+    names = {column.name for column in columns_of(table)}
+    assert {"byte 7", "id: byte 15", "range of word 1", "fineness of double 0", "parity of the set bits"} <= names
+    assert all(column.codes.max() < column.values for column in columns_of(table))
+
+
+def test_words_of_a_mersenne_twister_follow_from_those_before_and_others_do_not():
+    twister = random.Random(5)
+    outputs = np.array([twister.getrandbits(32) for _ in range(2000)], dtype=np.uint32)
+    assert followed(outputs) == 2000 - 624
+    assert followed(np.random.default_rng(5).integers(0, 2**32, 20_000, dtype=np.uint32)) < LEAST
+    assert followed(outputs[:624]) == 0

@@ -1,0 +1,302 @@
+"""A row moves only itself: the premise of every central epsilon, on every trainer's statistics.
+
+``statistics_of(T + row) - statistics_of(T) == statistics_of(row)``, and replacing a row is removing one and adding one.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from columns import ANYTHING, columns
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ldp_aggregator.counting.shares import decode_distributed, decode_share
+from ldp_aggregator.trainers import (
+    FederatedNB,
+    GlobalSensitivityNB,
+    PrivateKMeans,
+    SmoothSensitivityNB,
+    SufficientStatisticsNB,
+    distributed_statistics,
+    global_sensitivity,
+    moment_training,
+    node_statistics,
+    private_count,
+    private_mean,
+    queries,
+    statistics,
+    sufficient_statistics,
+)
+from ldp_aggregator.trainers.csv_tables import read_chunks
+from ldp_aggregator.trainers.federation import distributed_noise, federated
+from ldp_aggregator.trainers.noise.randomness import PrivacyWarning
+from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.statistics import grid_values, statistics_of, statistics_of_chunks
+from protocols import Campaign
+
+LABEL = {"name": "y", "classes": ["0", "true", "red"]}
+FEATURES = [
+    {"name": "flag", "kind": "categorical", "values": ["0", "1", "2.5", "red"]},
+    {"name": "word", "kind": "categorical", "values": ["true", "false", "Cafe\u0301", "missing"]},
+    {"name": "bins", "kind": "continuous", "low": -1, "high": 3, "bins": 5},
+    {"name": "real", "kind": "continuous", "low": -1, "high": 2},
+    {"name": "more", "kind": "continuous", "low": 0, "high": 50},
+]
+PROJECTION = {
+    "method": "pca",
+    "inputs": ["real", "more"],
+    "mean": [0.3, 20],
+    "scale": [1.7, 9],
+    "matrix": [[0.6, 0.8], [-0.8, 0.6]],
+    "outputs": [
+        {"name": "first", "kind": "continuous", "low": -3, "high": 3},
+        {"name": "second", "kind": "continuous", "low": -2, "high": 2, "bins": 4},
+    ],
+    "fitted_on": "public",
+}
+DRAFT = {"version": 1, "title": "t", "label": LABEL, "features": FEATURES, "privacy": {"epsilon": 1.0}}
+DRAFTS = {"plain": DRAFT, "projected": {**DRAFT, "projection": PROJECTION}}
+NAMES = [feature["name"] for feature in FEATURES]
+TABULAR = {"label": LABEL, "features": FEATURES}
+
+thorough = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+brief = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@st.composite
+def tables(draw):
+    """A table with its labels, a row with its label, and the table with the row appended, in one of many ways."""
+    size = draw(st.integers(0, 5))
+    frame = pd.DataFrame({name: draw(columns(size)) for name in NAMES})
+    labels = draw(columns(size))
+    cells, label = [draw(ANYTHING) for _ in NAMES], draw(ANYTHING)
+    boxed = draw(st.booleans())
+    row = pd.DataFrame({n: pd.Series([c], dtype=object if boxed else None) for n, c in zip(NAMES, cells, strict=True)})
+    its_label = pd.Series([label], dtype=object if boxed else None)
+    before, after = (row, frame), (its_label, labels)
+    first = draw(st.booleans())
+    longer = pd.concat(before if first else before[::-1], ignore_index=True)
+    longer_labels = pd.concat(after if first else after[::-1], ignore_index=True)
+    return (frame, labels), (row, its_label), (longer, longer_labels)
+
+
+def vector_of(draft, table):
+    schema = Schema.read({name: draft.get(name) for name in ("label", "features", "projection")})
+    return statistics_of(schema, table[0], schema.classes_of(table[1], len(table[0])))
+
+
+@pytest.mark.parametrize("draft", DRAFTS.values(), ids=DRAFTS)
+@thorough
+@given(tables())
+def test_a_row_adds_its_own_statistics_whatever_it_does_to_the_dtypes(draft, case):
+    table, row, longer = case
+    assert (vector_of(draft, longer) - vector_of(draft, table)).tolist() == vector_of(draft, row).tolist()
+
+
+@brief
+@given(tables(), st.data())
+def test_replacing_a_row_is_removing_it_and_adding_another(case, data):
+    (frame, labels), (row, label), _ = case
+    if len(frame) == 0:
+        return
+    place = data.draw(st.integers(0, len(frame) - 1))
+    kept = [slice(None, place), slice(place, place + 1), slice(place + 1, None)]
+    before, old, after = ((frame.iloc[part], labels.iloc[part]) for part in kept)
+    replaced = [pd.concat(parts, ignore_index=True) for parts in zip(before, (row, label), after, strict=True)]
+    moved = vector_of(DRAFT, replaced) - vector_of(DRAFT, (frame, labels))
+    assert moved.tolist() == (vector_of(DRAFT, (row, label)) - vector_of(DRAFT, old)).tolist()
+
+
+@brief
+@given(tables(), st.data())
+def test_a_table_in_pieces_is_the_table(case, data):
+    _, _, (frame, labels) = case
+    cut = data.draw(st.integers(0, len(frame)))
+    pieces = [(frame.iloc[part], labels.iloc[part]) for part in (slice(None, cut), slice(cut, None))]
+    vector, rows = statistics_of_chunks(Schema.read(TABULAR), pieces)
+    assert vector.tolist() == vector_of(DRAFT, (frame, labels)).tolist()
+    assert rows == len(frame)
+
+
+def no_noise(monkeypatch):
+    """Every trainer without its noise: what is left is what a row can move."""
+
+    def nothing(scale, count, coins):
+        return np.zeros(count, dtype=np.int64)
+
+    for module in (statistics, federated, queries):
+        monkeypatch.setattr(module, "discrete_laplace", nothing)
+    monkeypatch.setattr(
+        distributed_noise, "noise_share", lambda scale, honest, count, coins: nothing(scale, count, coins)
+    )
+
+
+def released_by(trainer, table):
+    """The statistics of which a trainer makes its model, its noise left out; several groups one after the other."""
+    released = []
+    with pytest.MonkeyPatch.context() as patch:
+        no_noise(patch)
+        for module in (sufficient_statistics, moment_training, global_sensitivity):
+            patch.setattr(module, "rebuild", recorded(module.rebuild, lambda arguments: [arguments[1]], released))
+        groups = recorded(federated.robust_model, lambda arguments: [g.totals for g in arguments[2]], released)
+        patch.setattr(federated, "robust_model", groups)
+        trainer.fit(*table)
+    return np.concatenate(released)
+
+
+def recorded(function, kept, found):
+    def wrapped(*arguments, **more):
+        found.extend(kept(arguments))
+        return function(*arguments, **more)
+
+    return wrapped
+
+
+TRAINERS = {
+    "sums": SufficientStatisticsNB(TABULAR),
+    "sums, replace": SufficientStatisticsNB(TABULAR, relation="replace"),
+    "global": GlobalSensitivityNB(TABULAR),
+    "global, replace": GlobalSensitivityNB(TABULAR, relation="replace"),
+    "smooth": SmoothSensitivityNB(TABULAR),
+    "smooth, replace": SmoothSensitivityNB(TABULAR, relation="replace"),
+    "federated": FederatedNB(TABULAR, nodes=3),
+}
+
+
+@pytest.mark.parametrize("trainer", TRAINERS.values(), ids=TRAINERS)
+@brief
+@given(tables())
+def test_every_trainer_takes_a_row_for_itself(trainer, case):
+    table, row, longer = case
+    assert (released_by(trainer, longer) - released_by(trainer, table)).tolist() == vector_of(DRAFT, row).tolist()
+
+
+@pytest.mark.filterwarnings(f"ignore::{PrivacyWarning.__module__}.{PrivacyWarning.__name__}")
+@brief
+@given(tables(), st.integers(0, 3))
+def test_a_row_goes_to_one_group_of_nodes_and_moves_no_other_row_to_another(case, seed):
+    (frame, labels), row, _ = case
+    longer = [pd.concat(parts, ignore_index=True) for parts in zip((frame, labels), row, strict=True)]
+    trainer = FederatedNB(TABULAR, nodes=4, groups=2, random_state=seed)
+    moved = (released_by(trainer, longer) - released_by(trainer, (frame, labels))).reshape(2, -1).tolist()
+    own = vector_of(DRAFT, row).tolist()
+    assert sorted(moved) == sorted([own, [0] * len(own)])
+
+
+@brief
+@given(tables())
+def test_the_share_of_a_node_takes_a_row_for_itself(case):
+    campaign = Campaign.compile(DRAFT)
+
+    def shares_of(table):
+        with pytest.MonkeyPatch.context() as patch:
+            no_noise(patch)
+            full = decode_share(node_statistics(campaign, *table), campaign)
+            part = decode_distributed(distributed_statistics(campaign, *table, nodes=3), campaign)
+        return [full, part.vector]
+
+    table, row, longer = map(shares_of, case)
+    for one, own, more in zip(table, row, longer, strict=True):
+        assert (more - one).tolist() == own.tolist()
+
+
+@pytest.mark.parametrize("draft", DRAFTS.values(), ids=DRAFTS)
+@brief
+@given(tables())
+def test_means_and_variances_and_clusters_are_of_the_same_numbers_and_one_more(draft, case):
+    schema = Schema.read({name: draft.get(name) for name in ("label", "features", "projection")})
+
+    def numbers_of(table):
+        frame, labels = table
+        classes = schema.classes_of(labels, len(frame))
+        names = [feature.name for feature in schema.gaussians]
+        found = Counter(
+            (name, c, step)
+            for name in names
+            for c, column in enumerate(moment_training._columns(schema, name, frame, classes))
+            for step in column.steps.tolist()
+        )
+        prepared = schema.prepare(frame)
+        coordinates = [grid_values(feature, prepared[feature.name]).tolist() for feature in schema.gaussians]
+        return found, Counter(zip(*coordinates, strict=True))
+
+    for before, own, after in zip(*map(numbers_of, case), strict=True):
+        assert after == before + own
+
+
+@brief
+@given(st.lists(ANYTHING, max_size=5), ANYTHING, st.booleans())
+def test_a_count_and_a_mean_take_a_row_for_itself(values, value, in_a_column):
+    def answers_of(answers):
+        column = pd.Series(answers) if in_a_column else answers
+        totals = []
+        with pytest.MonkeyPatch.context() as patch:
+            no_noise(patch)
+            patch.setattr(queries, "release", lambda total, *rest: totals.append(total) or total)
+            counted = private_count(column, epsilon=1.0)
+            private_mean(column, low=-1, high=3, epsilon=1.0, relation="add-remove")
+        return [counted, *totals]
+
+    before, own, after = answers_of(values), answers_of([value]), answers_of([*values, value])
+    assert [a - b for a, b in zip(after, before, strict=True)] == own
+
+
+LINES = st.lists(
+    st.text(' 01.5,"\n\r\0ered\u0301', max_size=4) | st.sampled_from(["1", "red", "true", "2.5", "\ufffd"]), max_size=8
+)
+
+
+@brief
+@given(st.lists(LINES, max_size=6), LINES, st.integers(1, 3))
+def test_a_file_read_in_pieces_takes_a_row_for_itself(tmp_path_factory, lines, line, rows):
+    schema = Schema.read(TABULAR)
+    path = tmp_path_factory.mktemp("rows") / "table.csv"
+
+    def vector_of_file(*written):
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([["y", "unused", *NAMES], *written])
+        return statistics_of_chunks(schema, read_chunks(path, schema, rows=rows))[0]
+
+    own = vector_of_file(line)
+    assert (vector_of_file(*lines, line) - vector_of_file(*lines)).tolist() == own.tolist()
+    assert (vector_of_file(line, *lines) - vector_of_file(*lines)).tolist() == own.tolist()
+
+
+@pytest.mark.parametrize("kind", [float, object])
+@brief
+@given(
+    st.lists(st.lists(st.sampled_from([0.0, 1.0, -1.0, 2.5, 40.0, float("nan")]), min_size=6, max_size=6), min_size=1)
+)
+def test_an_array_is_the_table_of_its_cells(kind, rows):
+    array = np.array(rows, dtype=kind)
+    found = released_by(SufficientStatisticsNB(TABULAR), (array[:, :5], array[:, 5]))
+    lists = released_by(SufficientStatisticsNB(TABULAR), ([row[:5] for row in rows], [row[5] for row in rows]))
+    each = [(pd.DataFrame([row[:5]], columns=NAMES, dtype=object), pd.Series(row[5:], dtype=object)) for row in rows]
+    assert found.tolist() == lists.tolist() == sum(vector_of(DRAFT, one) for one in each).tolist()
+
+
+def test_a_list_with_one_text_keeps_its_numbers():
+    table = ([[1.0, "true", 0, 1, 1], ["red", True, "2", None, 2]], ["red", 0.0])
+    one, other = (released_by(SufficientStatisticsNB(TABULAR), ([table[0][i]], [table[1][i]])) for i in (0, 1))
+    assert released_by(SufficientStatisticsNB(TABULAR), table).tolist() == (one + other).tolist()
+    assert one[: len(LABEL["classes"])].tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("trainer", TRAINERS.values(), ids=TRAINERS)
+def test_no_rows_and_rows_without_a_declared_label_are_trained_on_as_nothing(trainer):
+    empty = pd.DataFrame({name: [] for name in NAMES})
+    strangers = pd.DataFrame({name: [1, 2.5] for name in NAMES}), ["blue", None]
+    for table in ((empty, []), strangers, (np.empty((0, 5)), np.empty(0))):
+        assert not released_by(trainer, table).any()
+        assert trainer.fit(*table).guarantee_.epsilon == 1.0
+    assert trainer.predict(strangers[0]).shape == (2,)
+
+
+def test_clusters_of_no_rows_are_found_like_any_others():
+    empty = pd.DataFrame({name: [] for name in NAMES})
+    assert PrivateKMeans({"label": LABEL, "features": FEATURES}).fit(empty).cluster_centers_.shape == (3, 2)

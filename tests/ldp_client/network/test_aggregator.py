@@ -1,0 +1,222 @@
+"""What is asked of an aggregator, and what passes for its answer."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ldp_client import MemoryStorage, ServerError, StorageError, TransportError
+from ldp_client.errors import ClientError, ConfigurationError, ModelUnavailableError
+from ldp_client.network.aggregator import Aggregator
+from ldp_client.network.cache import Cache
+from ldp_client.network.device_model import fetch_model
+from ldp_client.network.transport import Cancellation, Request, Response
+from ldp_client.policy import DEFAULT_POLICY
+from ldp_client.testing import FakeClock
+from protocols import Campaign, ModelError
+from protocols.document.schema import Label
+from protocols.model import Model
+
+JSON = {"content-type": "application/json"}
+PAGE = Response(200, {"content-type": "text/html; charset=utf-8"}, b"<html>Room number?</html>")
+LABEL = Label("missed_payment", ("yes", "no"))
+
+
+class Scripted:
+    """A transport that answers from a list, the last of it for ever, and notes what it was asked."""
+
+    def __init__(self, *answers: Response | TransportError | Callable[[], Response]) -> None:
+        self.answers = list(answers)
+        self.requests: list[Request] = []
+        self.timeouts: list[float] = []
+
+    def send(self, request: Request, timeout: float, cancellation: Cancellation | None = None) -> Response:
+        self.requests.append(request)
+        self.timeouts.append(timeout)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, TransportError):
+            raise answer
+        return answer if isinstance(answer, Response) else answer()
+
+
+def aggregator(transport: Scripted, campaign_id: str = "A" * 43, clock: Any = None, **options: Any) -> Aggregator:
+    options.setdefault("policy", DEFAULT_POLICY)
+    return Aggregator("https://collect.example.org", campaign_id, transport, clock or FakeClock(), **options)
+
+
+def code_of(call: Callable[[], object], kind: type[ClientError] = TransportError) -> str:
+    with pytest.raises(kind) as caught:
+        call()
+    return caught.value.code
+
+
+def of(body: bytes | str, headers: Mapping[str, str] = JSON, status: int = 200) -> Response:
+    return Response(status, headers, body.encode() if isinstance(body, str) else body)
+
+
+@pytest.mark.parametrize(
+    "portal", [PAGE, Response(302, {"location": "http://login"}), Response(511), of(b"{}", {}), Response(304), of(b"")]
+)
+def test_a_captive_portal_is_a_transport_problem_and_is_asked_again(campaign: Campaign, portal: Response) -> None:
+    if portal == of(b""):
+        portal = replace(portal, headers={"content-type": "text/plain"})
+    transport = Scripted(portal, portal, of(campaign.document))
+    assert aggregator(transport, campaign.id).campaign() == campaign.document
+    for fetch in (lambda: aggregator(Scripted(portal)).campaign(), lambda: aggregator(Scripted(portal)).model(None)):
+        assert code_of(fetch) == "not-the-aggregator"
+
+
+def test_a_document_of_the_right_type_is_for_its_hash_to_judge(campaign: Campaign) -> None:
+    other = campaign.document.replace(b"young", b"older")
+    assert aggregator(Scripted(of(other)), campaign.id).campaign() == other
+
+
+def test_a_document_of_the_right_hash_needs_no_type(campaign: Campaign) -> None:
+    served = of(campaign.document, {"content-type": "application/octet-stream"})
+    assert aggregator(Scripted(served), campaign.id).campaign() == campaign.document
+
+
+def test_a_refusal_is_the_servers_and_is_not_asked_again() -> None:
+    transport = Scripted(Response(404, {"content-type": "text/html"}))
+    assert code_of(aggregator(transport).campaign, ServerError) == "http-404"
+    assert len(transport.requests) == 1
+
+
+def fetched(transport: Scripted, storage: MemoryStorage, label: Label | None = LABEL) -> Model:
+    return fetch_model(aggregator(transport), "A" * 43, Cache(storage, lambda _: None), label)
+
+
+def test_the_models_tag_is_the_hash_of_what_is_stored_and_never_the_servers(model: str) -> None:
+    """A tag of the server's choice would come back at every question, and name the device."""
+    transport = Scripted(of(model, {**JSON, "etag": '"device-0001"'}), Response(304))
+    storage = MemoryStorage()
+    for _ in range(3):
+        fetched(transport, storage)
+    asked = [request.headers.get("If-None-Match") for request in transport.requests]
+    computed = f'"{hashlib.sha256(model.encode()).hexdigest()}"'
+    assert asked == [None, computed, computed]
+    with storage.transaction(write=False) as transaction:
+        assert b"device-0001" not in b"".join(value for _, value in transaction.items(""))
+
+
+def test_a_server_that_ignores_the_tag_gives_the_same_model(model: str) -> None:
+    storage = MemoryStorage()
+    assert fetched(Scripted(of(model)), storage) == fetched(Scripted(of(model)), storage)
+
+
+@pytest.mark.parametrize("stored", [b"{}", b"not JSON", None])
+def test_a_stored_model_that_cannot_be_used_is_fetched_again(model: str, stored: bytes | None) -> None:
+    storage, transport = MemoryStorage(), Scripted(of(model))
+    about_another = model.replace("missed_payment", "other").encode()
+    Cache(storage, lambda _: None).put("model/" + "A" * 43, about_another if stored is None else stored)
+    assert fetched(transport, storage).label == "missed_payment"
+    assert [request.headers.get("If-None-Match") for request in transport.requests] == [None]
+
+
+def test_a_model_that_cannot_be_read_never_replaces_one_that_can(model: str) -> None:
+    storage = MemoryStorage()
+    with pytest.raises(ModelError):
+        fetched(Scripted(of("{}")), storage)
+    good = fetched(Scripted(of(model)), storage)
+    for later in (Scripted(of("{}")), Scripted(TransportError("unreachable"))):
+        assert fetched(later, storage) == good
+
+
+def test_a_model_about_another_label_is_refused_also_from_the_cache(model: str) -> None:
+    storage = MemoryStorage()
+    fetched(Scripted(of(model)), storage, None)
+    with pytest.raises(ModelError, match="another label"):
+        fetched(Scripted(of(model)), storage, Label("other", ("yes", "no")))
+
+
+def test_no_model_yet_is_told_apart() -> None:
+    answer = Response(404, {"content-type": "application/problem+json"}, b'{"code": "no-model"}')
+    with pytest.raises(ModelUnavailableError):
+        aggregator(Scripted(answer)).model(None)
+
+
+def test_the_tries_of_a_fetch_share_its_time() -> None:
+    clock = FakeClock()
+
+    def slow() -> Response:
+        clock.advance(0.6)
+        raise TransportError("timeout")
+
+    transport = Scripted(slow)
+    assert code_of(lambda: aggregator(transport, clock=clock).campaign(1.0)) == "timeout"
+    assert transport.timeouts[0] == pytest.approx(1.0)
+    assert len(transport.timeouts) <= 2
+    assert sum(clock.slept) < 0.4
+    assert code_of(lambda: aggregator(Scripted(PAGE)).campaign(0.0)) == "timeout"
+
+
+def test_a_fetch_that_is_cancelled_is_not_asked_again() -> None:
+    transport = Scripted(TransportError("cancelled"))
+    assert code_of(aggregator(transport).campaign) == "cancelled"
+    assert len(transport.requests) == 1
+
+
+def test_an_apps_headers_go_with_uploads_only_and_are_asked_for_each_time(campaign: Campaign) -> None:
+    tokens = iter(["first", "second"])
+    seen: list[bytes] = []
+
+    def headers(body: bytes) -> dict[str, str]:
+        seen.append(body)
+        return {"Private-Token": next(tokens), "content-type": "text/html", "ACCEPT": "x"}
+
+    transport = Scripted(of(campaign.document))
+    made = aggregator(transport, campaign.id, headers=headers)
+    made.campaign()
+    assert transport.requests[0].headers == {"Accept": "application/json, application/problem+json"}
+    first, second = made.upload(b"body", 1), made.upload(b"body", 2)
+    assert [first.headers["Private-Token"], second.headers["Private-Token"]] == ["first", "second"]
+    assert seen == [b"body", b"body"]
+    assert {name.lower() for name in first.headers} == {"private-token", "content-type", "accept"}
+    assert len(first.headers) == 3
+    assert first.headers["Content-Type"] == "application/vnd.ldp-bayes.reports+msgpack"
+    assert first.isolate == campaign.id
+    # The third token is not to be had.
+    assert code_of(lambda: made.upload(b"body", 3)) == "no-headers"
+
+
+def test_requests_of_a_key_say_so() -> None:
+    assert aggregator(Scripted(PAGE), isolate="user-7").upload(b"", 1).isolate == "user-7"
+
+
+@pytest.mark.parametrize("campaign_id", ["", "A" * 42, "A" * 44, "é" * 43, "/" * 43])
+def test_what_is_no_campaigns_id_is_refused_with_a_typed_error(campaign_id: str) -> None:
+    assert code_of(lambda: aggregator(Scripted(PAGE), campaign_id), ConfigurationError) == "bad-campaign-id"
+
+
+def test_a_cache_forgets_what_was_damaged_and_says_so() -> None:
+    storage, notes = MemoryStorage(), []
+    cache = Cache(storage, notes.append)
+    assert cache.get("key") is None
+    cache.put("key", b"value")
+    assert cache.get("key") == b"value"
+    with storage.transaction(write=True) as transaction:
+        kept = [key for key, _ in transaction.items("")]
+        stored = transaction.get("key")
+        assert stored is not None
+        transaction.put("key", stored[:-1] + b"x")
+    assert kept == ["key"]
+    assert cache.get("key") is None
+    assert notes == ["storage-corrupt"]
+    cache.put("key", b"again")
+    assert cache.get("key") == b"again"
+
+
+def test_a_cache_that_cannot_be_used_is_done_without() -> None:
+    class Full:
+        def transaction(self, *, write: bool) -> Any:
+            raise StorageError("storage-full")
+
+    notes: list[str] = []
+    cache = Cache(Full(), notes.append)
+    cache.put("key", b"value")
+    assert cache.get("key") is None
+    assert notes == ["storage-full"] * 2

@@ -1,0 +1,323 @@
+"""An exchange takes the seconds it was given, whatever it spends them on, and stops when it is told to."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from sockets import Raw, Scripted, exactly, until_blank_line
+
+from ldp_client import TransportError
+from ldp_client.network import lookups
+from ldp_client.network.stdlib import HttpTransport
+from ldp_client.network.transport import Cancellation, Request
+
+GENEROUS = 5.0
+"""Seconds within which what takes a fraction of one has ended, also on a busy machine."""
+
+SERVED = b"HTTP/1.1 204 No Content\r\n\r\n"
+
+
+@pytest.fixture
+def transport() -> HttpTransport:
+    return HttpTransport(proxies={})
+
+
+@pytest.fixture
+def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """A resolver that answers nobody before the test is over; the names it was asked for."""
+    asked: list[str] = []
+    over = threading.Event()
+
+    def getaddrinfo(host: str, *_: object, **__: object) -> list[object]:
+        asked.append(host)
+        over.wait(60)
+        raise socket.gaierror
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    fresh = lookups.Lookups()
+    monkeypatch.setattr(lookups, "LOOKUPS", fresh)
+    yield asked
+    over.set()
+    until = time.monotonic() + GENEROUS
+    while fresh._under_way and time.monotonic() < until:
+        time.sleep(0.005)
+
+
+def code_of(call: Callable[[], object]) -> str:
+    with pytest.raises(TransportError) as caught:
+        call()
+    return caught.value.code
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    until = time.monotonic() + GENEROUS
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.002)
+    return condition()
+
+
+@pytest.fixture
+def silent() -> Iterator[int]:
+    """A port where connections stay half open: the backlog is full and the next SYN is answered by nobody."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(0)
+    fillers = [socket.socket() for _ in range(4)]
+    for filler in fillers:
+        filler.setblocking(False)
+        filler.connect_ex(listener.getsockname())
+    time.sleep(0.05)
+    yield listener.getsockname()[1]
+    for filler in fillers:
+        filler.close()
+    listener.close()
+
+
+def test_a_resolver_that_hangs_does_not_hold_the_exchange(transport: HttpTransport, stuck: list[str]) -> None:
+    request = Request("GET", "http://collect.example.org/", {})
+    # The resolver still hangs, and does so until the test is over.
+    assert code_of(lambda: transport.send(request, 0.2)) == "timeout"
+    assert stuck == ["collect.example.org"]
+
+
+def test_who_asks_for_the_same_name_shares_the_answer_and_threads_are_bounded(
+    transport: HttpTransport, stuck: list[str]
+) -> None:
+    names = [f"host-{number}.example.org" for number in range(7)] * 2
+    codes: list[str] = []
+
+    def send(name: str) -> None:
+        codes.append(code_of(lambda: transport.send(Request("GET", f"http://{name}/", {}), 0.5)))
+
+    before = threading.active_count()
+    threads = [threading.Thread(target=send, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert codes == ["timeout"] * len(names)
+    assert threading.active_count() - before == lookups.MOST_LOOKUPS
+    assert len(stuck) == len(set(stuck)) == lookups.MOST_LOOKUPS
+
+
+def test_addresses_that_are_dead_leave_time_for_one_that_is_not(
+    transport: HttpTransport, silent: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Raw(SERVED) as server:
+        found = [(socket.AF_INET, None, None, None, ("127.0.0.1", port)) for port in (silent, 9, silent, server.port)]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        assert transport.send(Request("GET", "http://collect.example.org/", {}), 2.0).status == 204
+
+
+def test_four_dead_addresses_take_the_time_of_one_exchange(
+    transport: HttpTransport, silent: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[float] = []
+
+    class Noting(socket.socket):
+        def settimeout(self, value: float | None) -> None:
+            given.append(value or 1e9)
+            super().settimeout(value)
+
+    found = [(socket.AF_INET, None, None, None, ("127.0.0.1", silent))] * 4
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    monkeypatch.setattr(socket, "socket", Noting)
+    assert code_of(lambda: transport.send(Request("GET", "http://collect.example.org/", {}), 0.4)) == "timeout"
+    assert len(given) == 4
+    assert 0.3 < sum(given) <= 0.4
+
+
+def test_a_name_without_an_address_is_unreachable(transport: HttpTransport, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [])
+    request = Request("GET", "http://collect.example.org/", {})
+    assert code_of(lambda: transport.send(request, 5)) == "unreachable"
+
+
+def test_cancelling_before_the_start_sends_nothing(transport: HttpTransport) -> None:
+    cancellation = Cancellation()
+    assert cancellation.cancel()
+    with Raw(SERVED) as server:
+        assert code_of(lambda: transport.send(Request("GET", server.url, {}), 5, cancellation)) == "cancelled"
+        assert server.connections == 0
+
+
+def stopped(transport: HttpTransport, url: str, ready: Callable[[], bool]) -> tuple[bool, str]:
+    """What cancel() said, and how the exchange ended, once it had come as far as ``ready``."""
+    cancellation = Cancellation()
+    ended: list[str] = []
+    request = Request("POST", url, {}, b"the report")
+    send = threading.Thread(target=lambda: ended.append(code_of(lambda: transport.send(request, 60, cancellation))))
+    send.start()
+    assert eventually(ready)
+    time.sleep(0.02)
+    told = cancellation.cancel()
+    send.join(GENEROUS)
+    assert not send.is_alive()
+    return told, ended[0]
+
+
+def test_cancelling_ends_the_wait_for_a_name(transport: HttpTransport, stuck: list[str]) -> None:
+    assert stopped(transport, "http://collect.example.org/", lambda: bool(stuck)) == (True, "cancelled")
+
+
+def test_cancelling_ends_the_wait_for_a_connection(transport: HttpTransport, silent: int) -> None:
+    assert stopped(transport, f"http://127.0.0.1:{silent}/", lambda: True) == (True, "cancelled")
+
+
+def test_cancelling_ends_a_tls_handshake(transport: HttpTransport) -> None:
+    with Raw(close=False) as server:
+        url = server.url.replace("http", "https")
+        assert stopped(transport, url, lambda: bool(server.heard)) == (True, "cancelled")
+        assert b"the report" not in b"".join(server.heard)
+
+
+def test_cancelling_ends_the_wait_for_a_proxy() -> None:
+    with Raw(close=False) as proxy:
+        for address in (proxy.url, proxy.url.replace("http", "socks5h")):
+            proxy.heard.clear()
+            transport = HttpTransport(proxies={"all": address})
+            told = stopped(transport, "https://collect.example.org/", lambda: bool(proxy.heard))
+            assert told == (True, "cancelled")
+
+
+def test_an_exchange_that_has_begun_goes_on_and_says_so(transport: HttpTransport) -> None:
+    heard, answer = threading.Event(), threading.Event()
+
+    def script(connection: socket.socket) -> None:
+        connection.recv(65536)
+        heard.set()
+        answer.wait(GENEROUS)
+        connection.sendall(SERVED)
+
+    statuses: list[int] = []
+    cancellation = Cancellation()
+    with Scripted(script) as server:
+        request = Request("POST", f"http://127.0.0.1:{server.port}/", {}, b"the report")
+        send = threading.Thread(target=lambda: statuses.append(transport.send(request, 60, cancellation).status))
+        send.start()
+        assert heard.wait(GENEROUS)
+        assert not cancellation.cancel()
+        assert cancellation.begun
+        assert not cancellation.cancelled
+        answer.set()
+        send.join(GENEROUS)
+    assert statuses == [204]
+
+
+def test_no_byte_leaves_after_a_cancellation_that_said_so(transport: HttpTransport) -> None:
+    """Cancelled at many instants: what cancel() told is what the server saw."""
+    seen: list[bytes] = []
+
+    def script(connection: socket.socket) -> None:
+        seen.append(until_blank_line(connection) + exactly(connection, len(b"report 000.")))
+        connection.sendall(SERVED)
+
+    told = []
+    codes: list[str] = []
+    with Scripted(script) as server:
+        for number in range(150):
+            cancellation = Cancellation()
+            request = Request("POST", f"http://127.0.0.1:{server.port}/", {}, b"report %03d." % number)
+
+            def send(request: Request = request, cancellation: Cancellation = cancellation) -> None:
+                try:
+                    transport.send(request, 20, cancellation)
+                except TransportError as error:
+                    codes.append(error.code)
+
+            thread = threading.Thread(target=send)
+            thread.start()
+            time.sleep(number * 1e-5)
+            told.append(cancellation.cancel())
+            thread.join()
+    sent = b"".join(seen)
+    assert [b"report %03d." % number in sent for number in range(150)] == [not stopped for stopped in told]
+    assert codes == ["cancelled"] * sum(told)
+    assert 0 < sum(told) < 150
+
+
+def test_what_is_registered_after_a_cancellation_is_closed_at_once() -> None:
+    closed: list[int] = []
+    cancellation = Cancellation()
+    cancellation.on_cancel(lambda: closed.append(1))
+    cancellation.on_cancel(lambda: 1 / 0)
+    assert cancellation.cancel()
+    assert cancellation.cancel()
+    cancellation.on_cancel(lambda: closed.append(2))
+    assert closed == [1, 2]
+    with pytest.raises(TransportError, match="stopped"):
+        cancellation.begin_body()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_looks_names_up_although_its_parent_was_doing_so(
+    transport: HttpTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over = threading.Event()
+    parent = os.getpid()
+
+    def getaddrinfo(*_: object, **__: object) -> list[object]:
+        if os.getpid() == parent:
+            over.wait(60)
+        return [(socket.AF_INET, None, None, None, ("127.0.0.1", server.port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    with Raw(SERVED) as server:
+        request = Request("GET", "http://collect.example.org/", {})
+        waiting = threading.Thread(target=lambda: transport.send(request, 60))
+        waiting.start()
+        assert eventually(lambda: bool(lookups.LOOKUPS._under_way))
+        child = os.fork()
+        if not child:
+            try:
+                os._exit(0 if transport.send(request, 20).status == 204 else 1)
+            finally:
+                os._exit(2)
+        _, status = os.waitpid(child, 0)
+        over.set()
+        waiting.join()
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_a_handshake_that_never_ends_takes_the_time_of_one_exchange(transport: HttpTransport) -> None:
+    """One byte now and then does not extend it."""
+    over = threading.Event()
+
+    def script(connection: socket.socket) -> None:
+        # A record of TLS that is always about to be complete.
+        connection.sendall(b"\x16\x03\x03\x3f\xff")
+        while not over.wait(0.02):
+            connection.sendall(b"\0")
+
+    with Scripted(script) as server:
+        request = Request("GET", f"https://127.0.0.1:{server.port}/", {})
+        # The drip goes on until the test is over.
+        assert code_of(lambda: transport.send(request, 0.3)) == "timeout"
+        over.set()
+
+
+def test_a_dripping_proxy_takes_the_time_of_one_exchange() -> None:
+    over = threading.Event()
+
+    def script(connection: socket.socket) -> None:
+        exactly(connection, 10)
+        while not over.wait(0.02):
+            connection.sendall(b"H")
+
+    with Scripted(script) as proxy:
+        transport = HttpTransport(proxies={"https": f"http://127.0.0.1:{proxy.port}"})
+        request = Request("GET", "https://collect.example.org/", {})
+        # The drip goes on until the test is over.
+        assert code_of(lambda: transport.send(request, 0.3)) == "timeout"
+        over.set()
+
+
+def test_the_systems_certificates_are_what_tls_trusts(transport: HttpTransport) -> None:
+    assert transport._tls().verify_mode == ssl.CERT_REQUIRED
+    assert transport._tls().check_hostname

@@ -1,0 +1,207 @@
+"""The relay's door against bare sockets."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from ldp_client import MemoryStorage, perturb
+from ldp_client.network.stdlib import HttpTransport
+from ldp_client.network.transport import Request
+from ldp_client.policy import LARGEST_UPLOAD
+from ldp_client.relay import Mixing, Relay
+from ldp_client.relay.gateway import LARGEST_REQUEST_HEAD, Gateway
+from ldp_client.testing import FakeServer
+from protocols import Campaign, encode_upload
+from protocols.wire.upload import MEDIA_TYPE
+
+Serve = Callable[..., Gateway]
+
+
+@pytest.fixture
+def relay(server: FakeServer, campaign: Campaign) -> Relay:
+    return Relay(server.url, campaign.id, storage=MemoryStorage(), mixing=Mixing(1))
+
+
+@contextmanager
+def serving(relay: Relay, **options: float) -> Iterator[Gateway]:
+    with Gateway(relay, **options) as gateway:  # type: ignore[arg-type]
+        thread = threading.Thread(target=gateway.serve_forever, args=(0.02,))
+        thread.start()
+        yield gateway
+        gateway.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def gateway(relay: Relay) -> Iterator[Gateway]:
+    with serving(relay) as made:
+        yield made
+
+
+@pytest.fixture
+def body(campaign: Campaign) -> bytes:
+    return encode_upload(perturb(campaign, {"age": "old"}, "no"))
+
+
+def head(campaign: Campaign, *lines: str) -> bytes:
+    first = [f"POST /v1/campaigns/{campaign.id}/reports HTTP/1.1", "Host: x", f"Content-Type: {MEDIA_TYPE}"]
+    return "\r\n".join([*first, *lines, "", ""]).encode("latin-1")
+
+
+def said(gateway: Gateway, data: bytes) -> bytes:
+    """All that the gateway answers until it hangs up."""
+    received = b""
+    with socket.create_connection(("127.0.0.1", gateway.server_port), timeout=20) as connection:
+        connection.sendall(data)
+        try:
+            while piece := connection.recv(65536):
+                received += piece
+        except ConnectionResetError:
+            pass
+    return received
+
+
+def status_and_code(answer: bytes) -> tuple[int, str]:
+    return int(answer.split()[1]), json.loads(answer.partition(b"\r\n\r\n")[2]).get("code", "")
+
+
+@pytest.mark.parametrize(
+    ("lines", "refusal"),
+    [
+        ([f"Content-Length: {LARGEST_UPLOAD + 1}"], (413, "body-too-large")),
+        (["Content-Length: " + "0" * 18 + str(60 << 20)], (413, "body-too-large")),
+        (["Content-Length: " + "0" * 11 + str(60 << 20)], (413, "body-too-large")),
+        (["Content-Length: " + "0" * 12 + "9999999"], (413, "body-too-large")),
+        (["Content-Length: " + "9" * 5000], (413, "body-too-large")),
+        (["Content-Length: +5"], (400, "malformed-length")),
+        (["Content-Length: -5"], (400, "malformed-length")),
+        (["Content-Length: 0x5"], (400, "malformed-length")),
+        (["Content-Length: 5_0"], (400, "malformed-length")),
+        (["Content-Length: \xb2"], (400, "malformed-length")),
+        (["Content-Length: 5, 5"], (400, "malformed-length")),
+        (["Content-Length:"], (400, "malformed-length")),
+        (["Content-Length: 5", "Content-Length: 5"], (400, "malformed-length")),
+        (["Content-Length: 5", "content-length: 62914560"], (400, "malformed-length")),
+        (["Content-Length: 5", " 62914560"], (400, "malformed-length")),
+        (["Transfer-Encoding: chunked"], (411, "length-required")),
+        (["Content-Length: 5", "Transfer-Encoding: chunked"], (411, "length-required")),
+        (["Content-Length : 5"], (411, "length-required")),
+        ([], (411, "length-required")),
+    ],
+)
+def test_a_length_that_is_too_large_or_none_is_refused_before_anything_is_read(
+    gateway: Gateway, relay: Relay, campaign: Campaign, lines: list[str], refusal: tuple[int, str]
+) -> None:
+    # The body never comes: who waits for it answers nothing.
+    assert status_and_code(said(gateway, head(campaign, *lines))) == refusal
+    assert relay.gathering() == 0
+
+
+def test_leading_zeros_of_a_true_length_are_what_http_allows(
+    gateway: Gateway, relay: Relay, campaign: Campaign, body: bytes
+) -> None:
+    answer = said(gateway, head(campaign, f"Content-Length: 000{len(body)}") + body)
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert relay.gathering() == 1
+
+
+def test_what_follows_a_body_is_no_second_request(
+    gateway: Gateway, relay: Relay, campaign: Campaign, body: bytes
+) -> None:
+    other = encode_upload(perturb(campaign, {"age": "old"}, "no"))
+    one = head(campaign, f"Content-Length: {len(body)}") + body
+    answer = said(gateway, one + head(campaign, f"Content-Length: {len(other)}") + other)
+    assert answer.count(b"HTTP/1.1") == 1
+    assert b"Connection: close" in answer
+    assert relay.gathering() == 1
+
+
+def test_a_body_that_breaks_off_keeps_nothing(gateway: Gateway, relay: Relay, campaign: Campaign, body: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", gateway.server_port), timeout=20) as connection:
+        connection.sendall(head(campaign, f"Content-Length: {len(body)}") + body[:-1])
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(65536) == b""
+    assert relay.gathering() == 0
+
+
+def test_the_largest_upload_is_read_to_its_end(gateway: Gateway, campaign: Campaign) -> None:
+    answer = said(gateway, head(campaign, f"Content-Length: {LARGEST_UPLOAD}") + b"x" * LARGEST_UPLOAD)
+    assert status_and_code(answer) == (400, "malformed-upload")
+
+
+@pytest.mark.parametrize(
+    "endless", [b"GET /" + b"x" * 2 * LARGEST_REQUEST_HEAD, b"GET / HTTP/1.1\r\n" + b"Name: x\r\n" * 5000]
+)
+def test_a_head_that_does_not_end_is_given_up(gateway: Gateway, endless: bytes) -> None:
+    assert b" 200 " not in said(gateway, endless)
+
+
+@pytest.mark.parametrize("drip", [b"x", b"POST / HTTP/1.1\r\nName: ", None])
+def test_a_connection_ends_in_its_time_whatever_drips_in(relay: Relay, campaign: Campaign, drip: bytes | None) -> None:
+    start = head(campaign, "Content-Length: 100000") if drip is None else drip
+    with (
+        serving(relay, timeout=0.3) as gateway,
+        socket.create_connection(("127.0.0.1", gateway.server_port), timeout=20) as connection,
+    ):
+        connection.sendall(start)
+        connection.settimeout(0.02)
+        # Drips until it is hung up on; a deadline that starts anew with every byte would never do so.
+        while True:
+            try:
+                if connection.recv(65536) == b"":
+                    break
+            except TimeoutError:
+                pass
+            except OSError:
+                break
+            try:
+                connection.sendall(b"x")
+            except OSError:
+                break
+
+
+def test_connections_above_the_cap_are_told_to_come_back(relay: Relay, campaign: Campaign, body: bytes) -> None:
+    upload = head(campaign, f"Content-Length: {len(body)}") + body
+    with serving(relay, most_connections=3) as gateway:
+        idle = [socket.create_connection(("127.0.0.1", gateway.server_port)) for _ in range(3)]
+        refused = said(gateway, b"")
+        assert status_and_code(refused) == (503, "too-many-connections")
+        assert b"Retry-After: " in refused
+        for connection in idle:
+            connection.close()
+        until = time.monotonic() + 20
+        answer = b""
+        while b" 200 " not in answer and time.monotonic() < until:
+            answer = said(gateway, upload)
+        assert b" 200 " in answer
+    assert relay.gathering() == 1
+
+
+def test_the_documents_tags_are_those_of_the_aggregator(
+    gateway: Gateway, server: FakeServer, campaign: Campaign, model: str
+) -> None:
+    server.publish_model(campaign.id, model)
+    transport = HttpTransport(proxies={})
+    for path, body, tag in (
+        ("", campaign.document, campaign.id),
+        ("/model", model.encode(), hashlib.sha256(model.encode()).hexdigest()),
+    ):
+        url = f"{gateway.url}/v1/campaigns/{campaign.id}{path}"
+        answer = transport.send(Request("GET", url, {}), 5)
+        assert (answer.status, answer.body, answer.headers["etag"]) == (200, body, f'"{tag}"')
+        known = transport.send(Request("GET", url, {"If-None-Match": f'"{tag}"'}), 5)
+        assert (known.status, known.body) == (304, b"")
+
+
+def test_a_campaign_without_a_model_has_none(gateway: Gateway, campaign: Campaign) -> None:
+    url = f"{gateway.url}/v1/campaigns/{campaign.id}/model"
+    answer = HttpTransport(proxies={}).send(Request("GET", url, {}), 5)
+    assert (answer.status, answer.problem_code()) == (404, "no-model")

@@ -1,0 +1,318 @@
+"""What leaves a relay leaves together, and says nothing of when or with whom it came."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ldp_client import MemoryStorage, TransportError, perturb
+from ldp_client.errors import ConfigurationError
+from ldp_client.network.stdlib import HttpTransport
+from ldp_client.network.transport import Request, Response
+from ldp_client.relay import BATCH_HEADER, Mixing, Relay
+from ldp_client.testing import Answer, FakeClock, FakeServer
+from protocols import Campaign, Report, decode_upload, encode_upload
+
+RECORD = {"age": "young", "income": 30_000, "hours": 12}
+
+Build = Callable[..., Relay]
+
+
+class Noting:
+    """The real transport; notes the uploads' batch headers, and can be made to fail after the server has counted."""
+
+    def __init__(self) -> None:
+        self.batches: list[str | None] = []
+        self.lose = False
+
+    def send(self, request: Request, timeout: float, cancellation: object = None) -> Response:
+        if request.method == "POST":
+            self.batches.append(request.headers.get(BATCH_HEADER))
+        answer = HttpTransport(proxies={}).send(request, timeout)
+        if self.lose and request.method == "POST":
+            raise TransportError("timeout")
+        return answer
+
+
+@pytest.fixture
+def network() -> Noting:
+    return Noting()
+
+
+@pytest.fixture
+def build(server: FakeServer, campaign: Campaign, clock: FakeClock, network: Noting) -> Build:
+    storage = MemoryStorage()
+
+    def made(least: int = 10, longest: float | None = None, **options: Any) -> Relay:
+        options.setdefault("mixing", Mixing(least, longest))
+        options.setdefault("storage", storage)
+        identifier = options.pop("campaign_id", campaign.id)
+        return Relay(server.url, identifier, **{"clock": clock, "transport": network, **options})
+
+    return made
+
+
+def report(campaign: Campaign) -> tuple[Report, ...]:
+    return perturb(campaign, RECORD, "yes")
+
+
+def collect(relay: Relay, devices: int) -> list[Report]:
+    """Uploads of so many devices, one after another."""
+    kept: list[Report] = []
+    for _ in range(devices):
+        answers = report(relay.campaign())
+        assert relay.collect(encode_upload(answers)) == {}
+        kept.extend(answers)
+    return kept
+
+
+def test_nothing_leaves_before_the_least_batch_is_there(build: Build, server: FakeServer, network: Noting) -> None:
+    relay = build(10)
+    collect(relay, 9)
+    assert not relay.run_once(5)
+    assert server.uploads == []
+    assert relay.gathering() == 9
+    collect(relay, 1)
+    assert relay.run_once(5)
+    assert server.counted(relay.campaign_id) == 10
+    assert network.batches == ["10"]
+    assert relay.gathering() == 0
+
+
+def test_what_waits_waits_on_however_long_it_takes(build: Build, server: FakeServer, clock: FakeClock) -> None:
+    relay = build(10)
+    collect(relay, 9)
+    clock.advance(1e9)
+    assert not relay.run_once(5)
+    assert server.uploads == []
+
+
+def test_a_report_sent_twice_counts_once(build: Build, server: FakeServer) -> None:
+    relay = build(3)
+    body = encode_upload(report(relay.campaign()))
+    for _ in range(5):
+        assert relay.collect(body) == {}
+    collect(relay, 1)
+    assert not relay.run_once(5)
+    assert relay.gathering() == 2
+
+
+def test_after_the_longest_wait_fewer_leave_and_nobody_vouches_for_them(
+    build: Build, server: FakeServer, clock: FakeClock, network: Noting
+) -> None:
+    relay = build(10, 100.0)
+    collect(relay, 3)
+    clock.advance(50)
+    collect(relay, 1)
+    assert not relay.run_once(5)
+    clock.advance(50)
+    assert relay.run_once(5)
+    assert server.counted(relay.campaign_id) == 4
+    assert network.batches == [None]
+
+
+def test_a_report_never_leaves_alone_unless_it_may(
+    build: Build, server: FakeServer, clock: FakeClock, network: Noting
+) -> None:
+    relay = build(10, 100.0)
+    collect(relay, 1)
+    clock.advance(1e6)
+    assert not relay.run_once(5)
+    assert server.uploads == []
+    allowed = build(mixing=Mixing(10, 100.0, least_late_batch=1))
+    assert allowed.run_once(5)
+    assert network.batches == [None]
+
+
+def test_the_wait_survives_a_restart_and_a_clock_that_is_set_back(
+    build: Build, server: FakeServer, clock: FakeClock
+) -> None:
+    collect(build(10, 100.0), 2)
+    clock.jump(-1e6)
+    assert not build(10, 100.0).run_once(5)
+    clock.advance(99)
+    assert not build(10, 100.0).run_once(0.5)
+    clock.advance(1)
+    assert build(10, 100.0).run_once(5)
+    assert server.counted(build().campaign_id) == 2
+
+
+def test_a_batch_that_was_tried_never_grows(build: Build, server: FakeServer, network: Noting) -> None:
+    """The aggregator may hold it already: whoever joined would be told from the others by the second try."""
+    relay = build(10)
+    first = {answer.id for answer in collect(relay, 12)}
+    network.lose = True
+    assert not relay.run_once(5)
+    collect(relay, 15)
+    assert not relay.run_once(5)
+    network.lose = False
+    assert relay.run_once(1e4)
+    campaign = relay.campaign()
+    sets = [
+        {block.ids[at : at + 16] for block in decode_upload(body, campaign) for at in range(0, len(block.ids), 16)}
+        for body in server.uploads
+    ]
+    assert len(sets) >= 3
+    assert all(sent == first or not sent & first for sent in sets)
+    assert server.counted(campaign.id) == 27
+    assert set(network.batches) == {"10"}
+
+
+def test_the_order_of_a_batch_says_nothing_of_the_order_of_arrival(build: Build, server: FakeServer) -> None:
+    """Two relays that met the same devices in opposite orders send the same bytes."""
+    relays = [build(40, storage=MemoryStorage()) for _ in range(2)]
+    uploads = [encode_upload(report(relays[0].campaign())) for _ in range(40)]
+    for body in uploads:
+        relays[0].collect(body)
+    for body in reversed(uploads):
+        relays[1].collect(body)
+    for relay in relays:
+        assert relay.run_once(5)
+    first, second = server.uploads
+    assert first == second
+
+
+def test_no_time_of_a_device_is_kept(build: Build, clock: FakeClock) -> None:
+    storages = [MemoryStorage(), MemoryStorage()]
+    relays = [build(10, storage=storage) for storage in storages]
+    uploads = [encode_upload(report(relays[0].campaign())) for _ in range(3)]
+    for body in uploads:
+        relays[0].collect(body)
+    for position, body in enumerate(reversed(uploads)):
+        relays[1].collect(body)
+        clock.advance(60 * (position < 2))
+    kept = []
+    for storage in storages:
+        with storage.transaction(write=False) as transaction:
+            kept.append([entry for entry in transaction.items("") if "/pool/" in entry[0]])
+    assert len(kept[0]) == 3
+    assert kept[0] == kept[1]
+
+
+def test_a_large_batch_in_several_uploads_is_one_batch(build: Build, server: FakeServer, network: Noting) -> None:
+    relay = build(30)
+    server.largest_upload = 300
+    collect(relay, 30)
+    assert relay.run_once(1e4)
+    assert server.counted(relay.campaign_id) == 30
+    assert len(network.batches) == 3  # refused once, then two halves
+    assert set(network.batches) == {"30"}
+
+
+def test_a_batch_is_vouched_for_with_what_held_when_it_was_made(
+    build: Build, server: FakeServer, network: Noting
+) -> None:
+    server.answer_with = lambda number: Answer(503, headers={"Retry-After": "30"}) if number == 0 else None
+    relay = build(5)
+    collect(relay, 5)
+    assert not relay.run_once(5)
+    assert build(1000).run_once(1e4)
+    assert network.batches == ["5", "5"]
+
+
+def test_nobody_vouches_for_reports_that_are_not_in_the_batch(build: Build) -> None:
+    """Another process has settled this batch and made the next one, meanwhile."""
+    relay = build(5)
+    collect(relay, 5)
+    relay._form()
+    stranger = encode_upload(report(relay.campaign()))
+    assert BATCH_HEADER not in relay._headers(stranger)
+
+
+def test_devices_that_answer_everything_are_counted_and_not_their_reports(
+    build: Build, server: FakeServer, all_campaign: Campaign, network: Noting
+) -> None:
+    relay = build(5, campaign_id=all_campaign.id)
+    collect(relay, 4)
+    assert relay.gathering() == 4
+    label_only = [answers[0] for answers in (report(all_campaign) for _ in range(20))]
+    relay.collect(encode_upload(label_only))
+    assert not relay.run_once(5)
+    collect(relay, 1)
+    assert relay.run_once(5)
+    assert network.batches == ["5"]
+    assert server.counted(all_campaign.id) == 5 * len(all_campaign.groups) + 20
+
+
+def test_a_started_relay_forwards_the_batch_that_gathered_while_another_was_under_way(
+    build: Build, server: FakeServer
+) -> None:
+    relay = build(5, clock=time)
+    relay.start(first_delay=0.0)
+    for _ in range(3):
+        collect(relay, 5)
+    until = time.monotonic() + 20
+    while server.counted(relay.campaign_id) < 15 and time.monotonic() < until:
+        time.sleep(0.01)
+    relay.close()
+    assert server.counted(relay.campaign_id) == 15
+
+
+def test_a_damaged_document_is_fetched_again(build: Build, server: FakeServer) -> None:
+    storage = MemoryStorage()
+    campaign = build(storage=storage).campaign()
+    key = f"scope/relay/campaign/{campaign.id}"
+    with storage.transaction(write=True) as transaction:
+        stored = transaction.get(key)
+        assert stored is not None
+        transaction.put(key, stored[:-1] + b" ")
+    assert build(storage=storage).campaign() == campaign
+    assert build(storage=storage).campaign() == campaign
+    assert len([path for method, path in server.requests if method == "GET"]) == 2
+
+
+def test_the_aggregator_does_not_learn_when_a_device_asks_for_the_model(
+    build: Build, server: FakeServer, clock: FakeClock, model: str
+) -> None:
+    relay = build()
+    server.publish_model(relay.campaign_id, model)
+    for _ in range(5):
+        assert relay.model() == model.encode()
+    assert len(server.requests) == 1
+    clock.advance(61)
+    server.publish_model(relay.campaign_id, model + " ")
+    assert relay.model() == (model + " ").encode()
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("least", [0, -1])
+def test_a_batch_of_nobody_is_refused(least: int) -> None:
+    with pytest.raises(ConfigurationError, match="at least 1"):
+        Mixing(least)
+    with pytest.raises(ConfigurationError, match="at least 1"):
+        Mixing(10, 1.0, least)
+
+
+@pytest.mark.parametrize("wait", [-1.0, float("nan")])
+def test_a_wait_that_is_none_is_refused(wait: float) -> None:
+    with pytest.raises(ConfigurationError, match="longest_wait"):
+        Mixing(10, wait)
+
+
+def test_a_batch_that_never_fits_is_refused(build: Build) -> None:
+    with pytest.raises(ConfigurationError, match="most_queued_reports"):
+        build(100_001)
+
+
+def test_a_relay_that_is_stopped_between_pool_and_batch_loses_and_doubles_nothing(
+    server: FakeServer, campaign: Campaign, tmp_path: Path
+) -> None:
+    """Every step of making a batch is one transaction: a process that ends at any write leaves one or the other."""
+    relay = Relay(server.url, campaign.id, storage=tmp_path / "relay.db", mixing=Mixing(10))
+    collect(relay, 10)
+    child = os.fork() if hasattr(os, "fork") else None
+    if child == 0:
+        with relay._storage.transaction(write=True) as transaction:
+            relay._outbox.put(transaction, relay._pool.take(transaction))
+            os._exit(0)
+    if child is not None:
+        os.waitpid(child, 0)
+    again = Relay(server.url, campaign.id, storage=tmp_path / "relay.db", mixing=Mixing(10))
+    assert (again.gathering(), again.delivery().queued) == (10, 0)
+    assert again.run_once(10)
+    assert server.counted(campaign.id) == 10

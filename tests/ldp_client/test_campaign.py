@@ -1,0 +1,329 @@
+"""One device in one campaign: consent, refusals before anybody is asked, one answer."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from datetime import datetime, timezone
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ldp_client import (
+    ConfigurationError,
+    ConsentError,
+    Device,
+    DeviceCampaign,
+    LdpError,
+    QuotaError,
+    RefusedError,
+)
+from ldp_client.testing import FakeClock, FakeServer, ScriptedCoins
+from protocols import Campaign, RecordError, decode_upload
+
+RECORD = {"age": "young", "income": 30_000, "hours": 12}
+Join = Callable[..., tuple[Device, DeviceCampaign]]
+
+
+class Untouchable(dict[str, object]):
+    """A record that must not be read."""
+
+    def get(self, *_: object) -> object:
+        raise AssertionError("the record was read")
+
+    __getitem__ = get
+
+
+def at(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_a_device_contributes_and_the_server_counts_it_once(join: Join, server: FakeServer, campaign: Campaign) -> None:
+    device, part = join()
+    receipt = part.contribute(RECORD, "yes")
+    assert server.counted(campaign.id) == 0
+    assert device.run_once(5)
+    assert server.counted(campaign.id) == 1
+    assert (receipt.campaign_id, receipt.title, receipt.url) == (campaign.id, campaign.title, server.url)
+    assert receipt.epsilon == campaign.realised_epsilon
+    (block,) = decode_upload(server.uploads[0], campaign)
+    assert receipt.questions == (block.question,)
+    status = part.status()
+    assert (status.sent, status.queued, status.contributed, status.problem) == (1, 0, True, None)
+    assert part.fate == "arrived"
+
+
+def test_with_answers_all_one_upload_carries_an_answer_of_every_group(
+    join: Join, server: FakeServer, all_campaign: Campaign
+) -> None:
+    device, part = join(of=all_campaign)
+    receipt = part.contribute(RECORD, "yes")
+    assert device.run_once(5)
+    assert len(receipt.questions) == len(all_campaign.groups) == server.counted(all_campaign.id)
+    assert len(server.uploads) == 1
+
+
+def test_a_second_contribution_returns_the_first_receipt_and_spends_nothing(
+    join: Join, server: FakeServer, perturbations: list[object]
+) -> None:
+    device, part = join()
+    first = part.contribute(RECORD, "yes")
+    assert part.contribute({"age": "old"}, "no") == first
+    assert device.run_once(5)
+    assert part.contribute({}, "not a class").questions == first.questions
+    assert device.run_once(5)
+    assert len(perturbations) == 1
+    assert len(server.uploads) == 1
+    assert device.ledger().total_epsilon == first.epsilon
+
+
+def test_the_receipt_survives_a_restart(join: Join, tmp_path: Path, perturbations: list[object]) -> None:
+    path = tmp_path / "device.db"
+    first = join(storage=path)[1].contribute(RECORD, "yes")
+    _, again = join(storage=path, granted=False)
+    assert again.receipt() == first
+    assert again.contribute(RECORD, "no") == first
+    assert len(perturbations) == 1
+
+
+def test_nothing_is_contributed_without_consent(join: Join, server: FakeServer, perturbations: list[object]) -> None:
+    device, part = join(granted=False)
+    assert not part.consented
+    with pytest.raises(ConsentError):
+        part.contribute(RECORD, "yes")
+    assert device.run_once(5)
+    assert not perturbations
+    assert not server.uploads
+
+
+def test_nothing_is_written_before_consent_not_even_the_secret_or_a_public_document(
+    join: Join, campaign: Campaign, tmp_path: Path
+) -> None:
+    device, part = join(storage=tmp_path / "device.db", granted=False)
+    assert part.fetch().title == campaign.title
+    assert part.refusal() is None
+    part.problems(RECORD)
+    for ask in (device.ledger, device.status, part.status, part.receipt, device.export, device.sent):
+        ask()
+    with pytest.raises(ConsentError):
+        part.contribute(RECORD, "yes")
+    assert device.enabled
+    assert device.run_once(1)
+    device.close()
+    assert list(tmp_path.iterdir()) == []
+    part.grant()
+    assert {path.name for path in tmp_path.iterdir()} == {"device.db", "device.db.cache", "device.db.here"}
+
+
+def test_a_person_who_says_no_at_once_is_remembered_without_a_secret(join: Join, tmp_path: Path) -> None:
+    _, part = join(storage=tmp_path / "device.db", granted=False)
+    assert part.withdraw().deleted == 0
+    assert join(storage=tmp_path / "device.db", granted=False)[1].status().consent is False
+
+
+def test_a_consent_keeps_when_to_whom_and_to_what(join: Join, server: FakeServer, clock: FakeClock) -> None:
+    device, part = join()
+    granted_at = clock.now
+    clock.advance(60)
+    part.withdraw()
+    (consent,) = device.export()["consents"].values()
+    assert consent == {
+        "url": server.url,
+        "title": "Will a customer miss a payment?",
+        "purpose": "credit-risk model 3",
+        "epsilon": 1.0,
+        "granted_at": granted_at,
+        "withdrawn_at": granted_at + 60,
+    }
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("caps", "code"),
+    [({"max_epsilon": 0.99}, "loss-above-cap"), ({"max_total_epsilon": 0.5}, "total-above-cap")],
+)
+def test_a_campaign_above_a_cap_is_refused_before_anybody_is_asked_and_before_the_record_is_read(
+    join: Join, server: FakeServer, caps: dict[str, float], code: str
+) -> None:
+    device, part = join(granted=False, **caps)
+    refusal = part.refusal()
+    assert refusal is not None
+    assert refusal.code == code
+    part.grant()
+    with pytest.raises(RefusedError) as caught:
+        part.contribute(Untouchable(), "yes")
+    assert (caught.value.code, str(caught.value)) == (code, str(refusal))
+    assert device.ledger().total_epsilon == 0
+    assert device.run_once(5)
+    assert not server.uploads
+
+
+def test_the_total_cap_holds_over_all_campaigns_of_an_install(
+    join: Join, server: FakeServer, draft: dict[str, Any]
+) -> None:
+    device, _ = join(max_total_epsilon=3, granted=False)
+    for number in range(4):
+        _, part = join(device=device, of=server.publish({**draft, "title": f"Campaign {number}"}))
+        if number < 3:
+            part.contribute(RECORD, "yes")
+        else:
+            with pytest.raises(RefusedError, match="cap over the life"):
+                part.contribute(Untouchable(), "yes")
+    assert 2.99 < device.ledger().total_epsilon <= 3
+
+
+def test_a_device_answers_one_campaign_of_a_study(join: Join, server: FakeServer, draft: dict[str, Any]) -> None:
+    first, second = (server.publish({**draft, "study": "s", "title": title}) for title in ("a", "b"))
+    device, part = join(of=first)
+    part.contribute(RECORD, "yes")
+    _, other = join(device=device, of=second)
+    refusal = other.refusal()
+    assert refusal is not None
+    assert refusal.code == "study-answered"
+    with pytest.raises(RefusedError):
+        other.contribute(Untouchable(), "yes")
+
+
+@pytest.mark.parametrize(
+    ("opens", "closes", "code"),
+    [
+        (None, -2 * 86400, "campaign-closed"),
+        (2 * 86400, None, "campaign-not-open"),
+        (None, -3600, None),
+        (3600, None, None),
+        (-3600, 3600, None),
+    ],
+)
+def test_nothing_is_spent_on_a_campaign_that_is_not_open_and_a_clock_may_be_a_day_wrong(
+    join: Join, server: FakeServer, clock: FakeClock, draft: dict[str, Any], opens: Any, closes: Any, code: str | None
+) -> None:
+    times = {"opens": opens, "closes": closes}
+    told = {name: None if offset is None else at(clock.now + offset) for name, offset in times.items()}
+    device, part = join(of=server.publish({**draft, **told}))
+    refusal = part.refusal()
+    assert (refusal and refusal.code) == code
+    if code is None:
+        part.contribute(RECORD, "yes")
+    else:
+        with pytest.raises(RefusedError):
+            part.contribute(Untouchable(), "yes")
+        assert device.ledger().total_epsilon == 0
+
+
+def test_a_campaign_that_was_answered_is_not_refused_for_its_own_cost(join: Join) -> None:
+    _, part = join(max_total_epsilon=1)
+    part.contribute(RECORD, "yes")
+    assert part.refusal() is None
+
+
+def test_an_answer_goes_to_the_url_that_was_agreed_to_and_to_no_other(
+    join: Join, server: FakeServer, campaign: Campaign, perturbations: list[object]
+) -> None:
+    with FakeServer() as other:
+        other.publish(campaign)
+        device, part = join()
+        _, elsewhere = join(device=device, url=other.url, granted=False)
+        refusal = elsewhere.refusal()
+        assert refusal is not None
+        assert refusal.code == "other-recipient"
+        with pytest.raises(RefusedError):
+            elsewhere.contribute(Untouchable(), "yes")
+        part.contribute(RECORD, "yes")
+        assert device.run_once(5)
+        assert (server.counted(campaign.id), other.counted(campaign.id)) == (1, 0)
+        assert not other.uploads
+
+
+# The record
+
+
+@pytest.mark.parametrize(("record", "label"), [(Untouchable(), "perhaps"), ([("age", "old")], "yes")])
+def test_a_wrong_label_or_record_is_refused_before_a_coin_is_drawn(join: Join, record: Any, label: str) -> None:
+    _, part = join(coins=ScriptedCoins(range(4)))
+    with pytest.raises(RecordError):
+        part.contribute(record, label)
+    assert part.receipt() is None
+
+
+def test_no_exception_tells_a_value_of_the_record(join: Join) -> None:
+    _, part = join(max_epsilon=0.5)
+    for label in ("yes", "SECRET"):
+        with pytest.raises(LdpError) as caught:
+            part.contribute({"age": "SECRET", "income": "SECRET"}, label)
+        assert "SECRET" not in "".join(traceback.format_exception(caught.value, limit=0))
+
+
+def test_unusable_values_are_listed_for_the_developer_and_counted_on_the_device(join: Join) -> None:
+    _, part = join()
+    typo = {"Age": "young", "income": 30_000, "hours": 12}
+    assert {problem.feature for problem in part.problems(typo)} == {"age", "Age"}
+    assert part.problems(RECORD) == ()
+    part.contribute(typo, "yes")
+    assert part.status().unusable == 2
+
+
+def test_a_full_queue_refuses_before_anything_is_drawn(join: Join) -> None:
+    _, part = join(limits={"most_queued_reports": 0}, coins=ScriptedCoins(range(4)))
+    with pytest.raises(QuotaError):
+        part.contribute(Untouchable(), "yes")
+    assert part.receipt() is None
+
+
+# What an app hands over
+
+
+@pytest.mark.parametrize("cap", [0, -1, float("inf"), float("nan"), "1", True, None, np.float64("nan")])
+def test_a_cap_must_be_a_finite_number(join: Join, campaign: Campaign, cap: Any) -> None:
+    with pytest.raises(ConfigurationError, match="max_epsilon"):
+        join(max_epsilon=cap, granted=False)
+    with pytest.raises(ConfigurationError, match="max_total_epsilon"):
+        Device(":memory:", max_total_epsilon=cap)
+
+
+@pytest.mark.parametrize("cap", [np.float64(1), np.int32(1), np.float32(1), Fraction(1)])
+def test_a_cap_may_be_any_kind_of_number(join: Join, cap: Any) -> None:
+    _, part = join(max_epsilon=cap, max_total_epsilon=cap)
+    assert part.contribute(RECORD, "yes").epsilon == 1
+
+
+@pytest.mark.parametrize("campaign_id", ["", "short", "é" * 43, "../" + "a" * 40])
+def test_a_campaign_id_must_be_one(campaign_id: str) -> None:
+    with pytest.raises(ConfigurationError, match="campaign_id"):
+        Device(":memory:", max_total_epsilon=1).campaign("http://127.0.0.1:9", campaign_id, max_epsilon=1)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://collect.example.org", "ftp://127.0.0.1", "https://host:99999", "", "https://u:p@h"]
+)
+def test_a_url_must_be_one_that_reports_may_be_sent_to(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="url"):
+        Device(":memory:", max_total_epsilon=1).campaign(url, "A" * 43, max_epsilon=1)
+
+
+def test_a_device_meets_the_same_question_whatever_its_record(join: Join) -> None:
+    """The secret is drawn when a person agrees: the same script is the same device."""
+    drawn = {
+        join(coins=ScriptedCoins([7 << 33, *range(1, 300)]))[1].contribute(record, "yes").questions
+        for record in (RECORD, {}, {"age": None, "income": "text", "hours": float("nan")})
+    }
+    assert len(drawn) == 1
+
+
+def test_the_length_of_an_upload_depends_on_the_question_alone(
+    join: Join, server: FakeServer, all_campaign: Campaign, campaign: Campaign
+) -> None:
+    lengths: dict[tuple[int, ...], set[int]] = {}
+    for of in (campaign, all_campaign):
+        for number in range(30):
+            record: dict[str, object] = {"age": ["young", None, "old"][number % 3], "income": number * 1e4}
+            device, part = join(of=of)
+            questions = part.contribute(record, ["yes", "no"][number % 2]).questions
+            assert device.run_once(5)
+            lengths.setdefault((*questions, of.loss > 2), set()).add(len(server.uploads[-1]))
+    assert len(lengths) > 3
+    assert {len(seen) for seen in lengths.values()} == {1}

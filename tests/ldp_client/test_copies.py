@@ -1,0 +1,142 @@
+"""A copied or restored storage file is recognised, and answers nothing that the original may have answered."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ldp_client.storage.marker
+from ldp_client import Device, DeviceCampaign, RefusedError
+from ldp_client.testing import FakeServer
+from protocols import Campaign
+
+RECORD = {"age": "young", "income": 30_000, "hours": 12}
+Join = Callable[..., tuple[Device, DeviceCampaign]]
+
+
+@pytest.fixture
+def other(server: FakeServer, draft: dict[str, Any]) -> Campaign:
+    return server.publish({**draft, "title": "Another campaign"})
+
+
+@pytest.fixture
+def original(join: Join, tmp_path: Path, other: Campaign) -> Path:
+    """A ledger that has agreed to two campaigns and answered one."""
+    path = tmp_path / "original" / "ldp.sqlite"
+    path.parent.mkdir()
+    device, part = join(storage=path)
+    part.contribute(RECORD, "yes")
+    join(device=device, of=other)
+    return path
+
+
+def refused(join: Join, path: Path, other: Campaign) -> str | None:
+    """Why the device in a file would not answer the campaign that it has not answered."""
+    _, part = join(storage=path, of=other, granted=False)
+    part.load(other.document)
+    refusal = part.refusal()
+    if refusal is not None:
+        with pytest.raises(RefusedError) as caught:
+            part.contribute(RECORD, "yes")
+        assert caught.value.code == refusal.code
+        return refusal.code
+    part.contribute(RECORD, "yes")
+    return None
+
+
+def test_the_original_answers_after_any_number_of_restarts(join: Join, original: Path, other: Campaign) -> None:
+    for _ in range(3):
+        assert refused(join, original, other) is None
+
+
+def test_a_ledger_restored_from_a_backup_without_its_marker_is_recognised(
+    join: Join, original: Path, other: Campaign, tmp_path: Path
+) -> None:
+    restored = tmp_path / "ldp.sqlite"
+    shutil.copy(original, restored)
+    assert refused(join, restored, other) == "copied-storage"
+
+
+def test_a_folder_copied_with_the_marker_is_recognised(
+    join: Join, original: Path, other: Campaign, tmp_path: Path
+) -> None:
+    shutil.copytree(original.parent, tmp_path / "clone")
+    assert refused(join, tmp_path / "clone" / "ldp.sqlite", other) == "copied-storage"
+    assert refused(join, original, other) is None
+
+
+def test_an_older_state_put_back_into_the_same_file_is_recognised(
+    join: Join, original: Path, other: Campaign, tmp_path: Path
+) -> None:
+    before = original.read_bytes()
+    assert refused(join, original, other) is None
+    original.write_bytes(before)
+    assert refused(join, original, other) == "copied-storage"
+
+
+def test_an_image_started_on_another_machine_is_recognised(
+    join: Join, original: Path, other: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ldp_client.storage.marker, "_machine", lambda: b"another machine")
+    assert refused(join, original, other) == "copied-storage"
+
+
+def test_a_copy_still_knows_what_it_answered_and_sends_the_same_bytes(
+    join: Join, original: Path, server: FakeServer, campaign: Campaign, tmp_path: Path
+) -> None:
+    shutil.copy(original, tmp_path / "ldp.sqlite")
+    (copy, part), (device, _) = (join(storage=path, granted=False) for path in (tmp_path / "ldp.sqlite", original))
+    assert part.contribute(RECORD, "no").fate == "waiting"
+    assert copy.run_once(5)
+    assert device.run_once(5)
+    assert len(server.uploads) == 2
+    assert len(set(server.uploads)) == 1
+
+
+def test_a_file_that_was_moved_is_taken_up_when_the_app_vouches_for_it(
+    join: Join, original: Path, other: Campaign, tmp_path: Path
+) -> None:
+    moved = tmp_path / "ldp.sqlite"
+    shutil.copy(original, moved)
+    original.unlink()
+    join(storage=moved, granted=False)[0].adopt()
+    assert refused(join, moved, other) is None
+
+
+def test_users_of_a_copied_backend_are_refused_too(join: Join, other: Campaign, tmp_path: Path) -> None:
+    path = tmp_path / "users.db"
+    device, _ = join(storage=path, granted=False)
+    join(device=device.scope("user"), of=other)
+    shutil.copy(path, tmp_path / "copy.db")
+    copy, _ = join(storage=tmp_path / "copy.db", granted=False)
+    _, part = join(device=copy.scope("user"), of=other, granted=False)
+    part.load(other.document)
+    with pytest.raises(RefusedError) as caught:
+        part.contribute(RECORD, "yes")
+    assert caught.value.code == "copied-storage"
+
+
+def test_a_power_cut_between_marker_and_ledger_strands_nobody(
+    join: Join, original: Path, other: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The marker is written first; whether the ledger's commit then holds or not, the device goes on."""
+
+    def cut(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    _, part = join(storage=original, of=other, granted=False)
+    monkeypatch.setattr(ldp_client.campaign, "write_installation", cut)
+    with pytest.raises(KeyboardInterrupt):
+        part.contribute(RECORD, "yes")
+    monkeypatch.undo()
+    assert part.receipt() is None
+    monkeypatch.setattr(ldp_client.campaign.Install, "settle_mark", cut)
+    with pytest.raises(KeyboardInterrupt):
+        part.contribute(RECORD, "yes")
+    monkeypatch.undo()
+    assert part.receipt() is not None
+    assert part.refusal() is None

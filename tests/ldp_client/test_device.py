@@ -1,0 +1,333 @@
+"""The install: paths, scopes, the person's switch, copy and eraser, the log of what left."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ldp_client import (
+    ConfigurationError,
+    ConsentError,
+    Device,
+    DeviceCampaign,
+    MemoryStorage,
+    RefusedError,
+    StorageError,
+)
+from ldp_client.testing import Answer, FakeClock, FakeServer
+from protocols import Campaign, decode_upload
+
+RECORD = {"age": "young", "income": 30_000, "hours": 12}
+Join = Callable[..., tuple[Device, DeviceCampaign]]
+
+
+def test_a_relative_path_is_the_same_device_wherever_the_process_goes(
+    join: Join, server: FakeServer, campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path / "a")
+    device, part = join(storage="ldp.sqlite")
+    receipt = part.contribute(RECORD, "yes")
+    monkeypatch.chdir(tmp_path / "b")
+    assert part.contribute(RECORD, "no") == receipt
+    assert device.run_once(5)
+    assert list((tmp_path / "b").iterdir()) == []
+    assert server.counted(campaign.id) == 1
+
+
+def test_making_a_device_is_cheap_and_starts_nothing(campaign: Campaign, tmp_path: Path) -> None:
+    threads = threading.active_count()
+    for number in range(50):
+        device = Device(tmp_path / str(number), max_total_epsilon=1)
+        device.campaign("http://127.0.0.1:9", campaign.id, max_epsilon=1)
+    assert list(tmp_path.iterdir()) == []
+    assert threading.active_count() == threads
+
+
+def test_leaving_the_with_block_stops_the_thread(join: Join) -> None:
+    with join(clock=time)[0] as device:
+        device.start()
+        assert device.status().running
+    assert not device.status().running
+
+
+def test_the_default_path_is_for_its_owner_and_for_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
+    homes = {"linux": "state", "darwin": "Library/Application Support", "win32": "local"}
+    for platform, home in homes.items():
+        monkeypatch.setattr(sys, "platform", platform)
+        path = Device.default_path("my-app")
+        assert path == tmp_path / home / "my-app" / "ldp.sqlite"
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        assert list(path.parent.iterdir()) == []
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    assert Device.default_path("my-app") == tmp_path / ".local/state/my-app/ldp.sqlite"
+
+
+# Users of a backend
+
+
+def test_users_of_a_backend_have_ledgers_of_their_own_and_share_cache_and_sender(
+    join: Join, server: FakeServer, campaign: Campaign, tmp_path: Path
+) -> None:
+    device, _ = join(storage=tmp_path / "users.db", granted=False)
+    for user in range(5):
+        _, part = join(device=device.scope(f"user-{user}"), granted=False)
+        part.grant()
+        part.contribute(RECORD, "yes")
+    assert len(server.requests) == 1
+    assert set(device.scopes_waiting()) == {f"user-{user}" for user in range(5)}
+    assert device.run_once(5)
+    assert device.scopes_waiting() == ()
+    assert server.counted(campaign.id) == 5
+    assert device.status().total_epsilon == 0
+    for user in range(5):
+        assert device.scope(f"user-{user}").ledger().total_epsilon == campaign.realised_epsilon
+    ids = {block.ids for upload in server.uploads for block in decode_upload(upload, campaign)}
+    assert len(ids) == 5
+
+
+def test_what_users_left_behind_is_delivered_although_they_do_not_return(
+    join: Join, server: FakeServer, campaign: Campaign, tmp_path: Path
+) -> None:
+    device, _ = join(storage=tmp_path / "users.db", granted=False)
+    for user in range(3):
+        join(device=device.scope(f"user-{user}"))[1].contribute(RECORD, "yes")
+    restarted, _ = join(storage=tmp_path / "users.db", granted=False)
+    assert restarted.run_once(5)
+    assert server.counted(campaign.id) == 3
+
+
+def test_a_user_who_withdraws_takes_nobody_along(join: Join, server: FakeServer, campaign: Campaign) -> None:
+    device, _ = join(granted=False)
+    (_, first), (_, second) = (join(device=device.scope(name)) for name in ("1", "10"))
+    first.contribute(RECORD, "yes")
+    second.contribute(RECORD, "yes")
+    first.withdraw()
+    assert device.run_once(5)
+    assert (first.status().sent, second.status().sent, server.counted(campaign.id)) == (0, 1, 1)
+
+
+@pytest.mark.parametrize("scope", ["", "a/b", "é", "a\nb"])
+def test_a_scope_that_could_reach_into_another_is_refused(join: Join, scope: str) -> None:
+    with pytest.raises(ConfigurationError, match="scope"):
+        join(granted=False)[0].scope(scope)
+
+
+def test_many_queues_with_different_fates_are_delivered_by_one_sender(
+    join: Join, server: FakeServer, draft: dict[str, Any]
+) -> None:
+    """The one that a server refuses for now does not hold up the others."""
+    device, _ = join(granted=False)
+    campaigns = [server.publish({**draft, "title": f"Campaign {number}"}) for number in range(4)]
+    for one in campaigns:
+        join(device=device, of=one)[1].contribute(RECORD, "yes")
+    server.answer_with = lambda number: Answer(503, "overloaded", {"Retry-After": "60"}) if number == 0 else None
+    assert not device.run_once(1)
+    assert sum(server.counted(one.id) for one in campaigns) == 3
+    assert device.run_once(100)
+    assert sum(server.counted(one.id) for one in campaigns) == 4
+
+
+# The person's switch
+
+
+def test_switched_off_nothing_is_asked_answered_or_sent_until_it_is_switched_on_again(
+    join: Join, server: FakeServer, campaign: Campaign, tmp_path: Path
+) -> None:
+    path = tmp_path / "device.db"
+    device, part = join(storage=path)
+    part.contribute(RECORD, "yes")
+    device.enabled = False
+    restarted, again = join(storage=path, granted=False)
+    assert not restarted.enabled
+    assert restarted.status().enabled is False
+    assert restarted.run_once(5)
+    assert not server.uploads
+    refusal = join(device=restarted.scope("user"), granted=False)[1].refusal()
+    assert refusal is not None
+    assert refusal.code == "switched-off"
+    restarted.enabled = True
+    assert restarted.run_once(5)
+    assert server.counted(campaign.id) == 1
+    assert again.fate == "arrived"
+
+
+def test_a_user_who_switches_off_stops_nobody_else(join: Join, server: FakeServer, campaign: Campaign) -> None:
+    device, _ = join(granted=False)
+    off, on = device.scope("off"), device.scope("on")
+    for scope in (off, on):
+        join(device=scope)[1].contribute(RECORD, "yes")
+    off.enabled = False
+    assert device.run_once(5)
+    assert server.counted(campaign.id) == 1
+    assert off.status().queued == 1
+    off.enabled = True
+    assert device.run_once(5)
+    assert server.counted(campaign.id) == 2
+
+
+def test_contributing_while_switched_off_is_refused_and_spends_nothing(join: Join) -> None:
+    device, part = join()
+    device.enabled = False
+    with pytest.raises(RefusedError) as caught:
+        part.contribute(RECORD, "yes")
+    assert caught.value.code == "switched-off"
+    assert device.ledger().total_epsilon == 0
+
+
+# The person's copy and eraser
+
+
+def test_the_log_says_what_was_asked_what_was_said_when_and_to_whom(
+    join: Join, server: FakeServer, all_campaign: Campaign, clock: FakeClock
+) -> None:
+    device, part = join(of=all_campaign)
+    part.contribute(RECORD, "yes")
+    assert device.sent() == ()
+    assert device.run_once(5)
+    log = device.sent()
+    assert len(log) == len(all_campaign.groups)
+    assert {one.asked.split(" ")[0] for one in log} == {"missed_payment", "age", "income", "hours"}
+    assert {(one.title, one.url, one.at) for one in log} == {(all_campaign.title, server.url, clock.now)}
+    assert all(one.said for one in log)
+    assert {one.payload for one in log} == set(server.reports(all_campaign.id).values())
+
+
+@pytest.mark.parametrize("discrete", ["de", "sue", "oue", "the", "ss", "she"])
+@pytest.mark.parametrize("continuous", ["laplace", "onebit", "sign"])
+def test_every_kind_of_answer_has_words(
+    join: Join, server: FakeServer, draft: dict[str, Any], discrete: str, continuous: str
+) -> None:
+    privacy = {"epsilon": 4.0, "answers": "all", "discrete": discrete, "continuous": continuous}
+    device, part = join(of=server.publish({**draft, "privacy": privacy}))
+    part.contribute(RECORD, "yes")
+    assert device.run_once(5)
+    assert all(one.asked and one.said for one in device.sent())
+
+
+def test_the_copy_holds_everything_but_the_secret_and_is_json(
+    join: Join, server: FakeServer, all_campaign: Campaign
+) -> None:
+    server.answer_with = lambda _: Answer(400, "malformed-upload")
+    storage = MemoryStorage()
+    device, part = join(of=all_campaign, storage=storage)
+    part.contribute(RECORD, "yes")
+    copy = json.loads(json.dumps(device.export()))
+    assert len(copy["waiting"]) == 4
+    assert copy["receipts"][0]["fate"] == "waiting"
+    assert device.run_once(1e6)
+    copy = json.loads(json.dumps(device.export()))
+    assert (len(copy["waiting"]), len(copy["quarantined"])) == (0, 4)
+    with storage.transaction(write=False) as transaction:
+        secret = next(value for key, value in transaction.items("") if key == "device")[10:42]
+    assert secret.hex() not in json.dumps(copy)
+
+
+def test_the_eraser_leaves_nothing_and_what_follows_is_a_new_device(
+    join: Join, server: FakeServer, campaign: Campaign, tmp_path: Path
+) -> None:
+    path = tmp_path / "device.db"
+    device, part = join(storage=path)
+    part.contribute(RECORD, "yes")
+    join(device=device.scope("user"))[1].contribute(RECORD, "yes")
+    device.erase()
+    assert device.export() == Device(":memory:", max_total_epsilon=8).export()
+    assert campaign.id.encode() not in path.read_bytes() + (tmp_path / "device.db.cache").read_bytes()
+    assert not (tmp_path / "device.db.here").exists()
+    with pytest.raises(ConsentError):
+        part.contribute(RECORD, "yes")
+    assert device.run_once(5)
+    assert not server.uploads
+    part.grant()
+    part.contribute(RECORD, "yes")
+    assert device.run_once(5)
+    assert server.counted(campaign.id) == 1
+
+
+def test_erasing_while_something_is_sent_stops_it_or_waits_and_leaves_no_trace(
+    join: Join, server: FakeServer, tmp_path: Path
+) -> None:
+    arrived, leave = threading.Event(), threading.Event()
+
+    def meanwhile(_: int) -> None:
+        arrived.set()
+        leave.wait(10)
+
+    server.answer_with = meanwhile
+    device, part = join(storage=tmp_path / "device.db", clock=time)
+    part.contribute(RECORD, "yes")
+    thread = threading.Thread(target=device.run_once, args=(5,))
+    thread.start()
+    assert arrived.wait(10)
+    device.erase(timeout=0.1)
+    leave.set()
+    thread.join(10)
+    assert device.export() == Device(":memory:", max_total_epsilon=8).export()
+    assert device.status().problem is None
+
+
+def test_erasing_one_user_leaves_the_others(join: Join, server: FakeServer, campaign: Campaign) -> None:
+    device, _ = join(granted=False)
+    for name in ("1", "10"):
+        join(device=device.scope(name))[1].contribute(RECORD, "yes")
+    device.scope("1").erase()
+    assert device.scopes_waiting() == ("10",)
+    assert device.run_once(5)
+    assert server.counted(campaign.id) == 1
+
+
+# Quarantine
+
+
+def test_what_a_server_would_not_take_is_listed_and_can_be_tried_again(
+    join: Join, server: FakeServer, campaign: Campaign
+) -> None:
+    server.answer_with = lambda _: Answer(400, "malformed-upload")
+    device, part = join()
+    part.contribute(RECORD, "yes")
+    assert device.run_once(5)
+    assert [(one.campaign_id, one.code) for one in device.quarantined()] == [(campaign.id, "malformed-upload")]
+    server.answer_with = lambda _: None
+    assert part.requeue() == 1
+    assert device.run_once(5)
+    assert (device.quarantined(), part.status().quarantined) == ((), {})
+    assert (server.counted(campaign.id), part.fate) == (1, "arrived")
+    assert len(set(server.uploads)) == 1
+
+
+# Forks
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_device_in_memory_refuses_to_answer_in_a_forked_child(join: Join, server: FakeServer) -> None:
+    device, part = join(clock=time)
+    child = os.fork()
+    if not child:
+        try:
+            part.contribute(RECORD, "yes")
+        except StorageError as error:
+            told = (error.code, device.status().problem, device.run_once(0.1))
+            os._exit(0 if told == ("storage-forked", "storage-forked", False) else 2)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    part.contribute(RECORD, "yes")
+    assert device.run_once(5)
+    assert len(server.uploads) == 1

@@ -1,0 +1,91 @@
+"""The classifier apart from any device: fetched, kept, and never traded for a worse one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ldp_client import Classifier, Device, DeviceCampaign, ModelError, ModelUnavailableError, TransportError
+from ldp_client.storage.location import open_storage
+from ldp_client.testing import FakeServer
+from protocols import Campaign
+
+Join = Callable[..., tuple[Device, DeviceCampaign]]
+NOWHERE = "http://127.0.0.1:9"
+
+
+def test_there_may_be_no_model_yet(server: FakeServer, campaign: Campaign) -> None:
+    with pytest.raises(ModelUnavailableError):
+        Classifier.fetch(server.url, campaign.id)
+
+
+def test_a_classifier_needs_no_device_no_consent_and_no_file(
+    server: FakeServer, campaign: Campaign, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    server.publish_model(campaign.id, model)
+    classifier = Classifier.fetch(server.url, campaign.id)
+    assert classifier.predict({"age": "old"}) == "no"
+    assert classifier.predict_proba({"age": "old"}) == pytest.approx({"yes": 0.2 / 0.68, "no": 0.48 / 0.68})
+    assert Classifier.from_json(model).predict({"age": "old"}) == "no"
+    assert list(tmp_path.iterdir()) == []
+    assert [path for _, path in server.requests] == [f"/v1/campaigns/{campaign.id}/model"]
+
+
+def test_a_stored_model_serves_offline_and_a_new_one_replaces_it(
+    server: FakeServer, campaign: Campaign, model: str, tmp_path: Path
+) -> None:
+    server.publish_model(campaign.id, model)
+    kept = tmp_path / "models"
+    Classifier.fetch(server.url, campaign.id, storage=kept)
+    assert Classifier.fetch(NOWHERE, campaign.id, storage=kept, timeout=1).predict({"age": "old"}) == "no"
+    changed = json.loads(model)
+    changed["prior"] = [0.99, 0.01]
+    server.publish_model(campaign.id, json.dumps(changed))
+    assert Classifier.fetch(server.url, campaign.id, storage=kept).predict({"age": "old"}) == "yes"
+    assert Classifier.fetch(NOWHERE, campaign.id, storage=kept, timeout=1).predict({"age": "old"}) == "yes"
+    with pytest.raises(TransportError):
+        Classifier.fetch(NOWHERE, campaign.id, timeout=1)
+
+
+@pytest.mark.parametrize("bad", ["{}", "not json", '{"version": 1, "kind": "forest"}'])
+def test_a_bad_model_never_replaces_a_good_one(
+    server: FakeServer, campaign: Campaign, model: str, tmp_path: Path, bad: str
+) -> None:
+    server.publish_model(campaign.id, bad)
+    with pytest.raises(ModelError):
+        Classifier.fetch(server.url, campaign.id, storage=tmp_path / "models")
+    server.publish_model(campaign.id, model)
+    Classifier.fetch(server.url, campaign.id, storage=tmp_path / "models")
+    server.publish_model(campaign.id, bad)
+    for url in (server.url, NOWHERE):
+        assert (
+            Classifier.fetch(url, campaign.id, storage=tmp_path / "models", timeout=1).predict({"age": "old"}) == "no"
+        )
+
+
+def test_a_stored_model_that_cannot_be_read_is_fetched_again(
+    server: FakeServer, campaign: Campaign, model: str, tmp_path: Path
+) -> None:
+    server.publish_model(campaign.id, model)
+    kept = open_storage(tmp_path / "models")
+    Classifier.fetch(server.url, campaign.id, storage=kept)
+    with kept.transaction(write=True) as transaction:
+        for key, _ in transaction.items(""):
+            transaction.put(key, b"a model of another version")
+    assert Classifier.fetch(server.url, campaign.id, storage=kept).predict({"age": "old"}) == "no"
+
+
+def test_a_model_about_another_label_is_refused_after_a_restart_too(
+    join: Join, server: FakeServer, campaign: Campaign, model: str, tmp_path: Path
+) -> None:
+    join(storage=tmp_path / "device.db")
+    server.publish_model(campaign.id, model.replace("missed_payment", "colour"))
+    _, part = join(storage=tmp_path / "device.db", granted=False)
+    with pytest.raises(ModelError, match="another label"):
+        part.classifier()
+    server.publish_model(campaign.id, model)
+    assert part.classifier().predict({"age": "old"}) == "no"

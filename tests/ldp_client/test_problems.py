@@ -1,0 +1,154 @@
+"""A wrong record is noticed by the developer, and never by the server."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ldp_client.problems import Problem, record_problems
+from protocols import Campaign
+
+DRAFT: dict[str, Any] = {
+    "version": 1,
+    "title": "t",
+    "label": {"name": "paid", "classes": ["yes", "no"]},
+    "features": [
+        {"name": "flag", "kind": "categorical", "values": ["0", "1"]},
+        {"name": "colour", "kind": "categorical", "values": ["red", "missing"]},
+        {"name": "age", "kind": "continuous", "low": 18, "high": 90},
+        {"name": "hours", "kind": "continuous", "low": 0, "high": 80, "bins": 8},
+    ],
+    "privacy": {"epsilon": 1.0},
+}
+CAMPAIGN = Campaign.compile(DRAFT)
+GOOD: dict[str, object] = {"flag": 1.0, "colour": "red", "age": "41", "hours": Decimal("1e9")}
+
+
+def without(name: str) -> dict[str, object]:
+    return {key: value for key, value in GOOD.items() if key != name}
+
+
+def test_a_record_as_it_should_be_has_none() -> None:
+    assert record_problems(CAMPAIGN, GOOD) == ()
+    assert record_problems(CAMPAIGN, GOOD, "yes") == ()
+    assert record_problems(CAMPAIGN, GOOD, label="no") == ()
+
+
+ONE_OF = "must be one of 0, 1"
+AGE = "must be a number, from 18 to 90"
+NAMES = "the features are flag, colour, age, hours"
+
+
+@pytest.mark.parametrize(
+    ("record", "problem"),
+    [
+        (without("flag"), Problem("flag", "the record does not hold it", ONE_OF)),
+        ({**GOOD, "flag": None}, Problem("flag", "null is no value", ONE_OF)),
+        ({**GOOD, "flag": "1.0"}, Problem("flag", '"1.0" is not declared', ONE_OF)),
+        ({**GOOD, "flag": 2.0}, Problem("flag", '2.0, which reads as "2", is not declared', ONE_OF)),
+        ({**GOOD, "flag": [1]}, Problem("flag", "this list is neither a text nor a number", ONE_OF)),
+        ({**GOOD, "colour": "blue"}, Problem("colour", '"blue" is not declared', "must be one of red, missing")),
+        (without("age"), Problem("age", "the record does not hold it", AGE)),
+        ({**GOOD, "age": float("nan")}, Problem("age", "NaN is no value", AGE)),
+        ({**GOOD, "age": "old"}, Problem("age", '"old" is no number', AGE)),
+        ({**GOOD, "hours": {}}, Problem("hours", "{} is no number", "must be a number, from 0 to 80")),
+        ({**GOOD, "Age": 1}, Problem("Age", "is no feature of the campaign", "did you mean 'age'?")),
+        ({**GOOD, "zip code": 1}, Problem("zip code", "is no feature of the campaign", NAMES)),
+        ({**GOOD, 7: 1}, Problem("7", "is no feature of the campaign", NAMES)),
+        ({**GOOD, "paid": "yes"}, Problem("paid", "is the label", "give the label apart from the record")),
+    ],
+    ids=str,
+)
+def test_each_problem_says_where_what_and_what_would_be_right(record: dict[str, object], problem: Problem) -> None:
+    assert record_problems(CAMPAIGN, record) == (problem,)
+    assert str(problem) == f"{problem.feature}: {problem.wrong}; {problem.right}"
+
+
+def test_all_problems_are_told_at_once_and_in_order() -> None:
+    found = record_problems(CAMPAIGN, {"Flag": 1, "age": "x", "hours": None}, "maybe")
+    assert [problem.feature for problem in found] == ["flag", "age", "hours", "Flag", "paid"]
+    assert found[-1] == Problem("paid", '"maybe" is not declared', "must be one of yes, no")
+
+
+def test_nothing_is_no_problem_where_missing_is_declared() -> None:
+    for value in (None, float("nan"), Decimal("NaN")):
+        assert record_problems(CAMPAIGN, {**GOOD, "colour": value}) == ()
+    assert record_problems(CAMPAIGN, without("colour")) == ()
+
+
+def test_a_projections_outputs_are_left_out_and_its_inputs_are_wanted() -> None:
+    draft = copy.deepcopy(DRAFT)
+    draft["projection"] = {
+        "method": "pca",
+        "inputs": ["age", "hours"],
+        "mean": [0, 0],
+        "scale": [1, 1],
+        "matrix": [[1, 1]],
+        "outputs": [{"name": "first", "kind": "continuous", "low": 0, "high": 1}],
+        "fitted_on": "public",
+    }
+    found = record_problems(Campaign.compile(draft), {**without("hours"), "first": 1})
+    assert [(problem.feature, problem.wrong) for problem in found] == [
+        ("hours", "the record does not hold it"),
+        ("first", "is computed from other features"),
+    ]
+
+
+class Broken(Mapping[str, object]):
+    """A record that holds everything and gives nothing."""
+
+    def __getitem__(self, name: str) -> object:
+        raise OSError
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __iter__(self) -> Any:
+        raise OSError
+
+    def __len__(self) -> int:
+        return 1
+
+
+def test_a_record_that_cannot_be_read_is_a_problem_and_no_error() -> None:
+    found = record_problems(CAMPAIGN, Broken())
+    assert {problem.wrong for problem in found} == {"reading it raises OSError", "reading its names raises OSError"}
+    assert len(found) == 5
+    wrong: Any = [("flag", 1)]
+    assert record_problems(CAMPAIGN, wrong)[0].wrong == "this list is no mapping"
+
+
+class Silent:
+    def _refuse(self, *_: object) -> Any:
+        raise RuntimeError
+
+    __eq__ = __ne__ = __repr__ = __str__ = __bool__ = _refuse
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_a_value_that_cannot_even_be_shown_is_a_problem_and_no_error() -> None:
+    found = record_problems(CAMPAIGN, dict.fromkeys(GOOD, Silent()), Silent())
+    assert [problem.feature for problem in found] == ["flag", "colour", "age", "hours", "paid"]
+    assert all("this Silent" in problem.wrong for problem in found)
+
+
+VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(["red", "1", 40, []])
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.sampled_from([*GOOD, "paid", "Age"]) | st.text(max_size=20), VALUES))
+def test_what_has_no_problem_is_answered_as_it_stands_and_what_has_one_is_not(record: dict[str, object]) -> None:
+    found = record_problems(CAMPAIGN, record)
+    wrong = {problem.feature for problem in found if problem.wrong != "is no feature of the campaign"}
+    flag, colour, _, hours = CAMPAIGN.features
+    for feature, value in ((flag, record.get("flag")), (hours, record.get("hours"))):
+        assert (feature.name in wrong) == (feature.index_of(value) is None)
+    assert ("age" in wrong) == (hours.index_of(record.get("age")) is None)
+    assert "colour" in wrong or colour.index_of(record.get("colour")) in (0, 1)
+    assert len(found) == len(wrong & GOOD.keys()) + len(record.keys() - GOOD.keys())

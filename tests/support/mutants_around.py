@@ -1,0 +1,200 @@
+"""Clients to audit whose mechanisms are right and who leak around them: in ids, headers, coins, and for some people."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgpack
+from mutants import Remembering, SeededCoins, question
+
+from ldp_aggregator.audit import Answer, Person
+from ldp_client import perturb
+from protocols import Campaign, Report, encode_upload
+
+Flaw = Callable[[Campaign, Person, "Around"], Answer]
+
+
+class Around:
+    """The real perturbation with a flaw around it; a seed for every process, and a memory for devices."""
+
+    def __init__(self, flaw: str, seed: int = 7) -> None:
+        self._flaw = FLAWS[flaw]
+        self.random = random.Random(seed)
+        self.coins = SeededCoins(seed)
+        self.constant = SeededCoins(0)
+        self._remembering = Remembering()
+
+    def __call__(self, document: str, people: Sequence[Person], storage: Path | None = None) -> list[Answer]:
+        campaign = Campaign.parse(document.encode())
+        self.constant = SeededCoins(0)
+        return self._remembering.answers(document, people, storage, lambda person: self._flaw(campaign, person, self))
+
+    def reports(self, campaign: Campaign, person: Person) -> tuple[Report, ...]:
+        return perturb(campaign, person.record, person.label, secret=self.random.randbytes(32), coins=self.coins)
+
+
+def _sound(campaign: Campaign, person: Person, client: Around) -> Answer:
+    return (encode_upload(client.reports(campaign, person)),)
+
+
+def _record_in_the_id(campaign: Campaign, person: Person, client: Around) -> Answer:
+    told = (repr(dict(person.record)) + person.label)[-12:].encode("ascii", "replace")
+    tag = (told + client.random.randbytes(16))[:16]
+    return (encode_upload([Report(of.question, tag, of.payload) for of in client.reports(campaign, person)]),)
+
+
+def _class_in_the_version(campaign: Campaign, person: Person, client: Around) -> Answer:
+    blocks = [[of.question, of.id, of.payload] for of in client.reports(campaign, person)]
+    return (msgpack.packb([1 + campaign.label.classes.index(person.label), blocks]),)
+
+
+def _constant_seed(campaign: Campaign, person: Person, client: Around) -> Answer:
+    secret = client.random.randbytes(32)
+    return (encode_upload(perturb(campaign, person.record, person.label, secret=secret, coins=client.constant)),)
+
+
+def _middle_in_the_clear(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """Middle classes, and people with a middle value."""
+    ends = [(f.values[0], f.values[-1], None) for f in campaign.features]
+    values = [person.record.get(f.name) for f in campaign.features if not hasattr(person.record, "unreadable")]
+    middle = any(value not in of for value, of in zip(values, ends, strict=False))
+    if middle or person.label not in (campaign.label.classes[0], campaign.label.classes[-1]):
+        clear = bytes([campaign.label.classes.index(person.label)])
+        return (encode_upload([Report(0, client.random.randbytes(16), clear)]),)
+    return _sound(campaign, person, client)
+
+
+def _drawn_after_looking(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """Where some values are missing, a question is drawn about the others."""
+    present = [f.name for f in campaign.features if f.name in person.record]
+    while True:
+        reports = client.reports(campaign, person)
+        if len(present) in (0, len(campaign.features)) or {
+            campaign.questions[of.question].feature for of in reports
+        } <= {None, *present}:
+            return (encode_upload(reports),)
+
+
+def _not_clipped(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """The excess of a value beyond the bounds is added to the noisy cell."""
+    value = None if hasattr(person.record, "unreadable") else person.record.get("value")
+    reports = client.reports(campaign, person)
+    if isinstance(value, (int, float)) and 1 < abs(value) < 1e6:
+        at = 4 * campaign.label.classes.index(person.label)
+        moved = []
+        for of in reports:
+            cell = int.from_bytes(of.payload[at : at + 4], "little", signed=True) + int((2 * value - 2) * 4096)
+            moved.append(
+                Report(
+                    of.question, of.id, of.payload[:at] + cell.to_bytes(4, "little", signed=True) + of.payload[at + 4 :]
+                )
+            )
+        return (encode_upload(moved),)
+    return (encode_upload(reports),)
+
+
+def _rarely_in_the_clear(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """One answer to the label's question in 2,000, in the form of unary encodings."""
+    reports = client.reports(campaign, person)
+    if client.random.random() < 1 / 2000:
+        true = campaign.label.classes.index(person.label)
+        reports = tuple(Report(of.question, of.id, (1 << true).to_bytes(len(of.payload), "little")) for of in reports)
+    return (encode_upload(reports),)
+
+
+def _reseeded(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """A generator seeded anew for every question of a device."""
+    seed = client.random.getrandbits(64)
+    one_by_one: list[Report] = []
+    secret = client.random.randbytes(32)
+    for number in range(len(campaign.groups)):
+        reports = perturb(_only(campaign, number), person.record, person.label, secret=secret, coins=SeededCoins(seed))
+        one_by_one += [
+            Report(campaign.groups[number][0].index, client.random.randbytes(16), of.payload) for of in reports
+        ]
+    return (encode_upload(one_by_one),)
+
+
+_ALONE: dict[tuple[str, int], Campaign] = {}
+
+
+def _only(campaign: Campaign, group: int) -> Campaign:
+    """The campaign with the questions of one group."""
+    key = campaign.id, group
+    if key not in _ALONE:
+        value: dict[str, Any] = json.loads(campaign.document)
+        value["questions"] = [q for q in value["questions"] if q["group"] == group]
+        value["privacy"] |= {"answers": "one", "epsilon": value["questions"][0]["epsilon"]}
+        _ALONE[key] = Campaign.parse(json.dumps(value, separators=(",", ":")).encode())
+    return _ALONE[key]
+
+
+def _more_than_claimed(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """1.8 times the epsilon for every question."""
+    key = campaign.id, -1
+    if key not in _ALONE:
+        value = json.loads(campaign.document)
+        features = [{k: f[k] for k in ("name", "kind", "values")} for f in value["features"]]
+        privacy = {**value["privacy"], "epsilon": 1.8 * value["privacy"]["epsilon"]}
+        draft = {
+            **{k: value[k] for k in ("version", "title")},
+            "label": {k: value["label"][k] for k in ("name", "classes")},
+        }
+        _ALONE[key] = Campaign.compile({**draft, "features": features, "privacy": privacy})
+    return (encode_upload(client.reports(_ALONE[key], person)),)
+
+
+FLAWS: dict[str, Flaw] = {
+    "none": _sound,
+    "the record in the id": _record_in_the_id,
+    "the class in the version": _class_in_the_version,
+    "coins from a constant seed": _constant_seed,
+    "middle classes and values in the clear": _middle_in_the_clear,
+    "a question drawn after looking": _drawn_after_looking,
+    "values that are not clipped": _not_clipped,
+    "one answer in 2000 in the clear": _rarely_in_the_clear,
+    "a generator seeded anew for every question": _reseeded,
+    "1.8 times the claim in every answer": _more_than_claimed,
+}
+
+
+def categories(
+    sizes: Sequence[int], classes: int = 2, epsilon: float = 1.0, answers: str = "one", discrete: str = "de"
+) -> str:
+    """A campaign with a feature of so many values for each of the sizes."""
+    return Campaign.compile(
+        {
+            "version": 1,
+            "title": "t",
+            "label": {"name": "y", "classes": [f"c{number}" for number in range(classes)]},
+            "features": [
+                {"name": f"f{number}", "kind": "categorical", "values": [str(value) for value in range(size)]}
+                for number, size in enumerate(sizes)
+            ],
+            "privacy": {"epsilon": epsilon, "answers": answers, "discrete": discrete},
+        }
+    ).document.decode()
+
+
+AROUND: dict[str, tuple[Callable[[], str], str]] = {
+    "the record in the id": (lambda: categories([3]), "tells-beside-the-answer"),
+    "the class in the version": (lambda: categories([3]), "header-tells"),
+    "coins from a constant seed": (lambda: categories([3]), "coins-repeat"),
+    "middle classes and values in the clear": (lambda: categories([5], classes=3), "impossible-report"),
+    "a question drawn after looking": (lambda: categories([5, 5]), "tells-beside-the-answer"),
+    "values that are not clipped": (lambda: question("laplace", 2, 1.0), "impossible-report"),
+    "one answer in 2000 in the clear": (lambda: question("oue", 40, 1.0), "loss-above-claim"),
+    "a generator seeded anew for every question": (
+        lambda: categories([16, 16], epsilon=3.0, answers="all", discrete="oue"),
+        "impossible-report",
+    ),
+    "1.8 times the claim in every answer": (
+        lambda: categories([8, 8, 8], answers="all", discrete="oue"),
+        "answer-above-share",
+    ),
+}
+"""Flaw, a campaign that it shows in, the code of what the audit finds."""

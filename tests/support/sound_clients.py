@@ -1,0 +1,77 @@
+"""A sound client that answers thousands at a time, by the definitions of the mechanisms, for measuring false alarms."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import numpy as np
+
+from ldp_aggregator.audit import Answer, Person
+from ldp_aggregator.audit.tight_events import Moment, item_of
+
+ONE = 2**64
+
+
+class Vectorised:
+    """Every call is a process with coins of its own; devices of a storage remember what they sent."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._sent: dict[tuple[object, ...], Answer] = {}
+
+    def __call__(self, document: str, people: Sequence[Person], storage: Path | None = None, /) -> list[Answer]:
+        value = json.loads(document)
+        fresh = self._fresh(value, people)
+        if storage is None:
+            return fresh
+        keys = [(storage, document, person.device) for person in people]
+        return [self._sent.setdefault(key, answer) for key, answer in zip(keys, fresh, strict=True)]
+
+    def _fresh(self, document: Mapping[str, Any], people: Sequence[Person]) -> list[Answer]:
+        n = len(people)
+        groups: dict[int, list[int]] = {}
+        for number, question in enumerate(document["questions"]):
+            groups.setdefault(question["group"] if document["privacy"]["answers"] == "all" else 0, []).append(number)
+        blocks: list[list[list[object]]] = [[] for _ in range(n)]
+        items: dict[tuple[int, int], Any] = {}
+        for questions in groups.values():
+            weights = np.array([document["questions"][number]["weight"] for number in questions], dtype=float)
+            drawn = self._rng.choice(questions, size=n, p=weights / weights.sum())
+            ids = self._rng.bytes(16 * n)
+            for number in questions:
+                rows = np.flatnonzero(drawn == number)
+                question = document["questions"][number]
+                for row in rows:
+                    key = number, id(people[row])
+                    if key not in items:
+                        items[key] = item_of(document, question, people[row])
+                found = [items[number, id(people[row])] for row in rows]
+                for row, payload in zip(rows, self._payloads(question, found), strict=True):
+                    blocks[row].append([number, ids[16 * row : 16 * row + 16], payload])
+        return [(msgpack.packb([1, of]),) for of in blocks]
+
+    def _payloads(self, question: Mapping[str, Any], items: Sequence[Any]) -> list[bytes]:
+        d, n, parameters = question["domain_size"], len(items), question["parameters"]
+        p, q = (int(parameters.get(name, 0)) / ONE for name in "pq")
+        if question["mechanism"] in ("laplace", "she"):
+            cells = np.zeros((n, d))
+            for row, item in enumerate(items):
+                if isinstance(item, Moment):
+                    cells[row, item.cell] = item.value * (1 << parameters["grid"])
+                elif item is not None:
+                    cells[row, item] = 1
+            a = np.exp(-(2**40) / int(parameters["scale"]))
+            noise = self._rng.geometric(1 - a, (n, d)) - self._rng.geometric(1 - a, (n, d))
+            return [row.tobytes() for row in (cells + noise).astype("<i4")]
+        # A record that means nothing is answered as a random index.
+        known = np.array([self._rng.integers(d) if item is None else item for item in items], dtype=np.int64)
+        if question["mechanism"] == "de":
+            lies = self._rng.random(n) >= p
+            other = (known + self._rng.integers(1, d, n)) % d if d > 1 else known
+            return [bytes([value]) for value in np.where(lies, other, known)]
+        bits = self._rng.random((n, d)) < np.where(np.arange(d) == known[:, None], p, q)
+        return [row.tobytes() for row in np.packbits(bits, axis=1, bitorder="little")]
