@@ -214,11 +214,7 @@ class CountStore(Protocol):
         ...
 
     async def released_tally(self, campaign_id: str, every: int) -> Tally:
-        """The sums as of the last release, without any report before the first.
-
-        Where ``every`` more reports have come since, those of now become the last release first, in one durable
-        transaction: every report is new in one release, and at least ``every`` are in each.
-        """
+        """The sums as of the last release: those of now, durably, where at least ``every`` reports are new in it."""
         ...
 
     async def check(self) -> None:

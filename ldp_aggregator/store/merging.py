@@ -100,6 +100,7 @@ def _merge_campaign(db: sqlite3.Connection, campaign_id: str, assume_disjoint: b
         "INSERT INTO main.parts (campaign, reports, sums) VALUES (?, ?, ?)", (number, reports, part_of_tally(tally))
     )
     sources = {name: row["number"] for name, row in found.items()}
+    _merge_publications(db, campaign, number, sources)
     if not closings:
         _merge_ids(db, campaign_id, number, sources, reports)
     return campaign_id, _merge_shares(db, campaign_id, number, sources) if salts else reports
@@ -110,6 +111,21 @@ def _takes_reports(db: sqlite3.Connection, name: str, row: sqlite3.Row) -> bool:
     parts = f"SELECT coalesce(sum(reports), 0) FROM {name}.parts WHERE campaign = ?"
     counted = db.execute(parts, (row["number"],)).fetchone()[0]
     return kind_of(row["salt"], row["max_reports"], counted) is Kind.REPORTS
+
+
+def _merge_publications(db: sqlite3.Connection, campaign: Campaign, number: int, sources: dict[str, int]) -> None:
+    """What either store published counts as published: the next release waits for reports that are in neither."""
+    published = [
+        row["sums"]
+        for name, source in sources.items()
+        for row in db.execute(f"SELECT sums FROM {name}.publications WHERE campaign = ?", (source,)).fetchall()
+    ]
+    if published:
+        tally = tally_of_parts(campaign, published)
+        db.execute(
+            "INSERT INTO main.publications (campaign, reports, sums) VALUES (?, ?, ?)",
+            (number, int(tally.n.sum()), part_of_tally(tally)),
+        )
 
 
 def _merge_shares(db: sqlite3.Connection, campaign_id: str, number: int, sources: dict[str, int]) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ldp_aggregator.service.publishing import UntrainableError, publish_trained, tally_to_publish
-from ldp_aggregator.store import UnknownCampaignError
+from ldp_aggregator.store import UnknownCampaignError, open_store
+from ldp_aggregator.store.merging import merge_stores
 
 
 def fixed(make_campaign, every):
@@ -63,3 +64,23 @@ async def test_a_model_is_made_of_what_was_released(store, make_campaign, make_s
 async def test_a_release_of_an_unknown_campaign_says_so(store):
     with pytest.raises(UnknownCampaignError):
         await store.released_tally("A" * 43, 10)
+
+
+async def test_what_either_store_released_is_released_in_the_merged_one(
+    tmp_path, make_campaign, make_submission, make_report
+):
+    """The next release waits for reports that neither has published."""
+    campaign = fixed(make_campaign, 10)
+    for name, numbers in (("a", range(15)), ("b", range(15, 27))):
+        one = await open_store(tmp_path / name)
+        await one.create_campaign(campaign)
+        await count(one, campaign, numbers, make_submission, make_report)
+        await tally_to_publish(one, campaign)
+        await one.close()
+    merge_stores(tmp_path / "a", tmp_path / "b", tmp_path / "c")
+    merged = await open_store(tmp_path / "c")
+    await count(merged, campaign, range(27, 36), make_submission, make_report)
+    assert (await tally_to_publish(merged, campaign)).n.tolist() == [27]
+    await count(merged, campaign, [36], make_submission, make_report)
+    assert (await tally_to_publish(merged, campaign)).n.tolist() == [37]
+    await merged.close()
