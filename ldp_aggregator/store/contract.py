@@ -215,7 +215,6 @@ class CountStore(Protocol):
 
     async def released_tally(self, campaign_id: str, every: int) -> Tally:
         """The sums as of the last release: those of now, durably, where at least ``every`` reports are new in it."""
-        ...
 
     async def check(self) -> None:
         """Write, durably, and change nothing; raises StoreError where :meth:`count` would."""

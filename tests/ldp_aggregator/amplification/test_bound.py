@@ -154,3 +154,36 @@ def test_the_distinguisher_beats_a_bound_that_counts_a_hundred_times_the_reports
     """It has the power to fail."""
     _, law, row = crowds()[0]
     assert surest_delta(law, 30, 0.01, np.random.default_rng(0), 1e-6) > delta_bound(row, 3000, 0.01)
+
+
+@pytest.mark.parametrize("name", ["ss", "oue"])
+def test_the_bound_is_never_below_the_whole_multinomial_sum(name: str) -> None:
+    """With reports of all four kinds, added up one by one."""
+    reports, row = 24, row_of(made(name, Fraction(1)))
+    e0 = float(row.ratio)
+    kinds = [float(row.told), float(row.told), float(row.both), float(row.neither), float(1 - row.blanket)]
+    counts = np.array(
+        [
+            (a, b, c, d, reports - a - b - c - d)
+            for a in range(reports + 1)
+            for b in range(reports + 1 - a)
+            for c in range(reports + 1 - a - b)
+            for d in range(reports + 1 - a - b - c)
+        ]
+    )
+    probability = stats.multinomial.pmf(counts, reports, np.array(kinds) / sum(kinds))
+    for epsilon in (0.0, 0.1, 0.4, 0.8):
+        e = math.exp(epsilon)
+        gain = counts[:, :4] @ np.array([e0 - e, 1 - e * e0, -(e - 1) * e0, -(e - 1)])
+        exact = float(probability @ np.maximum(gain, 0)) / reports
+        assert exact * (1 - 1e-9) <= delta_bound(row, reports, epsilon)
+
+
+@pytest.mark.parametrize("epsilon", ["1e-6", "0.01", "3", "20", "44"])
+def test_no_epsilon_and_no_crowd_is_too_small_or_too_large_to_be_bounded(epsilon: str) -> None:
+    exact = Fraction(epsilon)
+    for mechanism in (*(made(name, exact) for name in ("de", "ss", "oue")), OneBit.make(1000, exact)):
+        row = row_of(mechanism)
+        for reports in (2, 1000, 10**12):
+            found = epsilon_bound(row, reports, 1e-100)
+            assert found is None or 0 < found < float(exact) + 1e-9

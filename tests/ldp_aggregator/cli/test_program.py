@@ -167,6 +167,35 @@ def test_what_liars_can_have_moved_is_printed_with_estimates_and_models(run, cam
     assert three == "unbounded" or float(three) >= float(one) > 0
 
 
+def test_what_is_published_is_told_beside_the_local_loss_everywhere(run, some_reports, tmp_path):
+    document = tmp_path / "document.json"
+    document.write_text(run("campaign", "show", some_reports, "--document")[1].rstrip("\n"), encoding="utf-8")
+    told = {
+        command: json.loads(run(*command.split(), some_reports, "--json")[1])["published"]
+        for command in ("estimates", "campaign show")
+    }
+    assert told["estimates"] == told["campaign show"]
+    assert told["estimates"]["reports"] == 300
+    assert 0 < told["estimates"]["epsilon"] < DRAFT["privacy"]["epsilon"]
+    crowds = json.loads(run("campaign", "verify", document, "--json")[1])["published"]
+    assert [crowd["reports"] for crowd in crowds] == [1000, 10_000, 100_000, 1_000_000]
+    assert sorted((crowd["epsilon"] for crowd in crowds), reverse=True) == [crowd["epsilon"] for crowd in crowds]
+    model = tmp_path / "model.json"
+    shown = [
+        run("estimates", some_reports)[1],
+        run("train", some_reports, "--output", model)[1],
+        run("campaign", "show", some_reports)[1],
+    ]
+    for text in shown:
+        assert f"epsilon = {told['estimates']['epsilon']:.4g}, delta = 1e-09" in text
+        assert "to whoever has its report: epsilon = " in text
+        assert all(condition in text for condition in told["estimates"]["conditions"])
+    assert all(one in run("campaign", "verify", document)[1] for one in ("1,000,000", *told["estimates"]["conditions"]))
+    training = json.loads(model.read_text(encoding="utf-8"))["training"]
+    assert training["published"] == told["estimates"]
+    assert training["guarantee"]["epsilon"] == DRAFT["privacy"]["epsilon"]
+
+
 def test_moments_are_printed_with_what_liars_can_have_moved_or_unbounded(run, tmp_path):
     path = tmp_path / "draft.json"
     features = [{"name": "age", "kind": "continuous", "low": 0, "high": 100}]

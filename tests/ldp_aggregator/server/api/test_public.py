@@ -176,6 +176,23 @@ async def test_a_query_without_meaning_is_refused(server, make_campaign, query):
         assert (answer.status, (await answer.json(content_type=None))["code"]) == (400, "malformed-query")
 
 
+async def test_estimates_stand_still_between_releases_and_tell_what_they_reveal(server, make_campaign, make_report):
+    campaign = make_campaign(privacy={"epsilon": 1.0, "discrete": "de", "release_every": 20})
+    await server.store.create_campaign(campaign)
+
+    async def told():
+        url = f"{server.public}/v1/campaigns/{campaign.id}/estimates"
+        async with server.session.get(url, headers=server.bearer("collector")) as answer:
+            found = await answer.json()
+        return found["questions"][0]["n"], found["published"]["reports"]
+
+    seen = []
+    for numbers in (range(19), range(19, 21), range(21, 40)):
+        await server.upload(campaign, [make_report(campaign, number) for number in numbers])
+        seen.append(await told())
+    assert seen == [(0, 0), (21, 20), (21, 20)]
+
+
 async def test_estimates_are_for_collectors_and_admins(server, make_campaign, make_report):
     campaign = make_campaign(8)
     await server.store.create_campaign(campaign)
