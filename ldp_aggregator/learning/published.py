@@ -47,10 +47,10 @@ _RELAY: Final = (
 
 @dataclass(frozen=True)
 class PublishedGuarantee(Guarantee):
-    """(epsilon, delta)-DP of one device among ``reports`` others' reports, all of ``conditions`` being met.
+    """(epsilon, delta)-DP of one of ``reports`` devices, as long as all ``conditions`` are met.
 
-    ``reports`` is the number of devices of the crowd, ``colluding`` those of them whose coins the reader is taken to
-    know. Where the crowd hides nothing, epsilon is the local loss and delta 0.
+    ``colluding`` are those among them whose coins the reader is taken to know. Where
+    the crowd hides nothing, epsilon is the local loss and delta 0.
     """
 
     reports: int
@@ -97,6 +97,8 @@ def relay_guarantee(
     campaign: Campaign, batch: int, delta: float = DEFAULT_DELTA, colluding: int = 0
 ) -> PublishedGuarantee:
     """What who runs the server learns of one device whose report came in a mixed batch of at least ``batch`` devices.
+
+    To be stated only where every upload carried the relay's ``LDP-Relay-Batch`` of at least so many.
 
     Parameters and errors are those of :func:`published_guarantee`.
     """
@@ -191,7 +193,7 @@ def _total(campaign: Campaign, crowd: int, delta: float) -> float | None:
     return total * (1 + 1e-12)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=2048)
 def _epsilon_once(row: Row, crowd: int, delta: float) -> float | None:
     """A server is asked for estimates more often than reports come in, and groups have equal rows."""
     return epsilon_bound(row, crowd, delta)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from ldp_aggregator.cli.common import Groups, add_command, read_file, say, say_json, say_table
-from ldp_aggregator.learning.published import PublishedGuarantee, published_together
+from ldp_aggregator.cli.common import CommandError, Groups, add_command, read_file, say, say_json, say_table
+from ldp_aggregator.learning.published import PublishedGuarantee, published_together, relay_guarantee
 from protocols import Campaign
 from protocols.document.verify import NEGLIGIBLE_GAP, Verification
 from protocols.proofs.enumeration import verify_thoroughly
@@ -23,18 +23,37 @@ def add_verify(commands: Groups) -> None:
     )
     parser.add_argument("document", type=Path, metavar="DOC", help="the document, exactly as it is published")
     parser.add_argument("--id", metavar="ID", help="the campaign's id, which must be the document's hash")
+    parser.add_argument(
+        "--relay-batch",
+        type=int,
+        metavar="N",
+        help="say what is left of the loss to who runs the server, behind a relay that mixes batches of N devices",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _verify(options: argparse.Namespace) -> int:
     verification = verify_thoroughly(Campaign.parse(read_file(options.document), options.id))
     crowds = [published_together([(verification.campaign, devices)]) for devices in CROWDS]
+    relayed = _relayed(verification.campaign, options.relay_batch)
     if options.json:
-        say_json(verification.to_json() | {"published": [crowd.to_json() for crowd in crowds]})
+        told = {"published": [crowd.to_json() for crowd in crowds], "relayed": relayed and relayed.to_json()}
+        say_json(verification.to_json() | told)
     else:
         _tell(verification)
         _tell_published(crowds)
+        if relayed:
+            say(f"\nWho runs the server learns of one device: {relayed}")
     return 0 if verification.holds else 1
+
+
+def _relayed(campaign: Campaign, batch: int | None) -> PublishedGuarantee | None:
+    """Only a relay knows how many devices it mixed; with an upload it vouches for the number in ``LDP-Relay-Batch``."""
+    if batch is None:
+        return None
+    if batch < 1:
+        raise CommandError(f"--relay-batch must be at least 1, not {batch}")
+    return relay_guarantee(campaign, batch)
 
 
 def _tell(verification: Verification) -> None:

@@ -180,6 +180,10 @@ def test_what_is_published_is_told_beside_the_local_loss_everywhere(run, some_re
     crowds = json.loads(run("campaign", "verify", document, "--json")[1])["published"]
     assert [crowd["reports"] for crowd in crowds] == [1000, 10_000, 100_000, 1_000_000]
     assert sorted((crowd["epsilon"] for crowd in crowds), reverse=True) == [crowd["epsilon"] for crowd in crowds]
+    relayed = json.loads(run("campaign", "verify", document, "--relay-batch", "10000", "--json")[1])["relayed"]
+    assert (relayed["epsilon"], relayed["reports"]) == (crowds[1]["epsilon"], 10_000)
+    assert "does not collude" in run("campaign", "verify", document, "--relay-batch", "10000")[1]
+    assert run("campaign", "verify", document, "--relay-batch", "0")[0] != 0
     model = tmp_path / "model.json"
     shown = [
         run("estimates", some_reports)[1],
