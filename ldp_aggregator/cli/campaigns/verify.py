@@ -34,7 +34,8 @@ def add_verify(commands: Groups) -> None:
 
 def _verify(options: argparse.Namespace) -> int:
     verification = verify_thoroughly(Campaign.parse(read_file(options.document), options.id))
-    crowds = [published_together([(verification.campaign, devices)]) for devices in CROWDS]
+    every = verification.campaign.privacy.release_every
+    crowds = [published_together([(verification.campaign, n)]) for n in (CROWDS if every is None else (every,))]
     relayed = _relayed(verification.campaign, options.relay_batch)
     if options.json:
         told = {"published": [crowd.to_json() for crowd in crowds], "relayed": relayed and relayed.to_json()}
