@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
+from ldp_aggregator.learning.published import PublishedGuarantee
 from ldp_aggregator.service.settings import Settings, read_settings
 from ldp_aggregator.store import Store, open_store
 
@@ -105,6 +106,12 @@ def read_file(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def tell_guarantees(local: float, published: PublishedGuarantee) -> None:
+    """The local guarantee, which has no conditions, and beside it the one of what is published."""
+    say(f"what one device loses, to whoever has its report: epsilon = {local:g}")
+    say(f"what one device loses, to who sees only what is published: {published}")
 
 
 def _address(text: str) -> str:

@@ -18,6 +18,7 @@ from ldp_aggregator.estimation.simplex import FLOOR, NORM_SUB, floor, norm_sub
 from ldp_aggregator.learning.guarantee import LOCAL_RELATION, Guarantee
 from ldp_aggregator.learning.model_poisoning import model_reach
 from ldp_aggregator.learning.naive_bayes import NaiveBayes, discrete_likelihood
+from ldp_aggregator.learning.published import published_by
 from protocols import Campaign
 from protocols.document.campaign import MODEL
 from protocols.document.questions import LABEL, PAIR, SQUARE, VALUE, is_gaussian
@@ -118,6 +119,7 @@ def train(
         "shrinkage": shrinkage,
         "insufficient": insufficient,
         "guarantee": guarantee.to_json(),
+        "published": published_by(pairs).to_json(),
         "poisoning": [
             model_reach(
                 estimates,

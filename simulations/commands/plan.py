@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ldp_aggregator.learning.published import DEFAULT_DELTA, PublishedGuarantee, published_together
 from protocols import Campaign
 from protocols.document.questions import LABEL, PAIR, SIGN
 from simulations.commands.common import (
@@ -30,7 +31,14 @@ from simulations.studies.planning import (
     standard_errors,
 )
 from simulations.studies.plots import plot_plan
-from simulations.tables.frames import Table
+from simulations.studies.solving import (
+    Solution,
+    Wish,
+    solve_devices,
+    solve_epsilon,
+    with_epsilon,
+)
+from simulations.tables.frames import Table, TableError
 from simulations.tables.loaders import TABLE_HELP
 from simulations.tables.sources import read_draft, source_with_schema
 
@@ -64,7 +72,29 @@ def add_command(groups: Groups) -> None:
     parser.set_defaults(command=_run)
     parser.add_argument("--schema", type=Path, required=True, metavar="DRAFT", help="the draft, .json or .toml")
     parser.add_argument("--epsilon", type=between(0, 64), metavar="E", help="total loss of a device, not the draft's")
-    parser.add_argument("--devices", type=at_least(1), required=True, metavar="N", help="devices that will answer")
+    parser.add_argument("--devices", type=at_least(1), metavar="N", help="devices that will answer")
+    wanted = parser.add_argument_group(
+        "what is wanted",
+        "instead of --devices or --epsilon: with devices, epsilon is solved for; without, the devices at that epsilon",
+    ).add_mutually_exclusive_group()
+    wanted.add_argument(
+        "--published-epsilon",
+        type=between(0, 64),
+        metavar="E",
+        help="loss of a device to who sees only what is published: the largest epsilon, or the fewest devices",
+    )
+    wanted.add_argument(
+        "--accuracy",
+        type=between(0, 1),
+        metavar="A",
+        help="on people held out of --pilot: the least epsilon, or the fewest devices",
+    )
+    parser.add_argument(
+        "--delta", type=between(0, 0.1), default=DEFAULT_DELTA, metavar="D", help="of what is published (%(default)g)"
+    )
+    parser.add_argument(
+        "--colluding", type=at_least(0), default=0, metavar="C", help="of the devices, hiding nobody (%(default)s)"
+    )
     parser.add_argument("--pilot", metavar="TABLE", help=TABLE_HELP)
     parser.add_argument(
         "--loss", type=between(0, 1), default=DEFAULT_LOSS, metavar="L", help="of accuracy (default: %(default)g)"
@@ -84,9 +114,14 @@ def _run(options: argparse.Namespace) -> None:
         pilot = source.people
         for note in source.notes:
             warn(f"note: {note}")
-    campaign = Campaign.compile(_with_epsilon(draft, options.epsilon or draft["privacy"]["epsilon"]))
-    half = Campaign.compile(_with_epsilon(draft, campaign.privacy.epsilon / 2))
-    plan = make_plan(campaign, half, options.devices, pilot)
+    solution = _solution(options, draft, pilot)
+    epsilon = options.epsilon or draft["privacy"]["epsilon"] if solution is None else solution.epsilon
+    devices: int = options.devices if solution is None else solution.devices
+    campaign = Campaign.compile(with_epsilon(draft, epsilon))
+    half = Campaign.compile(with_epsilon(draft, campaign.privacy.epsilon / 2))
+    plan = make_plan(campaign, half, devices, pilot)
+    plan["published"] = published_together([(campaign, devices)], options.delta, options.colluding).to_json()
+    plan["solution"] = None if solution is None else solution.to_json()
     if pilot is not None:
         curve = accuracy_curve(campaign, pilot, options.loss, repeats=options.repeats, seed=options.seed)
         plan["pilot"] = {
@@ -103,6 +138,28 @@ def _run(options: argparse.Namespace) -> None:
         give_json(plan, options.json)
     else:
         _print(plan)
+
+
+def _solution(options: argparse.Namespace, draft: Mapping[str, Any], pilot: Table | None) -> Solution | None:
+    """What was looked for; None where epsilon and devices are given."""
+    wish = Wish(
+        options.published_epsilon, options.accuracy, options.delta, options.colluding, options.repeats, options.seed
+    )
+    if wish.published is None and wish.accuracy is None:
+        if options.devices is None:
+            raise argparse.ArgumentTypeError("give --devices, or what is wanted: --published-epsilon or --accuracy")
+        return None
+    if options.devices is not None and options.epsilon is not None:
+        raise argparse.ArgumentTypeError("leave out --devices or --epsilon: what is wanted solves for one of them")
+    if wish.accuracy is not None and pilot is None:
+        raise argparse.ArgumentTypeError("--accuracy needs --pilot TABLE, people to measure it on")
+    try:
+        if options.devices is not None:
+            return solve_epsilon(draft, options.devices, wish, pilot)
+        epsilon = options.epsilon or draft["privacy"]["epsilon"]
+        return solve_devices(Campaign.compile(with_epsilon(draft, epsilon)), wish, pilot)
+    except ValueError as error:
+        raise TableError(str(error)) from None
 
 
 def make_plan(campaign: Campaign, half: Campaign, devices: int, pilot: Table | None) -> dict[str, Any]:
@@ -144,13 +201,12 @@ def _typical(errors: Array) -> float:
     return float(np.sqrt(np.mean(errors**2)))
 
 
-def _with_epsilon(draft: Mapping[str, Any], epsilon: float) -> dict[str, Any]:
-    return {**draft, "privacy": {**draft["privacy"], "epsilon": epsilon}}
-
-
 def _print(plan: Mapping[str, Any]) -> None:
     asked = "one question" if plan["answers"] == "one" else "one question of every group"
     say(f"{plan['devices']:,} devices, each with a total loss of at most {plan['epsilon']:g}, answer {asked}")
+    if plan["solution"] is not None:
+        say(_solved(plan["solution"]))
+    say(f"to who sees only what is published: {PublishedGuarantee(**plan['published'])}")
     say()
     say(f"{'question':32} {'mechanism':11} {'cells':>5} {'answers':>9} {'error':>8} {'at half':>8}  why")
     for question in plan["questions"]:
@@ -171,6 +227,15 @@ def _print(plan: Mapping[str, Any]) -> None:
         )
     if "pilot" in plan:
         _print_pilot(plan["pilot"])
+
+
+def _solved(solution: Mapping[str, Any]) -> str:
+    published, accuracy = solution["wish"]["published"], solution["wish"]["accuracy"]
+    wanted = f"an accuracy of {accuracy:g}" if published is None else f"a published epsilon of at most {published:g}"
+    if solution["solved"] == "devices":
+        return f"for {wanted}, it takes {solution['devices']:,} devices"
+    extreme = "least" if published is None else "largest"
+    return f"for {wanted}, the {extreme} epsilon is {solution['epsilon']:g}"
 
 
 def _why(question: Mapping[str, Any]) -> str:

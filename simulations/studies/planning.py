@@ -147,11 +147,21 @@ class Curve:
 
 
 def accuracy_curve(
-    campaign: Campaign, pilot: Table, loss: float, *, repeats: int, seed: int = 0, train_fraction: float = 0.8
+    campaign: Campaign,
+    pilot: Table,
+    loss: float,
+    *,
+    target: float | None = None,
+    repeats: int,
+    seed: int = 0,
+    train_fraction: float = 0.8,
 ) -> Curve:
-    """Double the devices until the loss is reached with something to spare (or :data:`MOST_DEVICES`)."""
+    """Double the devices until the loss (or ``target``, an accuracy) is reached with something to spare, or
+    :data:`MOST_DEVICES`.
+    """
     splits = [_Split(campaign, pilot, train_fraction, seed + number) for number in range(repeats)]
     reference = float(np.mean([split.non_private for split in splits]))
+    wanted = reference - loss if target is None else target
     devices, means, errors = FEWEST_DEVICES, [], []
     tried: list[int] = []
     while devices <= MOST_DEVICES:
@@ -159,11 +169,19 @@ def accuracy_curve(
         tried.append(devices)
         means.append(float(np.mean(reached)))
         errors.append(float(np.std(reached, ddof=1) / math.sqrt(repeats)))
-        if means[-1] >= reference - loss and (len(means) > 1 and means[-2] >= reference - loss):
+        if means[-1] >= wanted and (len(means) > 1 and means[-2] >= wanted):
             break
         devices *= 2
     majority = float(np.mean([split.majority for split in splits]))
     return Curve(reference, majority, tuple(tried), tuple(means), tuple(errors))
+
+
+def accuracy_at(
+    campaign: Campaign, pilot: Table, devices: int, *, repeats: int, seed: int = 0, train_fraction: float = 0.8
+) -> float:
+    """Mean accuracy on held-out people of the pilot, for so many devices that are drawn from its other people."""
+    splits = (_Split(campaign, pilot, train_fraction, seed + number) for number in range(repeats))
+    return float(np.mean([split.accuracy(devices) for split in splits]))
 
 
 class _Split:

@@ -17,8 +17,10 @@ from ldp_aggregator.cli.common import (
     say,
     say_json,
     say_table,
+    tell_guarantees,
     with_store,
 )
+from ldp_aggregator.learning.published import published_by
 from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.clock import to_text, utc_now
@@ -82,11 +84,14 @@ def _show(options: argparse.Namespace) -> None:
     if state["federated"]:
         _show_federated(options, campaign, state)
         return
+    published = published_by([(campaign, with_store(options, lambda store: store.tally(options.id)))])
     if options.json:
-        say_json(state | {"realised_epsilon": campaign.realised_epsilon, "questions": len(campaign.questions)})
+        told = {"realised_epsilon": campaign.realised_epsilon, "questions": len(campaign.questions)}
+        say_json(state | told | {"published": published.to_json()})
         return
     _say_values(state)
     say(f"epsilon: {campaign.privacy.epsilon} in total for one device; {campaign.realised_epsilon} realised")
+    tell_guarantees(campaign.privacy.epsilon, published)
     say_table(
         ("question", "kind", "feature", "mechanism", "cells", "epsilon"),
         [(q.index, q.kind, q.feature, q.mechanism.name, q.domain_size, q.epsilon) for q in campaign.questions],

@@ -13,10 +13,12 @@ from ldp_aggregator.cli.common import (
     say_json,
     say_table,
     shown_reach,
+    tell_guarantees,
     with_store,
 )
 from ldp_aggregator.estimation.estimates import Estimates, estimate
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB
+from ldp_aggregator.learning.published import PublishedGuarantee, published_by
 from ldp_aggregator.store import Store
 from protocols import Campaign
 
@@ -32,25 +34,28 @@ def add_commands(groups: Groups) -> None:
 
 
 def _estimates(options: argparse.Namespace) -> None:
-    async def work(store: Store) -> Estimates:
+    async def work(store: Store) -> tuple[Estimates, PublishedGuarantee]:
         campaign = Campaign.parse(await store.document(options.id), options.id)
         if (await store.state(campaign.id)).federated:
             raise CommandError(f"campaign {campaign.id} is federated: it has a model, and no estimates")
-        return estimate(campaign, await store.tally(options.id), post=options.post)
+        tally = await store.tally(options.id)
+        return estimate(campaign, tally, post=options.post), published_by([(campaign, tally)])
 
-    estimates = with_store(options, work)
+    estimates, published = with_store(options, work)
     if options.json:
-        say_json(estimates.to_json())
+        say_json({**estimates.to_json(), "published": published.to_json()})
     elif options.csv:
         say(estimates.to_frame().to_csv(index=False).rstrip("\n"))
     else:
-        _tell(estimates)
+        _tell(estimates, published)
 
 
-def _tell(estimates: Estimates) -> None:
-    """Questions, the pooled class prior and the moments of Gaussian features, each with what one liar can move."""
+def _tell(estimates: Estimates, published: PublishedGuarantee) -> None:
+    """Questions, guarantees, the pooled class prior and the moments of Gaussian features, with what one liar moves."""
     say(estimates.to_frame().to_string(index=False, formatters={"per_liar": shown_reach}))
     told, classes = estimates.to_json(), estimates.campaign.label.classes
+    say("")
+    tell_guarantees(estimates.campaign.privacy.epsilon, published)
     say("\nP(class), pooled from every question that tells it")
     say_table(
         ("class", "estimate", "low", "high", "per_liar"),

@@ -16,11 +16,13 @@ from ldp_aggregator.cli.common import (
     say,
     say_table,
     shown_reach,
+    tell_guarantees,
     with_store,
     write_file,
 )
 from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
 from ldp_aggregator.estimation.simplex import FLOOR, NORM_SUB
+from ldp_aggregator.learning.published import PublishedGuarantee
 from ldp_aggregator.service.publishing import TrainingOptions, UntrainableError, publish_trained
 
 _SHOWN: Final = {"likelihood": "P(value | class)", "mean": "mean", "variance": "variance"}
@@ -64,7 +66,9 @@ def _train(options: argparse.Namespace) -> None:
         write_file(options.output, models[0].document)
     versions = " and ".join(str(model.version) for model in models)
     say(f"model version {versions} from {reports} reports is published")
-    _tell_poisoning(json.loads(models[0].document)["training"]["poisoning"])
+    training = json.loads(models[0].document)["training"]
+    tell_guarantees(training["guarantee"]["epsilon"], PublishedGuarantee(**training["published"]))
+    _tell_poisoning(training["poisoning"])
 
 
 def _tell_poisoning(reaches: Sequence[dict[str, Any]]) -> None:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from ldp_aggregator.cli.common import Groups, add_command, read_file, say, say_json, say_table
+from ldp_aggregator.learning.published import PublishedGuarantee, published_together
 from protocols import Campaign
 from protocols.document.verify import NEGLIGIBLE_GAP, Verification
 from protocols.proofs.enumeration import verify_thoroughly
+
+CROWDS: Final = (1000, 10_000, 100_000, 1_000_000)
+"""A document does not know how many will answer."""
 
 
 def add_verify(commands: Groups) -> None:
@@ -22,10 +28,12 @@ def add_verify(commands: Groups) -> None:
 
 def _verify(options: argparse.Namespace) -> int:
     verification = verify_thoroughly(Campaign.parse(read_file(options.document), options.id))
+    crowds = [published_together([(verification.campaign, devices)]) for devices in CROWDS]
     if options.json:
-        say_json(verification.to_json())
+        say_json(verification.to_json() | {"published": [crowd.to_json() for crowd in crowds]})
     else:
         _tell(verification)
+        _tell_published(crowds)
     return 0 if verification.holds else 1
 
 
@@ -57,3 +65,14 @@ def _tell(verification: Verification) -> None:
     say(f"One device loses at most {told['realised_epsilon']:.12g} in all ({together}).")
     kept = "is kept" if verification.holds else "IS BROKEN"
     say(f"The promise of epsilon {campaign.privacy.epsilon} {kept}.")
+
+
+def _tell_published(crowds: Sequence[PublishedGuarantee]) -> None:
+    """What is left of the loss where only what is published is seen."""
+    say("\nWho sees only what is published learns of one device, by how many of them answer:")
+    say_table(
+        ("devices", "epsilon", "delta"),
+        [(f"{crowd.reports:,}", f"{crowd.epsilon:.4g}", f"{crowd.delta:g}") for crowd in crowds],
+    )
+    for condition in crowds[0].conditions:
+        say(f"if {condition}")

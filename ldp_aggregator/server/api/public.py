@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import ETag, web
 
+from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB
+from ldp_aggregator.learning.published import published_by
 from ldp_aggregator.server.api import shares
 from ldp_aggregator.server.api.authorisation import authorise
 from ldp_aggregator.server.api.bodies import held_body
@@ -19,7 +21,7 @@ from ldp_aggregator.server.api.rows import JSON, STORED, Operation
 from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
 from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, TAKES_SHARES, UNKNOWN, Outcome, Submission
-from protocols import UploadError, decode_upload
+from protocols import Campaign, UploadError, decode_upload
 from protocols.wire.upload import MEDIA_TYPE
 
 FOREVER: Final = "public, max-age=31536000, immutable"
@@ -88,8 +90,12 @@ async def get_estimates(request: web.Request, context: Context) -> web.Response:
     if await context.campaigns.is_federated(campaign.id):
         raise ProblemError(TAKES_SHARES, "it has a model, and no estimates")
     tally = await context.store.tally(campaign.id)
-    estimates = await asyncio.to_thread(lambda: json.dumps(estimate(campaign, tally, post=post).to_json()))
+    estimates = await asyncio.to_thread(lambda: json.dumps(_estimates(campaign, tally, post)))
     return web.Response(body=estimates.encode(), content_type=JSON)
+
+
+def _estimates(campaign: Campaign, tally: Tally, post: str) -> dict[str, Any]:
+    return {**estimate(campaign, tally, post=post).to_json(), "published": published_by([(campaign, tally)]).to_json()}
 
 
 def _cacheable(request: web.Request, body: bytes, tag: str, cache: str) -> web.Response:

@@ -91,7 +91,7 @@ def test_a_drafted_campaign_compiles_and_its_notes_are_loud(table, tmp_path, cap
         (["accuracy", "--data", "TABLE", "--schema", "SCHEMA", "--repeats", "1"], "at least 2"),
         (["accuracy", "--data", "TABLE", "--label", "bought"], "no column 'bought'"),
         (["accuracy", "--data", "TABLE", "--schema", "SCHEMA", "--journal", "FOLDER"], "not a journal of trials"),
-        (["plan", "--schema", "SCHEMA"], "required: --devices"),
+        (["plan", "--schema", "SCHEMA"], "give --devices"),
         (["plan", "--schema", "nowhere.toml", "--devices", "10"], "nowhere.toml: cannot be read"),
         (
             ["plan", "--schema", "SCHEMA", "--devices", "10", "--plot", "plan.exe"],

@@ -1,0 +1,189 @@
+"""What is published reveals less than the reports do: the central guarantee beside the local one.
+
+Who reads estimates or a model sees a function of a tally, and a tally forgets who sent what. For that reader the
+reports were shuffled, and every single one hides among the others (:mod:`ldp_aggregator.amplification`). A relay that
+mixes whole batches gives who runs the server the same, with the batch for the crowd. Neither ever replaces the local
+guarantee, which needs no condition.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from ldp_aggregator.amplification.bound import epsilon_bound
+from ldp_aggregator.amplification.rows import MOST_EXPONENT, Row, campaign_rows
+from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.learning.guarantee import Guarantee
+from protocols import Campaign
+
+DEFAULT_DELTA: Final = 1e-9
+LARGEST_DELTA: Final = 0.1
+LEAST_DELTA: Final = 1e-100
+
+PUBLISHED_RELATION: Final = "published: any two records of one of the devices that answered"
+RELAY_RELATION: Final = "behind the relay: any two records of one of the devices of a batch"
+
+_PUBLIC: Final = ("the campaign document", "who answered")
+
+_CONDITIONS: Final = (
+    "the reader sees what is published and not the reports, and does not know which device was asked what",
+    "the devices counted here answered once, honestly, by coins that the reader does not know",
+)
+_ONCE: Final = "estimates or model are published once: what is published at several counts adds up"
+_ALL: Final = "basic composition over what one device answers: nobody may see which answers are one device's"
+_RELAY: Final = (
+    "the relay does not collude with who runs the server, and waits for the whole batch",
+    "the relay drops order, times, addresses, tokens and lengths of what it mixes",
+    "the devices counted here answered once, honestly, by coins that who runs the server does not know",
+)
+
+
+@dataclass(frozen=True)
+class PublishedGuarantee(Guarantee):
+    """(epsilon, delta)-DP of one device among ``reports`` others' reports, all of ``conditions`` being met.
+
+    ``reports`` is the number of devices of the crowd, ``colluding`` those of them whose coins the reader is taken to
+    know. Where the crowd hides nothing, epsilon is the local loss and delta 0.
+    """
+
+    reports: int
+    colluding: int
+    conditions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        loss = f"epsilon = {self.epsilon:.4g}" + (f", delta = {self.delta:g}" if self.delta else " (as locally)")
+        known = f", {self.colluding:,} of them colluding" if self.colluding else ""
+        return f"{loss}; {self.relation}, {self.reports:,}{known}; if {'; if '.join(self.conditions)}"
+
+
+def published_guarantee(
+    campaign: Campaign, reports: int, delta: float = DEFAULT_DELTA, colluding: int = 0
+) -> PublishedGuarantee:
+    """What who sees only the publication learns of one of ``reports`` devices; see :mod:`ldp_aggregator.amplification`.
+
+    Parameters
+    ----------
+    campaign
+        Its document decides: mechanisms, their integers, and the weights of the questions.
+    reports
+        Devices that answered. With ``answers: "all"`` those that answered every group, and the groups' bounds add up.
+    delta
+        Of the whole guarantee, from 1e-100 to 0.1.
+    colluding
+        Devices among them that tell the reader their coins; they hide nobody.
+
+    Raises
+    ------
+    ValueError
+        For a delta out of range and for negative numbers.
+    """
+    composed = (_ALL,) if campaign.privacy.answers == "all" else ()
+    return _guarantee(campaign, reports, delta, colluding, PUBLISHED_RELATION, (*_CONDITIONS, _ONCE, *composed))
+
+
+def relay_guarantee(
+    campaign: Campaign, batch: int, delta: float = DEFAULT_DELTA, colluding: int = 0
+) -> PublishedGuarantee:
+    """What who runs the server learns of one device whose report came in a mixed batch of at least ``batch`` devices.
+
+    Parameters and errors are those of :func:`published_guarantee`.
+    """
+    composed = (_ALL,) if campaign.privacy.answers == "all" else ()
+    return _guarantee(campaign, batch, delta, colluding, RELAY_RELATION, (*_RELAY, *composed))
+
+
+def devices_counted(campaign: Campaign, counts: Sequence[int]) -> int:
+    """The crowd behind the numbers of reports to each question; with ``answers: "all"`` that of the smallest group."""
+    of_group = dict.fromkeys((question.group for question in campaign.questions), 0)
+    for question, count in zip(campaign.questions, counts, strict=True):
+        of_group[question.group] += int(count)
+    return min(of_group.values()) if campaign.privacy.answers == "all" else sum(of_group.values())
+
+
+def published_together(
+    parts: Iterable[tuple[Campaign, int]], delta: float = DEFAULT_DELTA, colluding: int = 0
+) -> PublishedGuarantee:
+    """The guarantee of one publication made of several campaigns and the devices that answered each.
+
+    A device answers one campaign of a study, so that the worst of these holds; campaigns of different studies add up.
+    Of the private round that a projection was fitted on nothing but its local epsilon is known here. ``colluding``
+    devices are taken off every campaign.
+    """
+    given = list(parts)
+    keys = {_key(campaign.study, campaign.id) for campaign, _ in given}
+    worst: dict[str, PublishedGuarantee] = {}
+    rounds: dict[str, float] = {}
+    for campaign, reports in given:
+        key = _key(campaign.study, campaign.id)
+        one = published_guarantee(campaign, reports, delta / len(keys), colluding)
+        if key not in worst or _epsilon(one) > _epsilon(worst[key]):
+            worst[key] = one
+        projection = campaign.projection
+        if projection is not None and projection.fitted_epsilon is not None:
+            fitted = _key(projection.fitted_study, projection.fitted_on)
+            rounds[fitted] = max(rounds.get(fitted, 0.0), projection.fitted_epsilon)
+    if len(given) == 1 and not rounds:
+        return worst[keys.pop()]
+    losses = rounds | {key: max(_epsilon(one), rounds.get(key, 0.0)) for key, one in worst.items()}
+    conditions = dict.fromkeys(condition for one in worst.values() for condition in one.conditions)
+    return PublishedGuarantee(
+        math.nextafter(math.fsum(losses.values()), math.inf),
+        math.fsum(one.delta for one in worst.values()),
+        PUBLISHED_RELATION,
+        _PUBLIC,
+        sum(reports for _, reports in given),
+        colluding,
+        tuple(conditions),
+    )
+
+
+def published_by(tallies: Iterable[tuple[Campaign, Tally]]) -> PublishedGuarantee:
+    """The guarantee of one publication of what was counted."""
+    return published_together((campaign, devices_counted(campaign, tally.n.tolist())) for campaign, tally in tallies)
+
+
+def _key(study: str | None, campaign_id: str) -> str:
+    return f"study {study}" if study else campaign_id
+
+
+def _epsilon(guarantee: Guarantee) -> float:
+    return math.inf if guarantee.epsilon is None else guarantee.epsilon
+
+
+def _guarantee(
+    campaign: Campaign, reports: int, delta: float, colluding: int, relation: str, conditions: tuple[str, ...]
+) -> PublishedGuarantee:
+    if not LEAST_DELTA <= delta <= LARGEST_DELTA:
+        raise ValueError(f"delta must be from {LEAST_DELTA:g} to {LARGEST_DELTA:g}, not {delta!r}")
+    if reports < 0 or colluding < 0:
+        raise ValueError(f"reports and colluding are numbers of devices, not {reports} and {colluding}")
+    local = campaign.realised_epsilon
+    crowd = reports - colluding
+    epsilon = _total(campaign, crowd, delta) if crowd > 1 else None
+    if epsilon is None or epsilon >= local:
+        return PublishedGuarantee(local, 0.0, relation, _PUBLIC, reports, colluding, conditions)
+    return PublishedGuarantee(epsilon, delta, relation, _PUBLIC, reports, colluding, conditions)
+
+
+def _total(campaign: Campaign, crowd: int, delta: float) -> float | None:
+    """The sum over the groups, one with ``answers: "one"``; a group that is not hidden costs its own loss."""
+    if campaign.realised_epsilon > MOST_EXPONENT:
+        return None
+    rows = campaign_rows(campaign)
+    total = 0.0
+    for row in rows:
+        found = _epsilon_once(row, crowd, delta / len(rows))
+        if found is None:
+            found = math.nextafter(math.log(row.ratio) * (1 + 1e-12), math.inf)
+        total += found
+    return total * (1 + 1e-12)
+
+
+@lru_cache(maxsize=256)
+def _epsilon_once(row: Row, crowd: int, delta: float) -> float | None:
+    """A server is asked for estimates more often than reports come in, and groups have equal rows."""
+    return epsilon_bound(row, crowd, delta)

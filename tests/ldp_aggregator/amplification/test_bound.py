@@ -1,0 +1,156 @@
+"""The bound for many devices: known values, its direction in every argument, and distinguishers that do their best."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+from shuffled import Array, law_of, mixture
+
+from ldp_aggregator.amplification.bound import MOST_REPORTS, delta_bound, epsilon_bound
+from ldp_aggregator.amplification.rows import Row, mixed, row_of
+from protocols.mechanisms import (
+    AnyMechanism,
+    DirectEncoding,
+    OneBit,
+    OptimalUnaryEncoding,
+    SubsetSelection,
+    SummingHistogramEncoding,
+)
+
+DELTA = 1e-9
+REPORTS = (10**4, 10**5, 10**6, 10**8)
+
+KNOWN = {
+    ("0.5", "de"): (0.0269, 0.0081, 0.0024, 0.0002),
+    ("0.5", "ss"): (0.0209, 0.0061, 0.0018, 0.0002),
+    ("0.5", "oue"): (0.0196, 0.0057, 0.0017, 0.0002),
+    ("1", "de"): (0.0622, 0.0188, 0.0056, 0.0005),
+    ("1", "ss"): (0.0483, 0.0141, 0.0042, 0.0004),
+    ("1", "oue"): (0.0461, 0.0133, 0.0040, 0.0004),
+    ("2", "de"): (0.1598, 0.0482, 0.0145, 0.0013),
+    ("2", "ss"): (0.1248, 0.0368, 0.0110, 0.0010),
+    ("2", "oue"): (0.1199, 0.0344, 0.0102, 0.0009),
+    ("4", "de"): (0.5612, 0.1649, 0.0497, 0.0045),
+    ("4", "ss"): (0.5413, 0.1574, 0.0473, 0.0043),
+    ("4", "oue"): (0.3982, 0.1172, 0.0350, 0.0031),
+}
+"""Published epsilon at delta 1e-9, by an implementation of the same formula that shares no code; four decimals."""
+
+HALF_DIGIT = 0.5e-4
+
+FALSE_ALARM = 1e-6
+"""Of a whole test below: each of its comparisons gets its part."""
+
+
+def made(name: str, epsilon: Fraction) -> AnyMechanism:
+    if name == "de":
+        return DirectEncoding.make(2, epsilon)
+    return SubsetSelection.make(8, epsilon) if name == "ss" else OptimalUnaryEncoding.make(8, epsilon)
+
+
+@pytest.mark.parametrize(("epsilon", "name"), KNOWN)
+def test_known_values_are_reproduced(epsilon: str, name: str) -> None:
+    row = row_of(made(name, Fraction(epsilon)))
+    for reports, wanted in zip(REPORTS, KNOWN[epsilon, name], strict=True):
+        found = epsilon_bound(row, reports, DELTA)
+        assert found is not None
+        assert abs(found - wanted) <= 0.02 * wanted + HALF_DIGIT
+
+
+@pytest.mark.parametrize("epsilon", ["0.001", "0.1", "1", "8", "40"])
+def test_more_reports_never_reveal_more(epsilon: str) -> None:
+    row, known = row_of(DirectEncoding.make(4, Fraction(epsilon))), math.inf
+    for reports in (1, 2, 10, 100, 1000, 10**5, 10**8, 10**11, MOST_REPORTS, 10**30):
+        found = epsilon_bound(row, reports, DELTA)
+        if found is not None:
+            assert 0 < found <= min(known, float(epsilon)) * (1 + 3e-4)
+            known = found
+
+
+def test_the_epsilon_found_has_the_delta_it_was_found_for() -> None:
+    row = row_of(SubsetSelection.make(16, Fraction(1)))
+    for delta in (1e-3, 1e-6, 1e-9, 1e-12):
+        found = epsilon_bound(row, 10**5, delta)
+        assert found is not None
+        tail = min(1e-14, delta * 1e-5)
+        assert delta_bound(row, 10**5, found, tail) <= delta < delta_bound(row, 10**5, found * 0.99, tail)
+
+
+def test_nobody_and_one_device_have_no_crowd_to_hide_in() -> None:
+    row = row_of(DirectEncoding.make(2, Fraction(1)))
+    assert epsilon_bound(row, 0, DELTA) is None
+    assert epsilon_bound(row, 1, DELTA) is None
+    assert delta_bound(row, 1, 0.0) >= math.tanh(0.5) * (1 - 1e-9)
+
+
+def test_the_bound_is_the_exact_sum_where_that_can_be_added_up() -> None:
+    """Direct encoding on two cells has no R: 1/n E[(N10 A - N01 B)+] term by term, from scipy's laws."""
+    row = row_of(DirectEncoding.make(2, Fraction(1)))
+    for reports in (10, 300, 2000):
+        for epsilon in (0.05, 0.2, 0.6):
+            e0, e = float(row.ratio), math.exp(epsilon)
+            told = np.arange(reports + 1)
+            first = np.arange(reports + 1)[:, None]
+            gain = np.maximum(first * (e0 - e) - (told - first) * (e * e0 - 1), 0) * (first <= told)
+            inner = (stats.binom.pmf(first, told, 0.5) * gain).sum(axis=0)
+            exact = float(stats.binom.pmf(told, reports, float(2 * row.told)) @ inner) / reports
+            assert exact <= delta_bound(row, reports, epsilon) <= 1.05 * exact + 1e-13
+
+
+def crowds() -> list[tuple[str, Array, Row]]:
+    one = Fraction(1)
+    singles: list[AnyMechanism] = [
+        DirectEncoding.make(2, one),
+        DirectEncoding.make(4, one),
+        SubsetSelection.make(6, one),
+        OptimalUnaryEncoding.make(3, one),
+        SummingHistogramEncoding.make(2, one),
+        OneBit.make(2, one),
+    ]
+    found = [(mechanism.name, law_of(mechanism), row_of(mechanism)) for mechanism in singles]
+    parts = [(Fraction(1, 3), singles[0]), (Fraction(2, 3), singles[5])]
+    law = mixture([(share, law_of(mechanism)) for share, mechanism in parts])
+    return [*found, ("two questions", law, mixed((share, row_of(mechanism)) for share, mechanism in parts))]
+
+
+def surest_delta(law: Array, devices: int, epsilon: float, rng: np.random.Generator, alarm: float) -> float:
+    """A delta that the best distinguisher of two people surely reaches: everybody else has the last item.
+
+    The shuffled reports, h of each kind, are sum_y h_y mu_x(y) / mu_z(y) times as likely with x among the z as without,
+    so the event in which x is exp(epsilon) times as likely as x' is known, and has the largest delta of all.
+    """
+    trials, best = 40_000, 0.0
+    others = law[-1]
+    for x, other in ((0, 1), (1, 0)):
+        seen = []
+        for mine in (x, other):
+            crowd = rng.multinomial(devices - 1, others, size=trials)
+            crowd[np.arange(trials), rng.choice(len(others), size=trials, p=law[mine])] += 1
+            event = crowd @ (law[x] / others) > math.exp(epsilon) * (crowd @ (law[other] / others))
+            seen.append(int(event.sum()))
+        at_least = stats.beta.ppf(alarm / 2, seen[0], trials - seen[0] + 1) if seen[0] else 0.0
+        at_most = stats.beta.ppf(1 - alarm / 2, seen[1] + 1, trials - seen[1])
+        best = max(best, float(at_least - math.exp(epsilon) * at_most))
+    return best
+
+
+@pytest.mark.parametrize("position", range(len(crowds())))
+def test_the_best_distinguisher_of_shuffled_reports_stays_below_the_bound(position: int) -> None:
+    """Fails by chance with probability at most 1e-6 for each crowd; the seeds are fixed."""
+    _, law, row = crowds()[position]
+    rng = np.random.default_rng(position)
+    law = law / law.sum(axis=1, keepdims=True)
+    grid = [(devices, epsilon) for devices in (30, 300, 3000) for epsilon in (0.0, 0.01, 0.05, 0.2)]
+    for devices, epsilon in grid:
+        reached = surest_delta(law, devices, epsilon, rng, FALSE_ALARM / (2 * len(grid)))
+        assert reached <= delta_bound(row, devices, epsilon)
+
+
+def test_the_distinguisher_beats_a_bound_that_counts_a_hundred_times_the_reports() -> None:
+    """It has the power to fail."""
+    _, law, row = crowds()[0]
+    assert surest_delta(law, 30, 0.01, np.random.default_rng(0), 1e-6) > delta_bound(row, 3000, 0.01)

@@ -1,0 +1,111 @@
+"""The bound against the truth, for all neighbouring data sets of few devices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from shuffled import Array, law_of, mixture, worst_delta
+
+from ldp_aggregator.amplification.bound import delta_bound
+from ldp_aggregator.amplification.rows import Row, mixed, row_of
+from protocols.mechanisms import (
+    AnyMechanism,
+    DirectEncoding,
+    LaplaceVector,
+    OneBit,
+    OptimalUnaryEncoding,
+    SubsetSelection,
+    SummingHistogramEncoding,
+    SymmetricUnaryEncoding,
+    ThresholdingHistogramEncoding,
+)
+from protocols.mechanisms.noisy_vector import least_scale
+
+EPSILONS = ("0.5", "1", "2", "4")
+SHARES = (0.02, 0.1, 0.3, 0.6, 0.9)
+ROUNDING = 1e-13
+"""Of the truth, which is a sum of doubles."""
+
+
+def laplace(cells: int, epsilon: Fraction, grid: int) -> LaplaceVector:
+    return LaplaceVector(cells, grid, least_scale(epsilon, grid))
+
+
+def mechanisms(epsilon: Fraction) -> list[AnyMechanism]:
+    others = (SymmetricUnaryEncoding, OptimalUnaryEncoding, ThresholdingHistogramEncoding, SummingHistogramEncoding)
+    return [
+        DirectEncoding.make(2, epsilon),
+        DirectEncoding.make(3, epsilon),
+        DirectEncoding.make(4, epsilon),
+        SubsetSelection(4, 2, SubsetSelection.make(4, epsilon).include if epsilon < 1 else (1 << 63) + (1 << 61)),
+        SubsetSelection(3, 2, (1 << 63) + (1 << 62)),
+        *(mechanism.make(2, epsilon) for mechanism in others),
+        OptimalUnaryEncoding.make(3, epsilon),
+        OneBit.make(1, epsilon),
+        OneBit.make(2, epsilon),
+        laplace(1, epsilon, 0),
+        laplace(1, epsilon, 1),
+    ]
+
+
+def never_below(law: Array, row: Row, devices: int, epsilon: float) -> list[float]:
+    """How many times the truth the bound is; fails where it is less."""
+    tried = [epsilon * share for share in SHARES]
+    truth = worst_delta(law, devices, tried)
+    bounds = np.array([delta_bound(row, devices, one) for one in tried])
+    assert (bounds >= truth - ROUNDING).all(), (bounds, truth)
+    return [float(bound / true) for bound, true in zip(bounds, truth, strict=True) if true > 1e-6]
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("position", range(len(mechanisms(Fraction(1)))))
+def test_no_mechanism_reveals_more_than_its_bound_says(position: int, epsilon: str) -> None:
+    mechanism = mechanisms(Fraction(epsilon))[position]
+    law = law_of(mechanism)
+    for devices in (3, 4, 5) if law.shape[0] * law.shape[1] <= 24 else (3, 4):
+        never_below(law, row_of(mechanism), devices, float(epsilon))
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_two_classes_of_a_laplace_vector_reveal_no_more_than_the_bound_says(epsilon: str) -> None:
+    mechanism = laplace(2, Fraction(epsilon), 0)
+    never_below(law_of(mechanism), row_of(mechanism), 3, float(epsilon))
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_no_mixture_of_questions_reveals_more_than_its_bound_says(epsilon: str) -> None:
+    exact = Fraction(epsilon)
+    drawn = [
+        (DirectEncoding.make(2, exact), OptimalUnaryEncoding.make(2, exact)),
+        (DirectEncoding.make(2, exact), DirectEncoding.make(3, exact)),
+        (OneBit.make(1, exact), ThresholdingHistogramEncoding.make(2, exact)),
+        (DirectEncoding.make(2, exact), DirectEncoding.make(2, exact / 2)),
+        (laplace(1, exact, 0), SummingHistogramEncoding.make(2, exact)),
+    ]
+    for first, second in drawn:
+        for share in (Fraction(1, 2), Fraction(1, 5)):
+            parts = ((share, first), (1 - share, second))
+            law = mixture([(weight, law_of(one)) for weight, one in parts])
+            row = mixed((weight, row_of(one)) for weight, one in parts)
+            never_below(law, row, 3, float(epsilon))
+
+
+def test_the_bound_is_near_the_truth() -> None:
+    ratios: list[float] = []
+    for epsilon in EPSILONS:
+        for mechanism in (DirectEncoding.make(2, Fraction(epsilon)), OneBit.make(2, Fraction(epsilon))):
+            ratios += never_below(law_of(mechanism), row_of(mechanism), 5, float(epsilon))
+    assert np.median(ratios) < 1.5
+    assert min(ratios) >= 1 - 1e-9
+
+
+def test_a_row_with_a_little_less_in_it_falls_below_the_truth() -> None:
+    """The brute force can fail."""
+    mechanism = DirectEncoding.make(2, Fraction(1))
+    row = row_of(mechanism)
+    smaller = replace(row, told=row.told * Fraction(7, 10))
+    with pytest.raises(AssertionError):
+        never_below(law_of(mechanism), smaller, 5, 1.0)

@@ -1,0 +1,114 @@
+"""The guarantee of what is published: what it counts, how it adds up, what it says, and its inverse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ldp_aggregator.learning.published import (
+    devices_counted,
+    published_guarantee,
+    published_together,
+    relay_guarantee,
+)
+from protocols import Campaign
+
+
+def draft(epsilon: float = 1.0, **changes: Any) -> dict[str, Any]:
+    privacy = {"epsilon": epsilon, **changes.pop("privacy", {})}
+    return {
+        "version": 1,
+        "title": "Small",
+        "label": {"name": "late", "classes": ["yes", "no"]},
+        "features": [
+            {"name": "age", "kind": "categorical", "values": ["young", "medium", "old"]},
+            {"name": "hours", "kind": "continuous", "low": 0, "high": 100},
+        ],
+        "privacy": privacy,
+        **changes,
+    }
+
+
+def compiled(epsilon: float = 1.0, **changes: Any) -> Campaign:
+    return Campaign.compile(draft(epsilon, **changes))
+
+
+@pytest.mark.parametrize("discrete", ["auto", "de", "sue", "oue", "she", "the", "ss"])
+@pytest.mark.parametrize("continuous", ["auto", "laplace", "onebit", "sign"])
+@pytest.mark.parametrize("answers", ["one", "all"])
+def test_every_mechanism_has_a_guarantee_below_its_local_one(discrete: str, continuous: str, answers: str) -> None:
+    campaign = compiled(privacy={"discrete": discrete, "continuous": continuous, "answers": answers})
+    found = published_guarantee(campaign, 100_000)
+    assert found.epsilon is not None
+    assert 0 < found.epsilon < 0.1 < campaign.realised_epsilon
+    assert found.delta == 1e-9
+
+
+def test_answers_all_add_up_over_the_groups_and_say_so() -> None:
+    campaign = compiled(privacy={"answers": "all", "discrete": "de"})
+    found = published_guarantee(campaign, 100_000)
+    assert any("basic composition" in condition for condition in found.conditions)
+    assert not any("composition" in condition for condition in published_guarantee(compiled(), 100_000).conditions)
+
+
+def test_colluding_devices_hide_nobody() -> None:
+    campaign = compiled()
+    assert (
+        published_guarantee(campaign, 30_000, colluding=20_000).epsilon == published_guarantee(campaign, 10_000).epsilon
+    )
+    for colluding in (30_000, 29_999, 40_000):
+        alone = published_guarantee(campaign, 30_000, colluding=colluding)
+        assert (alone.epsilon, alone.delta) == (campaign.realised_epsilon, 0.0)
+
+
+def test_where_the_crowd_hides_nothing_the_local_guarantee_is_stated() -> None:
+    campaign = compiled()
+    for reports in (0, 1, 2):
+        found = published_guarantee(campaign, reports)
+        assert (found.epsilon, found.delta) == (campaign.realised_epsilon, 0.0)
+    assert published_guarantee(compiled(200.0), 10**6).delta == 0.0
+
+
+def test_what_cannot_be_meant_is_refused() -> None:
+    for wrong in ({"delta": 0.0}, {"delta": 1.0}, {"delta": float("nan")}, {"colluding": -1}):
+        with pytest.raises(ValueError, match=r"must be|numbers"):
+            published_guarantee(compiled(), 10, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="numbers of devices"):
+        published_guarantee(compiled(), -1)
+
+
+def test_campaigns_of_one_study_do_not_add_up_and_others_do() -> None:
+    first, second = compiled(study="s", title="1"), compiled(study="s", title="2")
+    apart = compiled(title="3")
+    alone = published_guarantee(first, 10_000).epsilon
+    assert alone is not None
+    assert published_together([(first, 10_000)]).epsilon == alone
+    assert published_together([(first, 10_000), (second, 50_000)]).epsilon == pytest.approx(alone, rel=1e-12)
+    both = published_together([(first, 10_000), (apart, 10_000)])
+    assert both.epsilon is not None
+    assert 2 * alone < both.epsilon < 2.2 * alone
+    assert both.delta == pytest.approx(1e-9)
+    assert both.reports == 20_000
+
+
+def test_the_crowd_of_answers_all_is_that_of_the_smallest_group() -> None:
+    one, everything = compiled(), compiled(privacy={"answers": "all"})
+    assert devices_counted(one, [5, 7, 2, 3]) == 17
+    assert devices_counted(everything, [5, 7, 2, 3]) == 5
+
+
+def test_a_relay_gives_who_runs_the_server_the_same_with_its_batch() -> None:
+    campaign = compiled()
+    behind, published = relay_guarantee(campaign, 5000), published_guarantee(campaign, 5000)
+    assert (behind.epsilon, behind.delta) == (published.epsilon, published.delta)
+    assert "collude" in str(behind)
+    assert behind.relation != published.relation
+
+
+def test_the_sentence_names_its_conditions_and_the_json_has_them() -> None:
+    found = published_guarantee(compiled(), 10_000, colluding=10)
+    assert all(condition in str(found) for condition in found.conditions)
+    assert "10,000, 10 of them colluding" in str(found)
+    told = found.to_json()
+    assert set(told) == {"epsilon", "delta", "relation", "public", "reports", "colluding", "conditions"}
