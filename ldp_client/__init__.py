@@ -94,6 +94,7 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import_module("ldp_client.errors")  # First: it can say what is in the way where ``protocols`` is another package.
     value: object = getattr(import_module(_HOMES.get(name, "ldp_client.errors")), name)
     globals()[name] = value
     return value

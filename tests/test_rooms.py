@@ -1,4 +1,4 @@
-"""The house rules that no linter knows: rooms that one can survey, files that one can read in one sitting, plain names."""
+"""The house rules that no linter knows: rooms that one can survey, files that one reads in one sitting, plain names."""
 
 from __future__ import annotations
 
