@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ldp_client.answering import perturb
     from ldp_client.campaign import DeviceCampaign
     from ldp_client.classifier import Classifier
-    from ldp_client.delivery.events import Event
+    from ldp_client.delivery.notices import Event
     from ldp_client.device import Device
     from ldp_client.errors import (
         ClientError,
@@ -74,7 +74,7 @@ _HOMES = {
     "DeviceCampaign": "ldp_client.campaign",
     "DeviceStatus": "ldp_client.status",
     "DocumentError": "protocols.errors",
-    "Event": "ldp_client.delivery.events",
+    "Event": "ldp_client.delivery.notices",
     "LdpError": "protocols.errors",
     "Ledger": "ldp_client.ledger.receipts",
     "MemoryStorage": "ldp_client.storage.memory",

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ldp_client.delivery.events import Event
 from ldp_client.delivery.install import campaign_status, expiry, room_for, unusable
 from ldp_client.delivery.machine import Place
+from ldp_client.delivery.notices import Event
 from ldp_client.delivery.queue import Outbox
 from ldp_client.errors import ConsentError, NotFetchedError, RefusedError, StorageError
 from ldp_client.ledger.consent import Consent

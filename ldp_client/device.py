@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from ldp_client.campaign import DeviceCampaign
 from ldp_client.delivery.background import BackgroundDriver
 from ldp_client.delivery.copy import copy_of, quarantined_reports, sent_reports
-from ldp_client.delivery.events import OnEvent
 from ldp_client.delivery.install import Install, campaign_status
 from ldp_client.delivery.machine import Place, Send, Task
+from ldp_client.delivery.notices import OnEvent
 from ldp_client.delivery.permits import DevicePermits, Headers
 from ldp_client.delivery.queue import listed, outboxes
 from ldp_client.delivery.sender import Sender

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ldp_client.delivery.events import Event, OnEvent, events
 from ldp_client.delivery.flight import Flight
 from ldp_client.delivery.machine import (
     Delivery,
@@ -29,6 +28,7 @@ from ldp_client.delivery.machine import (
     schedule,
     wait,
 )
+from ldp_client.delivery.notices import Event, OnEvent, events
 from ldp_client.delivery.permits import Permits
 from ldp_client.delivery.queue import Listed, Outbox, listed
 from ldp_client.errors import ClientError, TransportError
