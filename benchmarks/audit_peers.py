@@ -28,10 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from ldp_aggregator.audit.black_box import Person
-from ldp_aggregator.audit.events import WHOLE, Event
-from ldp_aggregator.audit.observations import Seen, read_tables
-from ldp_aggregator.audit.search import Chosen, Claims, search
+from ldp_aggregator.audit.asking.black_box import Person
+from ldp_aggregator.audit.asking.observations import Seen, read_tables
+from ldp_aggregator.audit.searching.comparisons import Chosen, Claims, search
+from ldp_aggregator.audit.searching.events import WHOLE, Event
 
 SAMPLING = Path(__file__).with_name("peers") / "sampling.py"
 CONFIDENCE = 0.99

@@ -9,7 +9,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from ldp_aggregator.server.listener import Addresses
+from ldp_aggregator.server.sockets.listener import Addresses
 from ldp_aggregator.server.workers import serve_with_workers
 from ldp_aggregator.service.drafts import compile_draft
 from ldp_aggregator.service.settings import read_settings

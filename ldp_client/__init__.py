@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ldp_client.answering import perturb
     from ldp_client.campaign import DeviceCampaign
     from ldp_client.classifier import Classifier
-    from ldp_client.delivery.events import Event
+    from ldp_client.delivery.notices import Event
     from ldp_client.device import Device
     from ldp_client.errors import (
         ClientError,
@@ -74,7 +74,7 @@ _HOMES = {
     "DeviceCampaign": "ldp_client.campaign",
     "DeviceStatus": "ldp_client.status",
     "DocumentError": "protocols.errors",
-    "Event": "ldp_client.delivery.events",
+    "Event": "ldp_client.delivery.notices",
     "LdpError": "protocols.errors",
     "Ledger": "ldp_client.ledger.receipts",
     "MemoryStorage": "ldp_client.storage.memory",
@@ -94,6 +94,7 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import_module("ldp_client.errors")  # First: it can say what is in the way where ``protocols`` is another package.
     value: object = getattr(import_module(_HOMES.get(name, "ldp_client.errors")), name)
     globals()[name] = value
     return value

@@ -4,96 +4,32 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from ldp_client.delivery.events import Event
-from ldp_client.delivery.machine import REPORT_OVERHEAD, At, Delivery, Due, Place
+from ldp_client.delivery.install import campaign_status, expiry, room_for, unusable
+from ldp_client.delivery.machine import Place
+from ldp_client.delivery.notices import Event
 from ldp_client.delivery.queue import Outbox
 from ldp_client.errors import ConsentError, NotFetchedError, RefusedError, StorageError
 from ldp_client.ledger.consent import Consent
 from ldp_client.ledger.installation import Installation, read_installation, write_installation
-from ldp_client.ledger.receipts import DELETED, WAITING, Caps, Receipt, total_up
+from ldp_client.ledger.receipts import DELETED, WAITING, Caps, Receipt
 from ldp_client.ledger.refusals import refusal
 from ldp_client.status import Status, Withdrawal
-from ldp_client.storage.checksummed import pack, unpack
 from ldp_client.storage.contract import MARK, Transaction
-from ldp_client.storage.marker import new_mark
 
 if TYPE_CHECKING:
     from ldp_client.classifier import Classifier
-    from ldp_client.delivery.background import BackgroundDriver
-    from ldp_client.delivery.permits import DevicePermits
-    from ldp_client.delivery.sender import Sender
-    from ldp_client.network.cache import Cache
-    from ldp_client.network.transport import Transport
-    from ldp_client.policy import Policy
+    from ldp_client.delivery.install import Install
     from ldp_client.problems import Problem
-    from ldp_client.runtime.clock import Clock
-    from ldp_client.storage.contract import Storage
-    from ldp_client.storage.marker import Marker
-    from protocols import Campaign, Coins
-
-
-@dataclass(frozen=True)
-class Install:
-    """What an install's campaigns and scopes share. Storage and sender are those of all scopes."""
-
-    storage: Storage
-    cached: Storage
-    cache: Cache
-    marker: Marker | None
-    transport: Transport
-    clock: Clock
-    coins: Coins | None
-    policy: Policy
-    permits: DevicePermits
-    sender: Sender
-    driver: BackgroundDriver
-
-    def refuse_copies(self, transaction: Transaction) -> bytes | None:
-        """The mark of the storage's state, None where it has none yet. Raises RefusedError for a copy."""
-        stored = None if self.marker is None else transaction.get(MARK)
-        if self.marker is None or stored is None:
-            return None
-        mark: bytes = unpack(MARK, stored)
-        try:
-            held = self.marker.holds(mark)
-        except OSError as error:
-            raise _marker_problem(error) from None
-        if not held:
-            raise RefusedError(
-                "copied-storage",
-                "the storage file is a copy, or was restored from a backup: what it was copied from may have answered. "
-                "If it was moved and is the only one, call Device.adopt()",
-            )
-        return mark
-
-    def mark(self, transaction: Transaction, before: bytes | None) -> bytes | None:
-        """Give the storage's new state a mark, valid beside the former one until :meth:`settle_mark`."""
-        if self.marker is None:
-            return None
-        mark = new_mark()
-        try:
-            self.marker.write(*(one for one in (before, mark) if one is not None))
-        except OSError as error:
-            raise _marker_problem(error) from None
-        transaction.put(MARK, pack(MARK, mark))
-        return mark
-
-    def settle_mark(self, mark: bytes | None) -> None:
-        """The transaction of :meth:`mark` is on disk: the former state is history."""
-        if self.marker is not None and mark is not None:
-            # One that fails leaves both valid, and the next contribution repairs it.
-            with contextlib.suppress(OSError):
-                self.marker.write(mark, durable=False)
+    from protocols import Campaign
 
 
 class DeviceCampaign:
     """One device, or one user of a backend, in one campaign; made by :meth:`ldp_client.Device.campaign`.
 
-    Thread-safe, fork-safe, and safe with several processes on one storage file. Methods that may use the network take a
-    ``timeout`` in seconds and keep it.
+    Thread-safe, fork-safe, and safe with several processes on one file. A ``timeout`` is in seconds, and is kept.
     """
 
     def __init__(self, install: Install, scope: str, url: str, campaign_id: str, caps: Caps) -> None:
@@ -111,11 +47,6 @@ class DeviceCampaign:
     def id(self) -> str:
         """The campaign's id."""
         return self._place.campaign_id
-
-    @property
-    def url(self) -> str:
-        """The aggregator's base URL."""
-        return self._url
 
     # What it is
 
@@ -231,9 +162,9 @@ class DeviceCampaign:
                         device, begun = device.with_receipt(replace(receipt, fate=DELETED)), True
                 write_installation(transaction, device, place.scope)
         finally:
-            install.sender.cancel(place)
+            install.sender.flight.cancel(place)
         install.permits.revoked.pop(place, None)
-        install.sender.await_landing(place, install.policy.close_timeout if timeout is None else timeout)
+        install.sender.flight.await_landing(place, install.policy.close_timeout if timeout is None else timeout)
         arrived = begun and self.fate != DELETED
         return Withdrawal(deleted, deleted if begun and not arrived else 0, refunded)
 
@@ -251,20 +182,9 @@ class DeviceCampaign:
         A second call returns the first receipt and spends nothing, whatever the record now says. Values may be texts,
         numbers of any kind, or missing (None, NaN, an absent key); :meth:`problems` tells which of them are unusable.
 
-        Raises
-        ------
-        ConsentError
-            Nobody has agreed, or not any more.
-        NotFetchedError
-            The document is not at hand; see :meth:`fetch`.
-        RefusedError
-            See :meth:`refusal`.
-        QuotaError
-            The queue of unsent reports is full.
-        RecordError
-            The label is not declared, or the record is no mapping.
-        StorageError
-            The storage cannot be used. In all these cases nothing was spent, and no answer was or will be sent.
+        Raises ConsentError, NotFetchedError (see :meth:`fetch`), RefusedError (see :meth:`refusal`), QuotaError,
+        RecordError for a label that is not declared or a record that is no mapping, and StorageError. In all these
+        cases nothing was spent, and no answer was or will be sent.
         """
         from ldp_client.answering import perturb
         from protocols.exact.coins import SYSTEM_COINS
@@ -285,7 +205,7 @@ class DeviceCampaign:
             refused = self._refusal(transaction, device, campaign)
             if refused is not None:
                 raise refused
-            count, size = _room_for(campaign)
+            count, size = room_for(campaign)
             self._outbox.check_room(transaction, count, size, install.policy)
             # The question is a function of the secret, and an answer that was never sent was never observed: where
             # anything fails from here on, nothing needs to be remembered.
@@ -302,8 +222,8 @@ class DeviceCampaign:
             )
             mark = install.mark(transaction, before)
             write_installation(transaction, device.with_receipt(receipt), self._place.scope)
-            delivery = self._outbox.put(transaction, reports, expires=_expiry(campaign, now, install.policy))
-            self._outbox.set_delivery(transaction, replace(delivery, unusable=_unusable(campaign, record)))
+            delivery = self._outbox.put(transaction, reports, expires=expiry(campaign, now, install.policy))
+            self._outbox.set_delivery(transaction, replace(delivery, unusable=unusable(campaign, record)))
         install.settle_mark(mark)
         install.sender.emit(Event("queued", None, len(reports), self.id))
         install.driver.wake()
@@ -316,9 +236,7 @@ class DeviceCampaign:
 
     @property
     def fate(self) -> str | None:
-        """What became of the contribution, one of ``ldp_client.ledger.receipts.FATES``; None where there is none, or
-        the storage cannot tell.
-        """
+        """What became of the contribution (``ldp_client.ledger.receipts.FATES``); None where nobody can tell."""
         try:
             receipt = self.receipt()
         except StorageError:
@@ -379,61 +297,3 @@ class DeviceCampaign:
         if consent is not None and consent.url != self._url:
             return RefusedError("other-recipient", "the person agreed to another URL; grant() asks for this one")
         return refusal(device, campaign, self._caps, install.clock.time(), install.policy.clock_tolerance)
-
-
-def campaign_status(install: Install, transaction: Transaction, place: Place) -> Status:
-    """What happened so far in one place. Raises StorageError."""
-    device = read_installation(transaction, place.scope) or Installation()
-    delivery = Outbox(place.campaign_id, place.scope).delivery(transaction)
-    receipt = device.receipt(place.campaign_id)
-    decided = place.campaign_id in device.consents
-    consent = install.permits.consent(device, place) is not None
-    problem = install.sender.problem_of(place)
-    if problem is None and delivery.queued and not install.sender.used:
-        problem = "delivery-not-started"
-    return Status(
-        campaign_id=place.campaign_id,
-        consent=consent if decided or place in install.permits.revoked else None,
-        contributed=receipt is not None,
-        fate=None if receipt is None else receipt.fate,
-        queued=delivery.queued,
-        queued_bytes=delivery.queued_bytes,
-        sent=delivery.sent,
-        retries=delivery.retries,
-        dropped=delivery.dropped,
-        quarantined=delivery.quarantined,
-        unusable=delivery.unusable,
-        next_try=_next_try(delivery, install.clock.time()),
-        epsilon=0.0 if receipt is None else receipt.epsilon,
-        total_epsilon=total_up(device.receipts),
-        running=install.driver.running,
-        problem=problem,
-    )
-
-
-def _marker_problem(error: OSError) -> StorageError:
-    return StorageError("storage-read-only" if isinstance(error, PermissionError) else "storage-unavailable")
-
-
-def _next_try(delivery: Delivery, now: float) -> float | None:
-    if isinstance(delivery.schedule, At):
-        return max(0.0, delivery.schedule.time - now)
-    return 0.0 if isinstance(delivery.schedule, Due) else None
-
-
-def _room_for(campaign: Campaign) -> tuple[int, int]:
-    """Reports that one contribution queues, and their bytes at most."""
-    widest = [max(question.mechanism.width for question in group) for group in campaign.groups]
-    widths = widest if campaign.privacy.answers == "all" else [max(widest)]
-    return len(widths), sum(width + REPORT_OVERHEAD for width in widths)
-
-
-def _expiry(campaign: Campaign, now: float, policy: Policy) -> float:
-    aged = now + policy.report_age
-    return aged if campaign.closes is None else min(aged, campaign.closes.timestamp() + policy.closing_grace)
-
-
-def _unusable(campaign: Campaign, record: Mapping[str, Any]) -> int:
-    from ldp_client.problems import record_problems
-
-    return len(record_problems(campaign, record))

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ldp_client.campaign import DeviceCampaign, Install, campaign_status
+from ldp_client.campaign import DeviceCampaign
 from ldp_client.delivery.background import BackgroundDriver
-from ldp_client.delivery.events import OnEvent
+from ldp_client.delivery.copy import copy_of, quarantined_reports, sent_reports
+from ldp_client.delivery.install import Install, campaign_status
 from ldp_client.delivery.machine import Place, Send, Task
+from ldp_client.delivery.notices import OnEvent
 from ldp_client.delivery.permits import DevicePermits, Headers
-from ldp_client.delivery.queue import Kept, Outbox, listed, outboxes
+from ldp_client.delivery.queue import listed, outboxes
 from ldp_client.delivery.sender import Sender
 from ldp_client.errors import StorageError, TransportError
 from ldp_client.ledger.installation import Installation, read_installation, write_installation
 from ldp_client.ledger.receipts import Caps, Ledger, read_cap, total_up
-from ldp_client.ledger.sent import QuarantinedReport, SentReport, asked, said
+from ldp_client.ledger.sent import QuarantinedReport, SentReport
 from ldp_client.network.cache import Cache
 from ldp_client.network.shared import SHARED_TRANSPORT
 from ldp_client.policy import DEFAULT_POLICY, Policy
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
     from ldp_client.network.transport import Request, Response, Transport
     from ldp_client.storage.contract import Storage, Transaction
-    from protocols import Campaign, Coins
+    from protocols import Coins
 
 
 class Device:
@@ -62,10 +64,7 @@ class Device:
     on_event
         Called with an :class:`ldp_client.Event` from whichever thread something happens in.
 
-    Raises
-    ------
-    ConfigurationError
-        For a cap that is no finite number above 0.
+    Raises ConfigurationError for a cap that is no finite number above 0.
     """
 
     def __init__(
@@ -163,57 +162,20 @@ class Device:
 
         Raises StorageError.
         """
-        told = []
-        for campaign_id, kept in self._kept(Outbox.sent):
-            campaign, receipt = self._campaign(campaign_id), self.ledger().receipt(campaign_id)
-            payload = kept.report.payload
-            question = None if campaign is None else campaign.questions[kept.report.question]
-            told.append(
-                SentReport(
-                    campaign_id=campaign_id,
-                    title="" if receipt is None else receipt.title,
-                    url="" if receipt is None else receipt.url,
-                    at=kept.at,
-                    asked="" if campaign is None or question is None else asked(campaign, question),
-                    said=payload.hex() if campaign is None or question is None else said(campaign, question, payload),
-                    payload=payload,
-                )
-            )
-        return tuple(sorted(told, key=lambda one: one.at))
+        return sent_reports(self._install, self._scope)
 
     def quarantined(self) -> tuple[QuarantinedReport, ...]:
         """Reports that a server would not take, set apart; :meth:`DeviceCampaign.requeue` tries them again.
 
         Raises StorageError.
         """
-        return tuple(
-            QuarantinedReport(campaign_id, kept.report.question, kept.code, kept.report.payload)
-            for campaign_id, kept in self._kept(Outbox.quarantined)
-        )
+        return quarantined_reports(self._install, self._scope)
 
     def export(self) -> dict[str, Any]:
         """A copy of everything that is kept about the person, ready for JSON, except the secret: whoever has that can
         recognise this device's reports. Raises StorageError.
         """
-        with self._install.storage.transaction(write=False) as transaction:
-            device = self._read(transaction)
-            queues = [
-                (outbox.place.campaign_id, outbox.delivery(transaction), outbox.front(transaction, None))
-                for outbox in outboxes(transaction, self._scope)
-            ]
-        return {
-            "enabled": device.enabled,
-            "consents": {campaign_id: asdict(consent) for campaign_id, consent in device.consents.items()},
-            "receipts": [asdict(receipt) for receipt in device.receipts],
-            "waiting": [
-                {"campaign_id": campaign_id, "question": one.question, "id": one.id.hex(), "payload": one.payload.hex()}
-                for campaign_id, _, reports in queues
-                for one in reports
-            ],
-            "sent": [{**asdict(one), "payload": one.payload.hex()} for one in self.sent()],
-            "quarantined": [{**asdict(one), "payload": one.payload.hex()} for one in self.quarantined()],
-            "delivery": {campaign_id: _counts(asdict(delivery)) for campaign_id, delivery, _ in queues},
-        }
+        return copy_of(self._install, self._scope)
 
     def erase(self, *, timeout: float | None = None) -> None:
         """Delete everything: secret, ledger, consents, queue and log; on the device itself, of all scopes and with what
@@ -230,7 +192,7 @@ class Device:
                 transaction.delete(key)
         flight = self._cancel()
         if flight is not None:
-            install.sender.await_landing(flight, self.policy.close_timeout if timeout is None else timeout)
+            install.sender.flight.await_landing(flight, self.policy.close_timeout if timeout is None else timeout)
         if not self._scope:
             with install.cached.transaction(write=True) as transaction:
                 for key, _ in transaction.items(""):
@@ -278,7 +240,7 @@ class Device:
 
     def give_up(self) -> None:
         """Stop an upload under way where nothing of it has left; it stays queued. Never waits."""
-        self._install.sender.cancel()
+        self._install.sender.flight.cancel()
 
     def next_task(self, first_delay: float = 0.0) -> Task:
         """For an app that does its own network I/O: Send, Wait or Idle. Never raises."""
@@ -330,29 +292,7 @@ class Device:
 
     def _cancel(self) -> Place | None:
         """Stop what is under way of this scope, on the device itself of any; the place of what could not be stopped."""
-        flying = self._install.sender.flying()
+        flying = self._install.sender.flight.place
         if flying is None or (self._scope and flying.scope != self._scope):
             return None
-        return None if self._install.sender.cancel(flying) else flying
-
-    def _kept(self, of: Callable[[Outbox, Transaction], tuple[Kept, ...]]) -> Iterator[tuple[str, Kept]]:
-        with self._install.storage.transaction(write=False) as transaction:
-            queues = [(one.place.campaign_id, of(one, transaction)) for one in outboxes(transaction, self._scope)]
-        for campaign_id, all_kept in queues:
-            for kept in all_kept:
-                yield campaign_id, kept
-
-    def _campaign(self, campaign_id: str) -> Campaign | None:
-        """The campaign as it is stored."""
-        from ldp_client.network.aggregator import read_campaign
-        from protocols import DocumentError
-
-        document = self._install.cache.get(f"campaign/{campaign_id}")
-        try:
-            return None if document is None else read_campaign(document, campaign_id)
-        except DocumentError:
-            return None
-
-
-def _counts(delivery: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in delivery.items() if name != "schedule"}
+        return None if self._install.sender.flight.cancel(flying) else flying

@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocols.errors import LdpError
+try:
+    from protocols.errors import LdpError
+except ImportError as error:
+    # This is the first module of the client that needs the package, whichever name an app asks for.
+    import protocols
+
+    found = protocols.__file__ or list(protocols.__path__)
+    raise ImportError(
+        f"ldp_client needs its own package 'protocols', but Python finds {found} first: rename that file or folder, "
+        "or move it into a package of your app",
+        name="protocols",
+    ) from error
 
 
 class ClientError(LdpError):

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     )
     from protocols.exact.coins import SYSTEM_COINS, Coins, ScriptedCoins, SystemCoins
     from protocols.mechanisms import Mechanism
+    from protocols.receiving.decoding import decode_upload
     from protocols.wire.reports import Report
-    from protocols.wire.upload import decode_upload, encode_upload
+    from protocols.wire.upload import encode_upload
 
 __all__ = [
     "SYSTEM_COINS",
@@ -68,7 +69,7 @@ _HOMES = {
     "SecretError": "protocols.errors",
     "SystemCoins": "protocols.exact.coins",
     "UploadError": "protocols.errors",
-    "decode_upload": "protocols.wire.upload",
+    "decode_upload": "protocols.receiving.decoding",
     "encode_upload": "protocols.wire.upload",
 }
 

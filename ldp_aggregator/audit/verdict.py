@@ -9,17 +9,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from ldp_aggregator.audit.again import Again, ask_again
-from ldp_aggregator.audit.alone import alone_guesses, ask_alone
-from ldp_aggregator.audit.black_box import Answer, BlackBoxError, Client, Person
-from ldp_aggregator.audit.bounds import CONFIDENCE
-from ldp_aggregator.audit.events import ALONE, BLOCK, COMPANY, SIDE, WHOLE, Event
+from ldp_aggregator.audit.asking.again import Again, ask_again
+from ldp_aggregator.audit.asking.alone import alone_guesses, ask_alone
+from ldp_aggregator.audit.asking.black_box import Answer, BlackBoxError, Client, Person
+from ldp_aggregator.audit.asking.observations import Seen, read_tables
+from ldp_aggregator.audit.asking.people import Document, people_of
+from ldp_aggregator.audit.asking.together import two
 from ldp_aggregator.audit.floor import UNSEEN, Floor, floor_of
-from ldp_aggregator.audit.games import CLEAR, games
-from ldp_aggregator.audit.guesses import Guesser, fixed_guesses, pair_columns, summed_guesses
-from ldp_aggregator.audit.observations import Seen, read_tables
-from ldp_aggregator.audit.people import Document, people_of
-from ldp_aggregator.audit.repeats import (
+from ldp_aggregator.audit.rules.repeats import (
     Alike,
     coins_between,
     coins_within,
@@ -28,16 +25,19 @@ from ldp_aggregator.audit.repeats import (
     uneven_ids,
     usual_matches,
 )
-from ldp_aggregator.audit.rules import (
+from ldp_aggregator.audit.rules.shapes import (
     different_headers,
     different_lengths,
     malformed_answers,
     malformed_ids,
 )
-from ldp_aggregator.audit.search import CHOSEN, Chosen, Claims, search
-from ldp_aggregator.audit.tight_events import stated_loss
-from ldp_aggregator.audit.together import two
-from ldp_aggregator.audit.twister import twisted_ids
+from ldp_aggregator.audit.rules.twister import twisted_ids
+from ldp_aggregator.audit.searching.bounds import CONFIDENCE
+from ldp_aggregator.audit.searching.comparisons import CHOSEN, Chosen, Claims, search
+from ldp_aggregator.audit.searching.crowds import CLEAR, games
+from ldp_aggregator.audit.searching.events import ALONE, BLOCK, COMPANY, SIDE, WHOLE, Event
+from ldp_aggregator.audit.searching.guesses import Guesser, fixed_guesses, pair_columns, summed_guesses
+from ldp_aggregator.audit.searching.tight_events import stated_loss
 
 LOSS: Final = "loss-above-claim"
 SHARE: Final = "answer-above-share"

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from ldp_aggregator.audit import Audit, BlackBoxError, audit, command_client
-from ldp_aggregator.audit.again import DEVICES
-from ldp_aggregator.audit.bounds import CONFIDENCE
+from ldp_aggregator.audit.asking.again import DEVICES
 from ldp_aggregator.audit.report import markdown
+from ldp_aggregator.audit.searching.bounds import CONFIDENCE
 from ldp_aggregator.cli.common import CommandError, Groups, add_command, read_file, say, say_json, say_table
 from protocols import Campaign
 from protocols.document.schema import CONTINUOUS_CHOICES, DISCRETE_CHOICES

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.counting.rows import cells, count, payload_rows, refusals
 from protocols import Campaign
-from protocols.wire.upload import Block, decode_upload
+from protocols.receiving.decoding import decode_upload
+from protocols.wire.upload import Block
 
 
 class Tally:

@@ -14,12 +14,12 @@ from aiohttp import web
 from ldp_aggregator.server.app import LOG, make_apps
 from ldp_aggregator.server.context import CampaignCache, Context
 from ldp_aggregator.server.derived_models import FederatedModels
-from ldp_aggregator.server.descriptors import raise_limit
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.keeper import keep
-from ldp_aggregator.server.listener import Listeners, Listening, listen
 from ldp_aggregator.server.metrics import Metrics
-from ldp_aggregator.server.tls import load_tls, reload_tls
+from ldp_aggregator.server.sockets.descriptors import raise_limit
+from ldp_aggregator.server.sockets.listener import Listeners, Listening, listen
+from ldp_aggregator.server.sockets.tls import load_tls, reload_tls
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store, open_store
 

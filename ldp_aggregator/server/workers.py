@@ -13,10 +13,10 @@ from collections.abc import Callable, Coroutine
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Final
 
-from ldp_aggregator.server.listener import Addresses, Listeners
 from ldp_aggregator.server.logs import log_to_standard_error
 from ldp_aggregator.server.metrics import FOLDER_VARIABLE
 from ldp_aggregator.server.process import COMMIT_SECONDS, serve
+from ldp_aggregator.server.sockets.listener import Addresses, Listeners
 from ldp_aggregator.service.settings import Settings
 
 if TYPE_CHECKING:

@@ -73,7 +73,7 @@ class BackgroundDriver:
             return
         thread.join(min(max(0.0, timeout), threading.TIMEOUT_MAX))
         if thread.is_alive():
-            self._sender.cancel()
+            self._sender.flight.cancel()
 
     def close_timeout(self) -> float:
         """Seconds that the policy gives a send under way at exit."""

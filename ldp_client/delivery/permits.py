@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ldp_client.delivery.machine import Outcome, Place, Send
 from ldp_client.delivery.queue import Outbox
@@ -24,6 +24,30 @@ Headers = Callable[[bytes], Mapping[str, str]]
 """More headers for the upload of these bytes, asked for anew at every attempt: a token, an attestation."""
 
 _FATES = {Outcome.ARRIVED: ARRIVED, Outcome.EXPIRED: EXPIRED}
+
+
+class Permits(Protocol):
+    """Who may send what to whom."""
+
+    log: bool
+    """Whether what arrived is kept, for the person to look at."""
+
+    def asleep(self, transaction: Transaction) -> bool:
+        """Whether nothing at all is to be sent."""
+
+    def aggregator(self, transaction: Transaction, place: Place) -> Aggregator | None:
+        """Where the reports of a place go; None where they may not."""
+
+    def begin(self, task: Send) -> bool:
+        """Called right before the first byte of an upload leaves, and made durable: from now on it counts as on its
+        way. False where it may not begin.
+        """
+
+    def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
+        """Whether reports of the place were deleted while they were on their way."""
+
+    def settle(self, transaction: Transaction, place: Place, outcome: Outcome) -> None:
+        """The queue of a place has become empty, the last of it with this outcome."""
 
 
 class DevicePermits:
@@ -50,12 +74,12 @@ class DevicePermits:
         return consent if consent.granted_at > self.revoked.get(place, float("-inf")) else None
 
     def asleep(self, transaction: Transaction) -> bool:
-        """See :class:`ldp_client.delivery.sender.Permits`."""
+        """See :class:`Permits`."""
         device = read_installation(transaction)
         return device is not None and not device.enabled
 
     def aggregator(self, transaction: Transaction, place: Place) -> Aggregator | None:
-        """See :class:`ldp_client.delivery.sender.Permits`."""
+        """See :class:`Permits`."""
         from ldp_client.network.aggregator import Aggregator
 
         device = read_installation(transaction, place.scope)
@@ -67,7 +91,7 @@ class DevicePermits:
         )
 
     def begin(self, task: Send) -> bool:
-        """See :class:`ldp_client.delivery.sender.Permits`.
+        """See :class:`Permits`.
 
         Safety: it must be this very answer that is queued. After a withdrawal that was refunded, and a new consent,
         another one is, under the same id.
@@ -86,13 +110,13 @@ class DevicePermits:
         return receipt.fate != WAITING or task.attempt == 1 or self.begin(replace(task, attempt=1))
 
     def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
-        """See :class:`ldp_client.delivery.sender.Permits`."""
+        """See :class:`Permits`."""
         device = read_installation(transaction, place.scope)
         receipt = None if device is None else device.receipt(place.campaign_id)
         return receipt is not None and receipt.fate == DELETED
 
     def settle(self, transaction: Transaction, place: Place, outcome: Outcome) -> None:
-        """See :class:`ldp_client.delivery.sender.Permits`."""
+        """See :class:`Permits`."""
         device = read_installation(transaction, place.scope)
         receipt = None if device is None else device.receipt(place.campaign_id)
         if device is None or receipt is None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
-from ldp_client.delivery.events import Event, OnEvent, events
+from ldp_client.delivery.flight import Flight
 from ldp_client.delivery.machine import (
     Delivery,
     Idle,
@@ -29,46 +28,22 @@ from ldp_client.delivery.machine import (
     schedule,
     wait,
 )
+from ldp_client.delivery.notices import Event, OnEvent, events
+from ldp_client.delivery.permits import Permits
 from ldp_client.delivery.queue import Listed, Outbox, listed
 from ldp_client.errors import ClientError, TransportError
 from ldp_client.policy import Policy
 from ldp_client.runtime.clock import Clock
-from ldp_client.runtime.fork import ForkSafeLock, tell_after_fork
+from ldp_client.runtime.fork import ForkSafeLock
 from protocols.exact.coins import ONE, SYSTEM_COINS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ldp_client.network.aggregator import Aggregator
     from ldp_client.network.transport import Cancellation, Request, Response
     from ldp_client.storage.contract import Storage, Transaction
 
 _MOST_STEPS: Final = 1000
 """Queues that one look may put in order (schedule, expire) before it has to rest."""
-
-
-class Permits(Protocol):
-    """Who may send what to whom."""
-
-    log: bool
-    """Whether what arrived is kept, for the person to look at."""
-
-    def asleep(self, transaction: Transaction) -> bool:
-        """Whether nothing at all is to be sent."""
-
-    def aggregator(self, transaction: Transaction, place: Place) -> Aggregator | None:
-        """Where the reports of a place go; None where they may not."""
-
-    def begin(self, task: Send) -> bool:
-        """Called right before the first byte of an upload leaves, and made durable: from now on it counts as on its
-        way. False where it may not begin.
-        """
-
-    def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
-        """Whether reports of the place were deleted while they were on their way."""
-
-    def settle(self, transaction: Transaction, place: Place, outcome: Outcome) -> None:
-        """The queue of a place has become empty, the last of it with this outcome."""
 
 
 class Sender:
@@ -87,6 +62,7 @@ class Sender:
         self.policy = policy
         self.problem: str | None = None
         """The code of the last failure, None once something has gone well again."""
+        self.flight = Flight()
         self.used = False
         """Whether anybody has asked for a delivery."""
         self._storage = storage
@@ -96,13 +72,6 @@ class Sender:
         self._storage_failures = 0
         self._storage_pause = 0.0
         self._running = ForkSafeLock()
-        self.after_fork()
-        tell_after_fork(self)
-
-    def after_fork(self) -> None:
-        """An upload under way is the parent's."""
-        self._flight: tuple[Place, Cancellation, int] | None = None
-        self._landed = threading.Condition()
 
     def problem_of(self, place: Place) -> str | None:
         """The code of a place's last failure, or of the storage's."""
@@ -192,25 +161,6 @@ class Sender:
                 self.clock.sleep(task.seconds)
         return False
 
-    def flying(self) -> Place | None:
-        """The place of the upload under way."""
-        flight = self._flight
-        return None if flight is None else flight[0]
-
-    def cancel(self, place: Place | None = None) -> bool:
-        """Stop the upload under way (of one place); True where there was none, or nothing of it has left nor will."""
-        flight = self._flight
-        if flight is None or place not in {None, flight[0]}:
-            return True
-        return flight[1].cancel()
-
-    def await_landing(self, place: Place, timeout: float) -> bool:
-        """Wait for the upload under way of a place to end, and to be taken note of; False where ``timeout`` seconds
-        pass first.
-        """
-        with self._landed:
-            return self._landed.wait_for(lambda: not self._flies(place), timeout)
-
     def emit(self, event: Event) -> None:
         """Tell the app; a callback that fails is its own trouble, and shown as such."""
         if self._on_event is None:
@@ -219,11 +169,6 @@ class Sender:
             self._on_event(event)
         except Exception:
             self.problem = "callback-failed"
-
-    def _flies(self, place: Place) -> bool:
-        """Whether an upload of a place is under way in another thread."""
-        flight = self._flight
-        return flight is not None and flight[0] == place and flight[2] != threading.get_ident()
 
     def _deliver(self, task: Send, timeout: float) -> None:
         from ldp_client.network.transport import Cancellation
@@ -238,7 +183,7 @@ class Sender:
                     attempt.cancel()
                 super().begin_body()
 
-        with self._in_flight(task.place, Attempt()) as attempt:
+        with self.flight.of(task.place, Attempt()) as attempt:
             self.on_result(task, self._exchange(task, timeout, attempt))
 
     def _exchange(self, task: Send, timeout: float, attempt: Cancellation) -> Response | TransportError:
@@ -258,16 +203,6 @@ class Sender:
         except Exception:
             # A transport of the app's own may raise anything; the report only has to be tried again.
             return TransportError("unreachable")
-
-    @contextmanager
-    def _in_flight(self, place: Place, attempt: Cancellation) -> Iterator[Cancellation]:
-        self._flight = (place, attempt, threading.get_ident())
-        try:
-            yield attempt
-        finally:
-            with self._landed:
-                self._flight = None
-                self._landed.notify_all()
 
     def _look(self, first_delay: float) -> Task | None:
         """One look at the queues; None where a queue was put in order and another look is needed."""

@@ -13,7 +13,7 @@ from ldp_client.policy import RETRYABLE_STATUSES, Policy
 from ldp_client.runtime.clock import Clock
 from protocols import Campaign, DocumentError
 from protocols.document.campaign import LARGEST_DOCUMENT, document_id
-from protocols.document.verify import verify
+from protocols.document.verification import verify
 from protocols.exact.coins import ONE, SYSTEM_COINS
 from protocols.wire.upload import MEDIA_TYPE
 
@@ -176,8 +176,8 @@ def check_campaign_id(campaign_id: str) -> str:
 def read_campaign(document: bytes, campaign_id: str) -> Campaign:
     """The verified campaign; once in a process, since a backend makes a client for every user.
 
-    Parsing recomputes the loss; the check of ``protocols.document.verify``, the one that an auditor runs, has formulas
-    of its own and has to agree.
+    Parsing recomputes the loss; the check of ``protocols.document.verification``, the one that an auditor runs, has
+    formulas of its own and has to agree.
     """
     campaign = Campaign.parse(document, campaign_id)
     if not verify(campaign).holds:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ldp_client.delivery.events import OnEvent
 from ldp_client.delivery.machine import Delivery, Idle, Outcome, Place, Send, Task, Wait, size_of
+from ldp_client.delivery.notices import OnEvent
 from ldp_client.delivery.queue import Outbox
 from ldp_client.delivery.sender import Sender
 from ldp_client.errors import ClientError, ConfigurationError, QuotaError
@@ -24,14 +24,14 @@ from ldp_client.network.shared import SHARED_TRANSPORT
 from ldp_client.network.transport import Transport
 from ldp_client.policy import DEFAULT_POLICY, Policy
 from ldp_client.relay.mixing import BATCH_HEADER, Mixing, Pool
+from ldp_client.relay.reading import read_reports, reports_of
 from ldp_client.runtime.clock import SYSTEM_CLOCK, Clock
 from ldp_client.runtime.fork import ForkSafeLock
 from ldp_client.storage.checksummed import pack, unpack
 from ldp_client.storage.contract import Storage, Transaction
 from ldp_client.storage.location import open_storage
 from ldp_client.storage.scoped import ScopedStorage
-from protocols import Campaign, DocumentError, PayloadError, Report, decode_upload
-from protocols.wire.reports import ID_BYTES
+from protocols import Campaign, DocumentError, Report
 
 if TYPE_CHECKING:
     from ldp_client.delivery.background import BackgroundDriver
@@ -139,7 +139,7 @@ class Relay:
         :meth:`campaign` raises; nothing of the upload is then kept.
         """
         campaign = self.campaign()
-        reports, refused = _read(upload, campaign)
+        reports, refused = read_reports(upload, campaign)
         with self._storage.transaction(write=True) as transaction:
             fresh: dict[bytes, Report] = {}
             for report in reports:
@@ -237,7 +237,7 @@ class Relay:
     def _headers(self, body: bytes) -> Mapping[str, str]:
         """The token, and how many devices the reports in ``body`` were mixed with."""
         headers = {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
-        ids = [report.id for report in _reports(body, self.campaign())]
+        ids = [report.id for report in reports_of(body, self.campaign())]
         with self._storage.transaction(write=False) as transaction:
             stored = transaction.get(self._batch)
             vouched = 0 if stored is None else unpack(self._batch, stored)
@@ -286,26 +286,3 @@ class _MixingSender(Sender):
             return self._pause(error.code)
         task = super().next_task(first_delay)
         return Wait(wait) if isinstance(task, Idle) and wait is not None else task
-
-
-def _reports(upload: bytes, campaign: Campaign) -> Iterator[Report]:
-    """The reports of an upload. Raises UploadError."""
-    for block in decode_upload(upload, campaign):
-        width = campaign.questions[block.question].mechanism.width
-        for position in range(block.count):
-            identifier = block.ids[position * ID_BYTES : (position + 1) * ID_BYTES]
-            yield Report(block.question, identifier, block.payloads[position * width : (position + 1) * width])
-
-
-def _read(upload: bytes, campaign: Campaign) -> tuple[list[Report], dict[str, str]]:
-    """The reports that a device can have sent, and the others with their codes."""
-    reports, refused = [], {}
-    for report in _reports(upload, campaign):
-        mechanism = campaign.questions[report.question].mechanism
-        try:
-            mechanism.check(report.payload)
-        except PayloadError as error:
-            refused[report.id.hex()] = error.code
-        else:
-            reports.append(report)
-    return reports, refused

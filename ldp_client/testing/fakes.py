@@ -88,7 +88,7 @@ class FakeServer:
 
     @property
     def url(self) -> str:
-        """The base URL for a Client."""
+        """The base URL for a device's campaigns."""
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def publish(self, draft: Mapping[str, Any] | Campaign) -> Campaign:

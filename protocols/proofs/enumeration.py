@@ -13,7 +13,7 @@ from itertools import combinations, product
 from typing import Final
 
 from protocols.document.campaign import Campaign
-from protocols.document.verify import Verification, WorstCase, closed_form, verify
+from protocols.document.verification import Verification, WorstCase, closed_form, verify
 from protocols.exact.coins import ONE
 from protocols.mechanisms import AnyMechanism, DirectEncoding, OneBit, SubsetSelection, UnaryEncoding
 

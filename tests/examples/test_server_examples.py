@@ -13,8 +13,8 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 AGGREGATOR = [sys.executable, "-m", "ldp_aggregator"]
 
 
-def shell(*command: object) -> str:
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=120, check=False)
+def shell(*command: object, given: str | None = None) -> str:
+    done = subprocess.run([*map(str, command)], input=given, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -26,9 +26,9 @@ def test_a_program_runs_the_aggregator_and_another_reads_the_estimates(tmp_path)
         ready = re.fullmatch(r"devices contribute to (\S+) campaign (\S+)\n", server.stdout.readline())
         assert ready
         url, campaign = ready.groups()
-        record = json.dumps({"age": "young", "income": 10_000})
+        given = json.dumps({"record": {"age": "young", "income": 10_000}, "label": "yes"})
         contribute = [sys.executable, "-m", "ldp_client", "contribute", url, campaign]
-        shell(*contribute, "--storage", tmp_path / "device.db", "--record", record, "--label", "yes")
+        shell(*contribute, "--storage", tmp_path / "device.db", given=given)
         token = shell(*AGGREGATOR, "token", "create", "--scope", "collector", "--data", tmp_path / "data").strip()
         read = shell(sys.executable, EXAMPLES / "read_estimates.py", url, campaign, token)
         server.send_signal(signal.SIGTERM)

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+import ldp_client.campaign
+import ldp_client.delivery.install
 import ldp_client.storage.marker
 from ldp_client import Device, DeviceCampaign, RefusedError
 from ldp_client.testing import FakeServer
@@ -134,7 +136,7 @@ def test_a_power_cut_between_marker_and_ledger_strands_nobody(
         part.contribute(RECORD, "yes")
     monkeypatch.undo()
     assert part.receipt() is None
-    monkeypatch.setattr(ldp_client.campaign.Install, "settle_mark", cut)
+    monkeypatch.setattr(ldp_client.delivery.install.Install, "settle_mark", cut)
     with pytest.raises(KeyboardInterrupt):
         part.contribute(RECORD, "yes")
     monkeypatch.undo()

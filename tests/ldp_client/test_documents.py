@@ -104,7 +104,7 @@ def test_a_stored_document_that_was_damaged_is_fetched_again(
 
 
 def test_a_device_runs_the_auditors_check_too(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where parsing overlooked a loss, the independent formulas of ``protocols.document.verify`` still refuse the
+    """Where parsing overlooked a loss, the independent formulas of ``protocols.document.verification`` still refuse the
     document.
     """
     honest = json.loads(campaign.document)

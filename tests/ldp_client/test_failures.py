@@ -139,7 +139,7 @@ _READ_ONLY = """
 import os, sys
 from ldp_client import Device, StorageError
 import ldp_client.network.stdlib, ldp_client.storage.sqlite, ldp_client.answering, ldp_client.problems
-import protocols.document.verify, ldp_client.network.aggregator
+import protocols.document.verification, ldp_client.network.aggregator
 device = Device(sys.argv[3], max_total_epsilon=4)
 part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
 part.fetch()

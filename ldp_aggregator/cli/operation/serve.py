@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from ldp_aggregator.cli.common import CommandError, Groups, add_command, add_store_options, say, settings_of
-from ldp_aggregator.server.listener import Addresses
 from ldp_aggregator.server.process import EndedError
+from ldp_aggregator.server.sockets.listener import Addresses
 from ldp_aggregator.server.workers import WorkerError, serve_with_workers
 
 

@@ -11,7 +11,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from ldp_aggregator.estimation.simplex import FLOOR, NORM_SUB
 from ldp_aggregator.server.api.authorisation import authorise
 from ldp_aggregator.server.api.bodies import held_body
-from ldp_aggregator.server.api.parameters import campaign_id, parameters, whole_number
+from ldp_aggregator.server.api.query import campaign_id, parameters, whole_number
 from ldp_aggregator.server.api.rows import JSON, STORED, Operation
 from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.problems import RETRY_SECONDS, ProblemError, retry_later

@@ -16,7 +16,7 @@ from ldp_aggregator.learning.published import published_by
 from ldp_aggregator.server.api import shares
 from ldp_aggregator.server.api.authorisation import authorise
 from ldp_aggregator.server.api.bodies import held_body
-from ldp_aggregator.server.api.parameters import campaign_id, parameters, whole_number
+from ldp_aggregator.server.api.query import campaign_id, parameters, whole_number
 from ldp_aggregator.server.api.rows import JSON, STORED, Operation
 from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.problems import REPORT_CODES, ProblemError

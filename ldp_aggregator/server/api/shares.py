@@ -10,7 +10,7 @@ from aiohttp import web
 from ldp_aggregator.counting.shares import MEDIA_TYPE, ShareError, decode_share, most_bytes
 from ldp_aggregator.server.api.authorisation import CHALLENGE, authorise
 from ldp_aggregator.server.api.bodies import held_body
-from ldp_aggregator.server.api.parameters import parameters
+from ldp_aggregator.server.api.query import parameters
 from ldp_aggregator.server.api.rows import JSON, STORED, Operation
 from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.problems import ProblemError

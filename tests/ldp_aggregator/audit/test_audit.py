@@ -14,10 +14,10 @@ from mutants import Copy, RealClient, question, two_features
 from scipy.stats import binom
 
 from ldp_aggregator.audit import BlackBoxError, Person, audit, command_client
-from ldp_aggregator.audit.again import another
-from ldp_aggregator.audit.bounds import loss_bound
-from ldp_aggregator.audit.observations import read_tables
-from ldp_aggregator.audit.repeats import ids_of
+from ldp_aggregator.audit.asking.again import another
+from ldp_aggregator.audit.asking.observations import read_tables
+from ldp_aggregator.audit.rules.repeats import ids_of
+from ldp_aggregator.audit.searching.bounds import loss_bound
 from ldp_aggregator.audit.verdict import CHECKS
 from ldp_aggregator.cli import run
 from ldp_aggregator.cli.audit import REFERENCE

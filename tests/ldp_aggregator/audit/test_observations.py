@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from ldp_aggregator.audit import BlackBoxError, Person, UnreadableRecord
-from ldp_aggregator.audit.columns import columns_of, hashed
-from ldp_aggregator.audit.events import SIDE, WHOLE
-from ldp_aggregator.audit.observations import Seen, read_tables
-from ldp_aggregator.audit.people import MOST_PEOPLE, key_of, people_of
-from ldp_aggregator.audit.search import Chosen, Claims, search
-from ldp_aggregator.audit.twister import LEAST, followed
+from ldp_aggregator.audit.asking.observations import Seen, read_tables
+from ldp_aggregator.audit.asking.people import MOST_PEOPLE, key_of, people_of
+from ldp_aggregator.audit.rules.twister import LEAST, followed
+from ldp_aggregator.audit.searching.columns import columns_of, hashed
+from ldp_aggregator.audit.searching.comparisons import Chosen, Claims, search
+from ldp_aggregator.audit.searching.events import SIDE, WHOLE
 
 DOCUMENT = {
     "label": {"classes": ["a", "b", "c"]},

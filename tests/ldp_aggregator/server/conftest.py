@@ -19,8 +19,8 @@ from schemas import problems
 from ldp_aggregator.server import app
 from ldp_aggregator.server.api.openapi import PROBLEM
 from ldp_aggregator.server.api.rows import JSON, Operation
-from ldp_aggregator.server.listener import Listeners
 from ldp_aggregator.server.process import running
+from ldp_aggregator.server.sockets.listener import Listeners
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.tokens import make_token
 from ldp_aggregator.store import SCOPES, SqliteStore, Store

@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 import pytest
 from raw_http import connect, exchange, problem_of, request_head
 
-from ldp_aggregator.server import connections as connections_module
-from ldp_aggregator.server import tls_door
-from ldp_aggregator.server.listener import Listeners
 from ldp_aggregator.server.process import running
-from ldp_aggregator.server.tls import load_tls
+from ldp_aggregator.server.sockets import connections as connections_module
+from ldp_aggregator.server.sockets import tls_door
+from ldp_aggregator.server.sockets.listener import Listeners
+from ldp_aggregator.server.sockets.tls import load_tls
 from ldp_aggregator.service.settings import Settings
 from protocols import encode_upload
 

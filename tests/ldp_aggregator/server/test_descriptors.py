@@ -11,7 +11,7 @@ pytest.importorskip("resource")
 
 _RAISE = """
 import logging, resource, sys
-from ldp_aggregator.server.descriptors import most_descriptors, raise_limit
+from ldp_aggregator.server.sockets.descriptors import most_descriptors, raise_limit
 from ldp_aggregator.service.settings import Limits
 logging.basicConfig(stream=sys.stdout, format="%(message)s: %(reason)s")
 limits = Limits(connections=100)

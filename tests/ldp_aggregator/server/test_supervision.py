@@ -10,9 +10,9 @@ import pytest
 from ldp_aggregator.server import ingest as ingest_module
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.keeper import close_once
-from ldp_aggregator.server.listener import Listeners
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.process import EndedError, end_connections, running, serve
+from ldp_aggregator.server.sockets.listener import Listeners
 from ldp_aggregator.server.write_health import STALE_SECONDS, WriteHealth
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import SqliteStore, StoreError

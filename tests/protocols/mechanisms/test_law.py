@@ -14,7 +14,7 @@ from itertools import combinations, product
 import pytest
 from mechanism_grid import UNIT, exact_distributions
 
-from protocols.document.verify import closed_form
+from protocols.document.verification import closed_form
 from protocols.exact.coins import ONE
 from protocols.exact.rationals import exact_epsilon
 from protocols.mechanisms import PURE, Moment, OneBit, SubsetSelection, UnaryEncoding

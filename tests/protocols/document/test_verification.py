@@ -1,6 +1,4 @@
-"""``protocols.document.verify`` and ``protocols.proofs``: closed form and enumeration agree, and every mechanism keeps
-its promise.
-"""
+"""Verification of documents: closed form and enumeration agree, and every mechanism keeps its promise."""
 
 from __future__ import annotations
 
@@ -10,8 +8,8 @@ from fractions import Fraction
 import pytest
 
 from protocols import Campaign
-from protocols.document import verify as verify_module
-from protocols.document.verify import CLOSED_FORM, QuestionCheck, WorstCase, closed_form, verify
+from protocols.document import verification as verify_module
+from protocols.document.verification import CLOSED_FORM, QuestionCheck, WorstCase, closed_form, verify
 from protocols.exact.coins import ONE
 from protocols.exact.rationals import exact_epsilon, exp_bounds
 from protocols.mechanisms import DISCRETE, MOMENTS, DirectEncoding, NoisyVector, SubsetSelection

@@ -15,10 +15,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.audit.black_box import Person
-from ldp_aggregator.audit.columns import Column, columns_of
-from ldp_aggregator.audit.events import BLOCK, COMPANY, SIDE, WHOLE, Event
-from ldp_aggregator.audit.observations import Seen, Table
+from ldp_aggregator.audit.asking.black_box import Person
+from ldp_aggregator.audit.asking.observations import Seen, Table
+from ldp_aggregator.audit.searching.columns import Column, columns_of
+from ldp_aggregator.audit.searching.events import BLOCK, COMPANY, SIDE, WHOLE, Event
 
 CHOSEN: Final = 16
 """Events of each scope that the first half sends to the second."""

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from ldp_aggregator.audit.black_box import Person
-from ldp_aggregator.audit.bounds import guess_bound, loss_bound
-from ldp_aggregator.audit.people import key_of
+from ldp_aggregator.audit.asking.black_box import Person
+from ldp_aggregator.audit.asking.people import key_of
+from ldp_aggregator.audit.searching.bounds import guess_bound, loss_bound
 
 WHOLE: Final = "upload"
 BLOCK: Final = "answer"

@@ -8,11 +8,11 @@ from typing import Final
 
 import numpy as np
 
-from ldp_aggregator.audit.black_box import Answer, Client, Person
-from ldp_aggregator.audit.events import ALONE, Event
-from ldp_aggregator.audit.guesses import Guesser, different
-from ldp_aggregator.audit.observations import Numbers, Seen, read_tables
-from ldp_aggregator.audit.together import two
+from ldp_aggregator.audit.asking.black_box import Answer, Client, Person
+from ldp_aggregator.audit.asking.observations import Numbers, Seen, read_tables
+from ldp_aggregator.audit.asking.together import two
+from ldp_aggregator.audit.searching.events import ALONE, Event
+from ldp_aggregator.audit.searching.guesses import Guesser, different
 
 LIVES: Final = 48
 """Processes that serve one device each."""

@@ -10,10 +10,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.audit.black_box import Answer
-from ldp_aggregator.audit.bounds import loss_bound, share_bound
-from ldp_aggregator.audit.columns import hashed
-from ldp_aggregator.audit.observations import Seen, Table, read_tables
+from ldp_aggregator.audit.asking.black_box import Answer
+from ldp_aggregator.audit.asking.observations import Seen, Table, read_tables
+from ldp_aggregator.audit.searching.bounds import loss_bound, share_bound
+from ldp_aggregator.audit.searching.columns import hashed
 
 WHOLE: Final = "whole uploads"
 

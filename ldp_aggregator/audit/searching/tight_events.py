@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.audit.black_box import Person
-from ldp_aggregator.audit.people import Document
+from ldp_aggregator.audit.asking.black_box import Person
+from ldp_aggregator.audit.asking.people import Document
 
 Rows = NDArray[np.uint8]
 Flags = NDArray[np.bool_]

@@ -10,8 +10,8 @@ from typing import Final, Protocol
 
 from aiohttp import web
 
-from ldp_aggregator.server.connections import Connection, Connections
-from ldp_aggregator.server.tls_door import TlsDoor
+from ldp_aggregator.server.sockets.connections import Connection, Connections
+from ldp_aggregator.server.sockets.tls_door import TlsDoor
 from ldp_aggregator.service.settings import Limits, Settings
 
 BACKLOG: Final = 1024

@@ -11,7 +11,7 @@ import msgpack
 import numpy as np
 
 from ldp_aggregator.audit import Answer, Person
-from ldp_aggregator.audit.tight_events import Moment, item_of
+from ldp_aggregator.audit.searching.tight_events import Moment, item_of
 
 ONE = 2**64
 

@@ -15,8 +15,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.audit.observations import Bytes, Numbers, Table
-from ldp_aggregator.audit.people import spread
+from ldp_aggregator.audit.asking.observations import Bytes, Numbers, Table
+from ldp_aggregator.audit.asking.people import spread
 
 MOST_BYTES: Final = 160
 """Bytes of an answer that are looked at one by one."""

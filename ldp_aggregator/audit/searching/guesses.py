@@ -15,13 +15,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.audit.black_box import Person
-from ldp_aggregator.audit.bounds import fair_rounds
-from ldp_aggregator.audit.events import BLOCK, WHOLE, Event
-from ldp_aggregator.audit.observations import Seen
-from ldp_aggregator.audit.people import Document
-from ldp_aggregator.audit.search import Candidate, Chosen, prefixes
-from ldp_aggregator.audit.tight_events import Item, Moment, item_of, tight_event
+from ldp_aggregator.audit.asking.black_box import Person
+from ldp_aggregator.audit.asking.observations import Seen
+from ldp_aggregator.audit.asking.people import Document
+from ldp_aggregator.audit.searching.bounds import fair_rounds
+from ldp_aggregator.audit.searching.comparisons import Candidate, Chosen, prefixes
+from ldp_aggregator.audit.searching.events import BLOCK, WHOLE, Event
+from ldp_aggregator.audit.searching.tight_events import Item, Moment, item_of, tight_event
 
 _PAIRS: Final = 24
 _SCORED: Final = 48

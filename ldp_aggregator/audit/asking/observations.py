@@ -15,7 +15,7 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.audit.black_box import Answer, BlackBoxError
+from ldp_aggregator.audit.asking.black_box import Answer, BlackBoxError
 
 Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.int64]

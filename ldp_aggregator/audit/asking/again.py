@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ldp_aggregator.audit.black_box import Answer, Client, Person
-from ldp_aggregator.audit.people import Document
-from ldp_aggregator.audit.together import two
+from ldp_aggregator.audit.asking.black_box import Answer, Client, Person
+from ldp_aggregator.audit.asking.people import Document
+from ldp_aggregator.audit.asking.together import two
 
 DEVICES: Final = 64
 """Devices that are asked again."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice, zip_longest
 from typing import Any, Final, TypeVar
 
-from ldp_aggregator.audit.black_box import Person, UnreadableRecord
+from ldp_aggregator.audit.asking.black_box import Person, UnreadableRecord
 
 Document = Mapping[str, Any]
 T = TypeVar("T")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from ldp_aggregator.server.connections import MOST_REFUSALS
-from ldp_aggregator.server.tls_door import MOST_HANDSHAKES
+from ldp_aggregator.server.sockets.connections import MOST_REFUSALS
+from ldp_aggregator.server.sockets.tls_door import MOST_HANDSHAKES
 from ldp_aggregator.service.settings import Limits
 
 LOG: Final = logging.getLogger("ldp_aggregator")

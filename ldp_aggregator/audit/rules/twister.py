@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.audit.observations import Seen
+from ldp_aggregator.audit.asking.observations import Seen
 
 _WORDS: Final = 624
 _MIDDLE: Final = 397

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ldp_aggregator.audit.observations import Seen, Shape
-from ldp_aggregator.audit.people import Document
-from ldp_aggregator.audit.tight_events import malformed
+from ldp_aggregator.audit.asking.observations import Seen, Shape
+from ldp_aggregator.audit.asking.people import Document
+from ldp_aggregator.audit.searching.tight_events import malformed
 
 ID_BYTES = 16
 

@@ -11,12 +11,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.audit.bounds import fair_rounds
-from ldp_aggregator.audit.columns import hashed
-from ldp_aggregator.audit.events import BLOCK, SIDE, WHOLE, Event
-from ldp_aggregator.audit.guesses import Guesser
-from ldp_aggregator.audit.observations import Seen
-from ldp_aggregator.audit.tight_events import Item, without_noise
+from ldp_aggregator.audit.asking.observations import Seen
+from ldp_aggregator.audit.searching.bounds import fair_rounds
+from ldp_aggregator.audit.searching.columns import hashed
+from ldp_aggregator.audit.searching.events import BLOCK, SIDE, WHOLE, Event
+from ldp_aggregator.audit.searching.guesses import Guesser
+from ldp_aggregator.audit.searching.tight_events import Item, without_noise
 
 CLEAR: Final = "the truth without noise"
 

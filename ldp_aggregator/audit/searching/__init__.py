@@ -1,0 +1,1 @@
+"""Events that tell people apart, and the loss that their counts prove."""

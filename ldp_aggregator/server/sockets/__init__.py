@@ -1,0 +1,1 @@
+"""Connections before HTTP: how many, how long, TLS, open files."""
