@@ -36,6 +36,7 @@ function keep(name, make) {
 }
 
 function recordOf({ record, odd = {} }) {
+  if (Array.isArray(record) || Object(record) !== record) return record; // no record, and refused as such
   const whole = { ...record };
   for (const [name, word] of Object.entries(odd)) {
     if (word in words) whole[name] = words[word];
@@ -55,9 +56,9 @@ function answer(line) {
 for await (const text of createInterface({ input: process.stdin })) {
   const line = JSON.parse(text);
   if (line.storage !== undefined) storage = line.storage;
-  if (line.document !== undefined) campaign = parseDocument(Buffer.from(line.document));
   let said;
   try {
+    if (line.document !== undefined) campaign = parseDocument(Buffer.from(line.document));
     said = answer(line);
   } catch (error) {
     said = `!${error instanceof Refusal ? error.code : "unreadable-record"}`;

@@ -108,9 +108,10 @@ def command_client(command: Sequence[str]) -> Client:
                     process.stdin.close()
         if process.returncode and storage is None:
             raise BlackBoxError(f"the client ended with exit code {process.returncode}")
-        if len(answered) != len(people):
-            raise BlackBoxError(f"the client answered {len(answered)} of {len(people)} lines")
-        return _answers(answered)
+        answers = _answers(answered)
+        if len(answers) != len(people):
+            raise BlackBoxError(f"the client answered {len(answers)} of {len(people)} lines")
+        return answers
 
     return ask
 
