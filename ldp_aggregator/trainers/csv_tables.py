@@ -18,6 +18,10 @@ class TableError(ValueError):
     """A table that cannot be read; the message says which file and why."""
 
 
+class EmptyTableError(TableError):
+    """A table with a header row that is right, and nothing below it."""
+
+
 def read_table(path: Path, schema: Schema) -> tuple[pd.DataFrame, pd.Series[Any]]:
     """The feature columns and the label column of a CSV file with a header row."""
     pieces = list(read_chunks(path, schema))
@@ -60,4 +64,4 @@ def read_chunks(path: Path, schema: Schema, rows: int = CHUNK_ROWS) -> Iterator[
         problem = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise TableError(f"{path}: not a table of this schema ({problem})") from None
     if empty:
-        raise TableError(f"{path}: holds no rows; a table has a header row and at least one more")
+        raise EmptyTableError(f"{path}: holds no rows; a table has a header row and at least one more")
