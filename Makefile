@@ -50,7 +50,8 @@ $(PEERS)/.installed: benchmarks/peers/requirements.txt
 
 $(FLOWER)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml
 	$(PYTHON) -m venv $(FLOWER)
-	$(FLOWER)/bin/python -m pip install -qq --no-compile --editable deploy/client-wheel --editable '.[flower]' \
+	$(FLOWER)/bin/python -m pip install -qq --no-compile --config-settings editable_mode=compat \
+	  --editable deploy/client-wheel --editable '.[flower]' \
 	  'flwr[simulation]>=1.41,<1.42' hypothesis pytest pytest-asyncio
 	@touch $@
 
