@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -76,6 +78,7 @@ class Loop:
         TaskIdentity.task_id = TaskIdentity.run_id = TaskIdentity.node_id = 1  # A message knows the run it belongs to.
         self.apps = dict(apps)
         self.asked: list[int] = []
+        self.run = SimpleNamespace(run_id=1)
         self.contexts = {
             name: Context(run_id=1, node_id=name, node_config={}, state=RecordDict(), run_config={}) for name in apps
         }
@@ -87,7 +90,7 @@ class Loop:
         from flwr.app import Error, Message
 
         replies = []
-        for message in messages:
+        for message in map(deepcopy, messages):  # Between processes, nobody changes what another one sends.
             name = message.metadata.dst_node_id
             self.asked.append(name)
             if self.apps[name] is None:

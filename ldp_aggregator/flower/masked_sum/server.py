@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flwr.app import Context
+from flwr.app import Context, Message
 from flwr.common import FitIns, Parameters, parameters_to_ndarrays
 from flwr.server import LegacyContext, ServerConfig
 from flwr.server.strategy import Strategy
@@ -41,7 +41,7 @@ class _OneSum(Strategy):
     def __init__(self, campaign: Campaign, agreement: Agreement, seconds: float) -> None:
         self._campaign, self._agreement, self._seconds = campaign, agreement, seconds
         self.total: tuple[int, ...] | None = None
-        self.problems: list[str] = []
+        self.shortage = ""
 
     def initialize_parameters(self, client_manager: Any) -> Parameters:
         return _NOTHING
@@ -49,13 +49,12 @@ class _OneSum(Strategy):
     def configure_fit(self, server_round: int, parameters: Parameters, client_manager: Any) -> list[Any]:
         wanted = self._agreement.nodes
         if not client_manager.wait_for(wanted, timeout=int(self._seconds)):
-            self.problems.append(f"{client_manager.num_available()} nodes are there; {wanted} agreed to the sum")
+            self.shortage = f"{client_manager.num_available()} nodes are there"
             return []
         asked = FitIns(_NOTHING, {"campaign": self._campaign.document})
         return [(client, asked) for client in client_manager.sample(wanted)]
 
     def aggregate_fit(self, server_round: int, results: list[Any], failures: list[Any]) -> tuple[None, dict[str, Any]]:
-        self.problems += [printable(str(failure)) for failure in failures]
         if results:
             (means,) = parameters_to_ndarrays(results[0][1].parameters)
             self.total = of_means(means, len(results))
@@ -69,6 +68,28 @@ class _OneSum(Strategy):
 
     def evaluate(self, server_round: int, parameters: Parameters) -> None:
         return None
+
+
+class _Listening:
+    """The grid, and what nodes gave for a reason when they did not answer: the workflow keeps it to itself."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        self.reasons: dict[int, str] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._grid, name)
+
+    def send_and_receive(self, messages: Any, *, timeout: float | None = None) -> list[Message]:
+        asked = list(messages)
+        replies = list(self._grid.send_and_receive(asked, timeout=timeout))
+        answered = {reply.metadata.src_node_id for reply in replies}
+        for node in {message.metadata.dst_node_id for message in asked} - answered:
+            self.reasons[node] = "no answer"
+        for reply in replies:
+            if reply.has_error():
+                self.reasons[reply.metadata.src_node_id] = printable(str(reply.error.reason))
+        return replies
 
 
 def masked_server_app(campaign: Campaign, watch: Callable[[tuple[int, ...]], None] | None = None) -> ServerApp:
@@ -104,9 +125,11 @@ def masked_total(
         timeout=settings.seconds,
     )
     legacy = LegacyContext(context=context, config=ServerConfig(num_rounds=1), strategy=strategy)
-    DefaultWorkflow(fit_workflow=workflow)(grid, legacy)
+    listening = _Listening(grid)
+    DefaultWorkflow(fit_workflow=workflow)(listening, legacy)
     if strategy.total is None:
-        told = "; ".join(strategy.problems) or "Flower's log and those of the nodes say why"
+        reasons = [f"node {node}: {reason}" for node, reason in sorted(listening.reasons.items())]
+        told = "; ".join([strategy.shortage] * bool(strategy.shortage) + reasons) or "Flower's log says why"
         raise SumError(
             f"there is no sum of {agreement.nodes} nodes, of which {agreement.least_active} must stay to the end: {told}"
         )
