@@ -39,7 +39,7 @@ class Ledger:
             return _share(connection, campaign_id)
 
     def keep(self, campaign_id: str, epsilon: float, share: bytes, *, max_epsilon: float) -> bytes:
-        """Write the share down and return it, or the one that is there already. Raises NodeRefusalError above the cap."""
+        """Write the share down and return it, or the one that is there. Raises NodeRefusalError above the cap."""
         with self._transaction() as connection:
             kept = _share(connection, campaign_id)
             if kept is not None:

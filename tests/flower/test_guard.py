@@ -1,4 +1,4 @@
-"""The guard of a masked sum refuses each thing that a server could set or ask to see more than the sum; and its digits."""
+"""The guard of a masked sum refuses what a server could set or ask to see more than the sum; and its digits."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_parameter_that_nobody_knows_is_refused():
 
 @pytest.mark.parametrize("message_type", ["query", "evaluate", "train.other", "query.nb_share", "reconnect"])
 def test_other_messages_are_refused_in_every_stage(message_type):
-    refuses(Progress(), SETUP, "answers \"train\" messages alone", message_type)
+    refuses(Progress(), SETUP, 'answers "train" messages alone', message_type)
 
 
 @pytest.mark.parametrize("stage", [None, "fit", 3])
@@ -137,7 +137,9 @@ def test_an_unmask_that_would_show_more_than_the_sum_is_refused(active, dead, me
 
 
 def test_secrets_are_given_once_and_never_before_the_masked_share():
-    refuses(after(SETUP, KEYS, COLLECT, UNMASK), UNMASK | {"dead_nids": [9], "active_nids": list(range(9))}, "given once")
+    refuses(
+        after(SETUP, KEYS, COLLECT, UNMASK), UNMASK | {"dead_nids": [9], "active_nids": list(range(9))}, "given once"
+    )
     refuses(after(SETUP, KEYS), UNMASK, "given once, after the masked share")
     refuses(Progress(), UNMASK, "given once, after the masked share")
 
@@ -165,7 +167,8 @@ def test_no_divided_view_gives_a_server_both_secrets_of_a_node(nodes):
         agreed, others = Agreement(nodes, honest), nodes - honest
         assert honest <= agreed.threshold <= nodes
         assert all(
-            min(others + told_there, others + honest - told_there) < agreed.threshold for told_there in range(honest + 1)
+            min(others + told_there, others + honest - told_there) < agreed.threshold
+            for told_there in range(honest + 1)
         )
 
 
@@ -184,7 +187,9 @@ def test_an_agreement_without_whole_numbers_is_refused(config):
 @pytest.mark.parametrize("nodes", [1, 3, 40, 1024])
 def test_digits_add_up_to_the_integers_bit_for_bit(nodes):
     rng = np.random.default_rng(nodes)
-    values = [[int(value) for value in rng.integers(-(1 << 62), 1 << 62, 8)] + [1 << 62, -(1 << 62), 0] for _ in range(nodes)]
+    values = [
+        [int(value) for value in rng.integers(-(1 << 62), 1 << 62, 8)] + [1 << 62, -(1 << 62), 0] for _ in range(nodes)
+    ]
     means = np.sum([to_limbs(row) for row in values], axis=0) / nodes
     assert of_means(means, nodes) == tuple(sum(column) for column in zip(*values, strict=True))
     digits = to_limbs(values[0])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("flwr", reason="Flower is not installed here; make flower has it")
+pytest.importorskip("flwr", reason="Flower, for Python 3.11, is not installed; make flower")
 
 from flower_nodes import CAMPAIGN, Loop, node, rows
 from flwr.app import ArrayRecord, ConfigRecord, Context, Message, RecordDict
@@ -17,11 +17,11 @@ from flwr.server.workflow import SecAggPlusWorkflow
 import ldp_aggregator.flower.masked_sum.client as client
 import ldp_aggregator.flower.masked_sum.server as server
 from ldp_aggregator.counting.shares import DistributedShare, decode_distributed
+from ldp_aggregator.flower.answering import answer
 from ldp_aggregator.flower.masked_sum.agreement import WORDS, Agreement
 from ldp_aggregator.flower.masked_sum.client import Member, masked_client_app
 from ldp_aggregator.flower.masked_sum.server import SumError, masked_server_app
 from ldp_aggregator.flower.messages import NodeRefusalError
-from ldp_aggregator.flower.answering import answer
 from ldp_aggregator.trainers import combine, distributed_statistics, model_of_sum
 
 
@@ -90,12 +90,14 @@ def test_nodes_that_drop_out_after_sharing_their_secrets_are_left_out_of_the_sum
 
 
 @pytest.mark.parametrize(
-    ("stage", "gone"), [("setup", 1), ("share_keys", 1), ("collect_masked_vectors", 4)], ids=["keys", "secrets", "share"]
+    ("stage", "gone"),
+    [("setup", 1), ("share_keys", 1), ("collect_masked_vectors", 4)],
+    ids=["keys", "secrets", "share"],
 )
 def test_a_sum_that_lost_too_many_does_not_come_about(tmp_path, monkeypatch, stage, gone):
     asked = Sum(tmp_path, 10, 7, monkeypatch)
     asked.without(range(1, gone + 1), stage)
-    with pytest.raises(SumError, match="there is no sum of 10 nodes, of which 7 must stay to the end: node 1: <.*no answer"):
+    with pytest.raises(SumError, match=r"there is no sum of 10 nodes, of which 7 .*: node 1: <.*no answer"):
         asked.run(tmp_path)
 
 
@@ -104,7 +106,7 @@ def test_a_share_is_in_one_sum_only(tmp_path, monkeypatch):
     asked.run(tmp_path)
     assert len(asked.shares) == 3
     again = Sum(tmp_path, 3, 2, monkeypatch)  # New processes, new state: what is left is the ledger.
-    with pytest.raises(SumError, match="node 1: .*the node took part in this campaign with another kind of noise"):
+    with pytest.raises(SumError, match=r"node 1: .*the node took part in this campaign with another kind of noise"):
         again.run(tmp_path)
     settings = node(tmp_path, 1)
     with pytest.raises(NodeRefusalError, match="another kind of noise"):
@@ -114,7 +116,7 @@ def test_a_share_is_in_one_sum_only(tmp_path, monkeypatch):
 def test_a_second_sum_in_one_run_is_refused_before_any_noise_is_drawn(tmp_path, monkeypatch):
     asked = Sum(tmp_path, 3, 2, monkeypatch)
     asked.run(tmp_path)
-    with pytest.raises(SumError, match="node 1: .*share is in a sum already; a second one would show it"):
+    with pytest.raises(SumError, match=r"node 1: .*share is in a sum already; a second one would show it"):
         asked.run(tmp_path)
     assert len(asked.shares) == 3
 
@@ -122,13 +124,16 @@ def test_a_second_sum_in_one_run_is_refused_before_any_noise_is_drawn(tmp_path, 
 def test_who_answered_with_all_the_noise_is_in_no_masked_sum(tmp_path, monkeypatch):
     asked = Sum(tmp_path, 3, 2, monkeypatch)
     answer(node(tmp_path, 2), {"campaign": CAMPAIGN.document})
-    with pytest.raises(SumError, match="node 2: .*another kind of noise"):
+    with pytest.raises(SumError, match=r"node 2: .*another kind of noise"):
         asked.run(tmp_path)
 
 
 def test_nodes_that_agreed_to_other_numbers_do_not_take_part(tmp_path, monkeypatch):
     asked = Sum(tmp_path, 5, 4, monkeypatch)
-    for changes, why in (({"honest": 1}, "threshold must be 4, not 5"), ({"nodes": 4, "honest": 3}, "sample_num must be 5")):
+    for changes, why in (
+        ({"honest": 1}, "threshold must be 4, not 5"),
+        ({"nodes": 4, "honest": 3}, "sample_num must be 5"),
+    ):
         with pytest.raises(SumError, match=why):
             asked.run(tmp_path, **changes)
     assert asked.shares == []
@@ -197,7 +202,7 @@ def test_a_member_answers_no_other_message(tmp_path, monkeypatch, message_type):
     asked = Sum(tmp_path, 3, 2, monkeypatch)
     message = Message(RecordDict(), dst_node_id=1, message_type="train")
     message.metadata.__dict__["_message_type"] = message_type
-    with pytest.raises(ValueError, match="registered|Invalid message type"):
+    with pytest.raises(ValueError, match=r"registered|Invalid message type"):
         asked.grid.apps[1](message, asked.grid.contexts[1])
 
 

@@ -16,7 +16,7 @@ from urllib.request import urlopen
 
 import pytest
 
-pytest.importorskip("flwr", reason="Flower is not installed here; make flower has it")
+pytest.importorskip("flwr", reason="Flower, for Python 3.11, is not installed; make flower")
 
 from flower_nodes import node
 
@@ -85,7 +85,9 @@ def listens(address: str) -> bool:
 def test_the_example_runs_on_a_superlink_and_two_supernodes(tmp_path, campaign):
     home, link = tmp_path / "flwr", f"127.0.0.1:{free_port()}"
     home.mkdir()
-    (home / "config.toml").write_text(f'[superlink]\ndefault = "here"\n[superlink.here]\naddress = "{link}"\ninsecure = true\n')
+    (home / "config.toml").write_text(
+        f'[superlink]\ndefault = "here"\n[superlink.here]\naddress = "{link}"\ninsecure = true\n'
+    )
     environment = {
         **os.environ,
         "FLWR_HOME": str(home),
@@ -102,20 +104,16 @@ def test_the_example_runs_on_a_superlink_and_two_supernodes(tmp_path, campaign):
         running.enter_context(started(tmp_path / "superlink.log", superlink, environment))
         wait_for(lambda: listens(link), "the start of the SuperLink")
         for name, settings in nodes.items():
-            config = (
-                f'table="{settings.table}" ledger="{settings.ledger}" campaign-id="{campaign.id}" max-epsilon=1.0'
-            )
+            config = f'table="{settings.table}" ledger="{settings.ledger}" campaign-id="{campaign.id}" max-epsilon=1.0'
             supernode = ["flower-supernode", "--insecure", "--superlink", link, "--port", str(free_port())]
-            running.enter_context(
-                started(tmp_path / f"{name}.log", [*supernode, "--node-config", config], environment)
-            )
+            running.enter_context(started(tmp_path / f"{name}.log", [*supernode, "--node-config", config], environment))
         app = tmp_path / "app"
         shutil.copytree(EXAMPLE, app)
+        configured = f'nodes=2 least-nodes=2 output="{output}"'
         for _ in range(2):  # A second run of the same campaign gets the same shares, and so the same model.
             output.unlink(missing_ok=True)
             done = subprocess.run(
-                [PROGRAMS / "flwr", "run", str(app), "here", "--run-config"]
-                + [f'nodes=2 least-nodes=2 output="{output}"'],
+                [PROGRAMS / "flwr", "run", str(app), "here", "--run-config", configured],
                 env=environment,
                 capture_output=True,
                 text=True,

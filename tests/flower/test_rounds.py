@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("flwr", reason="Flower is not installed here; make flower has it")
+pytest.importorskip("flwr", reason="Flower, for Python 3.11, is not installed; make flower")
 
 from flower_nodes import CAMPAIGN, OTHER, Loop, node
 from flwr.app import ConfigRecord, Context, Message, RecordDict
@@ -157,7 +157,9 @@ def test_nodes_that_join_while_the_round_runs_are_asked(tmp_path):
 
 
 def test_one_node_under_two_names_counts_once(tmp_path):
-    _, collection = run({1: honest(tmp_path, 1), 2: honest(tmp_path, 1), 3: honest(tmp_path, 3), 4: honest(tmp_path, 4)})
+    _, collection = run(
+        {1: honest(tmp_path, 1), 2: honest(tmp_path, 1), 3: honest(tmp_path, 3), 4: honest(tmp_path, 4)}
+    )
     assert collection.told() == ["node 2: sent the share that node 1 sent"]
     shares = shares_on_disk(tmp_path, (1, 3, 4))
     assert collection.model(least_nodes=3).to_json() == FederatedState(CAMPAIGN, shares).model().to_json()

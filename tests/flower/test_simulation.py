@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("flwr", reason="Flower is not installed here; make flower has it")
-pytest.importorskip("ray", reason="Flower's simulation is not installed here; make flower has it")
+pytest.importorskip("flwr", reason="Flower, for Python 3.11, is not installed; make flower")
+pytest.importorskip("ray", reason="Flower's simulation is not installed; make flower")
 
 from flower_nodes import CAMPAIGN, node
 from flower_simulation import kind_of

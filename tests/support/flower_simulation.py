@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 
 from flower_nodes import CAMPAIGN, node
@@ -90,6 +91,8 @@ def main(folder: Path, nodes: int, first: int) -> None:
     server = ServerApp()
 
     def run(grid: Grid, _: Context) -> None:
+        while len(list(grid.get_node_ids())) < nodes:
+            time.sleep(0.2)
         clock, settings = Clock(), RoundSettings(nodes, 1, 1, 1000.0, None)
         collection = collect(Losing(grid), CAMPAIGN, settings, clock=clock, sleep=clock.sleep)
         told = {"shares": len(collection.state.nodes), "told": collection.told()}

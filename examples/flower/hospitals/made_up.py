@@ -22,12 +22,11 @@ def made_up_table(seed: int, rows: int = 500) -> pd.DataFrame:
     """The older come back more often, and from the heart ward."""
     rng = np.random.default_rng(seed)
     again = rng.random(rows) < 0.4
+    heart, others = rng.random(rows) < 0.6, rng.choice(["lung", "other"], rows)
     return pd.DataFrame(
         {
             "age": np.where(again, 70, 50) + rng.normal(0, 9, rows),
-            "ward": np.where(
-                again, rng.choice(["heart", "lung", "other"], rows, p=[0.6, 0.2, 0.2]), rng.choice(["lung", "other"], rows)
-            ),
+            "ward": np.where(again & heart, "heart", others),
             "readmitted": np.where(again, "yes", "no"),
         }
     )

@@ -24,7 +24,7 @@ CLIPPING_RANGE: Final = 2.0**15
 TARGET_RANGE: Final = 1 << 16
 MODULUS: Final = 1 << 32
 MAX_WEIGHT: Final = 1.0
-"""With these, Flower's quantisation is the identity on integers in [-2^15, 2^15), and sums of 2^15 of them are exact."""
+"""With these, Flower's quantisation is the identity on integers in [-2^15, 2^15), and sums of 2^15 are exact."""
 
 LEAST_NODES: Final = 3
 MOST_NODES: Final = 1 << 10
@@ -46,7 +46,7 @@ class Agreement:
 
     @property
     def threshold(self) -> int:
-        """Shares that give away a node's secret: never fewer than the honest nodes, and more than a divided view yields.
+        """Shares that give away a node's secret: not fewer than the honest nodes, more than a divided view yields.
 
         A server that tells some honest nodes that one of them is there and others that it is not, and has the N - M
         that are not honest on its side, gets 2 (N - M) + M shares of that node's two secrets; it needs a threshold of

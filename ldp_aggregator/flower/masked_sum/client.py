@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from flwr.app import ConfigRecord, Context, Message
-from flwr.clientapp import ClientApp
 from flwr.client.mod import secaggplus_mod
+from flwr.clientapp import ClientApp
 from flwr.common import Code, FitRes, Parameters, Status, ndarrays_to_parameters
 from flwr.compat.common import recorddict_compat as compat
 

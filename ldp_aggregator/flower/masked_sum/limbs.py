@@ -37,7 +37,7 @@ def to_limbs(values: Sequence[int]) -> NDArray[np.float64]:
 
 
 def of_means(means: NDArray[np.float64], count: int) -> tuple[int, ...]:
-    """The sums of the values whose digits have these means over ``count`` nodes. Raises ValueError for other numbers."""
+    """The sums of the values whose digits have these means over ``count`` nodes. Raises ValueError for others."""
     sums = np.asarray(means, dtype=np.float64).reshape(-1) * count
     whole = np.rint(sums)
     if len(sums) % LIMBS or not (abs(sums - whole) <= _FARTHEST_FROM_INTEGER).all():

@@ -63,7 +63,9 @@ class _OneSum(Strategy):
     def configure_evaluate(self, server_round: int, parameters: Parameters, client_manager: Any) -> list[Any]:
         return []
 
-    def aggregate_evaluate(self, server_round: int, results: list[Any], failures: list[Any]) -> tuple[None, dict[str, Any]]:
+    def aggregate_evaluate(
+        self, server_round: int, results: list[Any], failures: list[Any]
+    ) -> tuple[None, dict[str, Any]]:
         return None, {}
 
     def evaluate(self, server_round: int, parameters: Parameters) -> None:
@@ -130,7 +132,6 @@ def masked_total(
     if strategy.total is None:
         reasons = [f"node {node}: {reason}" for node, reason in sorted(listening.reasons.items())]
         told = "; ".join([strategy.shortage] * bool(strategy.shortage) + reasons) or "Flower's log says why"
-        raise SumError(
-            f"there is no sum of {agreement.nodes} nodes, of which {agreement.least_active} must stay to the end: {told}"
-        )
+        least = agreement.least_active
+        raise SumError(f"there is no sum of {agreement.nodes} nodes, of which {least} must stay to the end: {told}")
     return strategy.total

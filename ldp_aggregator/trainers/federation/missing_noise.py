@@ -72,7 +72,8 @@ def loss_of_row(plans: Sequence[Plan], part: float) -> float:
     for of_sum, of_square in zip(moments[::2], moments[1::2], strict=True):
         sum_claim, square_claim = (float(GRID / plan.scale) for plan in (of_sum, of_square))
         loss += max(
-            most_loss_of_part(part, t * sum_claim) + most_loss_of_part(part, (1 - t * t) * square_claim) for t in _STEPS_OF_T
+            most_loss_of_part(part, t * sum_claim) + most_loss_of_part(part, (1 - t * t) * square_claim)
+            for t in _STEPS_OF_T
         )
     return loss
 
