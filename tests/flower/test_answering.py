@@ -44,7 +44,7 @@ def test_processes_on_one_ledger_hand_out_one_share(tmp_path):
     write_table(tmp_path / "table.csv", 1)
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
-    processes = [context.Process(target=_answer_in_a_process, args=(tmp_path, results)) for _ in range(3)]
+    processes = [context.Process(target=_answer_in_a_process, args=(tmp_path, results)) for _ in range(2)]
     for process in processes:
         process.start()
     shares = {results.get(timeout=120) for _ in processes}

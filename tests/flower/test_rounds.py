@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from ldp_aggregator.flower.client import client_app
 from ldp_aggregator.flower.collecting import Collection, CollectionError
 from ldp_aggregator.flower.messages import MESSAGE_TYPE, QUERY, RECORD, Reply
 from ldp_aggregator.flower.server import collect, finish, publish, server_app
-from ldp_aggregator.flower.settings import RoundSettings
+from ldp_aggregator.flower.settings import RoundSettings, SettingsError
 from ldp_aggregator.trainers import FederatedState
 from protocols import Campaign
 
@@ -246,6 +247,23 @@ def test_without_a_file_the_model_is_printed(tmp_path, capsys):
     publish(model, SETTINGS)
     assert model.to_json() in capsys.readouterr().out
     assert Campaign.parse(CAMPAIGN.document).id in model.model_.training["campaigns"]
+
+
+@pytest.mark.parametrize("app", ["flower/hospitals", "flower_masked_sum/hospitals_masked"])
+def test_an_example_node_makes_up_a_table_in_a_simulation_only(app, monkeypatch, tmp_path):
+    folder, package = (Path(__file__).resolve().parents[2] / "examples" / app).parent, Path(app).name
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    settings_of = getattr(import_module(f"{package}.client_app"), "member" if "masked" in app else "settings_of")
+    run_config = {"nodes": 5, "honest": 4}
+
+    def context(config):
+        return Context(run_id=1, node_id=1, node_config=config, state=RecordDict(), run_config=run_config)
+
+    assert settings_of(context({"partition-id": 1, "num-partitions": 5}))
+    for config in ({}, {"partition-id": 1}, {"partition-id": 1, "num-partitions": 5, "max-epsilon": 1.0}):
+        with pytest.raises(SettingsError, match="table is missing"):
+            settings_of(context(config))
 
 
 def test_too_few_shares_are_told_before_the_run_fails(tmp_path, capsys):

@@ -1,6 +1,6 @@
 """The half of a node. Its table, ledger, campaign and cap stand in its SuperNode's configuration.
 
-In a simulation there is no such configuration, only the number of a partition: then the table is made up.
+In a simulation there is no such configuration, only numbers of partitions: then the table is made up.
 """
 
 from flwr.app import Context
@@ -12,7 +12,7 @@ from ldp_aggregator.flower.settings import NodeSettings
 
 def settings_of(context: Context) -> NodeSettings:
     config = context.node_config
-    if "partition-id" in config and "table" not in config:
+    if set(config) == {"partition-id", "num-partitions"}:
         return simulated_node(context.run_id, int(config["partition-id"]))
     return settings_of_node(context)
 

@@ -1,6 +1,6 @@
 """The half of a node. Its table, ledger, campaign, cap and agreement stand in its SuperNode's configuration.
 
-In a simulation there is no such configuration, only the number of a partition: then the table is made up.
+In a simulation there is no such configuration, only numbers of partitions: then the table is made up.
 """
 
 import tempfile
@@ -16,7 +16,7 @@ from ldp_aggregator.flower.settings import NodeSettings
 
 def member(context: Context) -> Member:
     config = context.node_config
-    if "partition-id" in config and "table" not in config:
+    if set(config) == {"partition-id", "num-partitions"}:
         settings = simulated_node(context.run_id, int(config["partition-id"]))
         return Member(settings, agreement_of(context.run_config))
     return member_of(context)

@@ -48,8 +48,10 @@ class _OneSum(Strategy):
 
     def configure_fit(self, server_round: int, parameters: Parameters, client_manager: Any) -> list[Any]:
         wanted = self._agreement.nodes
-        if not client_manager.wait_for(wanted, timeout=int(self._seconds)):
-            self.shortage = f"{client_manager.num_available()} nodes are there"
+        # Flower's wait alone looks for new nodes every five seconds only.
+        present = client_manager.num_available()
+        if present < wanted and not client_manager.wait_for(wanted, timeout=int(self._seconds)):
+            self.shortage = f"{present} nodes are there"
             return []
         asked = FitIns(_NOTHING, {"campaign": self._campaign.document})
         return [(client, asked) for client in client_manager.sample(wanted)]
