@@ -2,6 +2,7 @@
 #              make demo DATA=my.csv LABEL=column does the same with a table of your own
 # make test    the whole test suite
 # make check   lint, types, layer contracts
+# make flower  the tests of the Flower adapter, with Flower and its simulation in an environment of their own
 # make peers   the audit's search on other libraries, installed into an environment of their own
 
 PYTHON ?= python3
@@ -9,12 +10,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PEERS := .venv-peers
+FLOWER := .venv-flower
 
 DATA ?=
 LABEL ?=
 DEVICES ?= 20000
 
-.PHONY: setup demo test check peers clean
+.PHONY: setup demo test check flower peers clean
 .DELETE_ON_ERROR:
 
 setup: $(INSTALLED)
@@ -46,10 +48,20 @@ $(PEERS)/.installed: benchmarks/peers/requirements.txt
 	$(PEERS)/bin/python -m pip install -qq --requirement benchmarks/peers/requirements.txt
 	@touch $@
 
+$(FLOWER)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml
+	$(PYTHON) -m venv $(FLOWER)
+	$(FLOWER)/bin/python -m pip install -qq --no-compile --config-settings editable_mode=compat \
+	  --editable deploy/client-wheel --editable '.[flower]' \
+	  'flwr[simulation]>=1.41,<1.42' hypothesis pytest pytest-asyncio
+	@touch $@
+
+flower: $(FLOWER)/.installed
+	$(FLOWER)/bin/python -m pytest tests/flower
+
 PEER_TRIALS ?= 2000
 
 peers: $(INSTALLED) $(PEERS)/.installed
 	$(BIN)/python benchmarks/audit_peers.py --peers $(PEERS)/bin/python --trials $(PEER_TRIALS)
 
 clean:
-	rm -rf $(VENV) $(PEERS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) $(FLOWER) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,52 @@
+"""The client app of a node: one query, one answer (needs flwr).
+
+Safety: Flower sends the text of an exception to the server, and a text about a table may quote it. So none leaves the
+handler: a refusal says what :mod:`ldp_aggregator.flower.messages` allows, and the node's log has the rest.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.clientapp import ClientApp
+
+from ldp_aggregator.flower.answering import answer
+from ldp_aggregator.flower.messages import NOT_READY, QUERY, RECORD, NodeRefusalError, refusal
+from ldp_aggregator.flower.settings import NodeSettings, node_settings
+
+_LOG = logging.getLogger(__name__)
+
+
+def settings_of_node(context: Context) -> NodeSettings:
+    """The settings that whoever runs the node gave to its SuperNode. Raises SettingsError."""
+    return node_settings(dict(context.node_config))
+
+
+def client_app(settings_of: Callable[[Context], NodeSettings] = settings_of_node) -> ClientApp:
+    """The app that answers the query with the node's share."""
+    app = ClientApp()
+
+    def handle(message: Message, context: Context) -> Message:
+        values = _answer(lambda: settings_of(context), values_of(message))
+        return Message(RecordDict({RECORD: ConfigRecord(values)}), reply_to=message)
+
+    app.query(QUERY)(handle)
+    return app
+
+
+def values_of(message: Message) -> dict[str, object]:
+    """The named values in a message, none where it has no record of them."""
+    return dict(message.content.config_records.get(RECORD) or {})
+
+
+def _answer(settings: Callable[[], NodeSettings], values: Mapping[str, object]) -> dict[str, bytes] | dict[str, str]:
+    try:
+        return dict(answer(settings(), values))
+    except NodeRefusalError as error:
+        _LOG.warning("refused (%s): %s %s", error.code, error, error.detail)
+        return refusal(error)
+    except Exception:
+        _LOG.exception("no answer: %s", NOT_READY)
+        return refusal(NodeRefusalError(NOT_READY))

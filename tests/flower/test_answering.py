@@ -1,0 +1,222 @@
+"""A node's half: it answers the one campaign that it agreed to, within its cap, and always with the same bytes."""
+
+from __future__ import annotations
+
+import multiprocessing
+from fractions import Fraction
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from flower_nodes import CAMPAIGN, OTHER, node, rows, write_table
+
+from ldp_aggregator.counting.shares import decode_share
+from ldp_aggregator.flower.answering import answer
+from ldp_aggregator.flower.ledger import Ledger
+from ldp_aggregator.flower.messages import NodeRefusalError, refusal
+from ldp_aggregator.flower.settings import SettingsError, node_settings, round_settings
+from ldp_aggregator.trainers.schemas import Schema
+from ldp_aggregator.trainers.statistics import statistics_of
+from protocols import Campaign
+
+ASKED = {"campaign": CAMPAIGN.document}
+
+
+def refused(settings, values=ASKED) -> NodeRefusalError:
+    with pytest.raises(NodeRefusalError) as caught:
+        answer(settings, values)
+    return caught.value
+
+
+def test_a_node_answers_every_repeat_with_the_same_stored_bytes(tmp_path):
+    settings = node(tmp_path)
+    first = answer(settings, ASKED)
+    assert decode_share(first["share"], CAMPAIGN).shape == (12,)
+    settings.table.unlink()
+    assert [answer(settings, ASKED) for _ in range(3)] == [first] * 3
+
+
+def _answer_in_a_process(folder: Path, results: multiprocessing.Queue) -> None:
+    results.put(answer(node(folder, table=folder / "table.csv"), ASKED)["share"])
+
+
+def test_processes_on_one_ledger_hand_out_one_share(tmp_path):
+    write_table(tmp_path / "table.csv", 1)
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    processes = [context.Process(target=_answer_in_a_process, args=(tmp_path, results)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    shares = {results.get(timeout=120) for _ in processes}
+    for process in processes:
+        process.join()
+    assert len(shares) == 1
+
+
+def test_the_share_is_the_tables_statistics_with_noise(tmp_path):
+    """At epsilon 1 the noise of a count has a standard deviation of at most 6; 100 are more than 16 of them."""
+    schema = Schema.of_campaign(CAMPAIGN)
+    frame, labels = rows(1)
+    exact = statistics_of(schema, frame, schema.classes_of(labels, len(frame)))
+    noisy = decode_share(answer(node(tmp_path), ASKED)["share"], CAMPAIGN)
+    assert (noisy != exact).any()
+    assert abs(noisy - exact)[:2].max() < 100
+
+
+def test_another_campaign_than_the_agreed_one_is_refused_whatever_it_costs(tmp_path):
+    settings = node(tmp_path, max_epsilon=100.0)
+    error = refused(settings, {"campaign": OTHER.document})
+    assert error.code == "other-campaign"
+    assert not settings.ledger.exists()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"campaign": "text"},
+        {"campaign": CAMPAIGN.document, "table": "/etc/passwd"},
+        {"document": CAMPAIGN.document},
+    ],
+)
+def test_a_query_that_is_none_is_refused(tmp_path, values):
+    assert refused(node(tmp_path), values).code == "unreadable-document"
+
+
+def test_a_changed_document_is_refused(tmp_path):
+    changed = CAMPAIGN.document.replace(b"Hospitals", b"Hospital5")
+    assert refused(node(tmp_path), {"campaign": changed}).code == "other-campaign"
+
+
+def test_a_document_that_the_node_agreed_to_and_cannot_read_is_refused(tmp_path):
+    from protocols.document.campaign import document_id
+
+    broken = CAMPAIGN.document[:-1]
+    assert refused(node(tmp_path, campaign_id=document_id(broken)), {"campaign": broken}).code == "unreadable-document"
+
+
+def test_a_campaign_above_the_cap_is_refused_and_costs_nothing(tmp_path):
+    settings = node(tmp_path, max_epsilon=0.99)
+    error = refused(settings)
+    assert error.code == "above-cap"
+    assert "costs epsilon 1; 0 of this node's 0.99 is spent" in str(error)
+    assert Ledger(settings.ledger).share(CAMPAIGN.id) is None
+
+
+def test_the_cap_counts_all_campaigns_of_the_ledger(tmp_path):
+    settings = node(tmp_path)
+    answer(settings, ASKED)
+    again = Campaign.compile(
+        {
+            "version": 1,
+            "title": "Again",
+            "label": {"name": "readmitted", "classes": ["yes", "no"]},
+            "features": [{"name": "age", "kind": "continuous", "low": 18, "high": 90}],
+            "privacy": {"epsilon": 0.1},
+        }
+    )
+    second = node(tmp_path, campaign_id=again.id, max_epsilon=1.0999)
+    assert refused(second, {"campaign": again.document}).code == "above-cap"
+    enough = node(tmp_path, campaign_id=again.id, max_epsilon=1.1)
+    assert answer(enough, {"campaign": again.document})["share"] != answer(settings, ASKED)["share"]
+
+
+def test_caps_are_exact_sums(tmp_path):
+    ledger = Ledger(tmp_path / "ledger.db")
+    for number in range(10):
+        ledger.keep(f"campaign {number}", 0.1, b"share", max_epsilon=1.0)
+    with pytest.raises(NodeRefusalError):
+        ledger.keep("one more", 1e-12, b"share", max_epsilon=1.0)
+    assert Fraction("0.1") * 10 == 1
+
+
+def test_a_table_without_a_column_is_told_by_the_documents_name_alone(tmp_path):
+    table = tmp_path / "other.csv"
+    table.write_text("secret_column,ward,readmitted\n1,heart,yes\n")
+    error = refused(node(tmp_path, table=table))
+    assert error.code == "other-schema"
+    assert refusal(error) == {"refused": "other-schema", "why": "the node's table has no column 'age'"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "age,ward,readmitted\n50,heart,private label\n",
+        "age,ward,readmitted\nprivate number,heart,yes\n",
+        "",
+        None,
+    ],
+    ids=["label", "number", "no header", "no file"],
+)
+def test_what_is_wrong_with_rows_stays_at_the_node(tmp_path, text):
+    table = tmp_path / "wrong.csv"
+    if text is not None:
+        table.write_text(text)
+    settings = node(tmp_path, table=table)
+    error = refused(settings)
+    assert refusal(error) == {"refused": "not-ready", "why": "the node cannot answer now; its own log says why"}
+    assert error.detail
+    write_table(table, 1)
+    assert set(answer(settings, ASKED)) == {"share"}
+
+
+def test_a_table_without_rows_is_answered_for_like_any(tmp_path):
+    table = tmp_path / "empty.csv"
+    table.write_text("age,ward,readmitted\n")
+    share = decode_share(answer(node(tmp_path, table=table), ASKED)["share"], CAMPAIGN)
+    assert abs(share[:2]).max() < 100
+    assert (share != 0).any()
+
+
+def test_missing_values_and_undeclared_categories_follow_the_schema(tmp_path):
+    table = tmp_path / "gaps.csv"
+    pd.DataFrame({"age": [None, 300.0, 54.0], "ward": ["heart", "unheard of", ""], "readmitted": ["yes"] * 3}).to_csv(
+        table, index=False
+    )
+    assert set(answer(node(tmp_path, table=table), ASKED)) == {"share"}
+
+
+def test_a_damaged_ledger_is_not_overwritten(tmp_path):
+    settings = node(tmp_path)
+    settings.ledger.write_bytes(b"no database" * 100)
+    error = refused(settings)
+    assert error.code == "not-ready"
+    assert "ledger" in error.detail
+    assert settings.ledger.read_bytes() == b"no database" * 100
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"table": None}, "table is missing"),
+        ({"ledger": ""}, "ledger is missing"),
+        ({"campaign-id": 5}, "campaign-id is missing"),
+        ({"max-epsilon": "1"}, "max-epsilon must be a finite number"),
+        ({"max-epsilon": True}, "max-epsilon must be a finite number"),
+        ({"max-epsilon": float("inf")}, "max-epsilon must be a finite number"),
+        ({"max-epsilon": 0}, "max-epsilon must be above 0"),
+    ],
+)
+def test_a_node_configuration_that_lacks_something_says_what(changes, message):
+    good = {"table": "t.csv", "ledger": "l.db", "campaign-id": CAMPAIGN.id, "max-epsilon": 1}
+    assert node_settings(good).max_epsilon == 1.0
+    with pytest.raises(SettingsError, match=message):
+        node_settings(good | changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"nodes": 2.0}, "nodes must be a whole number"),
+        ({"least-nodes": 6}, r"least-nodes must be from 1 to nodes \(5\), not 6"),
+        ({"least-nodes": 0}, "least-nodes must be from 1"),
+        ({"groups": 5}, r"groups must be from 1 to least-nodes \(4\), not 5"),
+        ({"seconds": 0}, "seconds must be above 0"),
+        ({"output": 5}, "output must be a file's name"),
+    ],
+)
+def test_a_run_configuration_that_cannot_be_says_why(changes, message):
+    good = {"nodes": 5, "least-nodes": 4, "groups": 1, "seconds": 60, "output": ""}
+    assert round_settings(good).output is None
+    with pytest.raises(SettingsError, match=message):
+        round_settings(good | changes)

@@ -1,0 +1,129 @@
+"""A SuperLink and two SuperNodes as processes of their own on loopback, and the example app run on them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+pytest.importorskip("flwr", reason="Flower, for Python 3.11, is not installed; make flower")
+
+from flower_nodes import node
+
+from ldp_aggregator.flower.answering import answer
+from ldp_aggregator.trainers import FederatedState
+from protocols import Campaign
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "flower"
+PROGRAMS = Path(sys.executable).parent
+PATIENCE_SECONDS = 180
+
+
+@pytest.fixture(scope="module")
+def campaign() -> Campaign:
+    names: dict[str, Campaign] = {}
+    exec((EXAMPLE / "hospitals" / "campaign.py").read_text(), {"__name__": "campaign"}, names)
+    return names["CAMPAIGN"]
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@contextmanager
+def started(log: Path, command: list[str], environment: dict[str, str]) -> Iterator[subprocess.Popen]:
+    """A process group, stopped with all that it started."""
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(
+            [PROGRAMS / command[0], *command[1:]],
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        ) as process,
+    ):
+        try:
+            yield process
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def wait_for(check, what: str) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not check():
+        if time.monotonic() > end:
+            pytest.fail(f"{what} did not happen within {PATIENCE_SECONDS} seconds")
+        time.sleep(0.5)
+
+
+def listens(address: str) -> bool:
+    try:
+        with urlopen(f"http://{address}/health", timeout=5) as answered:
+            return answered.status == 200
+    except OSError:
+        return False
+
+
+def test_the_example_runs_on_a_superlink_and_two_supernodes(tmp_path, campaign):
+    home, link = tmp_path / "flwr", f"127.0.0.1:{free_port()}"
+    home.mkdir()
+    (home / "config.toml").write_text(
+        f'[superlink]\ndefault = "here"\n[superlink.here]\naddress = "{link}"\ninsecure = true\n'
+    )
+    environment = {
+        **os.environ,
+        "FLWR_HOME": str(home),
+        "FLWR_TELEMETRY_ENABLED": "0",
+        "FLWR_DISABLE_UPDATE_CHECK": "1",
+        "PATH": f"{PROGRAMS}:{os.environ['PATH']}",
+    }
+    output = tmp_path / "model.json"
+    nodes = {name: node(tmp_path, number, campaign_id=campaign.id) for number, name in enumerate(("north", "south"))}
+    with ExitStack() as running:
+        host, port = link.split(":")
+        superlink = ["flower-superlink", "--insecure", "--host", host, "--port", port]
+        superlink.append("--disable-runtime-dependency-installation")
+        running.enter_context(started(tmp_path / "superlink.log", superlink, environment))
+        wait_for(lambda: listens(link), "the start of the SuperLink")
+        for name, settings in nodes.items():
+            config = f'table="{settings.table}" ledger="{settings.ledger}" campaign-id="{campaign.id}" max-epsilon=1.0'
+            supernode = ["flower-supernode", "--insecure", "--superlink", link, "--port", str(free_port())]
+            running.enter_context(started(tmp_path / f"{name}.log", [*supernode, "--node-config", config], environment))
+        app = tmp_path / "app"
+        shutil.copytree(EXAMPLE, app)
+        configured = f'nodes=2 least-nodes=2 output="{output}"'
+        for _ in range(2):  # A second run of the same campaign gets the same shares, and so the same model.
+            output.unlink(missing_ok=True)
+            done = subprocess.run(
+                [PROGRAMS / "flwr", "run", str(app), "here", "--run-config", configured],
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE_SECONDS,
+                check=False,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            wait_for(output.is_file, "the model" + "".join(log.read_text() for log in tmp_path.glob("*.log")))
+            shares = {
+                name: answer(settings, {"campaign": campaign.document})["share"] for name, settings in nodes.items()
+            }
+            wait_for(output.read_text, "writing the model")
+            assert output.read_text() == FederatedState(campaign, shares).model().to_json()

@@ -1,0 +1,273 @@
+"""One round of queries: the model is that of FederatedState, or the error says which node and why."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("flwr", reason="Flower, for Python 3.11, is not installed; make flower")
+
+from flower_nodes import CAMPAIGN, OTHER, Loop, node
+from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.clientapp import ClientApp
+
+from ldp_aggregator.counting.shares import DistributedShare, decode_share, encode_distributed, encode_share
+from ldp_aggregator.flower.answering import answer
+from ldp_aggregator.flower.client import client_app
+from ldp_aggregator.flower.collecting import Collection, CollectionError
+from ldp_aggregator.flower.messages import MESSAGE_TYPE, QUERY, RECORD, Reply
+from ldp_aggregator.flower.server import collect, finish, publish, server_app
+from ldp_aggregator.flower.settings import RoundSettings, SettingsError
+from ldp_aggregator.trainers import FederatedState
+from protocols import Campaign
+
+SETTINGS = RoundSettings(nodes=5, least_nodes=3, groups=1, seconds=10.0, output=None)
+
+
+class Clock:
+    """Time that passes while somebody sleeps, and nowhere else."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def honest(folder: Path, seed: int, **changes):
+    settings = node(folder, seed, **changes)
+    return client_app(lambda _: settings)
+
+
+def sending(values):
+    """An app that answers whatever it is asked with these values, or with what they return."""
+    app = ClientApp()
+
+    def handle(message, _):
+        content = {} if values is None else {RECORD: ConfigRecord(values() if callable(values) else values)}
+        return Message(RecordDict(content), reply_to=message)
+
+    app.query(QUERY)(handle)
+    return app
+
+
+def failing(message, _):
+    raise RuntimeError("out of \x1b[31mmemory\n" + "x" * 1000)
+
+
+def run(apps, settings=SETTINGS):
+    clock, grid = Clock(), Loop(apps)
+    return grid, collect(grid, CAMPAIGN, settings, clock=clock, sleep=clock.sleep)
+
+
+def shares_on_disk(folder, seeds):
+    return {str(seed): answer(node(folder, seed), {"campaign": CAMPAIGN.document})["share"] for seed in seeds}
+
+
+def test_the_model_is_that_of_federated_state_byte_for_byte(tmp_path):
+    _, collection = run({seed: honest(tmp_path, seed) for seed in range(5)})
+    expected = FederatedState(CAMPAIGN, shares_on_disk(tmp_path, range(5))).model()
+    assert collection.model(least_nodes=5).to_json() == expected.to_json()
+    assert collection.told() == []
+
+
+def test_nodes_that_are_wrong_are_named_with_the_reason_and_the_others_make_the_model(tmp_path):
+    full = decode_share(shares_on_disk(tmp_path, [9])["9"], CAMPAIGN)
+    table = tmp_path / "other.csv"
+    table.write_text("weight,readmitted\n70,yes\n")
+    other = node(tmp_path, 50, campaign_id=OTHER.id, table=table)
+    apps = {
+        **{seed: honest(tmp_path, seed) for seed in (1, 2, 3)},
+        10: None,
+        11: failing,
+        12: sending({"share": b"nonsense"}),
+        13: sending({"share": 5}),
+        14: sending(None),
+        15: sending({"refused": "because", "why": ""}),
+        16: sending({"share": answer(other, {"campaign": OTHER.document})["share"]}),
+        17: honest(tmp_path, 17, table=table),
+        18: honest(tmp_path, 18, max_epsilon=0.5),
+        19: honest(tmp_path, 19, campaign_id=OTHER.id),
+        20: sending({"share": encode_distributed(CAMPAIGN, DistributedShare(full, 3, 2, 1))}),
+        21: sending({"share": bytes(100_000)}),
+        22: sending({"refused": "not-ready", "why": "a \x1b[2Jclear"}),
+    }
+    grid, collection = run(apps, RoundSettings(nodes=16, least_nodes=3, groups=1, seconds=3.0, output=None))
+    expected = FederatedState(CAMPAIGN, shares_on_disk(tmp_path, (1, 2, 3))).model()
+    assert collection.model(least_nodes=3).to_json() == expected.to_json()
+    told = "\n".join(collection.told())
+    for line in (
+        "node 10: no answer",
+        "node 11: failed (<class 'RuntimeError'>:<out of  [31mmemory x",
+        "node 12: sent no share of this campaign: not one msgpack value",
+        'node 13: sent neither "share", bytes, nor a refusal',
+        'node 14: sent neither "share", bytes, nor a refusal',
+        'node 15: sent neither "share", bytes, nor a refusal',
+        "node 16: sent no share of this campaign: the share is for another campaign than " + CAMPAIGN.id,
+        "node 17: refused, other-schema: the node's table has no column 'age'",
+        "node 18: refused, above-cap: the campaign costs epsilon 1; 0 of this node's 0.5 is spent",
+        "node 19: refused, other-campaign: the document's SHA-256 is",
+        "node 20: sent no share of this campaign: a share of distributed noise: alone it protects less",
+        "node 21: sent 100000 bytes; a share of this campaign has at most",
+        "node 22: refused, not-ready: a  [2Jclear",
+    ):
+        assert line in told
+    assert len(collection.told()) == 13
+    assert max(map(len, collection.told())) < 400
+    with pytest.raises(CollectionError, match="3 nodes sent a share, 4 are needed; node 10: no answer; node 11: fail"):
+        collection.model(least_nodes=4)
+    asked = {name: grid.asked.count(name) for name in apps}
+    assert {name for name, times in asked.items() if times > 1} == {10, 11, 22}, "the others' answers are final"
+
+
+def test_a_node_that_is_late_is_asked_again_and_answers_the_same(tmp_path):
+    late = honest(tmp_path, 5)
+    calls = []
+
+    def app(message, context):
+        calls.append(late(message, context).content.config_records[RECORD]["share"])
+        if len(calls) < 3:
+            raise TimeoutError
+        return late(message, context)
+
+    _, collection = run({**{seed: honest(tmp_path, seed) for seed in range(1, 5)}, 5: app})
+    assert len(calls) == 3
+    assert len(set(calls)) == 1
+    expected = FederatedState(CAMPAIGN, shares_on_disk(tmp_path, range(1, 6))).model()
+    assert collection.model(least_nodes=5).to_json() == expected.to_json()
+    assert collection.told() == []
+
+
+def test_nodes_that_join_while_the_round_runs_are_asked(tmp_path):
+    grid, clock = Loop({1: honest(tmp_path, 1)}), Clock()
+
+    def sleep(seconds):
+        clock.sleep(seconds)
+        grid.apps |= {2: honest(tmp_path, 2)}
+        grid.contexts |= {2: grid.contexts[1]}
+
+    settings = RoundSettings(nodes=2, least_nodes=2, groups=1, seconds=10.0, output=None)
+    collection = collect(grid, CAMPAIGN, settings, clock=clock, sleep=sleep)
+    assert collection.state.nodes == ("1", "2")
+    assert clock.now < 10
+
+
+def test_one_node_under_two_names_counts_once(tmp_path):
+    _, collection = run(
+        {1: honest(tmp_path, 1), 2: honest(tmp_path, 1), 3: honest(tmp_path, 3), 4: honest(tmp_path, 4)}
+    )
+    assert collection.told() == ["node 2: sent the share that node 1 sent"]
+    shares = shares_on_disk(tmp_path, (1, 3, 4))
+    assert collection.model(least_nodes=3).to_json() == FederatedState(CAMPAIGN, shares).model().to_json()
+
+
+def test_a_node_that_sends_its_share_twice_counts_once_and_a_new_one_is_counted_against_it(tmp_path):
+    first, other = shares_on_disk(tmp_path, (1, 2)).values()
+    collection = Collection(CAMPAIGN)
+    for share in (first, first):
+        collection.take(Reply("1", {"share": share}))
+    assert collection.model(least_nodes=1).to_json() == FederatedState(CAMPAIGN, {"1": first}).model().to_json()
+    collection.take(Reply("1", {"share": other}))
+    state = FederatedState(CAMPAIGN, {"1": first})
+    state.put("1", other)
+    model = collection.model(least_nodes=1)
+    assert model.to_json() == state.model().to_json()
+    assert model.guarantee_.epsilon == 2
+
+
+def test_answers_in_any_order_give_the_same_bytes(tmp_path):
+    shares = shares_on_disk(tmp_path, range(4))
+    texts = set()
+    for names in (sorted(shares), sorted(shares, reverse=True)):
+        collection = Collection(CAMPAIGN)
+        for name in names:
+            collection.take(Reply(name, {"share": shares[name]}))
+        texts.add(collection.model(least_nodes=4, groups=2, salt=b"salt").to_json())
+    assert texts == {FederatedState(CAMPAIGN, shares).model(groups=2, salt=b"salt").to_json()}
+
+
+def test_nothing_that_a_node_sends_raises():
+    """Three hundred damaged shares."""
+    rng = np.random.default_rng(3)
+    collection = Collection(CAMPAIGN)
+    good = encode_share(CAMPAIGN, np.arange(12))
+    for number in range(300):
+        damaged = bytearray(good)
+        damaged[rng.integers(len(good))] ^= 1 << rng.integers(8)
+        collection.take(Reply(f"{number}", {"share": bytes(damaged[: rng.integers(1, len(good))])}))
+    assert collection.state.nodes == ()
+    assert len(collection.problems) == 300
+
+
+def test_an_exception_at_a_node_tells_the_server_nothing_of_its_table(tmp_path):
+    def settings_of(_):
+        raise RuntimeError("row 7 says that Ada has diabetes")
+
+    grid = Loop({1: client_app(settings_of)})
+    (reply,) = grid.send_and_receive(
+        [
+            Message(
+                RecordDict({RECORD: ConfigRecord({"campaign": CAMPAIGN.document})}),
+                dst_node_id=1,
+                message_type=MESSAGE_TYPE,
+            )
+        ]
+    )
+    assert dict(reply.content.config_records[RECORD])["refused"] == "not-ready"
+    assert "Ada" not in str(reply.content)
+
+
+@pytest.mark.parametrize("message_type", ["query", "query.other", "train", "evaluate", "train.nb_share"])
+def test_a_node_answers_no_other_message(tmp_path, message_type):
+    app = honest(tmp_path, 1)
+    grid = Loop({1: app})
+    message = Message(RecordDict(), dst_node_id=1, message_type=message_type)
+    with pytest.raises(ValueError, match="registered"):
+        app(message, grid.contexts[1])
+
+
+def test_the_server_app_prints_the_guarantee_and_writes_the_model(tmp_path, capsys):
+    config = {"nodes": 3, "least-nodes": 3, "groups": 3, "seconds": 10.0, "output": str(tmp_path / "model.json")}
+    grid = Loop({seed: honest(tmp_path, seed) for seed in (1, 2, 3)})
+    context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config=config)
+    server_app(CAMPAIGN)(grid, context)
+    told = capsys.readouterr().out
+    assert "model of 3 nodes; epsilon = 1; relation: add or remove one row" in told
+    assert '"groups":3' in (tmp_path / "model.json").read_text()
+
+
+def test_without_a_file_the_model_is_printed(tmp_path, capsys):
+    _, collection = run({seed: honest(tmp_path, seed) for seed in (1, 2, 3, 4)})
+    model = finish(collection, SETTINGS)
+    publish(model, SETTINGS)
+    assert model.to_json() in capsys.readouterr().out
+    assert Campaign.parse(CAMPAIGN.document).id in model.model_.training["campaigns"]
+
+
+@pytest.mark.parametrize("app", ["flower/hospitals", "flower_masked_sum/hospitals_masked"])
+def test_an_example_node_makes_up_a_table_in_a_simulation_only(app, monkeypatch, tmp_path):
+    folder, package = (Path(__file__).resolve().parents[2] / "examples" / app).parent, Path(app).name
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    settings_of = getattr(import_module(f"{package}.client_app"), "member" if "masked" in app else "settings_of")
+    run_config = {"nodes": 5, "honest": 4}
+
+    def context(config):
+        return Context(run_id=1, node_id=1, node_config=config, state=RecordDict(), run_config=run_config)
+
+    assert settings_of(context({"partition-id": 1, "num-partitions": 5}))
+    for config in ({}, {"partition-id": 1}, {"partition-id": 1, "num-partitions": 5, "max-epsilon": 1.0}):
+        with pytest.raises(SettingsError, match="table is missing"):
+            settings_of(context(config))
+
+
+def test_too_few_shares_are_told_before_the_run_fails(tmp_path, capsys):
+    _, collection = run({1: honest(tmp_path, 1), 2: None})
+    with pytest.raises(CollectionError, match="1 nodes sent a share, 3 are needed; node 2: no answer"):
+        finish(collection, SETTINGS)
+    assert "node 2: no answer" in capsys.readouterr().out

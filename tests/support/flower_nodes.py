@@ -1,0 +1,102 @@
+"""Nodes of a federated campaign: a campaign, tables, settings; and a Flower grid that calls client apps by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ldp_aggregator.flower.settings import NodeSettings
+from protocols import Campaign
+
+CAMPAIGN = Campaign.compile(
+    {
+        "version": 1,
+        "title": "Hospitals",
+        "label": {"name": "readmitted", "classes": ["yes", "no"]},
+        "features": [
+            {"name": "age", "kind": "continuous", "low": 18, "high": 90},
+            {"name": "ward", "kind": "categorical", "values": ["heart", "lung", "other"]},
+        ],
+        "privacy": {"epsilon": 1},
+    }
+)
+OTHER = Campaign.compile(
+    {
+        "version": 1,
+        "title": "Another one",
+        "label": {"name": "readmitted", "classes": ["yes", "no"]},
+        "features": [{"name": "weight", "kind": "continuous", "low": 0, "high": 200}],
+        "privacy": {"epsilon": 0.5},
+    }
+)
+
+
+def rows(seed: int, count: int = 200) -> tuple[pd.DataFrame, pd.Series]:
+    """A node's table, made up."""
+    rng = np.random.default_rng(seed)
+    again = rng.random(count) < 0.4
+    frame = pd.DataFrame(
+        {
+            "age": np.where(again, 70, 50) + rng.normal(0, 9, count),
+            "ward": rng.choice(["heart", "lung", "other"], count, p=[0.5, 0.3, 0.2]),
+        }
+    )
+    return frame, pd.Series(np.where(again, "yes", "no"))
+
+
+def write_table(path: Path, seed: int, count: int = 200) -> Path:
+    frame, labels = rows(seed, count)
+    frame.assign(readmitted=labels).to_csv(path, index=False)
+    return path
+
+
+def node(folder: Path, seed: int = 1, **changes: Any) -> NodeSettings:
+    """Settings of a node with a table of its own in a folder of its own."""
+    home = folder / f"node-{seed}"
+    home.mkdir(exist_ok=True)
+    table = write_table(home / "table.csv", seed) if "table" not in changes else changes.pop("table")
+    values: dict[str, Any] = {"ledger": home / "ledger.db", "campaign_id": CAMPAIGN.id, "max_epsilon": 1.0}
+    return NodeSettings(table=table, **(values | changes))
+
+
+class Loop:
+    """A grid without processes: it calls each node's app with the message, and gives back what the app returns.
+
+    ``apps``: for each node its client app, or None for one that never answers.
+    """
+
+    def __init__(self, apps: Mapping[int, Any]) -> None:
+        from flwr.app import Context, RecordDict
+        from flwr.supercore.task_identity import TaskIdentity
+
+        TaskIdentity.task_id = TaskIdentity.run_id = TaskIdentity.node_id = 1  # A message knows the run it belongs to.
+        self.apps = dict(apps)
+        self.asked: list[int] = []
+        self.run = SimpleNamespace(run_id=1)
+        self.contexts = {
+            name: Context(run_id=1, node_id=name, node_config={}, state=RecordDict(), run_config={}) for name in apps
+        }
+
+    def get_node_ids(self) -> list[int]:
+        return list(self.apps)
+
+    def send_and_receive(self, messages: Iterable[Any], *, timeout: float | None = None) -> list[Any]:
+        from flwr.app import Error, Message
+
+        replies = []
+        for message in map(deepcopy, messages):  # Between processes, nobody changes what another one sends.
+            name = message.metadata.dst_node_id
+            self.asked.append(name)
+            if self.apps[name] is None:
+                continue
+            try:
+                replies.append(self.apps[name](message, self.contexts[name]))
+            except Exception as error:  # As Flower does it: the text of the exception is what the server gets.
+                replies.append(Message(Error(code=0, reason=f"{type(error)}:<{error}>"), reply_to=message))
+        return replies
