@@ -106,7 +106,7 @@ def draw_questions(campaign: Campaign, secret: bytes) -> tuple[Question, ...]:
 
 def draw(questions: Sequence[Question], coins: Coins) -> Question:
     """One question, with probability exactly proportional to its weight; a single question takes no word."""
-    ticket = coins.below(sum(question.weight for question in questions))
+    ticket = coins.below(sum([question.weight for question in questions]))
     for question in questions:
         ticket -= question.weight
         if ticket < 0:

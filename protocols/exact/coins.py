@@ -41,6 +41,10 @@ class Coins(ABC):
             return 0
         mask = (1 << bits) - 1
         count = -(-bits // WORD_BITS)
+        while count == 1:  # nearly always, and quicker
+            value = self.words(1)[0] & mask
+            if value < bound:
+                return value
         while True:
             value = 0
             for position, word in enumerate(self.words(count)):
