@@ -154,9 +154,9 @@ class Relay:
             self._driver.wake()
         return refused
 
-    def run_once(self, deadline: float, *, first_delay: float = 0.0) -> bool:
-        """Forward within ``deadline`` seconds; True when nothing is left, here or in the pool. Never raises."""
-        if not self._sender.run_once(deadline, first_delay=first_delay):
+    def run_once(self, timeout: float, *, first_delay: float = 0.0) -> bool:
+        """Forward within ``timeout`` seconds; True when nothing is left, here or in the pool. Never raises."""
+        if not self._sender.run_once(timeout, first_delay=first_delay):
             return False
         try:
             with self._storage.transaction(write=False) as transaction:
