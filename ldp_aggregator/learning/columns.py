@@ -62,6 +62,19 @@ def as_column(labels: Any) -> pd.Series[Any]:
     return pd.Series(labels) if hasattr(labels, "dtype") else pd.Series(list(labels), dtype=object)
 
 
+def without_sparse_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """The same cells in columns from which rows can be taken: of some sparse ones pandas can take none."""
+    sparse = [place for place, dtype in enumerate(frame.dtypes) if isinstance(dtype, pd.SparseDtype)]
+    if not sparse:
+        return frame
+    columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
+    for place in sparse:
+        columns[place] = pd.Series(_cells(columns[place]), index=frame.index, dtype=object)
+    dense: pd.DataFrame = pd.concat(columns, axis=1, keys=range(len(columns)))
+    dense.columns = frame.columns
+    return dense
+
+
 def texts_of(column: pd.Series[Any]) -> set[str]:
     """The texts by which the cells are compared: the values of a categorical feature, where the column is public."""
     found = map(text_of, _different(column)[1])

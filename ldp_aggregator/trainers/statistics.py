@@ -21,6 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ldp_aggregator.counting.layout import CLASSES, SUM, TABLE, Part, parts_of
+from ldp_aggregator.learning.columns import without_sparse_columns
 from ldp_aggregator.learning.frames import column_of, feature_indices, numbers
 from ldp_aggregator.trainers.noise import sensitivities
 from ldp_aggregator.trainers.noise.accountant import Accountant, allocate
@@ -69,7 +70,7 @@ def statistics_of(schema: Schema, frame: pd.DataFrame, classes: Integers) -> Int
     """
     labelled = classes >= 0
     if not labelled.all():
-        frame, classes = frame.loc[labelled], classes[labelled]
+        frame, classes = without_sparse_columns(frame).loc[labelled], classes[labelled]
     table, k = schema.prepare(frame), schema.class_count
     vector = zero(schema)
     moments: dict[str, Iterator[Integers]] = {}

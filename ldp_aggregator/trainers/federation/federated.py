@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ldp_aggregator.counting.layout import SUM
+from ldp_aggregator.learning.columns import without_sparse_columns
 from ldp_aggregator.learning.frames import column_of
 from ldp_aggregator.learning.guarantee import Guarantee
 from ldp_aggregator.trainers.base import PUBLISHED, SOUND, PrivateNaiveBayes, Training
@@ -90,7 +91,7 @@ class FederatedNB(PrivateNaiveBayes):
         published = self.variant == PUBLISHED
         plans = plan_noise(schema, self.epsilon, ADD_REMOVE, self.numerical_share, even=published)
         book(plans, training.accountant)
-        owners = self._deal(len(frame))
+        owners, frame = self._deal(len(frame)), without_sparse_columns(frame)
         totals, sizes = [], []
         for group in range(self.groups):
             members = range(group, self.nodes, self.groups)

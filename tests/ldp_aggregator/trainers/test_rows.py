@@ -300,3 +300,18 @@ def test_no_rows_and_rows_without_a_declared_label_are_trained_on_as_nothing(tra
 def test_clusters_of_no_rows_are_found_like_any_others():
     empty = pd.DataFrame({name: [] for name in NAMES})
     assert PrivateKMeans({"label": LABEL, "features": FEATURES}).fit(empty).cluster_centers_.shape == (3, 2)
+
+
+@pytest.mark.filterwarnings("ignore:Concatenating sparse arrays")
+def test_a_sparse_column_of_time_spans_is_missing_like_any_other():
+    """Of such a column pandas takes no rows: ``frame.loc`` raises."""
+    spans = pd.Series(pd.arrays.SparseArray(pd.array([0, 1], dtype="int64").astype("timedelta64[ns]")))
+    spans = pd.concat([pd.Series(pd.arrays.SparseArray([0])), spans.iloc[1:]], ignore_index=True)
+    frame = pd.DataFrame({"more": spans})
+    schema = Schema.read(
+        {
+            "label": {"name": "y", "classes": ["a", "b"]},
+            "features": [{"name": "more", "kind": "continuous", "low": 0, "high": 1}],
+        }
+    )
+    assert statistics_of(schema, frame, np.array([0, -1])).tolist()[:2] == [1, 0]
