@@ -305,8 +305,7 @@ def test_clusters_of_no_rows_are_found_like_any_others():
 @pytest.mark.filterwarnings("ignore:Concatenating sparse arrays")
 def test_a_sparse_column_of_time_spans_is_missing_like_any_other():
     """Of such a column pandas takes no rows: ``frame.loc`` raises."""
-    spans = pd.Series(pd.arrays.SparseArray(pd.array([0, 1], dtype="int64").astype("timedelta64[ns]")))
-    spans = pd.concat([pd.Series(pd.arrays.SparseArray([0])), spans.iloc[1:]], ignore_index=True)
+    spans = pd.concat([pd.Series(pd.arrays.SparseArray([0])), pd.Series([pd.Timedelta(1)])], ignore_index=True)
     frame = pd.DataFrame({"more": spans})
     schema = Schema.read(
         {
@@ -314,4 +313,4 @@ def test_a_sparse_column_of_time_spans_is_missing_like_any_other():
             "features": [{"name": "more", "kind": "continuous", "low": 0, "high": 1}],
         }
     )
-    assert statistics_of(schema, frame, np.array([0, -1])).tolist()[:2] == [1, 0]
+    assert statistics_of(schema, frame, np.array([-1, 0])).tolist()[:2] == [1, 0]
