@@ -129,8 +129,6 @@ class KeyedWords(Coins):
 
     def words(self, count: int) -> Sequence[int]:
         first, self._taken = self._taken, self._taken + count
-        return [self._word(number) for number in range(first, self._taken)]
-
-    def _word(self, number: int) -> int:
-        digest = hmac.digest(self._secret, self._message + number.to_bytes(4, "little"), "sha256")
-        return int.from_bytes(digest[:_WORD_BYTES], "little")
+        secret, message = self._secret, self._message
+        digests = [hmac.digest(secret, message + n.to_bytes(4, "little"), "sha256") for n in range(first, self._taken)]
+        return [int.from_bytes(digest[:_WORD_BYTES], "little") for digest in digests]

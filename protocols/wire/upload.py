@@ -35,6 +35,9 @@ class Block:
 
 def encode_upload(reports: Iterable[Report]) -> bytes:
     """The one encoding of these reports; reports to the same question keep their order. At least one report."""
+    reports = tuple(reports)
+    if len(reports) == 1:  # what most devices send
+        return _packed([[reports[0].question, reports[0].id, reports[0].payload]])
     by_question: dict[int, list[Report]] = {}
     for report in reports:
         by_question.setdefault(report.question, []).append(report)
@@ -50,6 +53,9 @@ def encode_upload(reports: Iterable[Report]) -> bytes:
 
 def encode_blocks(blocks: Sequence[Block]) -> bytes:
     """The one encoding of blocks, which must be in increasing order of their questions."""
-    body = [[block.question, block.ids, block.payloads] for block in blocks]
+    return _packed([[block.question, block.ids, block.payloads] for block in blocks])
+
+
+def _packed(body: list[list[int | bytes]]) -> bytes:
     packed: bytes = msgpack.packb([WIRE_VERSION, body], use_bin_type=True)
     return packed
