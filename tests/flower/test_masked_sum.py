@@ -179,8 +179,7 @@ def test_nothing_but_constants_travels_in_clear(tmp_path, monkeypatch):
 
 
 def test_an_exception_at_a_node_tells_the_server_nothing_of_its_table(tmp_path, monkeypatch):
-    table = tmp_path / "wrong.csv"
-    table.write_text("age,ward,readmitted\n50,heart,private label\n")
+    table = tmp_path / "private-table.csv"  # which is not there
     asked = Sum(tmp_path, 3, 2, monkeypatch, table=table)
     errors = []
     send = asked.grid.send_and_receive
