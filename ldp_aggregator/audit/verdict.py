@@ -143,12 +143,22 @@ class Audit:
         }
 
 
-def audit(document: str, client: Client, trials: int, *, at_once: bool = False, wrong: float = 1 - CONFIDENCE) -> Audit:
+def audit(
+    document: str,
+    client: Client,
+    trials: int,
+    *,
+    at_once: bool = False,
+    wrong: float = 1 - CONFIDENCE,
+    rng: np.random.Generator | None = None,
+) -> Audit:
     """Ask ``client`` for ``trials`` uploads of every person, and compare what it tells with what the document claims.
 
     Sound for any client: a correct one fails with probability at most ``wrong``. How much is found depends on the
-    trials. ``at_once``: two lives of the client may be asked at the same time.
+    trials. ``at_once``: two lives of the client may be asked at the same time. ``rng`` tosses the audit's own coins (who
+    is guessed, never what a client tells); seeded, an audit of a seeded client repeats itself.
     """
+    rng = np.random.default_rng() if rng is None else rng
     value: Document = json.loads(document)
     claim = float(value["privacy"]["epsilon"])
     people = people_of(value)
@@ -157,7 +167,6 @@ def audit(document: str, client: Client, trials: int, *, at_once: bool = False, 
     alphas = {kind: share * wrong for kind, share in WRONG.items()}
 
     guesser = Guesser(value, people, seen)
-    rng = np.random.default_rng()
     alone = ask_alone(document, client, guesser, rng, at_once)
     fixed = _bounded(fixed_guesses(guesser, rng), alphas["fixed guesses"])
     played = _bounded(games(guesser, rng), alphas["games"])

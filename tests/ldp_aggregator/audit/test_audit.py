@@ -129,7 +129,8 @@ def test_the_command_passes_the_client_in_javascript(capsys):
 
 
 LEAKING = """
-import json, sys
+import json, os, sys
+import msgpack
 for line in sys.stdin:
     asked = json.loads(line)
     print(msgpack.packb([1, [[0, os.urandom(16), b"\\1" if asked["label"] == "c0" else b"\\0"]]]).hex())

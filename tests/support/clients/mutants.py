@@ -108,12 +108,11 @@ class Copy:
         if question["kind"] == "label":
             return label
         (feature,) = [one for one in campaign["features"] if one["name"] == question["feature"]]
-        value = person.record.get(feature["name"])
+        value = _read(person, feature["name"])
         if question["kind"] == "pair":
             values = feature["values"]
-            return (values.index(value) if value in values else self._random.randrange(len(values))) * len(
-                classes
-            ) + label
+            index = values.index(value) if value in values else self._random.randrange(len(values))
+            return index * len(classes) + label
         return 1.0 if value == feature["high"] else -1.0, label
 
     def _chance(self, question: Mapping[str, Any], name: str) -> float:
@@ -173,6 +172,14 @@ class Copy:
         a = -1 / scale
         first, second = (math.floor(math.log(1 - self._random.random()) / a) for _ in range(2))
         return first - second
+
+
+def _read(person: Person, name: str) -> object:
+    """The value; None, as of a missing one, where the record cannot be read."""
+    try:
+        return person.record.get(name)
+    except RuntimeError:
+        return None
 
 
 def question(mechanism: str, size: int, epsilon: float) -> str:
