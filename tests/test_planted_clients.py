@@ -10,7 +10,7 @@ import pytest
 from leaking_clients import LEAKING
 from odd_but_sound_clients import SOUND
 from planted.client import Person
-from planted.witness import BLUE, RED, RED_NO, Exact, Sampled, cells, draft, first, index
+from planted.witness import BLUE, RED, RED_NO, Exact, Sampled, cells, compiled, draft, first, index
 
 from protocols import Campaign, decode_upload
 
@@ -56,7 +56,7 @@ FOLLOWED = [
 
 @pytest.fixture(params=CAMPAIGNS)
 def campaign(request: pytest.FixtureRequest) -> Campaign:
-    return Campaign.compile(CAMPAIGNS[request.param])
+    return compiled(CAMPAIGNS[request.param])
 
 
 @pytest.mark.parametrize("name", LEAKING)

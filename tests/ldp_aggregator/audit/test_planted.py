@@ -11,10 +11,9 @@ import pytest
 from audited import Planted
 from leaking_clients import LEAKING
 from odd_but_sound_clients import SOUND
-from planted.witness import draft
+from planted.witness import compiled, draft
 
 from ldp_aggregator.audit import audit
-from protocols import Campaign
 
 TRIALS = int(os.environ.get("LDP_BAYES_AUDIT_TRIALS", "1500"))
 
@@ -25,7 +24,7 @@ MISSED = {}
 @pytest.mark.parametrize("name", LEAKING)
 def test_a_planted_leak_is_caught_or_is_a_miss_that_is_told(name):
     leak = LEAKING[name]
-    document = Campaign.compile(leak.witness.draft).document.decode()
+    document = compiled(leak.witness.draft).document.decode()
     assert audit(document, Planted(leak.make), TRIALS).passed == (name in MISSED)
 
 
@@ -41,7 +40,7 @@ SOUND_TO_A_RULE = {
 @pytest.mark.parametrize("name", SOUND)
 def test_a_client_that_only_looks_odd_passes(name, answers):
     """Wrong with probability 0.001 for each."""
-    document = Campaign.compile(draft(shapes=True, label=1, answers=answers)).document.decode()
+    document = compiled(draft(shapes=True, label=1, answers=answers)).document.decode()
     result = audit(document, Planted(SOUND[name]), TRIALS // 5)
     expected = {SOUND_TO_A_RULE[name]} if name in SOUND_TO_A_RULE else set()
     assert {finding.code for finding in result.findings} == expected
