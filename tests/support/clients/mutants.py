@@ -205,7 +205,7 @@ def two_features() -> str:
 MUTANTS = {
     "q too small by a tenth": ("oue", 8, 1.0, "loss-above-claim"),
     "true bit not cleared": ("sue", 4, 1.0, "impossible-report"),
-    "floating-point noise": ("laplace", 2, 1.0, "impossible-report"),
+    "floating-point noise": ("laplace", 2, 1.0, "loss-above-claim"),
     "list not shuffled": ("ss", 8, 1.0, "loss-above-claim"),
     "question drawn after looking": (None, 0, 1.0, "impossible-report"),
     "fresh noise on retry": ("oue", 8, 1.0, "retry-differs"),
