@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ldp_aggregator.audit.asking.again import Again, ask_again
+from ldp_aggregator.audit.asking.again import DEVICES, Again, ask_again
 from ldp_aggregator.audit.asking.alone import alone_guesses, ask_alone
 from ldp_aggregator.audit.asking.black_box import Answer, BlackBoxError, Client, Person
 from ldp_aggregator.audit.asking.observations import Seen, read_tables
@@ -143,12 +143,22 @@ class Audit:
         }
 
 
-def audit(document: str, client: Client, trials: int, *, at_once: bool = False, wrong: float = 1 - CONFIDENCE) -> Audit:
+def audit(
+    document: str,
+    client: Client,
+    trials: int,
+    *,
+    at_once: bool = False,
+    wrong: float = 1 - CONFIDENCE,
+    rng: np.random.Generator | None = None,
+) -> Audit:
     """Ask ``client`` for ``trials`` uploads of every person, and compare what it tells with what the document claims.
 
     Sound for any client: a correct one fails with probability at most ``wrong``. How much is found depends on the
-    trials. ``at_once``: two lives of the client may be asked at the same time.
+    trials. ``at_once``: two lives of the client may be asked at the same time. ``rng`` tosses the audit's own coins (whose
+    uploads are guessed); seeded, an audit of a seeded client repeats itself.
     """
+    rng = np.random.default_rng() if rng is None else rng
     value: Document = json.loads(document)
     claim = float(value["privacy"]["epsilon"])
     people = people_of(value)
@@ -157,7 +167,6 @@ def audit(document: str, client: Client, trials: int, *, at_once: bool = False, 
     alphas = {kind: share * wrong for kind, share in WRONG.items()}
 
     guesser = Guesser(value, people, seen)
-    rng = np.random.default_rng()
     alone = ask_alone(document, client, guesser, rng, at_once)
     fixed = _bounded(fixed_guesses(guesser, rng), alphas["fixed guesses"])
     played = _bounded(games(guesser, rng), alphas["games"])
@@ -270,7 +279,7 @@ def _coin_findings(
         ours = [answers[person * count : (person + 1) * count] for answers in twins]
         if all(any(answers) for answers in ours):
             alikes += coins_between("the same list in two processes", ours[0], ours[1], usual)
-        devices = [answers[person::2] for answers in (again.first, again.other_campaign)]
+        devices = [answers[person:DEVICES:2] for answers in (again.first, again.other_campaign)]
         if all(any(answers) for answers in devices):
             alikes += coins_between("one device in two campaigns", devices[0], devices[1], usual)
         alikes += coins_within(seen, person)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 from ldp_aggregator.audit import Audit, BlackBoxError, audit, command_client
-from ldp_aggregator.audit.asking.again import DEVICES
 from ldp_aggregator.audit.report import markdown
 from ldp_aggregator.audit.searching.bounds import CONFIDENCE
 from ldp_aggregator.cli.common import CommandError, Groups, add_command, read_file, say, say_json, say_table
@@ -90,7 +89,7 @@ def _tell(result: Audit) -> None:
             for e in result.events[:_SHOWN]
         ],
     )
-    say(f"{len(result.people)} people were asked {result.trials} times each, and {DEVICES} devices again.")
+    say(f"{len(result.people)} people were asked {result.trials} times each, and devices of theirs again.")
     say(f"The true loss is at least {result.lower_bound:.4f} (confidence {100 * CONFIDENCE:g} %);")
     say(f"the claim is {result.claim:g}, the document's own probabilities lose {result.stated:.4f}.")
     for sentence in result.floor.sentences():

@@ -16,7 +16,7 @@ from ldp_aggregator.audit.asking.people import Document
 from ldp_aggregator.audit.asking.together import two
 
 DEVICES: Final = 64
-"""Devices that are asked again."""
+"""Devices of the first two people that are asked again, by turns; everybody else has one."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,9 @@ class Again:
 
 
 def ask_again(document: str, client: Client, people: Sequence[Person], at_once: bool) -> Again:
-    """Ask devices of the first two ``people``, and the same devices with the records of others."""
-    devices = [f"device {number}" for number in range(DEVICES)]
-    asked = _with(people[:2], devices, 0)
-    changed = [_with(people, devices, turn) for turn in (1, 2)]
+    """Ask devices of all ``people``, most of the first two, and the same devices with the records of others."""
+    owners = [*(number % min(2, len(people)) for number in range(DEVICES)), *range(2, len(people))]
+    asked, *changed = (_devices(people, owners, turn) for turn in (0, 1, 2))
     with tempfile.TemporaryDirectory() as folder:
         storage = Path(folder)
         first, second = two(lambda _: client(document, asked, storage), at_once)
@@ -54,8 +53,8 @@ def ask_again(document: str, client: Client, people: Sequence[Person], at_once: 
         other = client(another(document), asked, storage)
     again = (
         ("by another process of the same storage", second),
-        ("with another record after its process had been killed", restarted[:DEVICES]),
-        ("with yet another record by the same process", restarted[DEVICES:]),
+        ("with another record after its process had been killed", restarted[: len(asked)]),
+        ("with yet another record by the same process", restarted[len(asked) :]),
     )
     return Again(tuple(asked), first, again, other)
 
@@ -66,6 +65,10 @@ def another(document: str) -> str:
     return json.dumps({**value, "title": "Another campaign", "study": None}, ensure_ascii=False, separators=(",", ":"))
 
 
-def _with(people: Sequence[Person], devices: Sequence[str], turn: int) -> list[Person]:
-    chosen = [people[(number + turn) % len(people)] for number in range(len(devices))]
-    return [Person(person.record, person.label, name) for person, name in zip(chosen, devices, strict=True)]
+def _devices(people: Sequence[Person], owners: Sequence[int], turn: int) -> list[Person]:
+    """The devices of their owners, and at later turns the same devices with the records of others."""
+    found = []
+    for number, owner in enumerate(owners):
+        person = people[(number + turn) % len(people) if turn else owner]
+        found.append(Person(person.record, person.label, f"device {number}"))
+    return found

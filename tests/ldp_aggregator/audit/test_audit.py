@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from audited import AT_LENGTH
 from mutants import Copy, RealClient, question, two_features
 from scipy.stats import binom
 
@@ -104,13 +105,15 @@ def test_lengths_that_differ_between_questions_only_are_right():
     assert audit(two_features(), RealClient(), 200).passed
 
 
-def test_the_command_passes_the_reference_client(capsys, tmp_path):
-    page = tmp_path / "audit.md"
-    asked = ["--mechanism", "oue", "--domain", "4", "--epsilon", "2", "--trials", "500", "--json"]
+@pytest.mark.skipif(not AT_LENGTH, reason="starts sixty Pythons; LDP_BAYES_AUDIT_TRIALS runs it")
+def test_the_command_passes_the_reference_client_on_a_document_of_ones_own(capsys, tmp_path):
+    page, document = tmp_path / "audit.md", tmp_path / "document.json"
+    document.write_text(question("oue", 4, 2.0), encoding="utf-8")
+    asked = ["--document", str(document), "--trials", "250", "--json"]
     code = run(["audit", *asked, "--markdown", str(page)])
     told = json.loads(capsys.readouterr().out)
     assert (code, told["findings"]) == (0, [])
-    assert 1.2 < told["lower_bound"] <= 2
+    assert 1 < told["lower_bound"] <= 2
     written = page.read_text(encoding="utf-8")
     assert "The audit found nothing." in written
     assert f"| loss at least (confidence 99.9 %) | {told['lower_bound']:.4g}" in written
@@ -122,14 +125,15 @@ def test_the_command_passes_the_client_in_javascript(capsys):
     if node is None:
         pytest.skip("node is not installed; the JavaScript client is audited where it is")
     command = shlex.join([node, str(JAVASCRIPT)])
-    code = run(["audit", "--mechanism", "ss", "--epsilon", "2", "--trials", "500", "--json", "--command", command])
+    code = run(["audit", "--mechanism", "ss", "--epsilon", "2", "--trials", "300", "--json", "--command", command])
     told = json.loads(capsys.readouterr().out)
     assert (code, told["findings"]) == (0, [])
-    assert 1.2 < told["lower_bound"] <= 2
+    assert 1 < told["lower_bound"] <= 2
 
 
 LEAKING = """
-import json, sys
+import json, os, sys
+import msgpack
 for line in sys.stdin:
     asked = json.loads(line)
     print(msgpack.packb([1, [[0, os.urandom(16), b"\\1" if asked["label"] == "c0" else b"\\0"]]]).hex())
@@ -143,12 +147,5 @@ def test_the_command_fails_a_client_that_sends_the_truth(capsys, tmp_path):
     assert run(["audit", "--mechanism", "de", "--domain", "2", "--trials", "100", "--command", command]) == 1
     told = capsys.readouterr().out
     assert "impossible-report" in told
-    assert "retry-differs" not in told
+    assert "retry-differs" in told  # it keeps nothing
     assert "FAILED" in told
-
-
-def test_the_command_takes_a_document_of_ones_own(capsys, tmp_path):
-    document = tmp_path / "document.json"
-    document.write_text(two_features(), encoding="utf-8")
-    assert run(["audit", "--document", str(document), "--trials", "300"]) == 0
-    assert "The audit found nothing." in capsys.readouterr().out

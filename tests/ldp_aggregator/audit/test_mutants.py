@@ -1,20 +1,23 @@
 """Each planted flaw is caught, with its reason; the same clients without it pass.
 
-By default a bounded number of trials; set LDP_BAYES_AUDIT_TRIALS (20000, the command's default, or more) for all of
-them at length. The audit is wrong about a sound client with probability at most 0.1 %, and the seeds here are fixed.
+Every run takes a few of the clients and few trials; LDP_BAYES_AUDIT_TRIALS (20000, the command's default) takes all of
+them at length. The audit is wrong about a sound client with probability at most 0.1 %, and all seeds here are fixed.
 """
 
 from __future__ import annotations
 
-import os
-
+import numpy as np
 import pytest
+from audited import chosen, trials
 from mutants import MUTANTS, Copy, RealClient, document_of, question, two_features
 from mutants_around import AROUND, Around
 
-from ldp_aggregator.audit import audit
+from ldp_aggregator.audit import Audit, Client, audit
+from ldp_aggregator.audit.verdict import IMPOSSIBLE, LOSS
 
-TRIALS = int(os.environ.get("LDP_BAYES_AUDIT_TRIALS", "2500"))
+FEW = trials(500)
+MANY = trials(2500)
+"""Enough to find most of a single question's loss."""
 
 TIGHT = {
     "de": (4, 1.0),
@@ -30,41 +33,59 @@ TIGHT = {
 """Mechanism to cells (classes) and epsilon; all but ``the`` have an event of the whole of exp(epsilon)."""
 
 
-def codes(result):
-    return {finding.code for finding in result.findings}
+def audited(document: str, client: Client, times: int) -> Audit:
+    return audit(document, client, times, rng=np.random.default_rng(1))
 
 
-@pytest.mark.parametrize("flaw", MUTANTS)
+def codes(result: Audit) -> set[str]:
+    """What is impossible for somebody is a loss above the claim too: chance says which of the two is told."""
+    found = {finding.code for finding in result.findings}
+    return found | {LOSS} if IMPOSSIBLE in found else found
+
+
+@pytest.mark.parametrize(
+    "flaw",
+    chosen(MUTANTS, ["true bit not cleared", "floating-point noise", "fresh noise on retry"]),
+)
 def test_a_flaw_of_a_mechanism_is_caught(flaw):
-    assert MUTANTS[flaw][-1] in codes(audit(document_of(flaw), Copy(flaw), TRIALS))
+    assert MUTANTS[flaw][-1] in codes(audited(document_of(flaw), Copy(flaw), FEW))
 
 
-@pytest.mark.parametrize("mechanism", ["de", "oue", "sue", "laplace"])
+@pytest.mark.parametrize("mechanism", chosen(["de", "oue", "sue", "laplace"], ["de", "laplace"]))
 def test_the_same_copy_without_a_flaw_passes(mechanism):
-    assert audit(question(mechanism, 4, 1.0), Copy(None), TRIALS // 2).findings == ()
+    assert audited(question(mechanism, 4, 1.0), Copy(None), FEW // 2).findings == ()
 
 
-@pytest.mark.parametrize("flaw", AROUND)
+@pytest.mark.parametrize(
+    "flaw",
+    chosen(
+        AROUND,
+        [
+            "the record in the id",
+            "the class in the version",
+            "coins from a constant seed",
+            "values that are not clipped",
+        ],
+    ),
+)
 def test_a_flaw_around_a_mechanism_is_caught(flaw):
     make, code = AROUND[flaw]
-    assert code in codes(audit(make(), Around(flaw), TRIALS))
+    assert code in codes(audited(make(), Around(flaw), FEW))
 
 
-@pytest.mark.parametrize("flaw", AROUND)
+@pytest.mark.parametrize("flaw", chosen(AROUND, ["coins from a constant seed"]))
 def test_the_same_client_without_the_flaw_passes(flaw):
-    assert audit(AROUND[flaw][0](), Around("none"), TRIALS // 2).findings == ()
+    assert audited(AROUND[flaw][0](), Around("none"), FEW // 2).findings == ()
 
 
-@pytest.mark.parametrize("mechanism", TIGHT)
+@pytest.mark.parametrize("mechanism", chosen(TIGHT, ["de"]))
 def test_a_real_mechanism_passes_and_most_of_its_own_loss_is_found(mechanism):
     size, epsilon = TIGHT[mechanism]
-    result = audit(question(mechanism, size, epsilon), RealClient(), TRIALS)
+    result = audited(question(mechanism, size, epsilon), RealClient(), MANY)
     assert result.findings == ()
     assert result.lower_bound <= result.stated
     assert result.reached >= 0.85
 
 
 def test_a_campaign_of_several_questions_passes():
-    result = audit(two_features(), RealClient(), TRIALS)
-    assert result.findings == ()
-    assert 0.85 <= result.reached <= 1.0
+    assert audited(two_features(), RealClient(), FEW).findings == ()

@@ -53,8 +53,14 @@ def _class_in_the_version(campaign: Campaign, person: Person, client: Around) ->
 
 
 def _constant_seed(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """The answer's coins alone: secrets, and so ids and questions, are fresh."""
     secret = client.random.randbytes(32)
     return (encode_upload(perturb(campaign, person.record, person.label, secret=secret, coins=client.constant)),)
+
+
+def _everything_from_a_constant_seed(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """The secret is the first thing that is drawn from the coins."""
+    return (encode_upload(perturb(campaign, person.record, person.label, coins=client.constant)),)
 
 
 def _middle_in_the_clear(campaign: Campaign, person: Person, client: Around) -> Answer:
@@ -153,6 +159,7 @@ FLAWS: dict[str, Flaw] = {
     "the record in the id": _record_in_the_id,
     "the class in the version": _class_in_the_version,
     "coins from a constant seed": _constant_seed,
+    "secrets and coins from a constant seed": _everything_from_a_constant_seed,
     "middle classes and values in the clear": _middle_in_the_clear,
     "a question drawn after looking": _drawn_after_looking,
     "values that are not clipped": _not_clipped,
@@ -183,14 +190,16 @@ def categories(
 AROUND: dict[str, tuple[Callable[[], str], str]] = {
     "the record in the id": (lambda: categories([3]), "tells-beside-the-answer"),
     "the class in the version": (lambda: categories([3]), "header-tells"),
-    "coins from a constant seed": (lambda: categories([3]), "coins-repeat"),
+    # Of several questions, fresh secrets choose others in every process, and with them how many coins are tossed.
+    "coins from a constant seed": (lambda: question("de", 6, 1.0), "coins-repeat"),
+    "secrets and coins from a constant seed": (lambda: categories([3]), "coins-repeat"),
     "middle classes and values in the clear": (lambda: categories([5], classes=3), "impossible-report"),
     "a question drawn after looking": (lambda: categories([5, 5]), "tells-beside-the-answer"),
     "values that are not clipped": (lambda: question("laplace", 2, 1.0), "impossible-report"),
     "one answer in 2000 in the clear": (lambda: question("oue", 40, 1.0), "loss-above-claim"),
     "a generator seeded anew for every question": (
         lambda: categories([16, 16], epsilon=3.0, answers="all", discrete="oue"),
-        "impossible-report",
+        "loss-above-claim",
     ),
     "1.8 times the claim in every answer": (
         lambda: categories([8, 8, 8], answers="all", discrete="oue"),

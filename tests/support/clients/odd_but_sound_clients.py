@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from planted.answers import index_bytes, with_epsilon
-from planted.client import Person, PlantedClient, Record, Sent, StepwiseClient
+from planted.client import Person, PlantedClient, Record, Sent, StepwiseClient, read
 from planted.numbers import VectorClient
 from planted.randomness import HashCoins
 
@@ -154,7 +154,7 @@ class AnyAnswerForMissing(StepwiseClient):
     """
 
     def reply(self, campaign: Campaign, question: Question, record: Record, label: str) -> bytes:
-        missing = question.feature is not None and record.get(question.feature) is None
+        missing = question.feature is not None and read(record, question.feature) is None
         if not missing or not isinstance(question.mechanism, DirectEncoding):
             return super().reply(campaign, question, record, label)
         return index_bytes(self.coins.below(question.domain_size), question.domain_size)

@@ -105,6 +105,14 @@ class StepwiseClient(PlantedClient):
         return question.perturb(item, self.coins)
 
 
+def read(record: Record, name: str) -> object:
+    """A value of the record; None where it is missing or cannot be read."""
+    try:
+        return record.get(name)
+    except RuntimeError:
+        return None
+
+
 def class_of(campaign: Campaign, label: str) -> int:
     """The index of a declared label."""
     index = campaign.label.index_of(label)

@@ -15,6 +15,7 @@ from planted.randomness import HashCoins, TwisterCoins
 from planted.witness import BLUE, FRIDAY, RED, Found, Leak, Sampled, draft, first
 from protocols import Campaign, Coins, Question, Report
 from protocols.mechanisms import Moment
+from protocols.wire.reports import SECRET_BYTES
 
 _TWISTER_WORDS = 624
 _IDS_THAT_TELL = _TWISTER_WORDS // 4
@@ -137,9 +138,11 @@ class MemoisedByValue(StepwiseClient):
 
 
 def _replayed(campaign: Campaign, sent: Sent, coins: Sequence[Coins], device: int = 0) -> bool:
-    """Whether the answer is what the first record gives with these coins (two copies), and the second does not."""
+    """Whether the answer is what the first record gives with these coins (two copies), and the second does not: of a
+    campaign's only question, which any secret draws.
+    """
     ours, theirs = (
-        perturb(campaign, *person, secret=b"", coins=copy)[0].payload
+        perturb(campaign, *person, secret=bytes(SECRET_BYTES), coins=copy)[0].payload
         for person, copy in zip((RED, BLUE), coins, strict=True)
     )
     return first(campaign, sent, device).payload == ours != theirs

@@ -6,7 +6,7 @@ import math
 
 import msgpack
 
-from planted.client import PlantedClient, Record, Sent, class_of
+from planted.client import PlantedClient, Record, Sent, class_of, read
 from planted.witness import BLUE, RED, RED_NO, Found, Leak, Sampled, draft, reports
 from protocols import Campaign, encode_upload
 
@@ -69,7 +69,7 @@ class OrderByRecord(PlantedClient):
     def uploads(self, campaign: Campaign, record: Record, label: str) -> list[bytes]:
         def key(question: int) -> str:
             feature = campaign.questions[question].feature
-            return "" if feature is None else str(record.get(feature))
+            return "" if feature is None else str(read(record, feature))
 
         answers = sorted(self.reports(campaign, record, label), key=lambda report: key(report.question))
         return [encode_upload([report]) for report in answers]

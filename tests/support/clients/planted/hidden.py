@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 
 from planted.answers import index_bytes, index_of
-from planted.client import Person, PlantedClient, Record, Sent, StepwiseClient, class_of
+from planted.client import Person, PlantedClient, Record, Sent, StepwiseClient, class_of, read
 from planted.ids import keyed
 from planted.numbers import LARGE, SIZES
 from planted.witness import BLUE, RED, RED_NO, SUNDAY, Exact, Found, Leak, Sampled, cells, draft, first
@@ -51,7 +51,7 @@ class OnlyForOnePerson(SometimesClear):
     """
 
     def is_clear(self, campaign: Campaign, question: Question, record: Record, label: str) -> bool:
-        entry = record.get("account")
+        entry = read(record, "account")
         return isinstance(entry, str) and keyed(entry.encode())[:4] == keyed(PERSON.encode())[:4]
 
 
@@ -105,7 +105,7 @@ class RareValueInTheClear(SometimesClear):
         feature = campaign.feature_of(question)
         if feature is None:
             return False
-        value = record.get(feature.name)
+        value = read(record, feature.name)
         high = getattr(feature, "high", None)
         if high is not None:
             return isinstance(value, (int, float)) and high >= value > high - 1e-6 * abs(high)
@@ -123,7 +123,7 @@ class BeyondBoundsInTheClear(SometimesClear):
         feature = campaign.feature_of(question)
         if feature is None or not hasattr(feature, "high"):
             return False
-        value = record.get(feature.name)
+        value = read(record, feature.name)
         return isinstance(value, (int, float)) and not feature.low <= value <= feature.high
 
 

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 from planted.answers import index_bytes, other_than, with_epsilon
-from planted.client import PlantedClient, Record, StepwiseClient, class_of
+from planted.client import PlantedClient, Record, StepwiseClient, class_of, read
 from planted.witness import BLUE, RED, Exact, Found, Leak, draft
 from protocols import Campaign, Question, encode_upload
 from protocols.encoding import encode
@@ -38,7 +38,7 @@ class DrawsAgainForARareValue(StepwiseClient):
         drawn = super().questions(campaign, record, label)
         feature = campaign.feature_of(drawn[0])
         rare = getattr(feature, "values", (None,))[-1]
-        if campaign.privacy.answers == "all" or feature is None or record.get(feature.name) != rare:
+        if campaign.privacy.answers == "all" or feature is None or read(record, feature.name) != rare:
             return drawn
         return super().questions(campaign, record, label)
 
@@ -123,7 +123,7 @@ class EmptyAnswerForMissing(StepwiseClient):
 
     def reply(self, campaign: Campaign, question: Question, record: Record, label: str) -> bytes:
         honest = super().reply(campaign, question, record, label)
-        missing = question.feature is not None and record.get(question.feature) is None
+        missing = question.feature is not None and read(record, question.feature) is None
         usable = isinstance(question.mechanism, PureMechanism) and not isinstance(question.mechanism, SubsetSelection)
         return bytes(len(honest)) if missing and usable else honest
 
@@ -136,7 +136,7 @@ class NothingForAnUndeclaredValue(PlantedClient):
 
     def uploads(self, campaign: Campaign, record: Record, label: str) -> list[bytes]:
         declared = all(
-            record.get(feature.name) in feature.values for feature in campaign.asked if hasattr(feature, "values")
+            read(record, feature.name) in feature.values for feature in campaign.asked if hasattr(feature, "values")
         )
         return super().uploads(campaign, record, label) if declared else []
 

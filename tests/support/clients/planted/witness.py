@@ -6,6 +6,7 @@ A witness names a campaign, two records and how much more often something is see
 from __future__ import annotations
 
 import enum
+import json
 import math
 import random
 import struct
@@ -84,7 +85,7 @@ class Sampled:
         return Measured(math.log(low / high) if low else -math.inf, delta)
 
     def _count(self, make: Make, person: Person, seed: int) -> int:
-        campaign = Campaign.compile(self.draft)
+        campaign = compiled(self.draft)
         coins, entropy = SeededCoins(seed), random.Random(-1 - seed).randbytes
         count = 0
         for _ in range(self.trials):
@@ -114,7 +115,7 @@ class Exact:
 
     def _shares(self, make: Make) -> list[tuple[Fraction, Fraction]]:
         """The probabilities of everything that one of the two may send, for either."""
-        campaign = Campaign.compile(self.draft)
+        campaign = compiled(self.draft)
         unary = [q.mechanism for q in campaign.questions if isinstance(q.mechanism, UnaryEncoding)]
         edges = sorted({edge for mechanism in unary for edge in (mechanism.true_bit, mechanism.other_bit)})
         one, other = (self._outcomes(make, campaign, person, edges) for person in (self.one, self.other))
@@ -157,6 +158,19 @@ def draft(**changes: Any) -> dict[str, Any]:
     label = {"name": "label", "classes": ["yes", "no"], "weight": changes.pop("label", 0)}
     privacy = {"epsilon": 1.0, "discrete": "de", "continuous": "laplace", **changes}
     return {"version": 1, "title": "Planted", "label": label, "features": features, "privacy": privacy}
+
+
+def compiled(chosen: dict[str, Any]) -> Campaign:
+    """The campaign of a draft. Of one that asks for moments alone, which nobody may draft because no model comes of it,
+    the campaign with the label's question taken out: a device answers what it is asked.
+    """
+    indexed = chosen["privacy"]["continuous"] == "sign" or any(f["kind"] == "categorical" for f in chosen["features"])
+    if indexed or chosen["label"]["weight"]:
+        return Campaign.compile(chosen)
+    told = Campaign.compile({**chosen, "label": {**chosen["label"], "weight": 1}})
+    value = json.loads(told.document)
+    value["questions"] = [question for question in value["questions"] if question["kind"] != "label"]
+    return Campaign.parse(json.dumps(value, separators=(",", ":")).encode())
 
 
 def reports(campaign: Campaign, upload: bytes) -> list[Report]:
