@@ -155,8 +155,8 @@ def audit(
     """Ask ``client`` for ``trials`` uploads of every person, and compare what it tells with what the document claims.
 
     Sound for any client: a correct one fails with probability at most ``wrong``. How much is found depends on the
-    trials. ``at_once``: two lives of the client may be asked at the same time. ``rng`` tosses the audit's own coins (whose
-    uploads are guessed); seeded, an audit of a seeded client repeats itself.
+    trials. ``at_once``: two lives of the client may be asked at the same time. ``rng`` tosses the audit's own coins, by
+    which it picks whose uploads it guesses; seeded, an audit of a seeded client repeats itself.
     """
     rng = np.random.default_rng() if rng is None else rng
     value: Document = json.loads(document)
