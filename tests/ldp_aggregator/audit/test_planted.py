@@ -77,5 +77,10 @@ def test_a_client_that_only_looks_odd_passes(name, answers):
     """Wrong with probability 0.001 for each."""
     document = compiled(draft(shapes=True, label=1, answers=answers)).document.decode()
     result = audit(document, Planted(SOUND[name]), max(100, TRIALS // 20), rng=np.random.default_rng(1))
-    expected = {SOUND_TO_A_RULE[name]} if name in SOUND_TO_A_RULE else set()
-    assert {finding.code for finding in result.findings} == expected
+    found = {finding.code for finding in result.findings}
+    if name not in SOUND_TO_A_RULE:
+        assert found == set()
+    else:
+        # A counter also tells the place in the list, which the audit's own order makes the person's.
+        assert SOUND_TO_A_RULE[name] in found
+        assert found <= {SOUND_TO_A_RULE[name], "tells-beside-the-answer"}
