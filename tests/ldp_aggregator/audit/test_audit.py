@@ -125,7 +125,22 @@ def test_the_command_passes_the_client_in_javascript(capsys):
     if node is None:
         pytest.skip("node is not installed; the JavaScript client is audited where it is")
     command = shlex.join([node, str(JAVASCRIPT)])
-    code = run(["audit", "--mechanism", "ss", "--epsilon", "2", "--trials", "300", "--json", "--command", command])
+    code = run(
+        [
+            "audit",
+            "--mechanism",
+            "ss",
+            "--domain",
+            "4",
+            "--epsilon",
+            "2",
+            "--trials",
+            "300",
+            "--json",
+            "--command",
+            command,
+        ]
+    )
     told = json.loads(capsys.readouterr().out)
     assert (code, told["findings"]) == (0, [])
     assert 1 < told["lower_bound"] <= 2

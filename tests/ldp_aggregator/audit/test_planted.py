@@ -14,7 +14,7 @@ from planted.witness import compiled, draft
 
 from ldp_aggregator.audit import audit
 
-TRIALS = trials(500)
+TRIALS = trials(300)
 
 MISSED = {
     "keyed-mark-in-the-id": "only the holder of the key can read it",
@@ -39,7 +39,7 @@ RARE = {
 FEW = (
     "id-from-the-record",
     "low-bit-of-the-id-by-class",
-    "never-the-truth",
+    "empty-upload-by-class",
     "padding-by-class",
     "empty-answer-for-missing",
     "stored-for-one-class",
@@ -76,6 +76,11 @@ SOUND_TO_A_RULE = {
 def test_a_client_that_only_looks_odd_passes(name, answers):
     """Wrong with probability 0.001 for each."""
     document = compiled(draft(shapes=True, label=1, answers=answers)).document.decode()
-    result = audit(document, Planted(SOUND[name]), max(200, TRIALS // 20), rng=np.random.default_rng(1))
-    expected = {SOUND_TO_A_RULE[name]} if name in SOUND_TO_A_RULE else set()
-    assert {finding.code for finding in result.findings} == expected
+    result = audit(document, Planted(SOUND[name]), max(100, TRIALS // 20), rng=np.random.default_rng(1))
+    found = {finding.code for finding in result.findings}
+    if name not in SOUND_TO_A_RULE:
+        assert found == set()
+    else:
+        # A counter also tells the place in the list, which the audit's own order makes the person's.
+        assert SOUND_TO_A_RULE[name] in found
+        assert found <= {SOUND_TO_A_RULE[name], "tells-beside-the-answer"}
