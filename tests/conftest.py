@@ -15,9 +15,15 @@ if TYPE_CHECKING:
 
 DATA_VARIABLE = "LDP_BAYES_DATA"
 
-# A busy machine must not fail a test: how long an example took says nothing about what it checked.
-settings.register_profile("without deadlines", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("without deadlines")
+# A busy machine must not fail a test: how long an example took says nothing about what it checked. The same examples at
+# every run: a change is judged by what it changes. LDP_BAYES_EXPLORE=1 looks for new ones.
+settings.register_profile(
+    "repeatable",
+    deadline=None,
+    derandomize="LDP_BAYES_EXPLORE" not in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("repeatable")
 
 
 @pytest.fixture(scope="session")
