@@ -3,6 +3,7 @@
 # make test    the whole test suite
 # make check   lint, types, layer contracts
 # make flower  the tests of the Flower adapter, with Flower and its simulation in an environment of their own
+# make engines the recount of an archive on Dask and Apache Beam, with both in an environment of their own
 # make peers   the audit's search on other libraries, installed into an environment of their own
 
 PYTHON ?= python3
@@ -11,12 +12,13 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PEERS := .venv-peers
 FLOWER := .venv-flower
+ENGINES := .venv-engines
 
 DATA ?=
 LABEL ?=
 DEVICES ?= 20000
 
-.PHONY: setup demo test check flower peers clean
+.PHONY: setup demo test check engines flower peers clean
 .DELETE_ON_ERROR:
 
 setup: $(INSTALLED)
@@ -42,6 +44,15 @@ check: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+$(ENGINES)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml
+	$(PYTHON) -m venv $(ENGINES)
+	$(ENGINES)/bin/python -m pip install -qq --no-compile --config-settings editable_mode=compat \
+	  --editable deploy/client-wheel --editable '.[dask,beam]' hypothesis pytest pytest-asyncio
+	@touch $@
+
+engines: $(ENGINES)/.installed
+	$(ENGINES)/bin/python -m pytest tests/engines
 
 $(PEERS)/.installed: benchmarks/peers/requirements.txt
 	$(PYTHON) -m venv $(PEERS)

@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "fsck": "operation.fsck",
     "merge": "operation.merge",
     "backup": "operation.backup",
+    "recount": "operation.recount",
     "audit": "audit",
 }
 """Each command's module in this package. Only the one that is asked for is imported: some bring libraries that take

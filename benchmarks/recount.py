@@ -1,0 +1,114 @@
+"""How long it takes to count an archive again, beside reading the same files and counting nothing.
+
+    python benchmarks/recount.py [--reports 5000000] [--engine processes|dask|beam]
+
+The archive has 20 questions of 32 cells (OUE, epsilon 1) in 64 slots; 2 in 100 reports are there twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from importlib import import_module
+
+import numpy as np
+import pyarrow
+
+from ldp_aggregator.archive.engines.processes import on_processes
+from ldp_aggregator.archive.keeping import Archive
+from ldp_aggregator.archive.places import open_place
+from ldp_aggregator.archive.reading import Engine, parts_of, recount
+from protocols import Campaign
+
+COMMIT = 50_000
+RETRIES = 0.02
+SLOTS = 64
+VALUES = 16
+FEATURES = 20
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--reports", type=int, default=5_000_000, help="reports in the archive, retries included")
+    parser.add_argument("--engine", choices=["processes", "dask", "beam"], default="processes")
+    parser.add_argument("--runs", type=int, default=3)
+    options = parser.parse_args()
+    print(
+        f"Python {platform.python_version()}, numpy {np.__version__}, pyarrow {pyarrow.__version__}, "
+        f"{os.cpu_count()} processors, {platform.machine()}; engine {options.engine}"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        campaign = _campaign()
+        print(f"writing {options.reports:,} reports took {_write(folder, campaign, options.reports):.1f} s")
+        read = _median(options.runs, lambda: _read(folder, campaign))
+        engine = _engine(options.engine)
+        counted = _median(options.runs, lambda: recount(folder, campaign.id, engine))
+        found = recount(folder, campaign.id, engine)
+    print(
+        f"recount: {counted:.2f} s, median of {options.runs}; reading alone: {read:.2f} s, ratio {counted / read:.1f}"
+    )
+    print(f"{found.reports:,} count, {found.duplicates:,} repeat one; {options.reports / counted:,.0f} reports/s")
+
+
+def _campaign() -> Campaign:
+    values = [f"v{number}" for number in range(VALUES)]
+    features = [{"name": f"f{number}", "kind": "categorical", "values": values} for number in range(FEATURES)]
+    label = {"name": "label", "classes": ["yes", "no"], "weight": 0}
+    return Campaign.compile(
+        {
+            "version": 1,
+            "title": "Recount",
+            "label": label,
+            "features": features,
+            "privacy": {"epsilon": 1.0, "discrete": "oue"},
+        }
+    )
+
+
+def _write(folder: str, campaign: Campaign, reports: int) -> float:
+    rng = np.random.default_rng(1)
+    archive = Archive(open_place(folder), SLOTS)
+    width = campaign.questions[0].mechanism.width
+    again = int(COMMIT * RETRIES)
+    ids = rng.integers(0, 256, (COMMIT, 16), dtype=np.uint8)
+    answers = rng.integers(0, 256, (COMMIT, width), dtype=np.uint8)
+    started = time.perf_counter()
+    for start in range(0, reports, COMMIT):
+        old = ids[:again].copy(), answers[:again].copy()
+        ids = rng.integers(0, 256, (COMMIT, 16), dtype=np.uint8)
+        answers = rng.integers(0, 256, (COMMIT, width), dtype=np.uint8)
+        if start:
+            ids[:again], answers[:again] = old
+        rows = dict(enumerate(np.array_split(answers, len(campaign.questions))))
+        archive.write(campaign, ids, rows, np.ones(COMMIT, dtype=bool))
+        archive.publish()
+    return time.perf_counter() - started
+
+
+def _read(folder: str, campaign: Campaign) -> None:
+    place = open_place(folder)
+    for names in parts_of(place, campaign.id):
+        for name in names:
+            place.read(name)
+
+
+def _engine(name: str) -> Engine:
+    return on_processes if name == "processes" else import_module(f"ldp_aggregator.archive.engines.on_{name}").run
+
+
+def _median(runs: int, work: Callable[[], object]) -> float:
+    times = []
+    for _ in range(runs):
+        started = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - started)
+    return statistics.median(times)
+
+
+if __name__ == "__main__":
+    main()

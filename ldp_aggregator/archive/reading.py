@@ -1,0 +1,94 @@
+"""How an archive is laid out, and the work of recounting it, cut into parts that share no id.
+
+Under the archive's address::
+
+    <campaign id>/document.json
+    <campaign id>/reports/<number of slots>-<slot>-<group>.parquet
+
+A *group* is what one server committed at once. A part is picklable and names what it needs, so it can run anywhere
+that the address can be read from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from ldp_aggregator.archive.files import ArchiveError
+from ldp_aggregator.archive.places import Place, open_place
+from ldp_aggregator.archive.slots import Recount, add_results, check_slots, read_result, recount_slot
+from protocols import Campaign, DocumentError
+
+DOCUMENT: Final = "document.json"
+REPORTS: Final = "reports"
+SUFFIX: Final = ".parquet"
+
+
+@dataclass(frozen=True)
+class SlotWork:
+    """One slot of an archived campaign: its document and the files to read."""
+
+    url: str
+    document: bytes
+    names: tuple[str, ...]
+
+    def run(self) -> bytes:
+        """Read the files and count them; see :func:`ldp_aggregator.archive.slots.recount_slot`."""
+        place = open_place(self.url)
+        return recount_slot(self.document, [place.read(name) for name in self.names], self.names)
+
+
+Engine = Callable[[bytes, "list[SlotWork]"], bytes]
+"""Runs every part and adds the results up with :func:`ldp_aggregator.archive.slots.add_results`."""
+
+
+def recount(url: str, campaign_id: str, engine: Engine | None = None) -> Recount:
+    """Count an archived campaign again, in this process or on an ``engine``. Raises ArchiveError."""
+    place = open_place(url)
+    document = archived_document(place, campaign_id)
+    work = [SlotWork(place.url, document, names) for names in parts_of(place, campaign_id)]
+    return read_result(document, (engine or _here)(document, work))
+
+
+def archived_document(place: Place, campaign_id: str) -> bytes:
+    """The document of an archived campaign. Raises ArchiveError where it is not there, or not what its id names."""
+    data = place.read(f"{campaign_id}/{DOCUMENT}")
+    try:
+        Campaign.parse(data, campaign_id)
+    except DocumentError as error:
+        raise ArchiveError(f"{place.url}/{campaign_id}/{DOCUMENT}: {error}") from None
+    return data
+
+
+def file_name(slot: int, slots: int, group: str) -> str:
+    """The name of what a group has in one of so many slots."""
+    return f"{slots:03d}-{slot:02x}-{group}{SUFFIX}"
+
+
+def parts_of(place: Place, campaign_id: str) -> list[tuple[str, ...]]:
+    """Names of the files of an archived campaign, slot by slot.
+
+    Servers may have written different numbers of slots; all numbers are powers of two, so the least divides the others.
+    """
+    names = [name for name in place.names(f"{campaign_id}/{REPORTS}") if name.endswith(SUFFIX)]
+    found = [(*_read_name(name), name) for name in names]
+    least = min((slots for slots, _, _ in found), default=1)
+    parts: dict[int, list[str]] = {}
+    for slots, slot, name in found:
+        parts.setdefault(slot * least // slots, []).append(name)
+    return [tuple(names) for _, names in sorted(parts.items())]
+
+
+def _here(document: bytes, work: Iterable[SlotWork]) -> bytes:
+    return add_results(document, (part.run() for part in work))
+
+
+def _read_name(name: str) -> tuple[int, int]:
+    try:
+        slots, slot, _ = name.rsplit("/", 1)[-1].split("-")
+        check_slots(int(slots))
+        number = int(slot, 16)
+    except ValueError:
+        raise ArchiveError(f"{name} is not called as the archive calls its files") from None
+    return int(slots), number

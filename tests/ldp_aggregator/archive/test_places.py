@@ -1,0 +1,91 @@
+"""Where archives lie."""
+
+from __future__ import annotations
+
+import os
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+
+from ldp_aggregator.archive.files import ArchiveError
+from ldp_aggregator.archive.places import Place, open_place
+
+
+@pytest.fixture(params=["folder", "file", "memory"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    if request.param == "memory":
+        return open_place(f"memory://{uuid.uuid4().hex}/deep")
+    folder = tmp_path / "some where"
+    return open_place(str(folder) if request.param == "folder" else f"file://{folder}")
+
+
+def test_what_was_put_is_listed_read_moved_and_removed(place: Place) -> None:
+    assert place.names("a/b") == []
+    place.put("a/b/two", b"2")
+    place.put("a/b/one", b"1")
+    place.put("a/c", b"elsewhere")
+    assert place.names("a/b") == ["a/b/one", "a/b/two"]
+    assert place.read("a/b/one") == b"1"
+    assert place.move("a/b/one", "d/one")
+    assert not place.move("a/b/one", "d/one")
+    assert place.names("a/b") == ["a/b/two"]
+    assert place.read("d/one") == b"1"
+    place.remove("d/one")
+    place.remove("d/one")
+    assert place.names("d") == []
+
+
+def test_a_place_is_opened_again_by_its_address(place: Place) -> None:
+    place.put("one", b"1")
+    assert open_place(place.url).read("one") == b"1"
+
+
+def test_what_is_not_there_cannot_be_read(place: Place) -> None:
+    with pytest.raises(ArchiveError, match=r"nothing.* cannot be read"):
+        place.read("a/nothing")
+
+
+@pytest.mark.parametrize("url", ["", " ", "nosuch://bucket/path", "file://elsewhere/path"])
+def test_an_address_that_nothing_opens_is_refused(url: str) -> None:
+    with pytest.raises(ArchiveError):
+        open_place(url)
+
+
+def test_a_folder_keeps_its_place_when_the_process_changes_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = open_place("relative")
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    place.put("one", b"1")
+    assert (tmp_path / "relative" / "one").read_bytes() == b"1"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes")
+def test_files_and_folders_are_their_owners_alone(tmp_path: Path) -> None:
+    open_place(str(tmp_path / "archive")).put("a/b", b"1")
+    for path in (tmp_path / "archive", tmp_path / "archive" / "a", tmp_path / "archive" / "a" / "b"):
+        assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_file_that_cannot_be_written_is_not_there_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = open_place(str(tmp_path))
+
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(ArchiveError, match="cannot be written: No space left on device"):
+            place.put("one", b"1")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_half_written_files_of_others_are_not_listed(tmp_path: Path) -> None:
+    place = open_place(str(tmp_path))
+    place.put("a/one", b"1")
+    (tmp_path / "a" / ".two.123").write_bytes(b"ha")
+    assert place.names("a") == ["a/one"]

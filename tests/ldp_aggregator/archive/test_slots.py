@@ -1,0 +1,178 @@
+"""The count of a slot: what any engine is given, and what it returns."""
+
+from __future__ import annotations
+
+import io
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from archived import other_answers, random_kept
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ldp_aggregator.archive.files import ArchiveError, Kept, decode_file, encode_file
+from ldp_aggregator.archive.slots import add_results, read_result, recount_slot, slot_of
+from ldp_aggregator.counting.tally import Tally
+from protocols import Campaign
+from protocols.wire.upload import Block
+
+
+def as_blocks(kept: dict[int, Kept]) -> list[Block]:
+    return [Block(number, one.ids.tobytes(), one.payloads.tobytes()) for number, one in kept.items()]
+
+
+def _pairs(kept: Kept) -> set[tuple[bytes, bytes]]:
+    return {(one.tobytes(), payload.tobytes()) for one, payload in zip(kept.ids, kept.payloads, strict=True)}
+
+
+def tally_of(campaign: Campaign, kept: dict[int, Kept]) -> Tally:
+    tally = Tally(campaign)
+    for block in as_blocks(kept):
+        assert not tally.add_block(block)
+    return tally
+
+
+def test_a_file_is_read_as_it_was_written_and_any_reader_of_parquet_opens_it(campaign: Campaign) -> None:
+    kept = random_kept(campaign, 600, 1)
+    data = encode_file(kept)
+    again = decode_file(data, campaign)
+    assert set(again) == set(kept)
+    for number, one in kept.items():
+        rows = {(i.tobytes(), p.tobytes()) for i, p in zip(one.ids, one.payloads, strict=True)}
+        assert rows == {
+            (i.tobytes(), p.tobytes()) for i, p in zip(again[number].ids, again[number].payloads, strict=True)
+        }
+    table = pq.read_table(io.BytesIO(data))
+    assert table.column_names == ["question", "id", "payload"]
+    assert table.num_rows == sum(len(one.ids) for one in kept.values())
+
+
+def test_the_order_of_reports_leaves_no_trace_in_a_file(campaign: Campaign) -> None:
+    kept = random_kept(campaign, 300, 2)
+    mixed = {}
+    for number, one in reversed(kept.items()):
+        order = np.random.default_rng(3).permutation(len(one.ids))
+        mixed[number] = Kept(one.ids[order], one.payloads[order])
+    assert encode_file(kept) == encode_file(mixed)
+
+
+def test_nothing_archived_counts_nothing(campaign: Campaign) -> None:
+    assert decode_file(encode_file({}), campaign) == {}
+    for result in (
+        recount_slot(campaign.document, []),
+        recount_slot(campaign.document, [encode_file({})]),
+        add_results(campaign.document, []),
+    ):
+        found = read_result(campaign.document, result)
+        assert (found.reports, found.duplicates, found.conflicts, found.refused) == (0, 0, (), 0)
+
+
+def test_a_report_counts_once_in_however_many_files_it_is(campaign: Campaign) -> None:
+    kept = random_kept(campaign, 600, 4)
+    some = {number: Kept(one.ids[::3], one.payloads[::3]) for number, one in kept.items()}
+    found = read_result(
+        campaign.document, recount_slot(campaign.document, [encode_file(one) for one in (some, kept, some)])
+    )
+    assert found.tally == tally_of(campaign, kept)
+    assert found.duplicates == 2 * sum(len(one.ids) for one in some.values())
+    assert found.conflicts == ()
+
+
+def test_an_id_with_two_answers_counts_for_none_and_is_listed(campaign: Campaign) -> None:
+    kept = random_kept(campaign, 600, 5)
+    other = {
+        1: other_answers(campaign, 1, Kept(kept[1].ids[:2], kept[1].payloads[:2])),
+        2: Kept(kept[1].ids[5:6], kept[2].payloads[:1]),
+    }
+    found = read_result(
+        campaign.document, recount_slot(campaign.document, [encode_file(one) for one in (kept, other, kept)])
+    )
+    left = dict(kept)
+    left[1] = Kept(np.delete(kept[1].ids, [0, 1, 5], axis=0), np.delete(kept[1].payloads, [0, 1, 5], axis=0))
+    assert found.tally == tally_of(campaign, left)
+    assert set(found.conflicts) == {kept[1].ids[row].tobytes() for row in (0, 1, 5)}
+    assert found.duplicates == found.reports
+
+
+def test_what_no_device_can_have_sent_is_left_out_and_numbered(campaign: Campaign) -> None:
+    kept = random_kept(campaign, 100, 6)
+    wrong = kept[1].payloads.copy()
+    wrong[0, :] = 0x7F
+    found = read_result(
+        campaign.document, recount_slot(campaign.document, [encode_file({**kept, 1: Kept(kept[1].ids, wrong)})])
+    )
+    assert found.refused == 1
+    assert found.reports == sum(len(one.ids) for one in kept.values()) - 1
+
+
+@settings(max_examples=20)
+@given(st.sampled_from([1, 2, 4, 16, 256]), st.integers(0, 2**32))
+def test_slots_share_no_id_and_add_up_to_the_same_bytes_in_any_order(campaign: Campaign, slots: int, seed: int) -> None:
+    kept = random_kept(campaign, 60, seed)
+    parts: dict[int, dict[int, Kept]] = {}
+    for number, one in kept.items():
+        places = slot_of(one.ids, slots)
+        assert ((places >= 0) & (places < slots)).all()
+        for slot in np.unique(places).tolist():
+            chosen = places == slot
+            parts.setdefault(slot, {})[number] = Kept(one.ids[chosen], one.payloads[chosen])
+    results = [recount_slot(campaign.document, [encode_file(part)]) for part in parts.values()]
+    sums = {add_results(campaign.document, order) for order in itertools.islice(itertools.permutations(results), 5)}
+    halves = len(results) // 2
+    sums.add(
+        add_results(
+            campaign.document,
+            [add_results(campaign.document, results[:halves]), add_results(campaign.document, results[halves:])],
+        )
+    )
+    assert len(sums) == 1
+    assert read_result(campaign.document, sums.pop()).tally == tally_of(campaign, kept)
+
+
+@pytest.mark.parametrize("slots", [0, 3, 512, -1])
+def test_a_number_of_slots_that_does_not_divide_a_byte_is_refused(slots: int) -> None:
+    with pytest.raises(ValueError, match="slots must be one of"):
+        slot_of(np.zeros((1, 16), dtype=np.uint8), slots)
+
+
+def _table(question: list[int], ids: list[bytes | None], payloads: list[bytes]) -> bytes:
+    sink = io.BytesIO()
+    columns = {
+        "question": pa.array(question, pa.uint16()),
+        "id": pa.array(ids, pa.binary(16)),
+        "payload": pa.array(payloads, pa.large_binary()),
+    }
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "no Parquet file"),
+        (b"PAR1 and nothing else", "no Parquet file"),
+        (_table([99], [bytes(16)], [b"\0"]), "names question 99"),
+        (_table([1], [bytes(16)], [b""]), "not [0-9]+ bytes long"),
+        (_table([2, 1], [bytes(16)] * 2, [b"\0"] * 2), "not in the order"),
+        (_table([1], [None], [b"\0"]), "empty cells"),
+    ],
+)
+def test_what_is_no_file_of_the_campaign_is_refused_by_name(campaign: Campaign, data: bytes, words: str) -> None:
+    with pytest.raises(ArchiveError, match=f"some.parquet .*{words}"):
+        recount_slot(campaign.document, [data], ["some.parquet"])
+
+
+def test_a_file_cut_anywhere_is_refused(campaign: Campaign) -> None:
+    data = encode_file(random_kept(campaign, 30, 7))
+    for end in range(0, len(data), 37):
+        with pytest.raises(ArchiveError):
+            decode_file(data[:end], campaign)
+
+
+def test_a_damaged_result_is_refused(campaign: Campaign) -> None:
+    for result in (b"", b"\xc0", b"\x94\x00"):
+        with pytest.raises(ArchiveError, match="damaged"):
+            add_results(campaign.document, [result])

@@ -1,0 +1,61 @@
+"""Campaigns with every kind of payload, and random reports of them, for the tests of the archive."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+from payloads import possible_payloads
+
+from ldp_aggregator.archive.files import Kept
+from protocols import Campaign
+
+
+@pytest.fixture(scope="session", params=[("de", "onebit"), ("oue", "laplace"), ("ss", "sign"), ("she", "onebit")])
+def campaign(request: Any) -> Campaign:
+    """Indices, bits, subsets, noisy vectors: payloads of one byte and of many."""
+    discrete, continuous = request.param
+    return Campaign.compile(
+        {
+            "version": 1,
+            "title": "An archive",
+            "label": {"name": "label", "classes": ["yes", "no"]},
+            "features": [
+                {"name": "colour", "kind": "categorical", "values": ["red", "green", "blue"]},
+                {"name": "size", "kind": "categorical", "values": ["small", "large"]},
+                {"name": "age", "kind": "continuous", "low": 0, "high": 100},
+            ],
+            "privacy": {"epsilon": 1.0, "discrete": discrete, "continuous": continuous},
+        }
+    )
+
+
+def random_kept(campaign: Campaign, reports: int, seed: int) -> dict[int, Kept]:
+    """About so many reports that devices can have sent, spread over all questions."""
+    rng = np.random.default_rng(seed)
+    each = max(1, reports // len(campaign.questions))
+    return {
+        number: Kept(rng.integers(0, 256, (each, 16), dtype=np.uint8), _draw(_sound(campaign, number), each, rng))
+        for number in range(len(campaign.questions))
+    }
+
+
+def other_answers(campaign: Campaign, question: int, kept: Kept) -> Kept:
+    """The same ids with another sound payload each."""
+    sound = _sound(campaign, question)
+    return Kept(
+        kept.ids,
+        np.array([next(row for row in sound if (row != payload).any()) for payload in kept.payloads], dtype=np.uint8),
+    )
+
+
+@lru_cache
+def _sound(campaign: Campaign, question: int) -> Any:
+    payloads = possible_payloads(campaign.questions[question])
+    return np.frombuffer(b"".join(payloads), dtype=np.uint8).reshape(len(payloads), -1)
+
+
+def _draw(sound: Any, count: int, rng: np.random.Generator) -> Any:
+    return sound[rng.integers(0, len(sound), count)]
