@@ -1,0 +1,182 @@
+"""One run: an immutable file of sorted ids with their digests and a filter.
+
+A header of :data:`HEADER_BYTES` (magic, version, number of ids, the filter's secret, and a CRC-32 of each column and of
+itself), then four columns of little-endian 64-bit words: first halves of the ids, second halves, digests, filter.
+A file gets its name when it is whole and on disk; whatever has another name is a leftover.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import secrets
+import struct
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldp_aggregator.store.contract import StoreError
+from ldp_aggregator.store.runs.filters import Filter, empty_filter, filter_words
+from ldp_aggregator.store.runs.keys import Keys, Words
+
+MAGIC: Final = b"ldprun\0\x01"
+HEADER_BYTES: Final = 4096
+SUFFIX: Final = ".run"
+_HEADER: Final = struct.Struct("<8sQQ4I")
+_COLUMNS: Final = 3
+_WORD: Final = 8
+_CHECK_WORDS: Final = 1 << 20
+_MANY: Final = 4096
+"""Lookups after which the pages they touched are given back: they count as the process's memory."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """An open run."""
+
+    path: Path
+    keys: Keys
+    filter: Filter
+    mapped: mmap.mmap
+    checks: tuple[int, ...]
+    """CRC-32 of the three columns of keys and of the filter."""
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def find(self, wanted: Keys) -> tuple[NDArray[np.int64], Words]:
+        """Positions in ``wanted`` of the ids that are in the run, and their digests."""
+        perhaps = self.filter.may_hold(wanted)
+        if not len(perhaps):
+            return perhaps, np.zeros(0, dtype=np.uint64)
+        asked = Keys(wanted.high[perhaps], wanted.low[perhaps], wanted.digest[perhaps])
+        positions, places = self.keys.find(asked)
+        digests = self.keys.digest[places].copy()
+        if len(perhaps) > _MANY:
+            self.release()
+        return perhaps[positions], digests
+
+    def release(self) -> None:
+        """Give the pages of the file back; reading it again brings them."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self.mapped.madvise(mmap.MADV_DONTNEED)
+
+    def problems(self) -> list[str]:
+        """What is wrong with the file: all of it is read."""
+        found = []
+        columns = (self.keys.high, self.keys.low, self.keys.digest, self.filter.words)
+        for name, column, check in zip(("first", "second", "digest", "filter"), columns, self.checks, strict=True):
+            if _check_of(column) != check:
+                found.append(f"{self.path.name}: the {name} column is damaged")
+        for start in range(0, max(len(self) - 1, 0), _CHECK_WORDS):
+            part = self.keys.slice(start, start + _CHECK_WORDS + 1)
+            same = part.high[1:] == part.high[:-1]
+            if ((part.high[1:] < part.high[:-1]) | (same & (part.low[1:] <= part.low[:-1]))).any():
+                found.append(f"{self.path.name}: the ids are not in order")
+                break
+        self.release()
+        return found
+
+
+def write_run(folder: Path, ids: int, parts: Iterable[Keys]) -> str:
+    """Write ``ids`` ids, which come in increasing order, part by part; returns the new file's name.
+
+    Raises StoreError; nothing is left then.
+    """
+    name = f"{secrets.token_hex(8)}{SUFFIX}"
+    fresh = folder / f".{name}"
+    made = empty_filter(ids, secrets.randbits(64))
+    checks = [0] * _COLUMNS
+    written = 0
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        handle = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            for part in parts:
+                for column, words in enumerate((part.high, part.low, part.digest)):
+                    data = words.astype("<u8", copy=False).tobytes()
+                    _put(handle, data, HEADER_BYTES + (column * ids + written) * _WORD)
+                    checks[column] = zlib.crc32(data, checks[column])
+                made.add(part)
+                written += len(part)
+            if written != ids:
+                raise StoreError(f"a run of {ids} ids got {written}")
+            data = made.words.astype("<u8", copy=False).tobytes()
+            _put(handle, data, HEADER_BYTES + _COLUMNS * ids * _WORD)
+            _put(handle, _header(ids, made.secret, (*checks, zlib.crc32(data))), 0)
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        fresh.replace(folder / name)
+        sync_folder(folder)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise StoreError(f"{folder / name} cannot be written: {error.strerror}") from error
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+    return name
+
+
+def open_run(path: Path) -> Run:
+    """Open a run; what it holds is read when it is needed, its filter at once. Raises StoreError."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEADER_BYTES)
+            ids, secret, checks = _read_header(path, head)
+            words = filter_words(ids)
+            start = HEADER_BYTES + _COLUMNS * ids * _WORD
+            if os.fstat(file.fileno()).st_size != start + words * _WORD:
+                raise StoreError(f"{path} is damaged: it has another length than its header says")
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            file.seek(start)
+            bits = np.fromfile(file, dtype="<u8", count=words)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}") from error
+    column = np.frombuffer(mapped, dtype="<u8", count=_COLUMNS * ids, offset=HEADER_BYTES).reshape(_COLUMNS, ids)
+    return Run(path, Keys(*column), Filter(bits, secret), mapped, checks)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on disk; Windows has no such step."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _header(ids: int, secret: int, checks: tuple[int, ...]) -> bytes:
+    head = _HEADER.pack(MAGIC, ids, secret, *checks)
+    return head + struct.pack("<I", zlib.crc32(head))
+
+
+def _read_header(path: Path, head: bytes) -> tuple[int, int, tuple[int, ...]]:
+    if len(head) < HEADER_BYTES or not head.startswith(MAGIC):
+        raise StoreError(f"{path} is no run of ids of this version")
+    fields = head[: _HEADER.size]
+    if struct.unpack_from("<I", head, _HEADER.size)[0] != zlib.crc32(fields):
+        raise StoreError(f"{path} is damaged: its header does not agree with its check")
+    _, ids, secret, *checks = _HEADER.unpack(fields)
+    return ids, secret, tuple(checks)
+
+
+def _put(handle: int, data: bytes, offset: int) -> None:
+    view = memoryview(data)
+    while view:
+        done = os.pwrite(handle, view, offset)
+        view, offset = view[done:], offset + done
+
+
+def _check_of(column: Words) -> int:
+    check = 0
+    for start in range(0, len(column), _CHECK_WORDS):
+        check = zlib.crc32(column[start : start + _CHECK_WORDS].tobytes(), check)
+    return check

@@ -1,0 +1,82 @@
+"""Ids and digests as columns of numbers, in increasing order of the id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint64]
+
+RECORD_BYTES: Final = 24
+"""An id of 16 bytes, as it came, and its digest of 8, little-endian."""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Sorted distinct ids as two big-endian halves, with the digest of each; three arrays of shape (n,)."""
+
+    high: Words
+    low: Words
+    digest: Words
+
+    def __len__(self) -> int:
+        return len(self.high)
+
+    def slice(self, start: int, stop: int) -> Keys:
+        return Keys(self.high[start:stop], self.low[start:stop], self.digest[start:stop])
+
+    def find(self, wanted: Keys) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Positions in ``wanted`` of the ids that are here, and where they are."""
+        if not len(self) or not len(wanted):
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        places = np.searchsorted(self.high, wanted.high)
+        places[places == len(self)] = 0
+        halves = np.flatnonzero(self.high[places] == wanted.high)
+        places = places[halves]
+        wrong = np.flatnonzero(self.low[places] != wanted.low[halves])
+        if len(wrong):
+            # Another id with the same first half: nobody meets one but who makes them.
+            for one in wrong:
+                places[one] = self._among_equals(int(places[one]), wanted.low[halves[one]])
+            kept = places >= 0
+            halves, places = halves[kept], places[kept]
+        return halves, places
+
+    def _among_equals(self, start: int, low: np.uint64) -> int:
+        """Where an id is among those with its first half, the first of which is at ``start``; -1 for nowhere."""
+        stop = int(np.searchsorted(self.high, self.high[start], side="right"))
+        place = start + int(np.searchsorted(self.low[start:stop], low))
+        return place if place < stop and self.low[place] == low else -1
+
+
+def keys_of(records: bytes) -> Keys:
+    """Records of ids in increasing order, one after the other, as columns."""
+    columns = np.frombuffer(records, dtype="<u8").reshape(-1, 3)
+    return Keys(columns[:, 0].byteswap(), columns[:, 1].byteswap(), columns[:, 2].copy())
+
+
+def records_of(keys: Keys) -> bytes:
+    """The inverse of :func:`keys_of`."""
+    columns = np.empty((len(keys), 3), dtype="<u8")
+    columns[:, 0] = keys.high.byteswap()
+    columns[:, 1] = keys.low.byteswap()
+    columns[:, 2] = keys.digest
+    return columns.tobytes()
+
+
+def merged(parts: list[Keys]) -> Keys:
+    """The union of parts that share no id."""
+    if len(parts) == 1:
+        return parts[0]
+    high = np.concatenate([part.high for part in parts])
+    low = np.concatenate([part.low for part in parts])
+    order = np.argsort(high, kind="stable")  # It finds what is sorted already, and merges.
+    ordered = high[order]
+    if (ordered[1:] == ordered[:-1]).any():
+        order = np.lexsort((low, high))
+        ordered = high[order]
+    digest = np.concatenate([part.digest for part in parts])
+    return Keys(ordered, low[order], digest[order])

@@ -1,0 +1,66 @@
+"""Which runs are merged, and how: in slices of the ids' range, so that memory does not grow with the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from ldp_aggregator.store.runs.files import Run, write_run
+from ldp_aggregator.store.runs.keys import Keys, merged
+
+FLUSH_AT: Final = 1 << 19
+"""Recent ids of a campaign that become a run."""
+FAN_IN: Final = 8
+"""Runs of about one size that become one. An id is written once for each power of it."""
+SLICE_IDS: Final = 1 << 18
+"""About how many ids are in memory at once while runs are merged."""
+
+
+def crowded(sizes: Mapping[str, int]) -> list[str]:
+    """Names of the runs to merge next, given every run's number of ids; none while every size has room."""
+    tiers: dict[int, list[str]] = {}
+    for name, size in sizes.items():
+        tiers.setdefault(_tier(size), []).append(name)
+    for _, names in sorted(tiers.items()):
+        if len(names) >= FAN_IN:
+            return sorted(names)
+    return []
+
+
+def merge_runs(folder: Path, runs: Sequence[Run]) -> str:
+    """Write the union of runs that share no id as one; returns its name. Raises StoreError."""
+    try:
+        return write_run(folder, sum(map(len, runs)), _slices(runs))
+    finally:
+        for run in runs:
+            run.release()
+
+
+def _tier(size: int) -> int:
+    tier = 0
+    while size > FLUSH_AT * FAN_IN // 2:
+        size //= FAN_IN
+        tier += 1
+    return tier
+
+
+def _slices(runs: Sequence[Run]) -> Iterator[Keys]:
+    """The ids in increasing order, cut at first halves of the longest run."""
+    longest = max(runs, key=len)
+    step = max(1, SLICE_IDS * len(longest) // max(1, sum(map(len, runs))))
+    cuts = longest.keys.high[step::step]
+    bounds = np.array([np.concatenate([[0], np.searchsorted(run.keys.high, cuts), [len(run)]]) for run in runs])
+    for column in range(bounds.shape[1] - 1):
+        parts = [
+            run.keys.slice(int(start), int(stop))
+            for run, start, stop in zip(runs, bounds[:, column], bounds[:, column + 1], strict=True)
+            if stop > start
+        ]
+        if parts:
+            yield merged(parts)
+        if column % 16 == 15:
+            for run in runs:
+                run.release()
