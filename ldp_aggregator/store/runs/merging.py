@@ -61,6 +61,5 @@ def _slices(runs: Sequence[Run]) -> Iterator[Keys]:
         ]
         if parts:
             yield merged(parts)
-        if column % 16 == 15:
-            for run in runs:
-                run.release()
+        for run in runs:
+            run.release()

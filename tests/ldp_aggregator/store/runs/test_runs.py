@@ -1,0 +1,201 @@
+"""Sorted runs of ids, alone: what is in is found, what is not in is not, and a damaged file is told."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ldp_aggregator.store.contract import StoreError
+from ldp_aggregator.store.runs import merging
+from ldp_aggregator.store.runs.files import HEADER_BYTES, Run, open_run, write_run
+from ldp_aggregator.store.runs.filters import empty_filter
+from ldp_aggregator.store.runs.keys import Keys, keys_of, merged, records_of
+from ldp_aggregator.store.runs.merging import FAN_IN, FLUSH_AT, crowded, merge_runs
+from ldp_aggregator.store.runs.recent import Recent
+
+# Few different halves, so that ids share them: only somebody who makes ids up does that.
+HALVES = st.sampled_from([0, 1, 2, 255, 1 << 63, (1 << 64) - 1])
+IDS = st.sets(st.tuples(HALVES, HALVES), max_size=30)
+
+
+def keys(ids: set[tuple[int, int]]) -> Keys:
+    """Sorted, each with a digest that tells it."""
+    ordered = sorted(ids)
+    high, low = (np.array([one[half] for one in ordered], dtype=np.uint64) for half in (0, 1))
+    return Keys(high, low, high * np.uint64(3) + low * np.uint64(5))
+
+
+def pairs(found: Keys) -> list[tuple[int, int, int]]:
+    return list(zip(found.high.tolist(), found.low.tolist(), found.digest.tolist(), strict=True))
+
+
+def random_keys(count: int, seed: int) -> Keys:
+    rng = np.random.default_rng(seed)
+    halves = rng.integers(0, 2**64, (count, 2), dtype=np.uint64)
+    return keys({(int(high), int(low)) for high, low in halves})
+
+
+def run_of(folder: Path, found: Keys) -> Run:
+    return open_run(folder / write_run(folder, len(found), [found]))
+
+
+@given(IDS)
+def test_records_and_columns_are_the_same_ids_in_the_same_order(ids: set[tuple[int, int]]) -> None:
+    records = b"".join(
+        high.to_bytes(8, "big") + low.to_bytes(8, "big") + ((3 * high + 5 * low) % 2**64).to_bytes(8, "little")
+        for high, low in sorted(ids)
+    )
+    assert pairs(keys_of(records)) == pairs(keys(ids))
+    assert records_of(keys(ids)) == records
+
+
+@given(st.lists(IDS, min_size=1, max_size=5))
+def test_a_union_is_sorted_and_keeps_every_digest(sets: list[set[tuple[int, int]]]) -> None:
+    seen: set[tuple[int, int]] = set()
+    distinct = []
+    for ids in sets:
+        distinct.append(keys(ids - seen))
+        seen |= ids
+    assert pairs(merged(distinct)) == pairs(keys(seen))
+
+
+@given(IDS, IDS)
+@settings(max_examples=300)
+def test_what_is_in_is_found_with_its_digest_and_what_is_not_is_not(
+    held: set[tuple[int, int]], asked: set[tuple[int, int]]
+) -> None:
+    here, wanted = keys(held), keys(asked)
+    positions, places = here.find(wanted)
+    ordered = sorted(asked)
+    assert {ordered[position] for position in positions} == held & asked
+    assert (here.digest[places] == wanted.digest[positions]).all()
+
+
+@given(st.lists(IDS, max_size=12), IDS)
+def test_recent_ids_are_found_in_whatever_order_they_came(
+    sets: list[set[tuple[int, int]]], asked: set[tuple[int, int]]
+) -> None:
+    recent, seen = Recent(), set()
+    for ids in sets:
+        recent.add(keys(ids - seen))
+        seen |= ids
+    wanted = keys(asked)
+    ordered = sorted(asked)
+    found = {
+        (ordered[position], int(digest))
+        for positions, digests in recent.find(wanted)
+        for position, digest in zip(positions, digests, strict=True)
+    }
+    assert found == {(one, (3 * one[0] + 5 * one[1]) % 2**64) for one in seen & asked}
+    assert len(recent) == len(seen)
+    assert pairs(recent.all()) == pairs(keys(seen))
+
+
+def test_a_filter_never_denies_an_id_and_is_seldom_wrong() -> None:
+    held, strangers = random_keys(20_000, 1), random_keys(100_000, 2)
+    made = empty_filter(len(held), 12345)
+    made.add(held)
+    assert len(made.may_hold(held)) == len(held)
+    # About 320 in 100,000 are expected; the chance of more than 600 is below 1e-30.
+    assert 0 < len(made.may_hold(strangers)) < 600
+
+
+def test_ids_that_share_a_half_do_not_crowd_a_filter() -> None:
+    made = empty_filter(20_000, 99)
+    made.add(keys({(7, low) for low in range(10_000)} | {(high, 7) for high in range(10_000)}))
+    strangers = keys({(7, low) for low in range(10_000, 60_000)} | {(high, 7) for high in range(10_000, 60_000)})
+    assert len(made.may_hold(strangers)) < 600
+
+
+@given(IDS, IDS)
+@settings(max_examples=50)
+def test_a_run_is_read_as_it_was_written(
+    tmp_path_factory: pytest.TempPathFactory, held: set[tuple[int, int]], asked: set[tuple[int, int]]
+) -> None:
+    folder = tmp_path_factory.mktemp("runs")
+    run = run_of(folder, keys(held))
+    wanted = keys(asked)
+    positions, digests = run.find(wanted)
+    ordered = sorted(asked)
+    assert {ordered[position] for position in positions} == held & asked
+    assert (digests == wanted.digest[positions]).all()
+    assert run.problems() == []
+    assert pairs(run.keys) == pairs(keys(held))
+
+
+def test_runs_are_merged_in_slices_into_what_one_would_have_been(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merging, "SLICE_IDS", 700)
+    everything = random_keys(20_000, 3)
+    parts = [Keys(everything.high[at::5], everything.low[at::5], everything.digest[at::5]) for at in range(5)]
+    shared = keys({(9, low) for low in range(3000)})
+    runs = [run_of(tmp_path, part) for part in (*parts, shared)]
+    run = open_run(tmp_path / merge_runs(tmp_path, runs))
+    assert pairs(run.keys) == pairs(merged([everything, shared]))
+    assert len(run.filter.may_hold(run.keys)) == len(run)
+    assert run.problems() == []
+
+
+def test_an_id_is_merged_once_for_each_power_of_the_fan_in() -> None:
+    sizes: dict[str, int] = {}
+    written = ids = 0
+    for number in range(3 * FAN_IN**2):
+        sizes[f"new{number}"] = FLUSH_AT + number
+        ids += FLUSH_AT + number
+        while names := crowded(sizes):
+            size = sum(sizes.pop(name) for name in names)
+            sizes[f"merged{number}-{len(sizes)}"] = size
+            written += size
+    assert sum(sizes.values()) == ids
+    assert len(sizes) <= 3 * FAN_IN
+    assert written <= 2 * ids
+
+
+def test_every_changed_byte_of_a_run_is_told(tmp_path: Path) -> None:
+    run = run_of(tmp_path, random_keys(50, 4))
+    path = run.path
+    sound = path.read_bytes()
+    for place in [*range(44), *range(HEADER_BYTES, len(sound), 7)]:
+        damaged = bytearray(sound)
+        damaged[place] ^= 16
+        path.write_bytes(damaged)
+        try:
+            assert open_run(path).problems(), f"byte {place}"
+        except StoreError as error:
+            assert str(path) in str(error)  # noqa: PT017 - either way of telling will do
+
+
+def test_a_run_that_was_cut_is_refused(tmp_path: Path) -> None:
+    path = run_of(tmp_path, random_keys(50, 5)).path
+    sound = path.read_bytes()
+    for end in (0, 10, HEADER_BYTES, len(sound) - 1):
+        path.write_bytes(sound[:end])
+        with pytest.raises(StoreError, match=r"no run|damaged"):
+            open_run(path)
+
+
+def test_a_run_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(StoreError, match="No space left"):
+            write_run(tmp_path, 10, [random_keys(10, 6)])
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(StoreError, match="run of 11 ids got 10"):
+        write_run(tmp_path, 11, [random_keys(10, 7)])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_runs_are_their_owners_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "ids"
+    run = run_of(folder, random_keys(10, 8))
+    assert run.path.stat().st_mode & 0o077 == 0
+    assert folder.stat().st_mode & 0o077 == 0
