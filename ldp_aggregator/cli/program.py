@@ -27,6 +27,8 @@ COMMANDS: Final = {
     "fsck": "operation.fsck",
     "merge": "operation.merge",
     "backup": "operation.backup",
+    "restore": "operation.restore",
+    "migrate": "operation.migrate",
     "audit": "audit",
 }
 """Each command's module in this package. Only the one that is asked for is imported: some bring libraries that take
