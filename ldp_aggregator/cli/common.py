@@ -50,13 +50,20 @@ def settings_of(options: argparse.Namespace) -> Settings:
 
 
 def with_store(
-    options: argparse.Namespace, work: Callable[[Store], Awaitable[Result]], *, create: bool = False
+    options: argparse.Namespace,
+    work: Callable[[Store], Awaitable[Result]],
+    *,
+    create: bool = False,
+    read_only: bool = False,
 ) -> Result:
-    """Run ``work`` on the store the options name, with or without a server on it."""
+    """Run ``work`` on the store the options name, with or without a server on it.
+
+    A ``read_only`` one is not changed, whatever ``work`` does, and may be a backup.
+    """
 
     async def run() -> Result:
         settings = settings_of(options)
-        store = await open_store(settings.data, settings.database_address, create=create)
+        store = await open_store(settings.data, settings.database_address, create=create, read_only=read_only)
         try:
             return await work(store)
         finally:

@@ -27,6 +27,8 @@ COMMANDS: Final = {
     "fsck": "operation.fsck",
     "merge": "operation.merge",
     "backup": "operation.backup",
+    "restore": "operation.restore",
+    "migrate": "operation.migrate",
     "recount": "operation.recount",
     "audit": "audit",
 }

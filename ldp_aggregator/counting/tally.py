@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,3 +84,11 @@ class Tally:
 
     def __repr__(self) -> str:
         return f"Tally(campaign={self.campaign.id!r}, reports={int(self.n.sum())})"
+
+
+def devices_counted(campaign: Campaign, counts: Sequence[int]) -> int:
+    """The crowd behind the numbers of reports to each question; with ``answers: "all"`` that of the smallest group."""
+    of_group = dict.fromkeys((question.group for question in campaign.questions), 0)
+    for question, count in zip(campaign.questions, counts, strict=True):
+        of_group[question.group] += int(count)
+    return min(of_group.values()) if campaign.privacy.answers == "all" else sum(of_group.values())

@@ -9,14 +9,15 @@ guarantee, which needs no condition.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
 from ldp_aggregator.amplification.bound import epsilon_bound
 from ldp_aggregator.amplification.rows import MOST_EXPONENT, Row, campaign_rows
-from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.counting.arrivals import Arrivals
+from ldp_aggregator.counting.tally import Tally, devices_counted
 from ldp_aggregator.learning.guarantee import Guarantee
 from protocols import Campaign
 
@@ -37,6 +38,11 @@ _ONCE: Final = "estimates or model are published once: what is published at seve
 _RELEASES: Final = (
     "all releases together, each after {:,} more devices: a device is new in one of them, and hides among those"
 )
+_RELEASES_OF_ALL: Final = (
+    "all releases together, each after {:,} more answers to every group: an answer is new in one of them, and hides "
+    "among those"
+)
+_TWICE: Final = "not for the devices, {:,} at most, that two merged stores had both counted: they lose as locally"
 _ALL: Final = "basic composition over what one device answers: nobody may see which answers are one device's"
 _RELAY: Final = (
     "the relay does not collude with who runs the server, and waits for the whole batch",
@@ -75,7 +81,9 @@ def published_guarantee(
     reports
         Devices that answered. Where the document has ``release_every``, the difference of two releases is a tally of at
         least so many devices, and no device is in two of them: the bound for ``release_every`` devices is that of all
-        releases together. With ``answers: "all"`` those that answered every group, and the groups' bounds add up.
+        releases together. With ``answers: "all"`` those that answered every group, and the groups' bounds add up: a
+        release waits for so many answers to each group, an answer is in one difference, and whether a device's answers
+        to several groups are in the same one does not matter.
     delta
         Of the whole guarantee, from 1e-100 to 0.1.
     colluding
@@ -88,7 +96,7 @@ def published_guarantee(
     """
     composed = (_ALL,) if campaign.privacy.answers == "all" else ()
     every = campaign.privacy.release_every
-    published = _ONCE if every is None else _RELEASES.format(every)
+    published = _ONCE if every is None else (_RELEASES_OF_ALL if composed else _RELEASES).format(every)
     crowd = reports if every is None else min(reports, every)
     return _guarantee(campaign, crowd, delta, colluding, PUBLISHED_RELATION, (*_CONDITIONS, published, *composed))
 
@@ -104,14 +112,6 @@ def relay_guarantee(
     """
     composed = (_ALL,) if campaign.privacy.answers == "all" else ()
     return _guarantee(campaign, batch, delta, colluding, RELAY_RELATION, (*_RELAY, *composed))
-
-
-def devices_counted(campaign: Campaign, counts: Sequence[int]) -> int:
-    """The crowd behind the numbers of reports to each question; with ``answers: "all"`` that of the smallest group."""
-    of_group = dict.fromkeys((question.group for question in campaign.questions), 0)
-    for question, count in zip(campaign.questions, counts, strict=True):
-        of_group[question.group] += int(count)
-    return min(of_group.values()) if campaign.privacy.answers == "all" else sum(of_group.values())
 
 
 def published_together(
@@ -151,9 +151,18 @@ def published_together(
     )
 
 
-def published_by(tallies: Iterable[tuple[Campaign, Tally]]) -> PublishedGuarantee:
-    """The guarantee of one publication of what was counted."""
-    return published_together((campaign, devices_counted(campaign, tally.n.tolist())) for campaign, tally in tallies)
+def published_by(tallies: Iterable[tuple[Campaign, Tally]], arrivals: Iterable[Arrivals] = ()) -> PublishedGuarantee:
+    """The guarantee of one publication of what was counted.
+
+    ``arrivals`` tell of reports that are in the sums twice. Such a device's report weighs twice, and nothing is proved
+    for it; nor does it hide another, in either place.
+    """
+    twice = max((one.twice for one in arrivals), default=0)
+    parts = [(campaign, devices_counted(campaign, tally.n.tolist())) for campaign, tally in tallies]
+    guarantee = published_together(parts, colluding=2 * twice)
+    if not twice:
+        return guarantee
+    return replace(guarantee, conditions=(*guarantee.conditions, _TWICE.format(twice)))
 
 
 def _key(study: str | None, campaign_id: str) -> str:

@@ -34,7 +34,7 @@ class TrainingOptions:
 async def tally_to_publish(store: CountStore, campaign: Campaign) -> Tally:
     """What may be published now: all that was counted, or as of the last release where the document fixes releases."""
     every = campaign.privacy.release_every
-    return await (store.tally(campaign.id) if every is None else store.released_tally(campaign.id, every))
+    return await (store.tally(campaign.id) if every is None else store.released_tally(campaign, every))
 
 
 async def publish_trained(

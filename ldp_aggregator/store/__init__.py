@@ -1,10 +1,9 @@
 """Where campaigns, reports, models and tokens are kept: one contract, SQLite or PostgreSQL behind it."""
 
+from ldp_aggregator.store.campaign_state import CampaignState, Life
 from ldp_aggregator.store.consistency import Finding
 from ldp_aggregator.store.contract import (
     SCOPES,
-    CampaignState,
-    Life,
     Outcome,
     PublishedModel,
     Store,

@@ -1,36 +1,106 @@
-"""Copies of embedded stores, readable by their owner only."""
+"""Copies of embedded stores, and stores made of copies. All files are for their owner only."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import datetime
 from pathlib import Path
 
+from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.sqlite.connections import make_file, open_connection
+from ldp_aggregator.store.origin import Restored
+from ldp_aggregator.store.sqlite import origin, schema
+from ldp_aggregator.store.sqlite.connections import make_file, open_connection, transaction
 from ldp_aggregator.store.sqlite.store import FILE_NAME
 
 
 def copy_store(source: Path, output: Path) -> None:
-    """Write a store as it is at one moment into a new folder. Other processes may write to it meanwhile."""
+    """Write a store as it is at one moment into a new folder. Other processes may write to it meanwhile.
+
+    The copy takes nothing, and can be read, checked and merged; :func:`restore_store` makes a store of it.
+    """
+    with _copied(source, output) as copy:
+        origin.mark_copy(copy)
+
+
+def restore_store(source: Path, output: Path, *, keep_shares: bool = False, now: datetime | None = None) -> Restored:
+    """Make a store of a copy, in a folder that has none.
+
+    Nobody knows what was revoked, withdrawn or published since the copy: every token is revoked, every share dropped
+    (unless ``keep_shares`` says that none was withdrawn), and models get versions above all that can have been used.
+    Raises StoreError, and leaves nothing, also where the copy is damaged.
+    """
+    moment = now or utc_now()
+    with _copied(source, output) as copy:
+        schema.check_version(copy)
+        damage = [row[0] for row in copy.execute("PRAGMA integrity_check").fetchall() if row[0] != "ok"]
+        if damage:
+            raise StoreError(f"the copy in {source} is damaged: {damage[0]}")
+        with transaction(copy):
+            tokens, shares = origin.forget_rights(copy, moment, keep_shares=keep_shares)
+            origin.renew(copy, moment)
+    return Restored(tokens, shares)
+
+
+@contextmanager
+def _copied(source: Path, output: Path) -> Iterator[sqlite3.Connection]:
+    """A copy to change. It gets a store's name when the block is done; until then it is none, whatever happens."""
     if not (source / FILE_NAME).exists():
         raise StoreError(f"there is no store in {source}")
-    db = open_connection(source / FILE_NAME)
+    draft = _make_folder(output) / f"{FILE_NAME}.{os.getpid()}"
+    make_file(draft)
     try:
-        copy = new_file(output)
-        try:
-            db.execute("VACUUM INTO ?", (str(copy),))
-        except sqlite3.Error as error:
-            copy.unlink(missing_ok=True)  # No store: another try finds the folder free.
-            raise StoreError(f"the copy failed: {error}") from error
+        with closing(open_connection(source / FILE_NAME, read_only=True)) as db:
+            db.execute("VACUUM INTO ?", (str(draft),))
+        with closing(sqlite3.connect(draft, isolation_level=None)) as copy:
+            copy.row_factory = sqlite3.Row
+            yield copy
+        draft.rename(_make_folder(output) / FILE_NAME)
+        _sync_folder(output)
+    except (sqlite3.Error, OSError) as error:
+        raise StoreError(f"the copy failed: {error}") from error
     finally:
-        db.close()
+        remove_files(draft)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the name durable, too."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def migrate_store(folder: Path) -> int:
+    """Bring a store or a copy of an older version up to date; returns the version that it was."""
+    if not (folder / FILE_NAME).exists():
+        raise StoreError(f"there is no store in {folder}")
+    with closing(open_connection(folder / FILE_NAME)) as db:
+        return schema.migrate(db)
 
 
 def new_file(folder: Path) -> Path:
     """An empty file for a store in a folder that has none; the folder is made where absent."""
-    path = folder / FILE_NAME
-    if path.exists():
-        raise StoreError(f"there is a store in {folder} already; choose an empty folder")
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = _make_folder(folder) / FILE_NAME
     make_file(path)
     return path
+
+
+def _make_folder(folder: Path) -> Path:
+    if (folder / FILE_NAME).exists():
+        raise StoreError(f"there is a store in {folder} already; choose an empty folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise StoreError(f"the folder {folder} cannot be made: {error.strerror}") from error
+    return folder
+
+
+def remove_files(path: Path) -> None:
+    """A store's file and those that SQLite keeps beside it."""
+    for file in path.parent.glob(f"{path.name}*"):
+        file.unlink()

@@ -31,6 +31,12 @@ class Settlement:
     sums: Sums
     counted: int
     outcomes: tuple[Outcome, ...]
+    vouched: int = 0
+    """Of the counted ones, those of uploads for whose batch a relay vouched."""
+    least_batch: int | None = None
+    """The smallest of these batches, less what hid nobody in its upload."""
+    revealed: int = 0
+    """Reports that were known before and came again outside of a batch."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,22 @@ class Batch:
         codes |= dict.fromkeys(np.flatnonzero(framed & ~same).tolist(), CONFLICTING)
         codes |= dict.fromkeys(np.flatnonzero(closed).tolist(), CLOSED)
         outcomes = self._outcomes(counted, same & ~counted, codes)
-        return Settlement(self._sums(counted), int(new.sum()), outcomes)
+        return Settlement(self._sums(counted), int(new.sum()), outcomes, *self._mixed(outcomes))
+
+    def _mixed(self, outcomes: Sequence[Outcome]) -> tuple[int, int | None, int]:
+        """What the relays' words come to: reports vouched for, the least batch, and what was seen again outside of one.
+
+        An upload of which nothing is new is a relay's second try, and says nothing of its batch.
+        """
+        vouched, least, revealed = 0, None, 0
+        for submission, outcome in zip(self.submissions, outcomes, strict=True):
+            if submission.batch is None:
+                revealed += outcome.duplicates + sum(code == CONFLICTING for _, code in outcome.rejected)
+            elif outcome.counted:
+                vouched += outcome.counted
+                crowd = max(0, submission.batch - (submission.reports - outcome.counted))
+                least = crowd if least is None else min(least, crowd)
+        return vouched, least, revealed
 
     def _sums(self, counted: NDArray[np.bool_]) -> Sums:
         sums: Sums = {}

@@ -1,4 +1,4 @@
-"""Closing what is over: campaigns past their end, and full ones."""
+"""Ending what is over: campaigns past their end, and full ones."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ class Closed:
 
 
 async def close_due(store: CampaignStore, now: datetime) -> Closed:
-    """Close the campaigns whose ``closes`` has passed or that are full; one that fails keeps no other open.
+    """Close the campaigns whose ``closes`` has passed or that are full, a grace period after that was first seen.
 
-    Raises StoreError where the campaigns cannot be listed.
+    Uploads are refused on time anyway. One that fails keeps no other open. Raises StoreError where the campaigns cannot
+    be listed.
     """
     closed, failed = [], {}
     for campaign_id in due(await store.campaigns(), now):
         try:
-            await store.close_campaign(campaign_id)
+            state = await store.end_campaign(campaign_id)
         except Exception as error:  # noqa: PERF203 - whatever is wrong with one, the next gets its turn
             failed[campaign_id] = error
         else:
-            closed.append(campaign_id)
+            if state.life.closed is not None:
+                closed.append(campaign_id)
     return Closed(tuple(closed), failed)

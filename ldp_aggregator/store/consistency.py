@@ -34,7 +34,9 @@ class StoredCampaign:
     salt: bytes | None
     parts: Sequence[bytes]
     ids: int | None
-    """How many ids are stored; None for a closed campaign, which has none."""
+    """How many ids are stored; None for a sealed campaign, which has none."""
+    overlap: int
+    """Reports that are in the sums twice, and have one id."""
     shares: Sequence[tuple[str, bytes, bytes, bool]]
     """Node, share and digest, and whether the share is among those that were ever sent."""
 
@@ -42,11 +44,22 @@ class StoredCampaign:
 def tally_or_refuse(campaign_id: str, document: bytes, parts: Iterable[bytes]) -> Tally:
     """The sum of a campaign's parts. Raises StoreError where they are none."""
     try:
-        return tally_of_parts(Campaign.parse(document, campaign_id), parts)
-    except (ProtocolError, ValueError) as error:
-        raise StoreError(
-            f"campaign {campaign_id} is damaged: {error}; 'ldp-aggregator fsck' tells what else is"
-        ) from error
+        campaign = Campaign.parse(document, campaign_id)
+    except ProtocolError as error:
+        raise damaged(campaign_id, error) from error
+    return sum_or_refuse(campaign, parts)
+
+
+def sum_or_refuse(campaign: Campaign, parts: Iterable[bytes]) -> Tally:
+    """The sum of parts. Raises StoreError where they are none of this campaign."""
+    try:
+        return tally_of_parts(campaign, parts)
+    except ValueError as error:
+        raise damaged(campaign.id, error) from error
+
+
+def damaged(campaign_id: str, error: Exception) -> StoreError:
+    return StoreError(f"campaign {campaign_id} is damaged: {error}; 'ldp-aggregator fsck' tells what else is")
 
 
 def audit_campaign(stored: StoredCampaign) -> list[Finding]:
@@ -69,8 +82,9 @@ def _problems_of_tally(campaign: Campaign, stored: StoredCampaign) -> Iterator[s
         yield str(error)
         return
     reports = int(tally.n.sum())
-    if stored.ids is not None and stored.ids != reports:
-        yield f"{reports} reports are counted, but {stored.ids} ids are stored"
+    if stored.ids is not None and stored.ids + stored.overlap != reports:
+        twice = f" ({stored.overlap} of them for two reports)" if stored.overlap else ""
+        yield f"{reports} reports are counted, but {stored.ids} ids are stored{twice}"
     for question, n, counts in zip(campaign.questions, tally.n, tally.counts, strict=True):
         mechanism, total = question.mechanism, int(counts.sum())
         place = f"question {question.index} ({mechanism.name})"

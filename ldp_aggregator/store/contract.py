@@ -2,7 +2,7 @@
 
 * A report's id and its count change in one durable transaction: :meth:`CountStore.count` returns after the commit is on
   disk, or raises and has counted nothing.
-* The same id counts once for as long as its campaign accepts reports; closing a campaign drops its ids.
+* The same id counts once for as long as its ids are kept: until the campaign is sealed, which only a closed one can be.
 * A campaign takes reports of devices or shares of nodes, never both: it is federated from its creation or from its
   first share, where that comes before any report and no ``max_reports`` was set. A node is named by its token and has
   at most one share in a campaign, the last one it sent; how many different ones it ever sent is never forgotten.
@@ -17,16 +17,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ldp_aggregator.counting.shares import Releases
-from ldp_aggregator.store.clock import to_text
 from protocols import Campaign
 from protocols.wire.upload import Block
 
 if TYPE_CHECKING:
     from ldp_aggregator.counting.tally import Tally
+    from ldp_aggregator.store.campaign_state import CampaignState
     from ldp_aggregator.store.consistency import Finding
+    from ldp_aggregator.store.origin import Origin
 
 CONFLICTING: Final = "conflicting-report"
 """The id was counted before, with other bytes: the client answered twice."""
@@ -56,10 +57,14 @@ class UnknownCampaignError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """The reports of one upload, decoded as far as their block heads."""
+    """The reports of one upload, decoded as far as their block heads.
+
+    ``batch`` is the number of devices that a relay, known by its token, says the reports were mixed with.
+    """
 
     campaign: Campaign
     blocks: tuple[Block, ...]
+    batch: int | None = None
 
     @property
     def reports(self) -> int:
@@ -75,59 +80,6 @@ class Outcome:
     rejected: tuple[tuple[bytes, str], ...] = ()
     """Report id and code of every report that was not counted and never will be."""
     refused: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Life:
-    """When a campaign accepts reports: from ``opens`` until ``closes`` or until it was closed, whatever comes first."""
-
-    opens: datetime | None
-    closes: datetime | None
-    closed: datetime | None
-
-    def refusal(self, now: datetime) -> str | None:
-        """The code an upload meets now, None while the campaign is open."""
-        if self.closed is not None or (self.closes is not None and now >= self.closes):
-            return CLOSED
-        return NOT_OPEN if self.opens is not None and now < self.opens else None
-
-
-@dataclass(frozen=True, slots=True)
-class CampaignState:
-    """A campaign and what can change beside its document."""
-
-    id: str
-    title: str
-    created: datetime
-    life: Life
-    max_reports: int | None
-    reports: int
-    model_version: int | None
-    federated: bool = False
-    """Whether it takes shares of nodes, and no reports; once it does, it always will."""
-    shares: int = 0
-
-    def status(self, now: datetime) -> str:
-        """``waiting``, ``open`` or ``closed``."""
-        return {NOT_OPEN: "waiting", None: "open"}.get(self.life.refusal(now), "closed")
-
-    def to_json(self, now: datetime) -> dict[str, Any]:
-        """As the admin API and ``campaign list --json`` show it."""
-        life = self.life
-        return {
-            "id": self.id,
-            "title": self.title,
-            "status": self.status(now),
-            "created": to_text(self.created),
-            "opens": life.opens and to_text(life.opens),
-            "closes": life.closes and to_text(life.closes),
-            "closed": life.closed and to_text(life.closed),
-            "max_reports": self.max_reports,
-            "reports": self.reports,
-            "model_version": self.model_version,
-            "federated": self.federated,
-            "shares": self.shares if self.federated else None,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +150,31 @@ class CampaignStore(Protocol):
         ...
 
     async def close_campaign(self, campaign_id: str) -> CampaignState:
-        """Accept no more reports and drop the ids. Closing twice changes nothing."""
+        """Accept no more reports. Closing twice changes nothing."""
+        ...
+
+    async def end_campaign(self, campaign_id: str) -> CampaignState:
+        """Close a campaign that has been over, past its end or full, for the grace period; note when it was first seen
+        to be, and forget that where it is not.
+        """
+        ...
+
+    async def reopen_campaign(self, campaign_id: str) -> CampaignState:
+        """Take a closing back. Raises StoreError where the campaign is sealed."""
+        ...
+
+    async def seal_campaign(self, campaign_id: str, *, at_once: bool = False) -> CampaignState:
+        """Drop the ids of a campaign that has been closed for the grace period (or is, with ``at_once``), for good.
+
+        Raises StoreError where it has not, and where somebody reads the ids: nothing waits for a reader.
+        """
+        ...
+
+    async def delete_campaign(self, campaign_id: str) -> None:
+        """Drop a closed campaign with all that was counted and published; its id can never be used again.
+
+        Raises StoreError where it is not closed, and where somebody reads the ids.
+        """
         ...
 
 
@@ -213,8 +189,11 @@ class CountStore(Protocol):
         """The exact sums of all reports counted so far. Raises StoreError where what is stored is no tally of it."""
         ...
 
-    async def released_tally(self, campaign_id: str, every: int) -> Tally:
-        """The sums as of the last release: those of now, durably, where at least ``every`` reports are new in it."""
+    async def released_tally(self, campaign: Campaign, every: int) -> Tally:
+        """The sums as of the last release: those of now, durably, where at least ``every`` devices' reports are new in
+        it, to every group where a device answers all of them.
+        """
+        ...
 
     async def check(self) -> None:
         """Write, durably, and change nothing; raises StoreError where :meth:`count` would."""
@@ -295,6 +274,10 @@ class Store(CampaignStore, CountStore, ShareStore, ModelStore, TokenStore, Proto
         """What is wrong with what is stored: ids and counts that do not agree, documents that are not their id, shares
         that are none of their campaign.
         """
+        ...
+
+    async def origin(self) -> Origin:
+        """Where the store comes from."""
         ...
 
     async def close(self) -> None: ...

@@ -8,19 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
+from typing import Final
 
+from ldp_aggregator.counting.arrivals import Arrivals
+from ldp_aggregator.counting.tally import Tally, devices_counted
+from ldp_aggregator.store.batch import Settlement
+from ldp_aggregator.store.campaign_state import CampaignState, Life
+from ldp_aggregator.store.clock import to_text
 from ldp_aggregator.store.contract import (
     CLOSED,
     REVOKED,
     TAKES_REPORTS,
     TAKES_SHARES,
-    CampaignState,
-    Life,
     StoredToken,
     StoreError,
 )
+
+GRACE: Final = timedelta(days=1)
+"""Between the end of a campaign and what takes it for granted: time to notice that a clock was wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +44,22 @@ class CampaignRow:
     life: Life
     max_reports: int | None
     salt: bytes | None
+    over_since: datetime | None = None
+    """When it was first seen to be past its end, or full."""
+    overlap: int = 0
+    unchecked: int = 0
+    """Reports that are, and that may be, in the sums twice; see :class:`Arrivals`."""
 
     @property
     def may_become_federated(self) -> bool:
         """Whether the number of reports decides its kind: without one, a first share makes it federated."""
         return self.salt is None and self.max_reports is None
 
-    def state(self, *, reports: int, model_version: int | None, shares: int) -> CampaignState:
+    def arrivals(self, reports: int, vouched: int, least_batch: int | None) -> Arrivals:
+        """How the reports came, with what the parts say of it."""
+        return Arrivals(reports, vouched, least_batch, self.overlap, self.unchecked)
+
+    def state(self, arrivals: Arrivals, *, model_version: int | None, shares: int) -> CampaignState:
         """The campaign as it is told, with what was counted beside its row."""
         return CampaignState(
             id=self.id,
@@ -51,10 +67,12 @@ class CampaignRow:
             created=self.created,
             life=self.life,
             max_reports=self.max_reports,
-            reports=reports,
+            reports=arrivals.reports,
             model_version=model_version,
             federated=self.salt is not None,
             shares=shares,
+            arrivals=arrivals,
+            over_since=self.over_since,
         )
 
 
@@ -78,12 +96,65 @@ def is_over(life: Life, max_reports: int | None, counted: int, now: datetime) ->
     return (max_reports is not None and counted >= max_reports) or life.refusal(now) == CLOSED
 
 
+class Ending(Enum):
+    """What a look at a campaign's end changes."""
+
+    NOTHING = "it is not over, or was closed, or the grace period runs"
+    NOTE = "it is over, and this is the first time that it was seen to be"
+    FORGET = "it was seen to be over by a clock that was ahead"
+    CLOSE = "it has been over for the grace period"
+
+
+def decide_ending(row: CampaignRow, counted: int, now: datetime) -> Ending:
+    """Safety: one wrong clock ends nothing. It has to have seen the end for a day, and no right one meanwhile."""
+    if row.life.closed is not None:
+        return Ending.NOTHING
+    if not is_over(row.life, row.max_reports, counted, now):
+        return Ending.NOTHING if row.over_since is None else Ending.FORGET
+    if row.over_since is None:
+        return Ending.NOTE
+    return Ending.CLOSE if now - row.over_since >= GRACE else Ending.NOTHING
+
+
+def check_reopening(row: CampaignRow) -> None:
+    """Raises StoreError where the ids are gone: what was counted could be counted again."""
+    if row.life.sealed is not None:
+        raise StoreError(f"campaign {row.id} is sealed: its ids are gone, and a report sent again would count twice")
+
+
+def check_sealing(row: CampaignRow, now: datetime, *, at_once: bool) -> None:
+    """Raises StoreError where it is too early to drop the ids."""
+    closed = row.life.closed
+    if closed is None:
+        raise StoreError(f"campaign {row.id} was not closed; 'ldp-aggregator campaign close' comes first")
+    if now - closed < GRACE and not at_once:
+        raise StoreError(
+            f"campaign {row.id} was closed at {to_text(closed)} and can be sealed from {to_text(closed + GRACE)} on; "
+            "until then 'campaign reopen' takes it back (--now seals at once)"
+        )
+
+
+def check_deletion(row: CampaignRow) -> None:
+    """Raises StoreError where devices may still answer."""
+    if row.life.closed is None:
+        raise StoreError(f"campaign {row.id} was not closed; 'ldp-aggregator campaign close' comes first")
+
+
+def was_deleted(campaign_id: str, deleted: datetime) -> StoreError:
+    """An id that was used is not used again: its devices have answered, and its models are kept in caches."""
+    return StoreError(
+        f"campaign {campaign_id} was deleted at {to_text(deleted)}, and stays so; a draft with another title makes "
+        "another campaign"
+    )
+
+
 def due(states: Iterable[CampaignState], now: datetime) -> list[str]:
-    """The campaigns that are over and were not closed yet."""
+    """The campaigns that were not closed yet and are over, as far as this clock or another one knows."""
     return [
         state.id
         for state in states
-        if state.life.closed is None and is_over(state.life, state.max_reports, state.reports, now)
+        if state.life.closed is None
+        and (state.over_since is not None or is_over(state.life, state.max_reports, state.reports, now))
     ]
 
 
@@ -96,14 +167,34 @@ class UploadDecision:
     """How many more reports the campaign takes; None where nothing limits it."""
 
 
+def refuse_uploads(row: CampaignRow, now: datetime) -> str | None:
+    """The code that refuses every upload, however many reports there are."""
+    return TAKES_SHARES if row.salt is not None else row.life.refusal(now)
+
+
 def decide_uploads(row: CampaignRow, counted: int | None, now: datetime) -> UploadDecision:
     """``counted`` is the number of reports so far; it may be None where nothing limits it."""
-    refused = TAKES_SHARES if row.salt is not None else row.life.refusal(now)
+    refused = refuse_uploads(row, now)
     if refused is not None or row.max_reports is None:
         return UploadDecision(refused)
     if counted is None:
         raise ValueError("a campaign with a greatest number of reports needs the number of those that were counted")
     return UploadDecision(room=max(row.max_reports - counted, 0))
+
+
+def vouched_part(settlement: Settlement, before: Arrivals) -> int:
+    """What a commit adds to the reports that were vouched for.
+
+    A report that came vouched for and comes again outside of a batch takes one off. Which one came how is not kept: so
+    that is done where everything was vouched for, and then something no longer is.
+    """
+    everything = before.otherwise == 0 and settlement.vouched == settlement.counted
+    return settlement.vouched - (settlement.revealed if everything else 0)
+
+
+def is_release(tally: Tally, released: Tally, every: int) -> bool:
+    """Whether what is new since the last release is of ``every`` devices, to each group where all groups are asked."""
+    return devices_counted(tally.campaign, (tally.n - released.n).tolist()) >= every
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,29 +2,63 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from importlib.util import find_spec
 from pathlib import Path
 
-from ldp_aggregator.store.clock import Clock, utc_now
+from ldp_aggregator.store.clock import Clock
 from ldp_aggregator.store.contract import Store, StoreError
-from ldp_aggregator.store.sqlite.store import FILE_NAME, SqliteStore
 
 
-async def open_store(data: Path, database: str | None = None, *, create: bool = True, clock: Clock = utc_now) -> Store:
+async def open_store(
+    data: Path, database: str | None = None, *, create: bool = True, read_only: bool = False, clock: Clock | None = None
+) -> Store:
     """The store at the ``database`` address, else the one in folder ``data``.
 
-    Without ``create`` a missing folder is an error, not a new store.
+    Without ``create`` a missing folder is an error, not a new store. ``read_only`` changes nothing, whatever is asked
+    of it. The time is that of ``clock``, by default the database's own, or that of the machine for an embedded store.
     """
     if database is not None:
-        try:
-            from ldp_aggregator.store.postgres.store import PostgresStore
-        except ModuleNotFoundError:
-            raise StoreError("asyncpg is not installed; PostgreSQL needs pip install 'ldp-bayes[postgres]'") from None
-        return await PostgresStore.open(database, clock=clock)
+        check_driver()
+        from ldp_aggregator.store.postgres.store import PostgresStore
+
+        return await PostgresStore.open(database, clock=clock, read_only=read_only)
+    from ldp_aggregator.store.sqlite.store import FILE_NAME, SqliteStore
+
     path = data / FILE_NAME  # Local files, before anything is served: blocking here blocks nobody.
-    if not create and not path.exists():
+    if (read_only or not create) and not path.exists():
         raise StoreError(f"there is no store in {data}; 'ldp-aggregator serve' or 'campaign create' makes one")
-    try:
-        data.mkdir(parents=True, exist_ok=True, mode=0o700)  # noqa: ASYNC240
-    except OSError as error:
-        raise StoreError(f"the data folder {data} cannot be made: {error.strerror}") from error
-    return SqliteStore(path, clock=clock)
+    if not read_only:
+        try:
+            data.mkdir(parents=True, exist_ok=True, mode=0o700)  # noqa: ASYNC240
+        except OSError as error:
+            raise StoreError(f"the data folder {data} cannot be made: {error.strerror}") from error
+    return SqliteStore(path, clock=clock, read_only=read_only)
+
+
+def check_driver() -> None:
+    """Raises StoreError where PostgreSQL cannot be spoken to."""
+    if find_spec("asyncpg") is None:
+        raise StoreError("asyncpg is not installed; PostgreSQL needs pip install 'ldp-bayes[postgres]'")
+
+
+async def migrate_store(data: Path, database: str | None = None) -> tuple[int, int]:
+    """Bring a store, or a backup, of an older version up to date; returns the versions that it had and has."""
+    if database is not None:
+        check_driver()
+        from ldp_aggregator.store.postgres import schema as tables
+        from ldp_aggregator.store.postgres.sessions import Sessions
+
+        sessions = await Sessions.open(database)
+        try:
+            return await sessions.run(tables.migrate), tables.VERSION
+        finally:
+            await sessions.close()
+    from ldp_aggregator.store.sqlite import schema
+    from ldp_aggregator.store.sqlite.connections import open_connection
+    from ldp_aggregator.store.sqlite.store import FILE_NAME
+
+    if not (data / FILE_NAME).exists():
+        raise StoreError(f"there is no store in {data}")
+    with closing(open_connection(data / FILE_NAME)) as db:
+        return schema.migrate(db), schema.VERSION

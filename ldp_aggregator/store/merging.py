@@ -1,7 +1,7 @@
 """Two embedded stores into a third, exactly: the sum of two shards is what one node had counted.
 
-A report that both shards hold would be counted twice, and a tally cannot be taken apart again. Where both still have
-their ids that is checked, and refused; where one campaign was closed its ids are gone, and the caller has to know.
+A report that both shards hold is in the sum twice, and a tally cannot be taken apart again. So it is told how many
+there are: exactly where both still have their ids, and at most how many where one was sealed, if the caller says so.
 Shares of nodes have their node's name: the same share of the same node in both is one. What a node ever sent to either
 counts in the sum.
 """
@@ -9,43 +9,68 @@ counts in the sum.
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from urllib.parse import quote
 
 from ldp_aggregator.counting.parts import part_of_tally, tally_of_parts
-from ldp_aggregator.store.backup import new_file
+from ldp_aggregator.store.backup import new_file, remove_files
+from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.decisions import Kind, kind_of
-from ldp_aggregator.store.sqlite import releases, schema
+from ldp_aggregator.store.decisions import CampaignRow, Kind, kind_of
+from ldp_aggregator.store.sqlite import campaigns, ids, origin, releases, schema
 from ldp_aggregator.store.sqlite.connections import open_connection, transaction
 from ldp_aggregator.store.sqlite.store import FILE_NAME
 from protocols import Campaign
 
 
-def merge_stores(first: Path, second: Path, output: Path, *, assume_disjoint: bool = False) -> list[tuple[str, int]]:
-    """Write the campaigns of two data folders into a new one; returns (campaign id, reports or shares) of each.
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A campaign of the sum: its reports or shares, and of the reports those that are in it twice, or may be."""
+
+    id: str
+    count: int
+    overlap: int = 0
+    unchecked: int = 0
+
+
+def merge_stores(
+    first: Path, second: Path, output: Path, *, assume_disjoint: bool = False, now: datetime | None = None
+) -> list[Merged]:
+    """Write the campaigns of two data folders into a new one.
 
     Models and tokens are left behind: a model is trained anew, a token is made where it is used. A campaign that is
-    closed in either store is closed in the output. Raises StoreError, and writes nothing, where a report would count
-    twice, where that cannot be told unless ``assume_disjoint``, and where a node has two shares.
+    closed or sealed in either store is so in the output. Raises StoreError, and writes nothing, where it cannot be told
+    how many reports are in both unless ``assume_disjoint``, and where a node has two shares.
     """
     for folder in (first, second):
         if not (folder / FILE_NAME).exists():
             raise StoreError(f"there is no store in {folder}")
-    db = open_connection(new_file(output))
+    path = new_file(output)
     try:
-        schema.prepare(db)
-        for name, folder in (("a", first), ("b", second)):
-            db.execute(f"ATTACH ? AS {name}", (str(folder / FILE_NAME),))
-            schema.check_version(db, name)
-        with transaction(db):
-            merged = [_merge_campaign(db, campaign_id, assume_disjoint) for campaign_id in _campaign_ids(db)]
+        db = open_connection(path)
+        try:
+            schema.prepare(db)
+            for name, folder in (("a", first), ("b", second)):
+                _attach(db, name, folder / FILE_NAME)
+            with transaction(db):
+                merged = [_merge_campaign(db, campaign_id, assume_disjoint) for campaign_id in _campaign_ids(db)]
+                _merge_origins(db, now or utc_now())
+        finally:
+            db.close()
     except BaseException:
-        db.close()
-        for path in output.glob(f"{FILE_NAME}*"):
-            path.unlink()
+        remove_files(path)
         raise
-    db.close()
     return merged
+
+
+def _attach(db: sqlite3.Connection, name: str, path: Path) -> None:
+    try:
+        db.execute(f"ATTACH ? AS {name}", (f"file:{quote(str(path.absolute()))}?mode=ro",))
+    except sqlite3.Error as error:
+        raise StoreError(f"{path} cannot be opened as a store: {error}") from error
+    schema.check_version(db, name)
 
 
 def _campaign_ids(db: sqlite3.Connection) -> list[str]:
@@ -56,61 +81,94 @@ def _campaign_ids(db: sqlite3.Connection) -> list[str]:
     return [row["id"] for row in rows.fetchall()]
 
 
-def _merge_campaign(db: sqlite3.Connection, campaign_id: str, assume_disjoint: bool) -> tuple[str, int]:
-    found = {}
+def _merge_origins(db: sqlite3.Connection, now: datetime) -> None:
+    """The sum publishes under versions that neither has used, and never what either has deleted."""
+    floors = [origin.read(db, name).version_floor for name in ("a", "b")]
+    floors += [db.execute(f"SELECT coalesce(max(version), 0) FROM {name}.models").fetchone()[0] for name in ("a", "b")]
+    origin.renew(db, now, *floors)
     for name in ("a", "b"):
-        row = db.execute(f"SELECT * FROM {name}.campaigns WHERE id = ?", (campaign_id,)).fetchone()
-        if row is not None:
-            found[name] = row
-    closings = [row["closed"] for row in found.values() if row["closed"] is not None]
-    salts = [row["salt"] for row in found.values() if row["salt"] is not None]
+        db.execute(
+            f"INSERT OR IGNORE INTO main.deleted SELECT id, deleted FROM {name}.deleted "
+            "WHERE id NOT IN (SELECT id FROM main.campaigns)"
+        )
+
+
+def _merge_campaign(db: sqlite3.Connection, campaign_id: str, assume_disjoint: bool) -> Merged:
+    rows = {name: campaigns.find(db, campaign_id, name) for name in ("a", "b")}
+    found = {name: row for name, row in rows.items() if row is not None}
+    salts = [row.salt for row in found.values() if row.salt is not None]
     if salts and any(_takes_reports(db, name, row) for name, row in found.items()):
         raise StoreError(f"campaign {campaign_id} takes reports in one store and shares in the other")
-    if len(found) == 2 and closings and not assume_disjoint and not salts:
+    sealed = [row.life.sealed for row in found.values() if row.life.sealed is not None]
+    if len(found) == 2 and sealed and not assume_disjoint and not salts:
         raise StoreError(
-            f"campaign {campaign_id} is closed in a store, so its ids are gone and nobody can tell whether "
+            f"campaign {campaign_id} is sealed in a store, so its ids are gone and nobody can tell whether "
             "both counted the same report; merge with --assume-disjoint if no device can have sent to both"
         )
-    sample = next(iter(found.values()))
-    limits = [row["max_reports"] for row in found.values() if row["max_reports"] is not None]
-    number = db.execute(
-        "INSERT INTO main.campaigns (id, title, document, opens, closes, created, closed, max_reports, salt) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
-        (
-            campaign_id,
-            sample["title"],
-            sample["document"],
-            sample["opens"],
-            sample["closes"],
-            min(row["created"] for row in found.values()),
-            max(closings, default=None),
-            max(limits, default=None),
-            salts[0] if salts else None,
-        ),
-    ).fetchone()[0]
-    campaign = Campaign.parse(bytes(sample["document"]), campaign_id)
-    parts = [
-        bytes(part["sums"])
-        for name, row in found.items()
-        for part in db.execute(f"SELECT sums FROM {name}.parts WHERE campaign = ?", (row["number"],)).fetchall()
-    ]
-    tally = tally_of_parts(campaign, parts)
-    reports = int(tally.n.sum())
-    db.execute(
-        "INSERT INTO main.parts (campaign, reports, sums) VALUES (?, ?, ?)", (number, reports, part_of_tally(tally))
-    )
-    sources = {name: row["number"] for name, row in found.items()}
+    number = _insert_campaign(db, found)
+    document = campaigns.document(db, campaign_id)
+    campaign = Campaign.parse(document, campaign_id)
+    sources = {name: row.number for name, row in found.items()}
+    counted = _merge_parts(db, campaign, number, sources)
     _merge_publications(db, campaign, number, sources)
-    if not closings:
-        _merge_ids(db, campaign_id, number, sources, reports)
-    return campaign_id, _merge_shares(db, campaign_id, number, sources) if salts else reports
+    overlap, unchecked = (sum(getattr(row, name) for row in found.values()) for name in ("overlap", "unchecked"))
+    if sealed:
+        unchecked += min(counted) if len(found) == 2 else 0
+    else:
+        overlap += _merge_ids(db, number, sources)
+    db.execute("UPDATE main.campaigns SET overlap = ?, unchecked = ? WHERE number = ?", (overlap, unchecked, number))
+    count = _merge_shares(db, campaign_id, number, sources) if salts else sum(counted)
+    return Merged(campaign_id, count, overlap, unchecked)
 
 
-def _takes_reports(db: sqlite3.Connection, name: str, row: sqlite3.Row) -> bool:
+def _insert_campaign(db: sqlite3.Connection, found: dict[str, CampaignRow]) -> int:
+    """The later end of each that has one: what is over in a store is over in the sum."""
+    name, sample = next(iter(found.items()))
+    ends = {
+        column: db.execute(
+            " UNION ALL ".join(
+                f"SELECT {column} FROM {one}.campaigns WHERE number = {row.number}" for one, row in found.items()
+            )
+        ).fetchall()
+        for column in ("created", "closed", "sealed", "max_reports", "salt")
+    }
+    values = {column: [row[0] for row in rows if row[0] is not None] for column, rows in ends.items()}
+    cursor = db.execute(
+        "INSERT INTO main.campaigns (id, title, document, opens, closes, created, closed, sealed, max_reports, salt) "
+        f"SELECT id, title, document, opens, closes, ?, ?, ?, ?, ? FROM {name}.campaigns WHERE number = ? "
+        "RETURNING number",
+        (
+            min(values["created"]),
+            max(values["closed"], default=None),
+            max(values["sealed"], default=None),
+            max(values["max_reports"], default=None),
+            next(iter(values["salt"]), None),
+            sample.number,
+        ),
+    )
+    return int(cursor.fetchone()[0])
+
+
+def _takes_reports(db: sqlite3.Connection, name: str, row: CampaignRow) -> bool:
     """Whether the campaign is one of devices already, there; before its first report it may still become federated."""
     parts = f"SELECT coalesce(sum(reports), 0) FROM {name}.parts WHERE campaign = ?"
-    counted = db.execute(parts, (row["number"],)).fetchone()[0]
-    return kind_of(row["salt"], row["max_reports"], counted) is Kind.REPORTS
+    return kind_of(row.salt, row.max_reports, db.execute(parts, (row.number,)).fetchone()[0]) is Kind.REPORTS
+
+
+def _merge_parts(db: sqlite3.Connection, campaign: Campaign, number: int, sources: dict[str, int]) -> list[int]:
+    """One part with the sum of all; returns the reports of each store."""
+    parts = {
+        name: db.execute(
+            f"SELECT reports, vouched, least_batch, sums FROM {name}.parts WHERE campaign = ?", (source,)
+        ).fetchall()
+        for name, source in sources.items()
+    }
+    every = [part for members in parts.values() for part in members]
+    tally = tally_of_parts(campaign, [bytes(part["sums"]) for part in every])
+    least = min((part["least_batch"] for part in every if part["least_batch"] is not None), default=None)
+    vouched = sum(part["vouched"] for part in every)
+    campaigns.add_part(db, number, int(tally.n.sum()), part_of_tally(tally), vouched, least)
+    return [sum(part["reports"] for part in members) for members in parts.values()]
 
 
 def _merge_publications(db: sqlite3.Connection, campaign: Campaign, number: int, sources: dict[str, int]) -> None:
@@ -146,16 +204,9 @@ def _merge_shares(db: sqlite3.Connection, campaign_id: str, number: int, sources
     return int(db.execute("SELECT count(*) FROM main.shares WHERE campaign = ?", (number,)).fetchone()[0])
 
 
-def _merge_ids(db: sqlite3.Connection, campaign_id: str, number: int, sources: dict[str, int], reports: int) -> None:
-    db.execute(schema.create_ids(number))
+def _merge_ids(db: sqlite3.Connection, number: int, sources: dict[str, int]) -> int:
+    """All ids of both; returns how many both have."""
+    ids.create(db, number)
     for name, source in sources.items():
-        db.execute(
-            f"INSERT OR IGNORE INTO main.{schema.ids_table(number)} "
-            f"SELECT id, digest FROM {name}.{schema.ids_table(source)}"
-        )
-    kept = db.execute(f"SELECT count(*) FROM main.{schema.ids_table(number)}").fetchone()[0]
-    if kept != reports:
-        raise StoreError(
-            f"campaign {campaign_id}: {reports - kept} reports are counted in both stores; "
-            "their sum would count them twice"
-        )
+        ids.copy(db, number, name, source)
+    return sum(ids.stored(db, source, name) for name, source in sources.items()) - ids.stored(db, number)

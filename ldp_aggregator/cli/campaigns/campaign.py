@@ -1,4 +1,4 @@
-"""``ldp-aggregator campaign``: create, list, show, close (and verify, which has a file of its own)."""
+"""``ldp-aggregator campaign``: create, list and show (its end, and verify, have files of their own)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ldp_aggregator.cli.campaigns.ending import add_ending
 from ldp_aggregator.cli.campaigns.verify import add_verify
 from ldp_aggregator.cli.common import (
     CommandError,
@@ -28,7 +29,7 @@ from protocols import Campaign
 
 
 def add_commands(groups: Groups) -> None:
-    text = "create, list, show, close and verify campaigns"
+    text = "create, list, show, verify, close, reopen, seal and delete campaigns"
     commands = groups.add_parser("campaign", help=text, description=text).add_subparsers(
         title="commands", metavar="COMMAND", required=True
     )
@@ -45,9 +46,7 @@ def add_commands(groups: Groups) -> None:
     show.add_argument("id", metavar="ID", help="the campaign's id")
     show.add_argument("--json", action="store_true", help="print JSON")
     show.add_argument("--document", action="store_true", help="print the document exactly as it is published")
-    close = add_command(commands, "close", "accept no more reports; the ids are dropped after the final tally", _close)
-    add_store_options(close)
-    close.add_argument("id", metavar="ID", help="the campaign's id")
+    add_ending(commands)
     add_verify(commands)
 
 
@@ -66,7 +65,9 @@ def _create(options: argparse.Namespace) -> None:
 
 
 def _list(options: argparse.Namespace) -> None:
-    states = [state.to_json(utc_now()) for state in with_store(options, lambda store: store.campaigns())]
+    states = [
+        state.to_json(utc_now()) for state in with_store(options, lambda store: store.campaigns(), read_only=True)
+    ]
     if options.json:
         say_json(states)
     else:
@@ -127,11 +128,6 @@ def _say_values(state: dict[str, Any]) -> None:
     for name, value in state.items():
         if value is not None:
             say(f"{name}: {value}")
-
-
-def _close(options: argparse.Namespace) -> None:
-    state = with_store(options, lambda store: store.close_campaign(options.id))
-    say(f"closed with {state.shares} shares" if state.federated else f"closed with {state.reports} reports")
 
 
 def _positive(text: str) -> int:

@@ -16,12 +16,13 @@ def add_commands(groups: Groups) -> None:
 
 
 def _fsck(options: argparse.Namespace) -> int:
-    async def work(store: Store) -> tuple[int, list[Finding]]:
-        return len(await store.campaigns()), await store.audit()
+    async def work(store: Store) -> tuple[int, list[Finding], str]:
+        return len(await store.campaigns()), await store.audit(), (await store.origin()).generation
 
-    campaigns, findings = with_store(options, work)
+    campaigns, findings, generation = with_store(options, work, read_only=True)
     for finding in findings:
         say(str(finding))
     if not findings:
-        say(f"{campaigns} campaigns are sound: every open one counts as many reports as it has ids")
+        say(f"{campaigns} campaigns are sound: each that is not sealed has an id for every report")
+        say(f"this store is {generation}")
     return 1 if findings else 0

@@ -6,11 +6,11 @@ import argparse
 from pathlib import Path
 
 from ldp_aggregator.cli.common import Groups, add_command, say
-from ldp_aggregator.store.merging import merge_stores
+from ldp_aggregator.store.merging import Merged, merge_stores
 
 
 def add_commands(groups: Groups) -> None:
-    text = "add two embedded stores up into a new one, exactly; models and tokens stay behind"
+    text = "add two embedded stores up into a new one, and say how many reports both had; models and tokens stay behind"
     parser = add_command(groups, "merge", text, _merge)
     parser.add_argument("first", type=Path, metavar="A", help="a data folder")
     parser.add_argument("second", type=Path, metavar="B", help="another one")
@@ -18,11 +18,16 @@ def add_commands(groups: Groups) -> None:
     parser.add_argument(
         "--assume-disjoint",
         action="store_true",
-        help="merge closed campaigns, too; their ids are gone, so that no report is in both stores is your word",
+        help="merge sealed campaigns, too; their ids are gone, so that no report is in both stores is your word",
     )
 
 
 def _merge(options: argparse.Namespace) -> None:
     merged = merge_stores(options.first, options.second, options.output, assume_disjoint=options.assume_disjoint)
-    for campaign_id, count in merged:
-        say(f"{campaign_id} {count} reports or shares")
+    for one in merged:
+        say(f"{one.id} {one.count} reports or shares{_counted_twice(one)}")
+
+
+def _counted_twice(merged: Merged) -> str:
+    known = f", {merged.overlap} of them counted twice: both stores had them" if merged.overlap else ""
+    return known + (f", at most {merged.unchecked} counted twice: the ids are gone" if merged.unchecked else "")

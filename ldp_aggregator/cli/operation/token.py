@@ -63,7 +63,7 @@ def _list(options: argparse.Namespace) -> None:
             "created": to_text(token.created),
             "revoked": token.revoked and to_text(token.revoked),
         }
-        for token in with_store(options, lambda store: store.tokens())
+        for token in with_store(options, lambda store: store.tokens(), read_only=True)
     ]
     if options.json:
         say_json(tokens)

@@ -14,7 +14,8 @@ async def publish(db: Connection, campaign_id: str, document: str, now: datetime
     await lock(db, number, shared=False)
     version = await db.fetchval(
         "INSERT INTO models (campaign, version, document, created) "
-        "SELECT $1, coalesce(max(version), 0) + 1, $2, $3 FROM models WHERE campaign = $1 RETURNING version",
+        "SELECT $1, greatest(coalesce(max(version), 0), (SELECT version_floor FROM origin)) + 1, $2, $3 FROM models "
+        "WHERE campaign = $1 RETURNING version",
         number,
         document,
         now,

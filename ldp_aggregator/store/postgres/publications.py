@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from ldp_aggregator.counting.parts import part_of_tally
 from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.store.consistency import tally_or_refuse
+from ldp_aggregator.store.consistency import sum_or_refuse
+from ldp_aggregator.store.decisions import is_release
 from ldp_aggregator.store.postgres import campaigns
+from ldp_aggregator.store.postgres.schema import RELEASES
 from ldp_aggregator.store.postgres.sessions import Connection, lock
+from protocols import Campaign
 
 
-async def released_tally(db: Connection, campaign_id: str, every: int) -> Tally:
-    number = (await campaigns.row(db, campaign_id)).number
-    await lock(db, number, shared=False)
+async def released_tally(db: Connection, campaign: Campaign, every: int) -> Tally:
+    """Two instances that release at once wait for each other, and whoever counts for neither of them."""
+    number = (await campaigns.row(db, campaign.id)).number
+    await lock(db, number, shared=False, kind=RELEASES)
     last = await db.fetchrow("SELECT reports, sums FROM publications WHERE campaign = $1", number)
-    document, parts = await campaigns.parts_of(db, campaign_id)
-    tally = tally_or_refuse(campaign_id, document, parts)
-    reports = int(tally.n.sum())
-    if reports - (last["reports"] if last else 0) < every:
-        return tally_or_refuse(campaign_id, document, [last["sums"]] if last else [])
+    released = sum_or_refuse(campaign, [last["sums"]] if last else [])
+    if await campaigns.reports(db, number) - (last["reports"] if last else 0) < every:
+        return released
+    tally = sum_or_refuse(campaign, await campaigns.parts(db, number))
+    if not is_release(tally, released, every):
+        return released
     await db.execute(
         "INSERT INTO publications (campaign, reports, sums) VALUES ($1, $2, $3) "
         "ON CONFLICT (campaign) DO UPDATE SET reports = excluded.reports, sums = excluded.sums",
         number,
-        reports,
+        int(tally.n.sum()),
         part_of_tally(tally),
     )
     return tally

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ldp_aggregator.store.contract import StoreError
+from ldp_aggregator.store.origin import wrong_version
 
 NAME: Final = "ldp_aggregator"
 LOCKS: Final = 0x6C647062
 """First key of our advisory locks; the second is a campaign's number, 0 for the schema."""
+
+RELEASES: Final = LOCKS + 1
+"""First key of the locks under which a campaign's next release is made."""
 
 _FIRST: Final = """
 CREATE TABLE schema_version (version integer NOT NULL);
@@ -79,34 +83,70 @@ CREATE TABLE publications (
 """
 """What was last published of a campaign whose document fixes when."""
 
-STEPS: Final = (_FIRST, _SHARES, _RELEASES, _PUBLICATIONS)
+_OPERATION: Final = """
+ALTER TABLE parts ADD COLUMN vouched bigint NOT NULL DEFAULT 0, ADD COLUMN least_batch bigint;
+ALTER TABLE campaigns
+    ADD COLUMN over_since timestamptz,
+    ADD COLUMN sealed timestamptz,
+    ADD COLUMN overlap bigint NOT NULL DEFAULT 0,
+    ADD COLUMN unchecked bigint NOT NULL DEFAULT 0;
+UPDATE campaigns SET sealed = closed;
+ALTER TABLE models ALTER COLUMN version TYPE bigint;
+CREATE TABLE deleted (id text PRIMARY KEY, deleted timestamptz NOT NULL);
+CREATE TABLE origin (generation text NOT NULL, version_floor bigint NOT NULL);
+INSERT INTO origin VALUES (gen_random_uuid()::text, 0);
+"""
+"""How reports came; what a campaign's end leaves; and where the store comes from: a name drawn for it, the version that
+its models are above (a restored store cannot know what was published since).
+
+Until then closing dropped the ids.
+"""
+
+STEPS: Final = (_FIRST, _SHARES, _RELEASES, _PUBLICATIONS, _OPERATION)
 """What brings a database from each version to the next; an empty one has version 0. Steps are added, never changed."""
 VERSION: Final = len(STEPS)
 
 
-def ids_table(number: int) -> str:
-    """The name of the table that holds the ids of campaign ``number``."""
-    return f"ids_{int(number)}"
+async def version_of(db: Any) -> int:
+    """0 where there are no tables."""
+    if not await db.fetchval("SELECT to_regclass($1) IS NOT NULL", f"{NAME}.schema_version"):
+        return 0
+    return int(await db.fetchval("SELECT version FROM schema_version"))
 
 
-def create_ids(number: int) -> str:
-    return f"CREATE TABLE {ids_table(number)} (id bytea PRIMARY KEY, digest bytea NOT NULL)"
+async def check(db: Any) -> None:
+    """Refuse what has no tables, or not those of this version; nothing is changed."""
+    version = await version_of(db)
+    if not version:
+        raise StoreError("there is no store in this database; 'ldp-aggregator serve' or 'campaign create' makes one")
+    if version != VERSION:
+        raise wrong_version("database", version, VERSION)
 
 
 async def prepare(db: Any) -> None:
-    """Make the tables, bring those of an older version up to date; refuse those of a later one.
-
-    One instance at a time, in one transaction.
-    """
-    await db.execute("SELECT pg_advisory_xact_lock($1, 0)", LOCKS)
-    version = 0
-    if await db.fetchval("SELECT to_regclass($1) IS NOT NULL", f"{NAME}.schema_version"):
-        version = await db.fetchval("SELECT version FROM schema_version")
-    else:
+    """Make the tables where there are none; refuse those of another version. One instance at a time."""
+    await _lock(db)
+    if not await version_of(db):
         await db.execute(f"CREATE SCHEMA IF NOT EXISTS {NAME}")
+        await _take_steps(db, 0)
+    await check(db)
+
+
+async def migrate(db: Any) -> int:
+    """Bring the tables of an older version up to date, all or nothing; returns the version that it was."""
+    await _lock(db)
+    version = await version_of(db)
+    if 0 < version < VERSION:
+        await _take_steps(db, version)
+    await check(db)
+    return version
+
+
+async def _lock(db: Any) -> None:
+    await db.execute("SELECT pg_advisory_xact_lock($1, 0)", LOCKS)
+
+
+async def _take_steps(db: Any, version: int) -> None:
     for step in STEPS[version:]:
         await db.execute(step)
-    if version < VERSION:
-        await db.execute("UPDATE schema_version SET version = $1", VERSION)
-    elif version > VERSION:
-        raise StoreError(f"the database has schema version {version}; this program reads version {VERSION}")
+    await db.execute("UPDATE schema_version SET version = $1", VERSION)

@@ -22,10 +22,13 @@ GIVE_UP_SECONDS: Final = 10.0
 MOST_CONNECTIONS: Final = 6
 CONNECT_SECONDS: Final = 5.0
 COMMAND_SECONDS: Final = 30.0
+LOCK_SECONDS: Final = 10
+"""How long a statement waits for what somebody else holds."""
 
 _PASSING: Final = (
     asyncpg.SerializationError,
     asyncpg.DeadlockDetectedError,
+    asyncpg.LockNotAvailableError,
     asyncpg.PostgresConnectionError,
     asyncpg.CannotConnectNowError,
     asyncpg.AdminShutdownError,
@@ -48,7 +51,7 @@ class Sessions:
         self._pool = pool
 
     @classmethod
-    async def open(cls, address: str) -> Sessions:
+    async def open(cls, address: str, *, read_only: bool = False) -> Sessions:
         """Raises StoreError where the database cannot be reached."""
         try:
             pool = await asyncpg.create_pool(
@@ -57,7 +60,12 @@ class Sessions:
                 max_size=MOST_CONNECTIONS,
                 command_timeout=COMMAND_SECONDS,
                 timeout=CONNECT_SECONDS,
-                server_settings={"synchronous_commit": "on", "search_path": schema.NAME},
+                server_settings={
+                    "synchronous_commit": "on",
+                    "search_path": schema.NAME,
+                    "lock_timeout": f"{LOCK_SECONDS}s",
+                    **({"default_transaction_read_only": "on"} if read_only else {}),
+                },
             )
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, asyncio.TimeoutError, ValueError) as error:
             # The message of a wrong address may hold the address, and that a password.
@@ -94,7 +102,12 @@ class Sessions:
             yield db
 
 
-async def lock(db: Connection, number: int, *, shared: bool) -> None:
+async def wait_at_most(db: Connection, seconds: float) -> None:
+    """For a lock, until the transaction ends."""
+    await db.execute(f"SET LOCAL lock_timeout = {int(1000 * seconds)}")
+
+
+async def lock(db: Connection, number: int, *, shared: bool, kind: int = schema.LOCKS) -> None:
     """A campaign's lock, until the transaction ends. In a name space of ours, so that no other program's is met."""
-    kind = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
-    await db.execute(f"SELECT {kind}($1, $2)", schema.LOCKS, number)
+    take = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
+    await db.execute(f"SELECT {take}($1, $2)", kind, number)

@@ -3,8 +3,8 @@
 * Ids go in as sorted arrays with ``ON CONFLICT DO NOTHING``, so that two instances lock them in the same order.
 * A commit appends a part to the tally and never touches a row that another instance writes. Parts are compacted by
   whoever has appended :data:`COMPACT_AT` of them; a part is deleted by exactly one compactor, which adds it up.
-* Counting holds a shared advisory lock on the campaign, closing it an exclusive one: nothing is counted after the
-  final tally. A campaign with a greatest number of reports is counted under the exclusive lock.
+* Counting holds a shared advisory lock on the campaign, closing it an exclusive one, and shortly: nothing is counted
+  once it is closed. A campaign with a greatest number of reports is counted under the exclusive lock.
 * Serialisation failures, deadlocks and lost connections are retried a few times. Retrying a transaction whose commit
   was lost on the way back is safe: its ids are there or they are not.
 """
@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from ldp_aggregator.counting.parts import COMPACT_AT, encode_part
 from ldp_aggregator.store.batch import Batch, gather_by_campaign, in_order
-from ldp_aggregator.store.clock import Clock, utc_now
+from ldp_aggregator.store.campaign_state import CampaignState
+from ldp_aggregator.store.clock import Clock
 from ldp_aggregator.store.consistency import Finding, tally_or_refuse
 from ldp_aggregator.store.contract import (
     UNKNOWN,
-    CampaignState,
     Outcome,
     PublishedModel,
     ShareDigests,
@@ -31,9 +32,10 @@ from ldp_aggregator.store.contract import (
     StoreError,
     Submission,
 )
-from ldp_aggregator.store.decisions import decide_uploads
-from ldp_aggregator.store.postgres import campaigns, ids, models, publications, schema, shares, tokens, upkeep
-from ldp_aggregator.store.postgres.sessions import Connection, Sessions
+from ldp_aggregator.store.decisions import decide_uploads, refuse_uploads, vouched_part
+from ldp_aggregator.store.origin import Origin, Restored
+from ldp_aggregator.store.postgres import campaigns, ids, models, origin, publications, schema, shares, tokens, upkeep
+from ldp_aggregator.store.postgres.sessions import Connection, Result, Sessions
 from protocols import Campaign
 
 if TYPE_CHECKING:
@@ -43,9 +45,12 @@ LOG: Final = logging.getLogger("ldp_aggregator")
 
 
 class PostgresStore:
-    """See :class:`ldp_aggregator.store.contract.Store`. :meth:`open` connects and prepares the schema."""
+    """See :class:`ldp_aggregator.store.contract.Store`. :meth:`open` connects and prepares the schema.
 
-    def __init__(self, sessions: Sessions, clock: Clock) -> None:
+    Without a ``clock`` the time is the database's: no instance's clock decides anything for the others.
+    """
+
+    def __init__(self, sessions: Sessions, clock: Clock | None = None) -> None:
         self._sessions = sessions
         self._run = sessions.run
         self._clock = clock
@@ -53,11 +58,11 @@ class PostgresStore:
         """Parts that this instance has appended to each campaign since it last compacted them."""
 
     @classmethod
-    async def open(cls, address: str, *, clock: Clock = utc_now) -> PostgresStore:
+    async def open(cls, address: str, *, clock: Clock | None = None, read_only: bool = False) -> PostgresStore:
         """``address`` is a ``postgresql://`` URL; what it leaves out comes from libpq's environment variables."""
-        sessions = await Sessions.open(address)
+        sessions = await Sessions.open(address, read_only=read_only)
         try:
-            await sessions.run(schema.prepare)
+            await sessions.run(schema.check if read_only else schema.prepare)
         except BaseException:
             await sessions.close()
             raise
@@ -66,8 +71,8 @@ class PostgresStore:
     async def create_campaign(
         self, campaign: Campaign, *, max_reports: int | None = None, federated: bool = False
     ) -> bool:
-        return await self._run(
-            lambda db: campaigns.create(db, campaign, self._clock(), max_reports=max_reports, federated=federated)
+        return await self._at(
+            lambda db, now: campaigns.create(db, campaign, now, max_reports=max_reports, federated=federated)
         )
 
     async def document(self, campaign_id: str) -> bytes:
@@ -80,7 +85,19 @@ class PostgresStore:
         return await self._run(campaigns.states)
 
     async def close_campaign(self, campaign_id: str) -> CampaignState:
-        return await self._run(lambda db: campaigns.close(db, campaign_id, self._clock()))
+        return await self._at(lambda db, now: campaigns.close(db, campaign_id, now))
+
+    async def end_campaign(self, campaign_id: str) -> CampaignState:
+        return await self._at(lambda db, now: campaigns.end(db, campaign_id, now))
+
+    async def reopen_campaign(self, campaign_id: str) -> CampaignState:
+        return await self._run(lambda db: campaigns.reopen(db, campaign_id))
+
+    async def seal_campaign(self, campaign_id: str, *, at_once: bool = False) -> CampaignState:
+        return await self._at(lambda db, now: campaigns.seal(db, campaign_id, now, at_once=at_once))
+
+    async def delete_campaign(self, campaign_id: str) -> None:
+        await self._at(lambda db, now: campaigns.delete(db, campaign_id, now))
 
     async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         batches = gather_by_campaign(submissions)
@@ -93,24 +110,24 @@ class PostgresStore:
         answers = await self._run(work)
         for campaign_id, outcomes in answers.items():
             if any(outcome.counted for outcome in outcomes):
-                await self._appended_to(campaign_id)
+                await self._appended_to(batches[campaign_id].campaign)
         return in_order(submissions, answers)
 
     async def tally(self, campaign_id: str) -> Tally:
         document, parts = await self._run(lambda db: campaigns.parts_of(db, campaign_id))
         return tally_or_refuse(campaign_id, document, parts)
 
-    async def released_tally(self, campaign_id: str, every: int) -> Tally:
-        return await self._run(lambda db: publications.released_tally(db, campaign_id, every))
+    async def released_tally(self, campaign: Campaign, every: int) -> Tally:
+        return await self._run(lambda db: publications.released_tally(db, campaign, every))
 
     async def check(self) -> None:
         await self._run(upkeep.heartbeat, attempts=1)
 
     async def put_share(self, campaign_id: str, node: str, share: bytes) -> str | None:
-        return await self._run(lambda db: shares.put(db, campaign_id, node, share, self._clock()))
+        return await self._at(lambda db, now: shares.put(db, campaign_id, node, share, now))
 
     async def withdraw_share(self, campaign_id: str, node: str) -> str | None:
-        return await self._run(lambda db: shares.withdraw(db, campaign_id, node, self._clock()))
+        return await self._at(lambda db, now: shares.withdraw(db, campaign_id, node, now))
 
     async def withdraw_node(self, node: str) -> int:
         return await self._run(lambda db: shares.withdraw_node(db, node))
@@ -122,7 +139,7 @@ class PostgresStore:
         return await self._run(lambda db: shares.digests(db, campaign_id))
 
     async def publish_model(self, campaign_id: str, document: str) -> PublishedModel:
-        return await self._run(lambda db: models.publish(db, campaign_id, document, self._clock()))
+        return await self._at(lambda db, now: models.publish(db, campaign_id, document, now))
 
     async def model(self, campaign_id: str, version: int | None = None) -> PublishedModel | None:
         return await self._run(lambda db: models.model(db, campaign_id, version))
@@ -137,13 +154,26 @@ class PostgresStore:
         return await self._run(tokens.listed)
 
     async def revoke_token(self, name: str) -> bool:
-        return await self._run(lambda db: tokens.revoke(db, name, self._clock()))
+        return await self._at(lambda db, now: tokens.revoke(db, name, now))
 
     async def rotate_token(self, name: str, token: StoredToken) -> bool:
-        return await self._run(lambda db: tokens.rotate(db, name, token, self._clock()))
+        return await self._at(lambda db, now: tokens.rotate(db, name, token, now))
 
     async def audit(self) -> list[Finding]:
         return await self._run(upkeep.audit, isolation="repeatable_read")
+
+    async def renew(self, *, keep_shares: bool = False) -> Restored:
+        """After it was put back as it once was: what ``restore_store`` does to a copy of an embedded store."""
+
+        async def work(db: Connection, now: datetime) -> Restored:
+            tokens, dropped = await origin.forget_rights(db, now, keep_shares=keep_shares)
+            await origin.renew(db, now)
+            return Restored(tokens, dropped)
+
+        return await self._at(work)
+
+    async def origin(self) -> Origin:
+        return await self._run(origin.read)
 
     async def close(self) -> None:
         await self._sessions.close()
@@ -152,23 +182,45 @@ class PostgresStore:
         row = await campaigns.find(db, campaign_id)
         if row is None:
             return batch.refused(UNKNOWN)
+        now = await self._now(db)
+        refused = refuse_uploads(row, now)
+        if refused is not None:  # Whoever closes or seals it holds its lock, and is not waited for.
+            return batch.refused(refused)
         row = await campaigns.locked(db, row, shared=row.max_reports is None)
         counted = None if row.max_reports is None else await campaigns.reports(db, row.number)
-        decision = decide_uploads(row, counted, self._clock())
+        decision = decide_uploads(row, counted, now)
         if decision.refused is not None:
             return batch.refused(decision.refused)
         settlement = await ids.insert(db, row.number, batch, decision.room)
-        if settlement.counted:
-            await campaigns.add_part(db, row.number, settlement.counted, encode_part(settlement.sums))
+        vouched = settlement.vouched
+        if settlement.revealed:
+            vouched = vouched_part(settlement, await campaigns.arrivals(db, row))
+        if settlement.counted or vouched:
+            sums = encode_part(settlement.sums)
+            await campaigns.add_part(db, row.number, settlement.counted, sums, vouched, settlement.least_batch)
         return settlement.outcomes
 
-    async def _appended_to(self, campaign_id: str) -> None:
+    async def _now(self, db: Connection) -> datetime:
+        if self._clock is not None:
+            return self._clock()
+        now: datetime = await db.fetchval("SELECT clock_timestamp()")
+        return now
+
+    async def _at(self, work: Callable[[Connection, datetime], Awaitable[Result]]) -> Result:
+        """One transaction that is told the time."""
+
+        async def timed(db: Connection) -> Result:
+            return await work(db, await self._now(db))
+
+        return await self._run(timed)
+
+    async def _appended_to(self, campaign: Campaign) -> None:
         """A part was appended and is durable; what goes wrong from here on changes no answer."""
-        self._appended[campaign_id] += 1
-        if self._appended[campaign_id] < COMPACT_AT:
+        self._appended[campaign.id] += 1
+        if self._appended[campaign.id] < COMPACT_AT:
             return
-        del self._appended[campaign_id]
+        del self._appended[campaign.id]
         try:
-            await self._run(lambda db: campaigns.compact(db, campaign_id))
+            await self._run(lambda db: campaigns.compact(db, campaign))
         except StoreError as error:  # The reports are counted; compaction only saves readers some work.
-            LOG.warning("a tally was not compacted", extra={"campaign": campaign_id, "reason": str(error)})
+            LOG.warning("a tally was not compacted", extra={"campaign": campaign.id, "reason": str(error)})

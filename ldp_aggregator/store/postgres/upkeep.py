@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ldp_aggregator.store.consistency import Finding, StoredCampaign, audit_campaign
 from ldp_aggregator.store.decisions import CampaignRow
-from ldp_aggregator.store.postgres import campaigns, schema, shares
+from ldp_aggregator.store.postgres import campaigns, ids, shares
 from ldp_aggregator.store.postgres.sessions import Connection
 
 
@@ -22,14 +22,13 @@ async def audit(db: Connection) -> list[Finding]:
 
 
 async def _stored(db: Connection, row: CampaignRow) -> StoredCampaign:
-    ids = None
-    if row.life.closed is None:
-        ids = await db.fetchval(f"SELECT count(*) FROM {schema.ids_table(row.number)}")
+    kept = await ids.stored(db, row.number) if row.life.sealed is None else None
     return StoredCampaign(
         row.id,
         await campaigns.document(db, row.id),
         row.salt,
         await campaigns.parts(db, row.number),
-        ids,
+        kept,
+        row.overlap,
         await shares.stored(db, row.number),
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from ldp_aggregator.store.contract import StoreError
 
@@ -29,18 +30,21 @@ def make_file(path: Path) -> None:
         raise StoreError(f"{path} cannot be opened as a store: {error.strerror}") from error
 
 
-def open_connection(path: Path) -> sqlite3.Connection:
+def open_connection(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     """A connection in autocommit mode; transactions are written out."""
     if sqlite3.sqlite_version_info < LEAST_SQLITE:
         wanted = ".".join(map(str, LEAST_SQLITE))
         raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; the embedded store needs {wanted} or newer")
+    address = f"file:{quote(str(path.absolute()))}?mode={'ro' if read_only else 'rw'}"
     try:
-        db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        db = sqlite3.connect(address, BUSY_SECONDS, uri=True, isolation_level=None, check_same_thread=False)
         db.row_factory = sqlite3.Row
+        db.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
+        if read_only:
+            return db
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA foreign_keys = ON")
-        db.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
         db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     except sqlite3.Error as error:
         raise StoreError(f"{path} cannot be opened as a store: {error}") from error

@@ -13,7 +13,8 @@ from ldp_aggregator.store.sqlite import campaigns
 def publish(db: sqlite3.Connection, campaign_id: str, document: str, now: datetime) -> PublishedModel:
     version = db.execute(
         "INSERT INTO models (campaign, version, document, created) "
-        "SELECT ?1, coalesce(max(version), 0) + 1, ?2, ?3 FROM models WHERE campaign = ?1 RETURNING version",
+        "SELECT ?1, max(coalesce(max(version), 0), (SELECT version_floor FROM origin)) + 1, ?2, ?3 FROM models "
+        "WHERE campaign = ?1 RETURNING version",
         (campaigns.row(db, campaign_id).number, document, to_text(now)),
     ).fetchone()[0]
     return PublishedModel(version, document, now)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from ldp_aggregator.store.contract import StoreError
+from ldp_aggregator.store.origin import wrong_version
 
 APPLICATION: Final = 0x6C647062
 """SQLite's ``application_id``: "ldpb" in ASCII. Tells our files from other programs'."""
@@ -78,48 +81,76 @@ CREATE TABLE publications (
 """
 """What was last published of a campaign whose document fixes when."""
 
-STEPS: Final = (_FIRST, _SHARES, _RELEASES, _PUBLICATIONS)
+_OPERATION: Final = """
+ALTER TABLE parts ADD COLUMN vouched INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE parts ADD COLUMN least_batch INTEGER;
+ALTER TABLE campaigns ADD COLUMN over_since TEXT;
+ALTER TABLE campaigns ADD COLUMN sealed TEXT;
+ALTER TABLE campaigns ADD COLUMN overlap INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE campaigns ADD COLUMN unchecked INTEGER NOT NULL DEFAULT 0;
+UPDATE campaigns SET sealed = closed;
+CREATE TABLE deleted (id TEXT PRIMARY KEY, deleted TEXT NOT NULL);
+CREATE TABLE origin (generation TEXT NOT NULL, version_floor INTEGER NOT NULL, is_copy INTEGER NOT NULL);
+INSERT INTO origin VALUES (lower(hex(randomblob(16))), 0, 0);
+"""
+"""How reports came; what a campaign's end leaves; and where the store comes from: a name drawn for it, the version that
+its models are above (a restored store cannot know what was published since), and whether it is a backup.
+
+Until then closing dropped the ids.
+"""
+
+STEPS: Final = (_FIRST, _SHARES, _RELEASES, _PUBLICATIONS, _OPERATION)
 """What brings a file from each version to the next; an empty file has version 0. Steps are added, never changed."""
 VERSION: Final = len(STEPS)
 
 
-def ids_table(number: int) -> str:
-    """The name of the table that holds the ids of campaign ``number``."""
-    return f"ids_{int(number)}"
-
-
-def create_ids(number: int) -> str:
-    """Without rowid: the id is the key of the only tree there is."""
-    return f"CREATE TABLE {ids_table(number)} (id BLOB PRIMARY KEY, digest BLOB NOT NULL) WITHOUT ROWID"
-
-
 def check_version(db: sqlite3.Connection, name: str = "main") -> None:
     """Refuse a file (attached as ``name``) that is not ours or not of this version."""
-    application = db.execute(f"PRAGMA {name}.application_id").fetchone()[0]
-    version = db.execute(f"PRAGMA {name}.user_version").fetchone()[0]
+    try:
+        application = db.execute(f"PRAGMA {name}.application_id").fetchone()[0]
+        version = db.execute(f"PRAGMA {name}.user_version").fetchone()[0]
+    except sqlite3.Error as error:
+        raise StoreError(f"the file cannot be read as a store: {error}") from error
     if application != APPLICATION:
         raise StoreError("the file is a database of another program")
     if version != VERSION:
-        remedy = "; any other command on it, such as fsck, brings it up to date" if version < VERSION else ""
-        raise StoreError(f"the store has schema version {version}; this program reads version {VERSION}{remedy}")
+        raise wrong_version("store", version, VERSION)
 
 
 def prepare(db: sqlite3.Connection) -> None:
-    """Make the tables in an empty file, bring those of an older version up to date, all or nothing.
+    """Make the tables in an empty file; refuse one that is not ours or of another version."""
+    with _changing(db):
+        if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+            _take_steps(db, 0)
+        check_version(db)
+
+
+def migrate(db: sqlite3.Connection) -> int:
+    """Bring the tables of an older version up to date, all or nothing; returns the version that it was.
 
     Refuses a file that is not ours or of a later version.
     """
+    with _changing(db):
+        version = int(db.execute("PRAGMA user_version").fetchone()[0])
+        if db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION and version < VERSION:
+            _take_steps(db, version)
+        check_version(db)
+    return version
+
+
+def _take_steps(db: sqlite3.Connection, version: int) -> None:
+    for step in STEPS[version:]:
+        for statement in filter(str.strip, step.split(";")):
+            db.execute(statement)
+    db.execute(f"PRAGMA application_id = {APPLICATION}")
+    db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+@contextmanager
+def _changing(db: sqlite3.Connection) -> Iterator[None]:
     try:
         db.execute("BEGIN IMMEDIATE")
-        ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        if ours or not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
-            for step in STEPS[version:]:
-                for statement in filter(str.strip, step.split(";")):
-                    db.execute(statement)
-            db.execute(f"PRAGMA application_id = {APPLICATION}")
-            db.execute(f"PRAGMA user_version = {max(version, VERSION)}")
-        check_version(db)
+        yield
         db.execute("COMMIT")
     except sqlite3.Error as error:
         raise StoreError(f"the store cannot be prepared: {error}") from error

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from ldp_aggregator.counting.parts import COMPACT_AT, encode_part
 from ldp_aggregator.store.batch import Batch, gather_by_campaign, in_order
+from ldp_aggregator.store.campaign_state import CampaignState
 from ldp_aggregator.store.clock import Clock, utc_now
 from ldp_aggregator.store.consistency import Finding
 from ldp_aggregator.store.contract import (
     UNKNOWN,
-    CampaignState,
     Outcome,
     PublishedModel,
     ShareDigests,
@@ -28,8 +28,9 @@ from ldp_aggregator.store.contract import (
     StoredToken,
     Submission,
 )
-from ldp_aggregator.store.decisions import decide_uploads
-from ldp_aggregator.store.sqlite import campaigns, ids, models, publications, schema, shares, tokens, upkeep
+from ldp_aggregator.store.decisions import decide_uploads, vouched_part
+from ldp_aggregator.store.origin import Origin, check_in_use
+from ldp_aggregator.store.sqlite import campaigns, ids, models, origin, publications, schema, shares, tokens, upkeep
 from ldp_aggregator.store.sqlite.connections import make_file, open_connection, transaction
 from protocols import Campaign
 
@@ -42,19 +43,26 @@ Result = TypeVar("Result")
 
 
 class SqliteStore:
-    """See :class:`ldp_aggregator.store.contract.Store`. ``path`` is the database file; it is made where absent."""
+    """See :class:`ldp_aggregator.store.contract.Store`. ``path`` is the database file; it is made where absent, unless
+    it is only to be read.
+    """
 
-    def __init__(self, path: Path, *, clock: Clock = utc_now) -> None:
-        self._clock = clock
+    def __init__(self, path: Path, *, clock: Clock | None = None, read_only: bool = False) -> None:
+        self._clock = clock or utc_now
         self._damaged: set[int] = set()
         """Numbers of campaigns whose parts do not add up, so that no commit tries it again."""
-        make_file(path)
+        if not read_only:
+            make_file(path)
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
-        self._write_connection = open_connection(path)
+        self._write_connection = open_connection(path, read_only=read_only)
         try:
-            schema.prepare(self._write_connection)
-            self._read_connection = open_connection(path)
+            if read_only:
+                schema.check_version(self._write_connection)
+            else:
+                schema.prepare(self._write_connection)
+                check_in_use(origin.read(self._write_connection))
+            self._read_connection = open_connection(path, read_only=read_only)
         except BaseException:
             self._write_connection.close()
             raise
@@ -78,14 +86,26 @@ class SqliteStore:
     async def close_campaign(self, campaign_id: str) -> CampaignState:
         return await self._write(lambda db: campaigns.close(db, campaign_id, self._clock()))
 
+    async def end_campaign(self, campaign_id: str) -> CampaignState:
+        return await self._write(lambda db: campaigns.end(db, campaign_id, self._clock()))
+
+    async def reopen_campaign(self, campaign_id: str) -> CampaignState:
+        return await self._write(lambda db: campaigns.reopen(db, campaign_id))
+
+    async def seal_campaign(self, campaign_id: str, *, at_once: bool = False) -> CampaignState:
+        return await self._write(lambda db: campaigns.seal(db, campaign_id, self._clock(), at_once=at_once))
+
+    async def delete_campaign(self, campaign_id: str) -> None:
+        await self._write(lambda db: campaigns.delete(db, campaign_id, self._clock()))
+
     async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         return await self._in_thread(self._writer, lambda: self._count(submissions))
 
     async def tally(self, campaign_id: str) -> Tally:
         return await self._read(lambda db: campaigns.tally(db, campaign_id))
 
-    async def released_tally(self, campaign_id: str, every: int) -> Tally:
-        return await self._write(lambda db: publications.released_tally(db, campaign_id, every))
+    async def released_tally(self, campaign: Campaign, every: int) -> Tally:
+        return await self._write(lambda db: publications.released_tally(db, campaign, every))
 
     async def check(self) -> None:
         await self._write(upkeep.heartbeat)
@@ -129,6 +149,9 @@ class SqliteStore:
     async def audit(self) -> list[Finding]:
         return await self._read(upkeep.audit)
 
+    async def origin(self) -> Origin:
+        return await self._read(origin.read)
+
     async def close(self) -> None:
         for executor, connection in ((self._writer, self._write_connection), (self._reader, self._read_connection)):
             await asyncio.get_running_loop().run_in_executor(executor, connection.close)
@@ -150,10 +173,14 @@ class SqliteStore:
         if decision.refused is not None:
             return batch.refused(decision.refused)
         settlement = ids.insert(db, row.number, batch, decision.room)
-        if settlement.counted:
-            campaigns.add_part(db, row.number, settlement.counted, encode_part(settlement.sums))
+        vouched = settlement.vouched
+        if settlement.revealed:
+            vouched = vouched_part(settlement, campaigns.arrivals(db, row))
+        if settlement.counted or vouched:
+            sums = encode_part(settlement.sums)
+            campaigns.add_part(db, row.number, settlement.counted, sums, vouched, settlement.least_batch)
             many = campaigns.number_of_parts(db, row.number) > COMPACT_AT
-            if many and row.number not in self._damaged and not campaigns.compact(db, row):
+            if many and row.number not in self._damaged and not campaigns.compact(db, row.number, batch.campaign):
                 self._damaged.add(row.number)
         return settlement.outcomes
 

@@ -6,7 +6,7 @@ import sqlite3
 
 from ldp_aggregator.store.consistency import Finding, StoredCampaign, audit_campaign
 from ldp_aggregator.store.decisions import CampaignRow
-from ldp_aggregator.store.sqlite import campaigns, schema, shares
+from ldp_aggregator.store.sqlite import campaigns, ids, shares
 
 
 def heartbeat(db: sqlite3.Connection) -> None:
@@ -24,14 +24,13 @@ def audit(db: sqlite3.Connection) -> list[Finding]:
 
 
 def _stored(db: sqlite3.Connection, row: CampaignRow) -> StoredCampaign:
-    ids = None
-    if row.life.closed is None:
-        ids = db.execute(f"SELECT count(*) FROM {schema.ids_table(row.number)}").fetchone()[0]
+    kept = ids.stored(db, row.number) if row.life.sealed is None else None
     return StoredCampaign(
         row.id,
         campaigns.document(db, row.id),
         row.salt,
         campaigns.parts(db, row.number),
-        ids,
+        kept,
+        row.overlap,
         shares.stored(db, row.number),
     )

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from ldp_aggregator.counting.tally import devices_counted
 from ldp_aggregator.learning.published import (
-    devices_counted,
     published_guarantee,
     published_together,
     relay_guarantee,

@@ -10,7 +10,8 @@ import pytest
 
 from ldp_aggregator.counting.parts import COMPACT_AT
 from ldp_aggregator.store import Outcome, StoredToken, StoreError, UnknownCampaignError
-from ldp_aggregator.store.closing import close_due
+from ldp_aggregator.store.closing import Closed, close_due
+from ldp_aggregator.store.decisions import GRACE
 
 UNKNOWN_ID = "A" * 43
 
@@ -38,7 +39,8 @@ async def test_campaigns_are_listed_oldest_first(store, make_campaign, clock):
 
 
 async def test_what_names_an_unknown_campaign_says_so(store, make_campaign, make_submission, make_report):
-    for ask in (store.document, store.state, store.close_campaign, store.tally, store.model):
+    ends = (store.close_campaign, store.end_campaign, store.reopen_campaign, store.seal_campaign, store.delete_campaign)
+    for ask in (store.document, store.state, *ends, store.tally, store.model):
         with pytest.raises(UnknownCampaignError, match=UNKNOWN_ID):
             await ask(UNKNOWN_ID)
     with pytest.raises(UnknownCampaignError):
@@ -174,8 +176,7 @@ async def test_reports_after_the_end_are_refused(store, make_campaign, make_subm
         Outcome(refused="campaign-closed")
     ]
     assert (await store.state(campaign.id)).status(clock()) == "closed"
-    assert (await close_due(store, clock())).ids == (campaign.id,)
-    assert (await close_due(store, clock())).ids == ()
+    assert (await store.state(campaign.id)).life.closed is None
 
 
 async def test_a_closed_campaign_stays_closed_when_the_clock_is_set_back(
@@ -187,7 +188,7 @@ async def test_a_closed_campaign_stays_closed_when_the_clock_is_set_back(
     upload = make_submission(campaign, [make_report(campaign, 1)])
     await store.count([upload])
     clock.step(61)
-    await close_due(store, clock())
+    await store.close_campaign(campaign.id)
     clock.step(-61)
     assert await store.count([upload]) == [Outcome(refused="campaign-closed")]
     assert cells_of(await store.tally(campaign.id))[1] == 1
@@ -226,6 +227,8 @@ async def test_a_campaign_takes_exactly_its_greatest_number_of_reports(
     assert codes == ["campaign-closed"] * 3
     assert (await store.state(campaign.id)).reports == 10
     assert await store.audit() == []
+    assert (await close_due(store, clock())).ids == ()
+    clock.step(GRACE.total_seconds())
     assert (await close_due(store, clock())).ids == (campaign.id,)
     assert (await store.state(campaign.id)).life.closed is not None
 
@@ -298,6 +301,8 @@ async def test_a_damaged_campaign_harms_no_other_and_can_still_be_closed(
         await store.tally(damaged.id)
     assert int((await store.tally(sound.id)).n.sum()) == 64
     clock.step(60)
+    assert await close_due(store, clock()) == Closed((), {})
+    clock.step(GRACE.total_seconds())
     closed = await close_due(store, clock())
     assert (set(closed.ids), closed.failed) == ({damaged.id, sound.id}, {})
     [finding] = await store.audit()

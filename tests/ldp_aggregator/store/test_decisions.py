@@ -135,11 +135,12 @@ async def test_a_campaign_that_cannot_be_closed_keeps_no_other_open():
         async def campaigns(self):
             return [state("first", ENDED), state("second", ENDED), state("third", ENDED)]
 
-        async def close_campaign(self, campaign_id):
+        async def end_campaign(self, campaign_id):
             if campaign_id == "first":
                 raise StoreError("no")
             if campaign_id == "second":
                 raise ValueError("a bug")
+            return state("third", CLOSED)
 
     closed = await close_due(Damaged(), NOW)
     assert closed.ids == ("third",)

@@ -61,9 +61,9 @@ async def test_a_model_is_made_of_what_was_released(store, make_campaign, make_s
     assert (await publish_trained(store, [campaign.id]))[0] == 30
 
 
-async def test_a_release_of_an_unknown_campaign_says_so(store):
+async def test_a_release_of_an_unknown_campaign_says_so(store, make_campaign):
     with pytest.raises(UnknownCampaignError):
-        await store.released_tally("A" * 43, 10)
+        await store.released_tally(make_campaign(), 10)
 
 
 async def test_what_either_store_released_is_released_in_the_merged_one(

@@ -14,9 +14,11 @@ from postgres import empty
 from ldp_aggregator.counting.shares import Releases
 from ldp_aggregator.store import SqliteStore, StoredToken, open_store
 from ldp_aggregator.store.backup import copy_store
+from ldp_aggregator.store.location import migrate_store
 from ldp_aggregator.store.merging import merge_stores
 from ldp_aggregator.store.postgres.schema import STEPS as POSTGRES_STEPS
 from ldp_aggregator.store.sqlite.schema import APPLICATION, STEPS
+from ldp_aggregator.store.sqlite.store import FILE_NAME
 from ldp_aggregator.trainers import FederatedState, encode_share
 
 
@@ -156,7 +158,7 @@ async def test_the_audit_finds_a_share_that_was_not_counted(tmp_path, federate, 
 
 
 async def test_shares_of_a_file_of_the_second_version_are_each_nodes_first(tmp_path, federate, make_campaign, clock):
-    path, campaign = tmp_path / "s.sqlite3", make_campaign(8)
+    path, campaign = tmp_path / FILE_NAME, make_campaign(8)
     with sqlite3.connect(path) as db:
         db.executescript("".join(STEPS[:2]) + f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = 2;")
         db.execute(
@@ -170,6 +172,7 @@ async def test_shares_of_a_file_of_the_second_version_are_each_nodes_first(tmp_p
         )
         db.execute("INSERT INTO tokens VALUES ('a', 'node', ?, '2026-01-01T00:00:00Z', NULL)", (b"a" * 32,))
     db.close()
+    await migrate_store(tmp_path)
     for seed, replacements in ((1, 0), (2, 1), (1, 1)):
         store = SqliteStore(path, clock=clock)
         assert await store.put_share(campaign.id, "a", share_of(campaign, seed)) is None
@@ -197,6 +200,7 @@ async def test_shares_of_a_database_of_the_second_version_are_each_nodes_first(p
     await db.execute("INSERT INTO shares VALUES (1, 'a', $1, $2, now())", share, hashlib.sha256(share).digest())
     await db.execute("INSERT INTO tokens VALUES ('a', 'node', $1, now(), NULL)", b"a" * 32)
     await db.close()
+    await migrate_store(tmp_path, postgres.address)
     for seed, replacements in ((1, 0), (2, 1), (1, 1)):
         store = await open_store(tmp_path, postgres.address)
         assert await store.put_share(campaign.id, "a", share_of(campaign, seed)) is None
@@ -224,7 +228,7 @@ async def folders(tmp_path, federate, clock):
 
 
 async def read(folder, campaign):
-    store = await open_store(folder)
+    store = await open_store(folder, read_only=True)
     try:
         assert await store.audit() == []
         return await sent(store, campaign)

@@ -14,9 +14,11 @@ from postgres import empty
 from ldp_aggregator.counting.shares import Releases
 from ldp_aggregator.store import Outcome, SqliteStore, StoredToken, StoreError, UnknownCampaignError, open_store
 from ldp_aggregator.store.backup import copy_store
-from ldp_aggregator.store.merging import merge_stores
+from ldp_aggregator.store.location import migrate_store
+from ldp_aggregator.store.merging import Merged, merge_stores
 from ldp_aggregator.store.postgres.schema import STEPS as POSTGRES_STEPS
 from ldp_aggregator.store.sqlite.schema import APPLICATION, STEPS
+from ldp_aggregator.store.sqlite.store import FILE_NAME
 from ldp_aggregator.trainers import FederatedState, encode_share
 
 UNKNOWN_ID = "A" * 43
@@ -250,7 +252,7 @@ async def test_the_audit_finds_bytes_that_were_changed(tmp_path, federate, clock
 
 
 async def test_a_file_of_the_first_version_is_brought_up_to_date(tmp_path, make_campaign, make_submission, make_report):
-    path = tmp_path / "s.sqlite3"
+    path = tmp_path / FILE_NAME
     campaign = make_campaign()
     with sqlite3.connect(path) as db:
         db.executescript(f"{STEPS[0]}PRAGMA application_id = {APPLICATION}; PRAGMA user_version = 1;")
@@ -260,6 +262,10 @@ async def test_a_file_of_the_first_version_is_brought_up_to_date(tmp_path, make_
         )
         db.execute("CREATE TABLE ids_1 (id BLOB PRIMARY KEY, digest BLOB NOT NULL) WITHOUT ROWID")
     db.close()
+    with pytest.raises(StoreError, match=r"version 1; this .* 'ldp-aggregator migrate'"):
+        SqliteStore(path)
+    assert await migrate_store(tmp_path) == (1, len(STEPS))
+    assert await migrate_store(tmp_path) == (len(STEPS), len(STEPS))
     for _ in range(2):
         store = SqliteStore(path)
         assert (await store.state(campaign.id)).federated is False
@@ -275,6 +281,10 @@ async def test_a_database_of_the_first_version_is_brought_up_to_date(postgres, t
     await connection.execute("CREATE SCHEMA ldp_aggregator")
     await connection.execute(POSTGRES_STEPS[0])
     await connection.close()
+    with pytest.raises(StoreError, match=r"version 1; this .* 'ldp-aggregator migrate'"):
+        await open_store(tmp_path, postgres.address)
+    assert await migrate_store(tmp_path, postgres.address) == (1, len(POSTGRES_STEPS))
+    assert await migrate_store(tmp_path, postgres.address) == (len(POSTGRES_STEPS), len(POSTGRES_STEPS))
     campaign = make_campaign()
     for created in (True, False):
         store = await open_store(tmp_path, postgres.address)
@@ -299,7 +309,7 @@ async def folders(tmp_path, federate, clock):
 
 
 async def read(folder, campaign):
-    store = await open_store(folder)
+    store = await open_store(folder, read_only=True)
     try:
         assert await store.audit() == []
         return await kept(store, campaign)
@@ -310,7 +320,7 @@ async def read(folder, campaign):
 async def test_merged_stores_have_the_shares_of_both_and_a_copy_has_all(tmp_path, folders):
     campaign = await folders("one", {"a": 1, "b": 2})
     await folders("two", {"b": 2, "c": 3})
-    assert merge_stores(tmp_path / "one", tmp_path / "two", tmp_path / "both") == [(campaign.id, 3)]
+    assert merge_stores(tmp_path / "one", tmp_path / "two", tmp_path / "both") == [Merged(campaign.id, 3)]
     assert await read(tmp_path / "both", campaign) == {n: share_of(campaign, i) for i, n in enumerate("abc", 1)}
     copy_store(tmp_path / "both", tmp_path / "copy")
     assert await read(tmp_path / "copy", campaign) == await read(tmp_path / "both", campaign)
@@ -343,5 +353,5 @@ async def test_a_campaign_that_nobody_answered_merges_with_its_federated_twin(tm
     await other.close()
     for first, second in (("one", "two"), ("two", "one")):
         output = tmp_path / f"{first} first"
-        assert merge_stores(tmp_path / first, tmp_path / second, output) == [(campaign.id, 1)]
+        assert merge_stores(tmp_path / first, tmp_path / second, output) == [Merged(campaign.id, 1)]
         assert await read(output, campaign) == {"a": share_of(campaign, 1)}

@@ -25,7 +25,7 @@ from ldp_aggregator.store import Outcome, SqliteStore
 from ldp_aggregator.store import batch as batch_module
 from ldp_aggregator.store.closing import close_due
 from ldp_aggregator.store.sqlite import campaigns
-from ldp_aggregator.store.sqlite.schema import ids_table
+from ldp_aggregator.store.sqlite.ids import table as ids_table
 
 EXAMPLES = int(os.environ.get("LDP_BAYES_MODEL_EXAMPLES", "25"))
 CELLS = 128

@@ -12,7 +12,8 @@ from ldp_aggregator.store import SqliteStore, StoreError, open_store
 from ldp_aggregator.store.backup import copy_store
 from ldp_aggregator.store.merging import merge_stores
 from ldp_aggregator.store.sqlite import tokens
-from ldp_aggregator.store.sqlite.schema import VERSION, ids_table
+from ldp_aggregator.store.sqlite.ids import table as ids_table
+from ldp_aggregator.store.sqlite.schema import VERSION
 from ldp_aggregator.store.sqlite.store import FILE_NAME
 
 
@@ -63,7 +64,7 @@ async def test_fsck_finds_a_lost_id(counted):
 async def test_fsck_finds_counts_that_do_not_add_up(counted):
     path, campaign = counted
     sums = sqlite3.connect(path).execute("SELECT sums FROM parts").fetchone()[0]
-    tampered = sums[:16] + (2).to_bytes(8, "little") + sums[24:]
+    tampered = sums[:40] + b"\2" + sums[41:]
     [finding] = await audit_after(path, "UPDATE parts SET sums = ?", tampered)
     assert finding == f"{campaign.id}: question 0 (de): 5 reports, but the counts add up to 6"
 
