@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.origin import Restored
-from ldp_aggregator.store.sqlite import origin, schema
+from ldp_aggregator.store.runs.files import copy_runs, sync_folder
+from ldp_aggregator.store.sqlite import ids, origin, schema
 from ldp_aggregator.store.sqlite.connections import make_file, open_connection, transaction
 from ldp_aggregator.store.sqlite.store import FILE_NAME
+
+COPIES: Final = 5
+"""How often a copy begins again that a merge of runs came between."""
 
 
 def copy_store(source: Path, output: Path) -> None:
@@ -53,26 +59,43 @@ def _copied(source: Path, output: Path) -> Iterator[sqlite3.Connection]:
     draft = _make_folder(output) / f"{FILE_NAME}.{os.getpid()}"
     make_file(draft)
     try:
-        with closing(open_connection(source / FILE_NAME, read_only=True)) as db:
-            db.execute("VACUUM INTO ?", (str(draft),))
-        with closing(sqlite3.connect(draft, isolation_level=None)) as copy:
-            copy.row_factory = sqlite3.Row
+        _copy_at_one_moment(source / FILE_NAME, draft)
+        with closing(_open(draft)) as copy:
             yield copy
-        draft.rename(_make_folder(output) / FILE_NAME)
-        _sync_folder(output)
+        target = _make_folder(output) / FILE_NAME
+        if ids.folder_of(draft).exists():
+            ids.folder_of(draft).rename(ids.folder_of(target))
+        draft.rename(target)
+        sync_folder(output)
     except (sqlite3.Error, OSError) as error:
         raise StoreError(f"the copy failed: {error}") from error
     finally:
         remove_files(draft)
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make the name durable, too."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _copy_at_one_moment(source: Path, draft: Path) -> None:
+    """Database and runs. Runs never change, but may be merged away meanwhile: then everything is copied again."""
+    for attempt in range(COPIES):
+        draft.unlink()
+        make_file(draft)
+        with closing(open_connection(source, read_only=True)) as db:
+            db.execute("VACUUM INTO ?", (str(draft),))
+        with closing(_open(draft)) as copy:
+            schema.check_version(copy)
+            listed = ids.listed(copy)
+        try:
+            copy_runs(ids.folder_of(source), ids.folder_of(draft), listed)
+        except FileNotFoundError:
+            if attempt == COPIES - 1:
+                raise
+        else:
+            return
+
+
+def _open(file: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(file, isolation_level=None)
+    db.row_factory = sqlite3.Row
+    return db
 
 
 def migrate_store(folder: Path) -> int:
@@ -103,4 +126,7 @@ def _make_folder(folder: Path) -> Path:
 def remove_files(path: Path) -> None:
     """A store's file and those that SQLite keeps beside it."""
     for file in path.parent.glob(f"{path.name}*"):
-        file.unlink()
+        if file.is_dir():
+            shutil.rmtree(file)
+        else:
+            file.unlink()

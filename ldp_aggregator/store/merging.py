@@ -206,7 +206,4 @@ def _merge_shares(db: sqlite3.Connection, campaign_id: str, number: int, sources
 
 def _merge_ids(db: sqlite3.Connection, number: int, sources: dict[str, int]) -> int:
     """All ids of both; returns how many both have."""
-    ids.create(db, number)
-    for name, source in sources.items():
-        ids.copy(db, number, name, source)
-    return sum(ids.stored(db, source, name) for name, source in sources.items()) - ids.stored(db, number)
+    return sum(ids.copy(db, number, name, source) for name, source in sources.items())

@@ -2,7 +2,8 @@
 
 A header of :data:`HEADER_BYTES` (magic, version, number of ids, the filter's secret, and a CRC-32 of each column and of
 itself), then four columns of little-endian 64-bit words: first halves of the ids, second halves, digests, filter.
-A file gets its name when it is whole and on disk; whatever has another name is a leftover.
+A file that is being written has a name of its own (:func:`write_run`); it gets that of a run, whole and on disk, in the
+transaction that lists it (:func:`publish_run`).
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 import mmap
 import os
 import secrets
+import shutil
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -27,6 +29,8 @@ from ldp_aggregator.store.runs.keys import Keys, Words
 MAGIC: Final = b"ldprun\0\x01"
 HEADER_BYTES: Final = 4096
 SUFFIX: Final = ".run"
+DRAFT: Final = "draft-"
+FORGOTTEN_SECONDS: Final = 86_400.0
 _HEADER: Final = struct.Struct("<8sQQ4I")
 _COLUMNS: Final = 3
 _WORD: Final = 8
@@ -83,13 +87,12 @@ class Run:
         return found
 
 
-def write_run(folder: Path, ids: int, parts: Iterable[Keys]) -> str:
-    """Write ``ids`` ids, which come in increasing order, part by part; returns the new file's name.
+def write_run(folder: Path, ids: int, parts: Iterable[Keys]) -> Path:
+    """Write ``ids`` ids, which come in increasing order, part by part; returns the draft.
 
     Raises StoreError; nothing is left then.
     """
-    name = f"{secrets.token_hex(8)}{SUFFIX}"
-    fresh = folder / f".{name}"
+    fresh = folder / f"{DRAFT}{secrets.token_hex(8)}{SUFFIX}"
     made = empty_filter(ids, secrets.randbits(64))
     checks = [0] * _COLUMNS
     written = 0
@@ -112,15 +115,49 @@ def write_run(folder: Path, ids: int, parts: Iterable[Keys]) -> str:
             os.fsync(handle)
         finally:
             os.close(handle)
-        fresh.replace(folder / name)
-        sync_folder(folder)
     except OSError as error:
         fresh.unlink(missing_ok=True)
-        raise StoreError(f"{folder / name} cannot be written: {error.strerror}") from error
+        raise StoreError(f"{fresh} cannot be written: {error.strerror}") from error
     except BaseException:
         fresh.unlink(missing_ok=True)
         raise
+    return fresh
+
+
+def publish_run(draft: Path) -> str:
+    """Give a draft the name of a run, durably; returns it. Raises StoreError."""
+    name = draft.name.removeprefix(DRAFT)
+    try:
+        draft.rename(draft.with_name(name))
+        sync_folder(draft.parent)
+    except OSError as error:
+        raise StoreError(f"{draft} cannot be renamed: {error.strerror}") from error
     return name
+
+
+def copy_runs(source: Path, target: Path, names: Collection[str]) -> None:
+    """Copy some runs into another folder, durably; what is there already is left. Raises FileNotFoundError."""
+    if not names:
+        return
+    target.mkdir(mode=0o700, exist_ok=True)
+    for name in names:
+        if not (target / name).exists():
+            with (source / name).open("rb") as there, open(target / name, "xb", opener=_private) as here:
+                shutil.copyfileobj(there, here, 1 << 20)
+                here.flush()
+                os.fsync(here.fileno())
+    sync_folder(target)
+
+
+def remove_leftovers(folder: Path, listed: Collection[str], now: float) -> None:
+    """Remove the runs that nobody lists, and drafts that were forgotten a day ago.
+
+    Whoever calls this keeps everybody else from publishing meanwhile.
+    """
+    for file in sorted(folder.glob(f"*{SUFFIX}")):
+        draft = file.name.startswith(DRAFT)
+        if file.name not in listed and (not draft or now - file.stat().st_mtime > FORGOTTEN_SECONDS):
+            file.unlink(missing_ok=True)
 
 
 def open_run(path: Path) -> Run:
@@ -151,6 +188,10 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _header(ids: int, secret: int, checks: tuple[int, ...]) -> bytes:

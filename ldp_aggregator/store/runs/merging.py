@@ -13,10 +13,22 @@ from ldp_aggregator.store.runs.keys import Keys, merged
 
 FLUSH_AT: Final = 1 << 19
 """Recent ids of a campaign that become a run."""
+BACKLOG: Final = 4
+"""So many times that, and a commit waits for the run that is being written."""
 FAN_IN: Final = 8
 """Runs of about one size that become one. An id is written once for each power of it."""
 SLICE_IDS: Final = 1 << 18
 """About how many ids are in memory at once while runs are merged."""
+
+
+def is_due(recent: int) -> bool:
+    """Whether so many recent ids of a campaign are enough for a run."""
+    return recent >= FLUSH_AT
+
+
+def is_behind(recent: int) -> bool:
+    """Whether so many recent ids are more than memory should hold."""
+    return recent >= BACKLOG * FLUSH_AT
 
 
 def crowded(sizes: Mapping[str, int]) -> list[str]:
@@ -30,8 +42,8 @@ def crowded(sizes: Mapping[str, int]) -> list[str]:
     return []
 
 
-def merge_runs(folder: Path, runs: Sequence[Run]) -> str:
-    """Write the union of runs that share no id as one; returns its name. Raises StoreError."""
+def merge_runs(folder: Path, runs: Sequence[Run]) -> Path:
+    """Write the union of runs that share no id as one; returns the draft. Raises StoreError."""
     try:
         return write_run(folder, sum(map(len, runs)), _slices(runs))
     finally:

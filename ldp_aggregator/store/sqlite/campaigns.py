@@ -82,9 +82,9 @@ def create(
     deleted = db.execute("SELECT deleted FROM deleted WHERE id = ?", (campaign.id,)).fetchone()
     if deleted is not None:
         raise was_deleted(campaign.id, from_text(deleted[0]))
-    number = db.execute(
+    db.execute(
         "INSERT INTO campaigns (id, title, document, opens, closes, created, max_reports, salt) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (
             campaign.id,
             campaign.title,
@@ -95,8 +95,7 @@ def create(
             max_reports,
             os.urandom(SALT_BYTES) if federated else None,
         ),
-    ).fetchone()[0]
-    ids.create(db, number)
+    )
     return True
 
 

@@ -1,117 +1,181 @@
-"""The ids of reports in a SQLite store: what tells a retry from a new report, and all that knows how they are kept."""
+"""The ids of reports in a SQLite store, as its tables list them: recent ones in blobs, one a commit; others in runs.
+
+A blob (``recent_ids``) is part of the commit that counted its reports. Runs (:mod:`ldp_aggregator.store.runs`) are
+files in a folder beside the database, and belong to the store from the commit on that lists them (``runs``).
+"""
 
 from __future__ import annotations
 
 import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldp_aggregator.counting.digest import DIGEST_BYTES
-from ldp_aggregator.counting.rows import Rows
-from ldp_aggregator.store.batch import RECORD_BYTES, Batch, Settlement
-from protocols.wire.reports import ID_BYTES
+from ldp_aggregator.store.contract import StoreError
+from ldp_aggregator.store.runs.files import open_run, publish_run, remove_leftovers, write_run
+from ldp_aggregator.store.runs.keys import RECORD_BYTES, Keys, keys_of, merged
 
-_RECORDS: Final = (
-    "WITH RECURSIVE record(at) AS "
-    f"(SELECT 0 UNION ALL SELECT at + {RECORD_BYTES} FROM record WHERE at + {RECORD_BYTES} < length(:records))"
-)
-"""Cuts a blob of records into rows inside SQLite: one statement takes the interpreter's lock once, not once a row."""
+FOLDER_SUFFIX: Final = ".ids"
 
-SMALL: Final = 256
-"""Up to so many records the database names those that were new, which costs next to nothing; for more it only counts
-them, and looks them up where some were not."""
-PROBES: Final = 64
-"""Of more records so many are looked up before: an upload that was counted as a whole is not inserted to find out."""
+TABLES: Final = """
+CREATE TABLE recent_ids (
+    place INTEGER PRIMARY KEY,
+    records BLOB NOT NULL
+);
+CREATE TABLE runs (
+    name TEXT PRIMARY KEY,
+    campaign INTEGER NOT NULL REFERENCES campaigns (number),
+    ids INTEGER NOT NULL
+);
+"""
+
+_NUMBERS: Final = 1 << 40
+"""Commits of a campaign that have a place: the key says both, and a campaign's blobs follow each other."""
+_SLICE: Final = 1 << 17
+
+_PLACES: Final = "place > ? AND place <= ?"
 
 
-def table(number: int) -> str:
-    """The name of the table that holds the ids of campaign ``number``."""
-    return f"ids_{int(number)}"
+def folder_of(file: Path) -> Path:
+    """Where the runs of a database file are."""
+    return file.with_name(file.name + FOLDER_SUFFIX)
 
 
-def create(db: sqlite3.Connection, number: int) -> None:
-    """Without rowid: the id is the key of the only tree there is."""
-    db.execute(f"CREATE TABLE {table(number)} (id BLOB PRIMARY KEY, digest BLOB NOT NULL) WITHOUT ROWID")
+def folder(db: sqlite3.Connection, schema: str = "main") -> Path:
+    """Where the runs of an open (or attached) database are."""
+    for row in db.execute("PRAGMA database_list").fetchall():
+        if row["name"] == schema:
+            return folder_of(Path(row["file"]))
+    raise StoreError(f"no database is attached as {schema}")
 
 
 def drop(db: sqlite3.Connection, number: int) -> None:
-    db.execute(f"DROP TABLE {table(number)}")
+    """Forget all ids of a campaign; :func:`sweep`, after the commit, removes the files."""
+    drop_recent(db, number, _NUMBERS - 1)
+    db.execute("DELETE FROM runs WHERE campaign = ?", (number,))
+
+
+def sweep(db: sqlite3.Connection) -> None:
+    """Remove what no table lists. Inside a write transaction, so that nobody lists anything meanwhile."""
+    remove_leftovers(folder(db), listed(db), time.time())
 
 
 def stored(db: sqlite3.Connection, number: int, schema: str = "main") -> int:
     """How many there are."""
-    return int(db.execute(f"SELECT count(*) FROM {schema}.{table(number)}").fetchone()[0])
+    recent = recent_bytes(db, number, _NUMBERS - 1, schema)
+    return recent // RECORD_BYTES + sum(run_sizes(db, number, schema).values())
 
 
-def copy(db: sqlite3.Connection, number: int, schema: str, source: int) -> None:
-    """Add those of a campaign in an attached store."""
-    db.execute(f"INSERT OR IGNORE INTO main.{table(number)} SELECT id, digest FROM {schema}.{table(source)}")
+def listed(db: sqlite3.Connection) -> set[str]:
+    """The runs of all campaigns."""
+    return {row["name"] for row in db.execute("SELECT name FROM runs").fetchall()}
 
 
-def insert(db: sqlite3.Connection, number: int, batch: Batch, room: int | None) -> Settlement:
-    """Store the ids that are new, ``room`` of them at most."""
-    records = batch.candidates
-    if room is not None and len(records) > room:
-        return _insert_unknown(db, number, batch, records, room)
-    if len(records) <= SMALL:
-        old = np.setdiff1d(np.arange(len(records)), insert_records(db, number, records))
-        known = known_digests(db, number, records[old])
-        return batch.settle({int(old[position]): digest for position, digest in known.items()})
-    if known_digests(db, number, records[:: -(-len(records) // PROBES)]):
-        return _insert_unknown(db, number, batch, records, len(records))
-    db.execute("SAVEPOINT ids")
-    if _insert_and_count(db, number, records) == len(records):
-        db.execute("RELEASE ids")
-        return batch.settle({})
-    db.execute("ROLLBACK TO ids")
-    db.execute("RELEASE ids")
-    return _insert_unknown(db, number, batch, records, len(records))
+def run_sizes(db: sqlite3.Connection, number: int, schema: str = "main") -> dict[str, int]:
+    """Name and number of ids of every run of a campaign."""
+    rows = db.execute(f"SELECT name, ids FROM {schema}.runs WHERE campaign = ? ORDER BY name", (number,))
+    return {row["name"]: row["ids"] for row in rows.fetchall()}
 
 
-def _insert_unknown(db: sqlite3.Connection, number: int, batch: Batch, records: Rows, room: int) -> Settlement:
-    known = known_digests(db, number, records)
-    inserted = batch.earliest(known, room)
-    _insert_and_count(db, number, records[inserted])
-    return batch.settle(known, inserted)
+def add_recent(db: sqlite3.Connection, campaign: int, number: int, records: bytes) -> None:
+    """Keep what a commit has counted: sorted records of :data:`RECORD_BYTES`."""
+    db.execute("INSERT INTO recent_ids (place, records) VALUES (?, ?)", (campaign * _NUMBERS + number, records))
 
 
-def insert_records(db: sqlite3.Connection, number: int, records: Rows) -> NDArray[np.int64]:
-    """Insert ids, in increasing order, where they are new; returns the positions of those that were."""
-    if not len(records):
-        return np.zeros(0, dtype=np.int64)
-    inserted = db.execute(f"{_inserting(number)} RETURNING id", {"records": records.tobytes()}).fetchall()
-    if len(inserted) == len(records):
-        return np.arange(len(records))
-    position_of = {record[:ID_BYTES].tobytes(): position for position, record in enumerate(records)}
-    return np.array([position_of[row[0]] for row in inserted], dtype=np.int64)
-
-
-def _insert_and_count(db: sqlite3.Connection, number: int, records: Rows) -> int:
-    """Insert ids, in increasing order, where they are new; returns how many were."""
-    if not len(records):
-        return 0
-    before = db.total_changes
-    db.execute(_inserting(number), {"records": records.tobytes()})
-    return db.total_changes - before
-
-
-def _inserting(number: int) -> str:
-    return (
-        f"{_RECORDS} INSERT OR IGNORE INTO {table(number)} "
-        f"SELECT substr(:records, at + 1, {ID_BYTES}), substr(:records, at + {ID_BYTES + 1}, {DIGEST_BYTES}) "
-        "FROM record"
-    )
-
-
-def known_digests(db: sqlite3.Connection, number: int, records: Rows) -> dict[int, bytes]:
-    """Position to stored digest of the records whose id is in the store."""
-    if not len(records):
-        return {}
+def recent_after(
+    db: sqlite3.Connection, campaign: int, number: int = 0, schema: str = "main"
+) -> list[tuple[int, bytes]]:
+    """Number and records of what was added after ``number``."""
     rows = db.execute(
-        f"{_RECORDS} SELECT at / {RECORD_BYTES}, ids.digest FROM record "
-        f"CROSS JOIN {table(number)} AS ids ON ids.id = substr(:records, at + 1, {ID_BYTES})",
-        {"records": records.tobytes()},
+        f"SELECT place, records FROM {schema}.recent_ids WHERE {_PLACES} ORDER BY place",
+        (campaign * _NUMBERS + number, (campaign + 1) * _NUMBERS - 1),
     )
-    return dict(rows.fetchall())
+    return [(row["place"] % _NUMBERS, row["records"]) for row in rows.fetchall()]
+
+
+def recent_bytes(db: sqlite3.Connection, campaign: int, until: int, schema: str = "main") -> int:
+    """Bytes of the records up to number ``until``."""
+    places = (campaign * _NUMBERS, campaign * _NUMBERS + until)
+    row = db.execute(f"SELECT coalesce(sum(length(records)), 0) FROM {schema}.recent_ids WHERE {_PLACES}", places)
+    return int(row.fetchone()[0])
+
+
+def drop_recent(db: sqlite3.Connection, campaign: int, until: int) -> None:
+    """Those up to number ``until``: they are in a run, or of no use any more."""
+    db.execute(f"DELETE FROM recent_ids WHERE {_PLACES}", (campaign * _NUMBERS, campaign * _NUMBERS + until))
+
+
+def list_run(db: sqlite3.Connection, campaign: int, draft: Path, ids: int) -> str:
+    """Make a draft a run of a campaign; it is one if the transaction commits."""
+    name = publish_run(draft)
+    db.execute("INSERT INTO runs (name, campaign, ids) VALUES (?, ?, ?)", (name, campaign, ids))
+    return name
+
+
+def copy(db: sqlite3.Connection, number: int, schema: str, source: int) -> int:
+    """Add those of a campaign in an attached store; returns how many of them were here already."""
+    here = _sorted(db, number, "main")
+    there = _sorted(db, source, schema)
+    overlap = 0
+    for part in there:
+        fresh = sum(len(piece) for piece in _unknown(part, here))
+        overlap += len(part) - fresh
+        if fresh:
+            list_run(db, number, write_run(folder(db), fresh, _unknown(part, here)), fresh)
+    return overlap
+
+
+def _sorted(db: sqlite3.Connection, number: int, schema: str) -> list[Keys]:
+    """All ids of a campaign, in a few sorted parts."""
+    recent = [keys_of(records) for _, records in recent_after(db, number, schema=schema)]
+    runs = [open_run(folder(db, schema) / name).keys for name in run_sizes(db, number, schema)]
+    return ([merged(recent)] if recent else []) + runs
+
+
+def _unknown(part: Keys, others: Sequence[Keys]) -> Iterator[Keys]:
+    """The ids of a part that no other one has, slice by slice."""
+    for start in range(0, len(part), _SLICE):
+        piece = part.slice(start, start + _SLICE)
+        new = np.ones(len(piece), dtype=bool)
+        for other in others:
+            new[other.find(piece)[0]] = False
+        yield Keys(piece.high[new], piece.low[new], piece.digest[new])
+
+
+def take_over(db: sqlite3.Connection) -> None:
+    """A step of migration: the ids of each campaign were the keys of a table of its own, and become a run."""
+    for (number,) in db.execute("SELECT number FROM campaigns").fetchall():
+        name = f"ids_{int(number)}"
+        if db.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (name,)).fetchone() is None:
+            continue
+        size = int(db.execute(f"SELECT count(*) FROM {name}").fetchone()[0])
+        if size:
+            list_run(db, number, write_run(folder(db), size, _of_table(db, name)), size)
+        db.execute(f"DROP TABLE {name}")
+
+
+def _of_table(db: sqlite3.Connection, name: str) -> Iterator[Keys]:
+    cursor = db.execute(f"SELECT id, digest FROM {name} ORDER BY id")
+    while rows := cursor.fetchmany(_SLICE):
+        yield keys_of(b"".join(row["id"] + row["digest"] for row in rows))
+
+
+def problems(db: sqlite3.Connection, number: int) -> list[str]:
+    """What is wrong with the ids of a campaign: every file is read whole."""
+    found = []
+    for name, size in run_sizes(db, number).items():
+        try:
+            run = open_run(folder(db) / name)
+        except StoreError as error:
+            found.append(str(error))
+            continue
+        found += run.problems()
+        if len(run) != size:
+            found.append(f"{name}: {size} ids are listed, {len(run)} are in it")
+    for place, records in recent_after(db, number):
+        if len(records) % RECORD_BYTES:
+            found.append(f"the ids of commit {place} end within an id")
+    return found

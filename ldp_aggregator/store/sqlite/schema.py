@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.origin import wrong_version
+from ldp_aggregator.store.sqlite import ids
 
 APPLICATION: Final = 0x6C647062
 """SQLite's ``application_id``: "ldpb" in ASCII. Tells our files from other programs'."""
@@ -99,7 +100,15 @@ its models are above (a restored store cannot know what was published since), an
 Until then closing dropped the ids.
 """
 
-STEPS: Final = (_FIRST, _SHARES, _RELEASES, _PUBLICATIONS, _OPERATION)
+STEPS: Final[tuple[str | Callable[[sqlite3.Connection], None], ...]] = (
+    _FIRST,
+    _SHARES,
+    _RELEASES,
+    _PUBLICATIONS,
+    _OPERATION,
+    ids.TABLES,
+    ids.take_over,
+)
 """What brings a file from each version to the next; an empty file has version 0. Steps are added, never changed."""
 VERSION: Final = len(STEPS)
 
@@ -140,6 +149,9 @@ def migrate(db: sqlite3.Connection) -> int:
 
 def _take_steps(db: sqlite3.Connection, version: int) -> None:
     for step in STEPS[version:]:
+        if callable(step):
+            step(db)
+            continue
         for statement in filter(str.strip, step.split(";")):
             db.execute(statement)
     db.execute(f"PRAGMA application_id = {APPLICATION}")

@@ -32,12 +32,17 @@ from ldp_aggregator.store.decisions import decide_uploads, vouched_part
 from ldp_aggregator.store.origin import Origin, check_in_use
 from ldp_aggregator.store.sqlite import campaigns, ids, models, origin, publications, schema, shares, tokens, upkeep
 from ldp_aggregator.store.sqlite.connections import make_file, open_connection, transaction
+from ldp_aggregator.store.sqlite.id_sets import IdSets
+from ldp_aggregator.store.sqlite.tidying import Tidier
 from protocols import Campaign
 
 if TYPE_CHECKING:
     from ldp_aggregator.counting.tally import Tally
 
 FILE_NAME: Final = "aggregator.sqlite3"
+
+AUDITS: Final = 5
+"""How often an audit begins again before it says what it found."""
 
 Result = TypeVar("Result")
 
@@ -53,6 +58,8 @@ class SqliteStore:
         """Numbers of campaigns whose parts do not add up, so that no commit tries it again."""
         if not read_only:
             make_file(path)
+        self._ids = IdSets()
+        self._tidier = Tidier(ids.folder_of(path), self._ids)
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
         self._write_connection = open_connection(path, read_only=read_only)
@@ -61,6 +68,8 @@ class SqliteStore:
                 schema.check_version(self._write_connection)
             else:
                 schema.prepare(self._write_connection)
+                with transaction(self._write_connection) as db:
+                    ids.sweep(db)
                 check_in_use(origin.read(self._write_connection))
             self._read_connection = open_connection(path, read_only=read_only)
         except BaseException:
@@ -93,10 +102,13 @@ class SqliteStore:
         return await self._write(lambda db: campaigns.reopen(db, campaign_id))
 
     async def seal_campaign(self, campaign_id: str, *, at_once: bool = False) -> CampaignState:
-        return await self._write(lambda db: campaigns.seal(db, campaign_id, self._clock(), at_once=at_once))
+        state = await self._write(lambda db: campaigns.seal(db, campaign_id, self._clock(), at_once=at_once))
+        await self._write(self._sweep)
+        return state
 
     async def delete_campaign(self, campaign_id: str) -> None:
         await self._write(lambda db: campaigns.delete(db, campaign_id, self._clock()))
+        await self._write(self._sweep)
 
     async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         return await self._in_thread(self._writer, lambda: self._count(submissions))
@@ -108,6 +120,7 @@ class SqliteStore:
         return await self._write(lambda db: publications.released_tally(db, campaign, every))
 
     async def check(self) -> None:
+        await self._in_thread(self._writer, lambda: self._tidier.step(self._write_connection))
         await self._write(upkeep.heartbeat)
 
     async def put_share(self, campaign_id: str, node: str, share: bytes) -> str | None:
@@ -147,12 +160,19 @@ class SqliteStore:
         return await self._write(lambda db: tokens.rotate(db, name, token, self._clock()))
 
     async def audit(self) -> list[Finding]:
-        return await self._read(upkeep.audit)
+        """Again where runs were merged meanwhile, whose files are gone then."""
+        for _ in range(AUDITS):
+            before = await self._read(ids.listed)
+            findings = await self._read(upkeep.audit)
+            if await self._read(ids.listed) == before:
+                break
+        return findings
 
     async def origin(self) -> Origin:
         return await self._read(origin.read)
 
     async def close(self) -> None:
+        await self._in_thread(self._writer, self._tidier.close)
         for executor, connection in ((self._writer, self._write_connection), (self._reader, self._read_connection)):
             await asyncio.get_running_loop().run_in_executor(executor, connection.close)
             executor.shutdown()
@@ -160,8 +180,14 @@ class SqliteStore:
     def _count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """The write path, on the writer's thread. Arrays are laid out before the lock is taken."""
         batches = gather_by_campaign(submissions)
-        with transaction(self._write_connection) as db:
-            answers = {name: self._count_batch(db, name, batch) for name, batch in batches.items()}
+        self._tidier.step(self._write_connection)
+        try:
+            with transaction(self._write_connection) as db:
+                answers = {name: self._count_batch(db, name, batch) for name, batch in batches.items()}
+        except BaseException:
+            self._ids.forget()
+            raise
+        self._ids.keep()
         return in_order(submissions, answers)
 
     def _count_batch(self, db: sqlite3.Connection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:
@@ -172,7 +198,7 @@ class SqliteStore:
         decision = decide_uploads(row, counted, self._clock())
         if decision.refused is not None:
             return batch.refused(decision.refused)
-        settlement = ids.insert(db, row.number, batch, decision.room)
+        settlement = self._ids.insert(db, row.number, batch, decision.room)
         vouched = settlement.vouched
         if settlement.revealed:
             vouched = vouched_part(settlement, campaigns.arrivals(db, row))
@@ -183,6 +209,11 @@ class SqliteStore:
             if many and row.number not in self._damaged and not campaigns.compact(db, row.number, batch.campaign):
                 self._damaged.add(row.number)
         return settlement.outcomes
+
+    def _sweep(self, db: sqlite3.Connection) -> None:
+        """After campaigns have lost their ids."""
+        self._ids.clear()
+        ids.sweep(db)
 
     async def _read(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         def transact() -> Result:

@@ -20,6 +20,7 @@ def audit(db: sqlite3.Connection) -> list[Finding]:
     findings = [Finding(None, str(row[0])) for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"]
     for row in campaigns.rows(db):
         findings += audit_campaign(_stored(db, row))
+        findings += [Finding(row.id, problem) for problem in ids.problems(db, row.number)]
     return findings
 
 

@@ -257,7 +257,7 @@ def test_fsck_says_what_is_sound_and_what_is_not(run, some_reports, tmp_path):
     code, out, _ = run("fsck")
     assert (code, out.startswith("1 campaigns are sound")) == (0, True)
     with sqlite3.connect(tmp_path / "data" / "aggregator.sqlite3") as db:
-        db.execute("DELETE FROM ids_1 WHERE id = (SELECT min(id) FROM ids_1)")
+        db.execute("UPDATE recent_ids SET records = substr(records, 25)")
     db.close()
     code, out, _ = run("fsck")
     assert (code, out) == (1, f"{some_reports}: 300 reports are counted, but 299 ids are stored\n")

@@ -24,8 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from ldp_aggregator.store import Outcome, SqliteStore
 from ldp_aggregator.store import batch as batch_module
 from ldp_aggregator.store.closing import close_due
-from ldp_aggregator.store.sqlite import campaigns
-from ldp_aggregator.store.sqlite.ids import table as ids_table
+from ldp_aggregator.store.sqlite import campaigns, ids
 
 EXAMPLES = int(os.environ.get("LDP_BAYES_MODEL_EXAMPLES", "25"))
 CELLS = 128
@@ -110,7 +109,7 @@ class DropsIdsBeforeClosing(KillableStore):
         def drop(db):
             row = db.execute("SELECT number, closed FROM campaigns WHERE id = ?", (campaign_id,)).fetchone()
             if row["closed"] is None:
-                db.execute(f"DELETE FROM {ids_table(row['number'])}")
+                ids.drop(db, row["number"])
 
         await self._write(drop)
         return await super().close_campaign(campaign_id)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.runs import merging
-from ldp_aggregator.store.runs.files import HEADER_BYTES, Run, open_run, write_run
+from ldp_aggregator.store.runs.files import HEADER_BYTES, Run, open_run, publish_run, remove_leftovers, write_run
 from ldp_aggregator.store.runs.filters import empty_filter
 from ldp_aggregator.store.runs.keys import Keys, keys_of, merged, records_of
 from ldp_aggregator.store.runs.merging import FAN_IN, FLUSH_AT, crowded, merge_runs
@@ -41,7 +41,7 @@ def random_keys(count: int, seed: int) -> Keys:
 
 
 def run_of(folder: Path, found: Keys) -> Run:
-    return open_run(folder / write_run(folder, len(found), [found]))
+    return open_run(folder / publish_run(write_run(folder, len(found), [found])))
 
 
 @given(IDS)
@@ -136,7 +136,7 @@ def test_runs_are_merged_in_slices_into_what_one_would_have_been(
     parts = [Keys(everything.high[at::5], everything.low[at::5], everything.digest[at::5]) for at in range(5)]
     shared = keys({(9, low) for low in range(3000)})
     runs = [run_of(tmp_path, part) for part in (*parts, shared)]
-    run = open_run(tmp_path / merge_runs(tmp_path, runs))
+    run = open_run(tmp_path / publish_run(merge_runs(tmp_path, runs)))
     assert pairs(run.keys) == pairs(merged([everything, shared]))
     assert len(run.filter.may_hold(run.keys)) == len(run)
     assert run.problems() == []
@@ -199,3 +199,14 @@ def test_runs_are_their_owners_alone(tmp_path: Path) -> None:
     run = run_of(folder, random_keys(10, 8))
     assert run.path.stat().st_mode & 0o077 == 0
     assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_only_what_nobody_lists_and_nobody_makes_is_removed(tmp_path: Path) -> None:
+    kept, dropped = (run_of(tmp_path, random_keys(10, seed)).path.name for seed in (9, 10))
+    draft = write_run(tmp_path, 10, [random_keys(10, 11)])
+    remove_leftovers(tmp_path, [kept], draft.stat().st_mtime)
+    assert {file.name for file in tmp_path.iterdir()} == {kept, draft.name}
+    assert dropped != kept
+    remove_leftovers(tmp_path, [kept], draft.stat().st_mtime + 100_000)
+    assert [file.name for file in tmp_path.iterdir()] == [kept]
+    remove_leftovers(tmp_path / "nowhere", [], 0.0)

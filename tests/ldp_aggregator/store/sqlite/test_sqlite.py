@@ -12,7 +12,6 @@ from ldp_aggregator.store import SqliteStore, StoreError, open_store
 from ldp_aggregator.store.backup import copy_store
 from ldp_aggregator.store.merging import merge_stores
 from ldp_aggregator.store.sqlite import tokens
-from ldp_aggregator.store.sqlite.ids import table as ids_table
 from ldp_aggregator.store.sqlite.schema import VERSION
 from ldp_aggregator.store.sqlite.store import FILE_NAME
 
@@ -56,8 +55,7 @@ async def test_commits_are_durable_by_setting(tmp_path):
 
 async def test_fsck_finds_a_lost_id(counted):
     path, campaign = counted
-    table = ids_table(1)
-    findings = await audit_after(path, f"DELETE FROM {table} WHERE id = (SELECT min(id) FROM {table})")
+    findings = await audit_after(path, "UPDATE recent_ids SET records = substr(records, 25)")
     assert findings == [f"{campaign.id}: 5 reports are counted, but 4 ids are stored"]
 
 

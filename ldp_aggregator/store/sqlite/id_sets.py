@@ -1,0 +1,155 @@
+"""The ids of all campaigns as the writer of a store holds them: who is new is decided here, without reading a file.
+
+What is inserted is staged until its transaction has committed. Where another process has written to the database since,
+what is held is compared with the tables before it is used.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ldp_aggregator.store.batch import Batch, Settlement
+from ldp_aggregator.store.runs import merging
+from ldp_aggregator.store.runs.files import Run, open_run
+from ldp_aggregator.store.runs.keys import RECORD_BYTES, Keys, keys_of
+from ldp_aggregator.store.runs.recent import Recent
+from ldp_aggregator.store.sqlite import ids
+
+
+@dataclass
+class Held:
+    """The ids of one campaign. ``flushing`` are those that a run is being made of: all up to number ``flushed``."""
+
+    runs: dict[str, Run] = field(default_factory=dict)
+    flushing: Keys | None = None
+    flushed: int = 0
+    recent: Recent = field(default_factory=Recent)
+    last: int = 0
+    """Number of the last blob that is in here."""
+
+    @property
+    def backlog(self) -> int:
+        return len(self.recent) + (0 if self.flushing is None else len(self.flushing))
+
+    def known(self, wanted: Keys) -> dict[int, bytes]:
+        """Position to digest of the ids that are in here."""
+        found = self.recent.find(wanted)
+        if self.flushing is not None:
+            positions, places = self.flushing.find(wanted)
+            found.append((positions, self.flushing.digest[places]))
+        found += [run.find(wanted) for run in self.runs.values()]
+        return {
+            position: digest
+            for positions, digests in found
+            if len(positions)
+            for position, digest in zip(
+                positions.tolist(), map(bytes, digests.astype("<u8")[:, None].view(np.uint8)), strict=True
+            )
+        }
+
+
+class IdSets:
+    """Belongs to the thread that writes."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, Held] = {}
+        self._stale: set[int] = set()
+        self._staged: dict[int, Keys] = {}
+        self._seen_version: int | None = None
+
+    def insert(self, db: sqlite3.Connection, number: int, batch: Batch, room: int | None) -> Settlement:
+        """Store the ids that are new, ``room`` of them at most, inside a write transaction."""
+        records = batch.candidates
+        held = self.held(db, number)
+        known = held.known(wanted := keys_of(records.tobytes()))
+        if known or (room is not None and len(records) > room):
+            inserted = batch.earliest(known, len(records) if room is None else room)
+            settlement = batch.settle(known, inserted)
+            records = records[inserted]
+            wanted = Keys(wanted.high[inserted], wanted.low[inserted], wanted.digest[inserted])
+        else:
+            settlement = batch.settle({})
+        if len(records):
+            ids.add_recent(db, number, held.last + 1, records.tobytes())
+            self._staged[number] = wanted
+        return settlement
+
+    def keep(self) -> None:
+        """The transaction has committed."""
+        for number, staged in self._staged.items():
+            held = self._held[number]
+            held.recent.add(staged)
+            held.last += 1
+        self._staged.clear()
+
+    def forget(self) -> None:
+        """The transaction did not commit, or nobody knows: the tables say what is in."""
+        self._stale |= set(self._staged)
+        self._staged.clear()
+
+    def held(self, db: sqlite3.Connection, number: int) -> Held:
+        """The ids of a campaign, as the tables have them inside the transaction."""
+        version = db.execute("PRAGMA data_version").fetchone()[0]
+        if version != self._seen_version:
+            self._stale |= set(self._held)
+            self._seen_version = version
+        held = self._held.get(number)
+        if held is None:
+            held = self._held[number] = Held()
+            _load(db, number, held)
+        elif number in self._stale:
+            _refresh(db, number, held)
+        self._stale.discard(number)
+        return held
+
+    def of(self, number: int) -> Held:
+        """A campaign's ids as they are held; it was asked for before."""
+        return self._held[number]
+
+    def reload(self, number: int) -> None:
+        """Whoever asks next gets what the tables have."""
+        self._held.pop(number, None)
+
+    def clear(self) -> None:
+        """So for all: campaigns may have gone."""
+        self._held.clear()
+
+    def to_flush(self) -> int | None:
+        """A campaign whose recent ids are enough for a run."""
+        return next((number for number, held in self._held.items() if merging.is_due(len(held.recent))), None)
+
+    def to_merge(self) -> tuple[int, list[str]] | None:
+        """A campaign, and those of its runs that are to become one."""
+        for number, held in self._held.items():
+            if names := merging.crowded({name: len(run) for name, run in held.runs.items()}):
+                return number, names
+        return None
+
+    def is_behind(self) -> bool:
+        """Whether runs are written more slowly than ids come."""
+        return any(merging.is_behind(held.backlog) for held in self._held.values())
+
+
+def _load(db: sqlite3.Connection, number: int, held: Held) -> None:
+    """Everything, from the tables."""
+    held.runs = {name: open_run(ids.folder(db) / name) for name in ids.run_sizes(db, number)}
+    held.flushing, held.recent, held.last = None, Recent(), 0
+    _read_recent(db, number, held)
+
+
+def _refresh(db: sqlite3.Connection, number: int, held: Held) -> None:
+    """Somebody else may have written: where all that is held is there, blobs can only have been added."""
+    same_runs = ids.run_sizes(db, number).keys() == held.runs.keys()
+    if same_runs and ids.recent_bytes(db, number, held.last) == RECORD_BYTES * held.backlog:
+        _read_recent(db, number, held)
+    else:
+        _load(db, number, held)
+
+
+def _read_recent(db: sqlite3.Connection, number: int, held: Held) -> None:
+    for place, records in ids.recent_after(db, number, held.last):
+        held.recent.add(keys_of(records))
+        held.last = place

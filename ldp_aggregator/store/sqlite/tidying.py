@@ -1,0 +1,131 @@
+"""Recent ids into runs, and runs into larger ones: written by a thread of their own, listed by the writer."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ldp_aggregator.store.runs.files import open_run, write_run
+from ldp_aggregator.store.runs.keys import RECORD_BYTES
+from ldp_aggregator.store.runs.merging import merge_runs
+from ldp_aggregator.store.runs.recent import Recent
+from ldp_aggregator.store.sqlite import ids
+from ldp_aggregator.store.sqlite.connections import transaction
+from ldp_aggregator.store.sqlite.id_sets import Held, IdSets
+
+PAUSE_SECONDS: Final = 30.0
+"""After a run that could not be written; its ids stay where they are."""
+
+LOG: Final = logging.getLogger("ldp_aggregator")
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A draft in the making. ``merged`` are the runs that it takes the place of; none for recent ids."""
+
+    campaign: int
+    held: Held
+    merged: tuple[str, ...]
+    draft: Future[Path]
+
+
+class Tidier:
+    """Belongs to the thread that writes; makes one run at a time."""
+
+    def __init__(self, folder: Path, sets: IdSets) -> None:
+        self._folder = folder
+        self._sets = sets
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="store-tidier")
+        self._job: _Job | None = None
+        self._pause_until = 0.0
+
+    def step(self, db: sqlite3.Connection) -> None:
+        """List what is done, start what is due. Outside of any transaction; cheap where there is nothing to do.
+
+        Raises StoreError, and has changed nothing, where the database does.
+        """
+        if self._job is None:
+            if time.monotonic() >= self._pause_until:
+                self._start()
+            return
+        if self._sets.is_behind():
+            self._job.draft.exception()  # Ids come faster than runs are made: wait for this one.
+        if self._job.draft.done():
+            job, self._job = self._job, None
+            self._finish(db, job)
+
+    def close(self) -> None:
+        """Wait for what is being made; what was not listed is a leftover."""
+        self._thread.shutdown()
+        if self._job is not None and self._job.draft.exception() is None:
+            self._job.draft.result().unlink(missing_ok=True)
+
+    def _start(self) -> None:
+        number = self._sets.to_flush()
+        if number is not None:
+            held = self._sets.of(number)
+            keys = held.recent.all()
+            held.flushing, held.flushed, held.recent = keys, held.last, Recent()
+            self._submit(number, held, (), lambda: write_run(self._folder, len(keys), [keys]))
+            return
+        crowd = self._sets.to_merge()
+        if crowd is not None:
+            number, names = crowd
+            held = self._sets.of(number)
+            runs = [held.runs[name] for name in names]
+            self._submit(number, held, tuple(names), lambda: merge_runs(self._folder, runs))
+
+    def _submit(self, campaign: int, held: Held, merged: tuple[str, ...], work: Callable[[], Path]) -> None:
+        self._job = _Job(campaign, held, merged, self._thread.submit(work))
+
+    def _finish(self, db: sqlite3.Connection, job: _Job) -> None:
+        error = job.draft.exception()
+        if error is not None:
+            LOG.error("a run of ids could not be written", extra={"reason": str(error)}, exc_info=error)
+            self._sets.reload(job.campaign)
+            self._pause_until = time.monotonic() + PAUSE_SECONDS
+            return
+        draft = job.draft.result()
+        try:
+            with transaction(db):
+                name = self._list(db, job, draft)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            self._sets.reload(job.campaign)
+            raise
+        if name is None:
+            # The campaign was sealed meanwhile, or another process has tidied up.
+            draft.unlink(missing_ok=True)
+            self._sets.reload(job.campaign)
+            return
+        for old in job.merged:
+            del job.held.runs[old]
+        if not job.merged:
+            job.held.flushing = None
+        job.held.runs[name] = open_run(self._folder / name)
+        for old in job.merged:
+            (self._folder / old).unlink(missing_ok=True)
+
+    def _list(self, db: sqlite3.Connection, job: _Job, draft: Path) -> str | None:
+        """Put a draft in the place of what it was made of; None where that is not there (any more)."""
+        if self._sets.held(db, job.campaign) is not job.held:
+            return None
+        if job.merged:
+            sizes = ids.run_sizes(db, job.campaign)
+            if not set(job.merged) <= sizes.keys():
+                return None
+            size = sum(sizes[name] for name in job.merged)
+            db.executemany("DELETE FROM runs WHERE name = ?", [(name,) for name in job.merged])
+        else:
+            keys = job.held.flushing
+            if keys is None or ids.recent_bytes(db, job.campaign, job.held.flushed) != RECORD_BYTES * len(keys):
+                return None
+            size = len(keys)
+            ids.drop_recent(db, job.campaign, job.held.flushed)
+        return ids.list_run(db, job.campaign, draft, size)
