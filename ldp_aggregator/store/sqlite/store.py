@@ -159,6 +159,11 @@ class SqliteStore:
     async def rotate_token(self, name: str, token: StoredToken) -> bool:
         return await self._write(lambda db: tokens.rotate(db, name, token, self._clock()))
 
+    @property
+    def tidying(self) -> bool:
+        """Whether a run of ids is in the making; every commit, and :meth:`check`, goes on with it."""
+        return self._tidier.busy
+
     async def audit(self) -> list[Finding]:
         """Again where runs were merged meanwhile, whose files are gone then."""
         for _ in range(AUDITS):

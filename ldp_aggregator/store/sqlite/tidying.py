@@ -45,6 +45,11 @@ class Tidier:
         self._job: _Job | None = None
         self._pause_until = 0.0
 
+    @property
+    def busy(self) -> bool:
+        """Whether a run is being made, or is made and not listed yet."""
+        return self._job is not None
+
     def step(self, db: sqlite3.Connection) -> None:
         """List what is done, start what is due. Outside of any transaction; cheap where there is nothing to do.
 

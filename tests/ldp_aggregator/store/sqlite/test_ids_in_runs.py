@@ -52,7 +52,7 @@ async def fill(store: SqliteStore, numbers: range, step: int = 10) -> None:
 async def settled(store: SqliteStore) -> None:
     """Until no run is being made."""
     await store.check()
-    while store._tidier._job is not None:
+    while store.tidying:
         await asyncio.sleep(0.001)
         await store.check()
 

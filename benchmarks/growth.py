@@ -1,0 +1,212 @@
+"""Does a report's cost grow with what is stored? Bulk uploads into an embedded store, measured as it fills.
+
+    python benchmarks/growth.py [--reports 50000000] [--peer 5000000]
+
+Durable reports per second in windows, bytes written and kept, memory, the time to open the store again and to count a
+first upload then, and what duplicates cost. Beside it, in the same run, an SQLite table whose key is the id: what a
+store without runs is made of.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import platform
+import resource
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from ldp_aggregator.store import SqliteStore, Submission
+from ldp_aggregator.store.sqlite.store import FILE_NAME
+from protocols import Campaign
+from protocols.wire.upload import Block
+
+COMMIT = 50_000
+QUESTIONS = 20
+VALUES = 16
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--reports", type=int, default=50_000_000)
+    parser.add_argument("--window", type=int, default=1_000_000, help="reports in the first and in the last window")
+    parser.add_argument("--peer", type=int, default=4_000_000, help="ids in the table beside it; 0 for none")
+    parser.add_argument("--folder", type=Path, help="where the store is made (default: a temporary folder)")
+    parser.add_argument("--reopen", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.reopen:
+        asyncio.run(_reopen(options.folder))
+        return
+    print(
+        f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, numpy {np.__version__}, "
+        f"{os.cpu_count()} processors, {platform.machine()}"
+    )
+    folder = options.folder or Path(tempfile.mkdtemp(prefix="growth-"))
+    try:
+        asyncio.run(_grow(folder, options.reports, options.window))
+        subprocess.run([sys.executable, __file__, "--reopen", "--folder", str(folder)], check=True)
+        if options.peer:
+            _peer(folder, options.peer, options.window)
+    finally:
+        if options.folder is None:
+            shutil.rmtree(folder)
+
+
+async def _grow(folder: Path, reports: int, window: int) -> None:
+    campaign = _campaign()
+    store = SqliteStore(folder / FILE_NAME)
+    await store.create_campaign(campaign)
+    rng = np.random.default_rng(1)
+    rates = []
+    written = _written()
+    spent = 0.0
+    for start in range(0, reports, window):
+        seconds = 0.0
+        for _ in range(window // COMMIT):
+            submission = _submission(campaign, rng)
+            began = time.perf_counter()
+            [outcome] = await store.count([submission])
+            seconds += time.perf_counter() - began
+            assert outcome.counted == COMMIT
+        spent += seconds
+        rates.append(window / seconds)
+        if start == 0 or len(rates) % 5 == 0:
+            print(f"{start + window:>12,} stored: {rates[-1]:>9,.0f} reports/s", flush=True)
+    print(f"last window at {rates[-1] / rates[0]:.2f} of the first; {reports / spent:,.0f} reports/s in all")
+    print(f"median of the last ten at {np.median(rates[-10:]) / rates[0]:.2f} of the first")
+    if written is not None:
+        print(f"bytes written per report: {(_written() - written) / reports:,.0f}")
+    await _rest(store)
+    print(f"bytes kept per report, at rest: {_size(folder) / reports:.1f}")
+    print(f"memory: {_resident():.0f} MiB now, {_peak():.0f} at most")
+    plain = await _rate_with(store, campaign, rng, 0.0)
+    doubled = await _rate_with(store, campaign, rng, 0.01)
+    print(f"with 1 % duplicates {doubled:,.0f} reports/s, {doubled / plain:.2f} of {plain:,.0f} without")
+    await store.close()
+
+
+async def _rest(store: SqliteStore) -> None:
+    """Until no run is being merged."""
+    for _ in range(3):
+        await store.check()
+        while store.tidying:
+            await asyncio.sleep(0.1)
+            await store.check()
+
+
+def _size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+async def _rate_with(store: SqliteStore, campaign: Campaign, rng: np.random.Generator, share: float) -> float:
+    """Reports per second where a share of each upload was in one of the uploads before."""
+    old = _submission(campaign, rng)
+    await store.count([old])
+    seconds, commits = 0.0, 20
+    again = int(COMMIT / QUESTIONS * share)
+    for _ in range(commits):
+        submission = _submission(campaign, rng)
+        if again:
+            blocks = [
+                Block(
+                    new.question,
+                    before.ids[: 16 * again] + new.ids[16 * again :],
+                    before.payloads[:again] + new.payloads[again:],
+                )
+                for new, before in zip(submission.blocks, old.blocks, strict=True)
+            ]
+            submission = Submission(campaign, tuple(blocks))
+        began = time.perf_counter()
+        [outcome] = await store.count([submission])
+        seconds += time.perf_counter() - began
+        assert outcome.duplicates == again * QUESTIONS
+    return commits * COMMIT / seconds
+
+
+async def _reopen(folder: Path) -> None:
+    campaign = _campaign()
+    began = time.perf_counter()
+    store = SqliteStore(folder / FILE_NAME)
+    await store.count([_submission(campaign, np.random.default_rng(2))])
+    print(f"opened again, first upload counted: {time.perf_counter() - began:.1f} s, {_resident():.0f} MiB")
+    await store.close()
+
+
+def _peer(folder: Path, ids: int, window: int) -> None:
+    db = sqlite3.connect(folder / "peer.sqlite3", isolation_level=None)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute("PRAGMA cache_size = -65536")
+    db.execute("CREATE TABLE ids (id BLOB PRIMARY KEY, digest BLOB NOT NULL) WITHOUT ROWID")
+    rng = np.random.default_rng(3)
+    rates = []
+    for _ in range(0, ids, window):
+        seconds = 0.0
+        for _ in range(window // COMMIT):
+            rows = sorted(
+                rng.integers(0, 256, (COMMIT, 24), dtype=np.uint8).tobytes()[at : at + 24]
+                for at in range(0, 24 * COMMIT, 24)
+            )
+            began = time.perf_counter()
+            db.execute("BEGIN")
+            db.executemany("INSERT INTO ids VALUES (?, ?)", [(row[:16], row[16:]) for row in rows])
+            db.execute("COMMIT")
+            seconds += time.perf_counter() - began
+        rates.append(window / seconds)
+    db.close()
+    print(f"a table of ids: {rates[0]:,.0f} ids/s at first, {rates[-1]:,.0f} at {ids:,}: {rates[-1] / rates[0]:.2f}")
+
+
+def _campaign() -> Campaign:
+    values = [f"v{number}" for number in range(VALUES)]
+    features = [{"name": f"f{number}", "kind": "categorical", "values": values} for number in range(QUESTIONS)]
+    return Campaign.compile(
+        {
+            "version": 1,
+            "title": "Growth",
+            "label": {"name": "label", "classes": ["yes", "no"], "weight": 0},
+            "features": features,
+            "privacy": {"epsilon": 1.0, "discrete": "de"},
+        }
+    )
+
+
+def _submission(campaign: Campaign, rng: np.random.Generator) -> Submission:
+    each = COMMIT // QUESTIONS
+    return Submission(
+        campaign,
+        tuple(
+            Block(question, rng.bytes(16 * each), rng.integers(0, 2 * VALUES, each, dtype=np.uint8).tobytes())
+            for question in range(QUESTIONS)
+        ),
+    )
+
+
+def _written() -> int | None:
+    """Bytes this process had written to disk, where Linux tells."""
+    try:
+        lines = Path("/proc/self/io").read_text().splitlines()
+    except OSError:
+        return None
+    return int(dict(line.split(": ") for line in lines)["write_bytes"])
+
+
+def _resident() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+if __name__ == "__main__":
+    main()
