@@ -20,7 +20,7 @@ from ldp_aggregator.learning.guarantee import LOCAL_RELATION, Guarantee
 from ldp_aggregator.learning.model_poisoning import model_reach
 from ldp_aggregator.learning.naive_bayes import NaiveBayes, discrete_likelihood
 from ldp_aggregator.learning.published import published_by
-from ldp_aggregator.learning.relayed import counted_twice, relayed
+from ldp_aggregator.learning.relays import counted_twice, relayed
 from protocols import Campaign
 from protocols.document.campaign import MODEL
 from protocols.document.questions import LABEL, PAIR, SQUARE, VALUE, is_gaussian

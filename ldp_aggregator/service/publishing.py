@@ -13,7 +13,7 @@ from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
 from ldp_aggregator.estimation.simplex import NORM_SUB
 from ldp_aggregator.learning.published import published_by
-from ldp_aggregator.learning.relayed import counted_twice, relayed
+from ldp_aggregator.learning.relays import counted_twice, relayed
 from ldp_aggregator.store.contract import CampaignStore, CountStore, ModelStore, PublishedModel, Shares
 from protocols import Campaign
 

@@ -23,7 +23,7 @@ from ldp_aggregator.cli.common import (
 )
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.learning.published import published_by
-from ldp_aggregator.learning.relayed import counted_twice, relayed
+from ldp_aggregator.learning.relays import counted_twice, relayed
 from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
 from ldp_aggregator.store import CampaignState, Store
 from ldp_aggregator.store.clock import to_text, utc_now

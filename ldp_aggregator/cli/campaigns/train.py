@@ -23,7 +23,7 @@ from ldp_aggregator.cli.common import (
 from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
 from ldp_aggregator.estimation.simplex import FLOOR, NORM_SUB
 from ldp_aggregator.learning.published import PublishedGuarantee
-from ldp_aggregator.learning.relayed import Relayed
+from ldp_aggregator.learning.relays import Relayed
 from ldp_aggregator.service.publishing import TrainingOptions, UntrainableError, publish_trained
 
 _SHOWN: Final = {"likelihood": "P(value | class)", "mean": "mean", "variance": "variance"}

@@ -33,8 +33,8 @@ _ALL_COUNTED: Final = b'{"rejected": []}'
 async def get_campaign(request: web.Request, context: Context) -> web.Response:
     """The document bytes; the id is their hash, so it is the strong ETag too, and they may be cached for ever."""
     parameters(request, ())
-    campaign = await context.campaigns.get(campaign_id(request))
-    return _cacheable(request, campaign.document, campaign.id, FOREVER)
+    name = campaign_id(request)
+    return _cacheable(request, await context.campaigns.document(name), name, FOREVER)
 
 
 async def post_reports(request: web.Request, context: Context) -> web.Response:

@@ -60,6 +60,8 @@ def insert(db: sqlite3.Connection, number: int, batch: Batch, room: int | None) 
         known = known_digests(db, number, records[old])
         return batch.settle({int(old[position]): digest for position, digest in known.items()})
     if known_digests(db, number, records[:: -(-len(records) // PROBES)]):
+        if _is_repeated(db, number, records):
+            return batch.settle_repeated()
         return _insert_unknown(db, number, batch, records, len(records))
     db.execute("SAVEPOINT ids")
     if _insert_and_count(db, number, records) == len(records):
@@ -103,6 +105,17 @@ def _inserting(number: int) -> str:
         f"SELECT substr(:records, at + 1, {ID_BYTES}), substr(:records, at + {ID_BYTES + 1}, {DIGEST_BYTES}) "
         "FROM record"
     )
+
+
+def _is_repeated(db: sqlite3.Connection, number: int, records: Rows) -> bool:
+    """Whether every record is stored as it is."""
+    found = db.execute(
+        f"{_RECORDS} SELECT count(*) FROM record CROSS JOIN {table(number)} AS ids "
+        f"ON ids.id = substr(:records, at + 1, {ID_BYTES}) "
+        f"WHERE ids.digest = substr(:records, at + {ID_BYTES + 1}, {DIGEST_BYTES})",
+        {"records": records.tobytes()},
+    )
+    return int(found.fetchone()[0]) == len(records)
 
 
 def known_digests(db: sqlite3.Connection, number: int, records: Rows) -> dict[int, bytes]:
