@@ -11,8 +11,9 @@ from ldp_aggregator.server.derived_models import FederatedModels
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.service.settings import Settings
-from ldp_aggregator.store.contract import CampaignStore, Store, UnknownCampaignError
+from ldp_aggregator.store.contract import CampaignStore, Store, StoreError, UnknownCampaignError
 from protocols import Campaign
+from protocols.document.campaign import document_id
 
 DOCUMENT_BYTES: Final = 32 << 20
 """Documents in memory: as many as fit, whoever asks for however many campaigns."""
@@ -65,17 +66,19 @@ class CampaignCache:
         self._federated: set[str] = set()
 
     async def document(self, campaign_id: str) -> bytes:
-        """The document, byte for byte. Raises UnknownCampaignError."""
+        """The document, byte for byte. Raises UnknownCampaignError, and StoreError where it is damaged."""
         document = self._documents.get(campaign_id)
         if document is None:
             if not ID_PATTERN.fullmatch(campaign_id):
                 raise UnknownCampaignError(campaign_id)
             document = await self._store.document(campaign_id)
+            if document_id(document) != campaign_id:  # Caches on the way would keep it for a year.
+                raise StoreError(f"the document of campaign {campaign_id} is damaged; 'ldp-aggregator fsck' tells more")
             self._documents.put(campaign_id, document, len(document))
         return document
 
     async def get(self, campaign_id: str) -> Campaign:
-        """Raises UnknownCampaignError."""
+        """Raises what :meth:`document` raises."""
         campaign = self._parsed.get(campaign_id)
         if campaign is not None:
             return campaign

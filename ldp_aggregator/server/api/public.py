@@ -16,9 +16,9 @@ from ldp_aggregator.server.api.bodies import held_body
 from ldp_aggregator.server.api.query import campaign_id, parameters, whole_number
 from ldp_aggregator.server.api.rows import JSON, STORED, Operation
 from ldp_aggregator.server.context import Context
-from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
+from ldp_aggregator.server.problems import REPORT_CODES, RETRY_SECONDS, ProblemError, retry_later
 from ldp_aggregator.service.publishing import counts_to_publish, told_estimates
-from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, TAKES_SHARES, UNKNOWN, Outcome, Submission
+from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, TAKES_SHARES, UNAVAILABLE, UNKNOWN, Outcome, Submission
 from protocols import UploadError, decode_upload
 from protocols.wire.upload import MEDIA_TYPE
 
@@ -54,6 +54,8 @@ async def post_reports(request: web.Request, context: Context) -> web.Response:
         if reports > most:
             raise ProblemError("too-many-reports", f"at most {most} are accepted, not {reports}")
         outcome = await context.ingest.submit(submission, reports)
+    if outcome.refused == UNAVAILABLE:
+        raise retry_later(outcome.refused, RETRY_SECONDS)
     if outcome.refused:
         raise ProblemError(outcome.refused)
     return web.Response(body=_answer(outcome), content_type=JSON)

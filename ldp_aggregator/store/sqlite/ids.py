@@ -37,7 +37,7 @@ def create(db: sqlite3.Connection, number: int) -> None:
 
 
 def drop(db: sqlite3.Connection, number: int) -> None:
-    db.execute(f"DROP TABLE {table(number)}")
+    db.execute(f"DROP TABLE IF EXISTS {table(number)}")
 
 
 def stored(db: sqlite3.Connection, number: int, schema: str = "main") -> int:

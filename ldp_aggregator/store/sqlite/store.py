@@ -8,8 +8,9 @@ first (``BEGIN IMMEDIATE``) and reads what it depends on inside.
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -20,6 +21,7 @@ from ldp_aggregator.store.campaign_state import CampaignState
 from ldp_aggregator.store.clock import Clock, utc_now
 from ldp_aggregator.store.consistency import Finding
 from ldp_aggregator.store.contract import (
+    UNAVAILABLE,
     UNKNOWN,
     Outcome,
     PublishedModel,
@@ -36,6 +38,8 @@ from protocols import Campaign
 
 if TYPE_CHECKING:
     from ldp_aggregator.counting.tally import Tally
+
+LOG: Final = logging.getLogger("ldp_aggregator")
 
 FILE_NAME: Final = "aggregator.sqlite3"
 
@@ -161,8 +165,29 @@ class SqliteStore:
         """The write path, on the writer's thread. Arrays are laid out before the lock is taken."""
         batches = gather_by_campaign(submissions)
         with transaction(self._write_connection) as db:
-            answers = {name: self._count_batch(db, name, batch) for name, batch in batches.items()}
+            if len(batches) == 1:
+                answers = {name: self._count_batch(db, name, batch) for name, batch in batches.items()}
+            else:
+                answers = self._count_apart(db, batches)
         return in_order(submissions, answers)
+
+    def _count_apart(self, db: sqlite3.Connection, batches: Mapping[str, Batch]) -> dict[str, Sequence[Outcome]]:
+        """Where the database fails for some campaigns, the others are counted; for all of them, it raises."""
+        answers: dict[str, Sequence[Outcome]] = {}
+        failures = []
+        for name, batch in batches.items():
+            db.execute("SAVEPOINT campaign")
+            try:
+                answers[name] = self._count_batch(db, name, batch)
+            except sqlite3.Error as error:
+                failures.append(error)
+                if len(failures) == len(batches) or not db.in_transaction:
+                    raise
+                db.execute("ROLLBACK TO campaign")
+                LOG.error("a campaign was not counted", extra={"campaign": name, "reason": str(error)})
+                answers[name] = batch.refused(UNAVAILABLE)
+            db.execute("RELEASE campaign")
+        return answers
 
     def _count_batch(self, db: sqlite3.Connection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:
         row = campaigns.find(db, campaign_id)

@@ -104,6 +104,18 @@ async def test_a_campaign_that_is_not_there_is_asked_for_again(make_campaign):
         await cache.document("../../etc/passwd")
 
 
+async def test_a_damaged_document_is_not_served_for_caches_to_keep(server, make_campaign):
+    campaign, other = make_campaign(), make_campaign(title="Other")
+    for one in (campaign, other):
+        await server.store.create_campaign(one)
+    await server.store._write(
+        lambda db: db.execute("UPDATE campaigns SET document = ? WHERE id = ?", (other.document, campaign.id))
+    )
+    for one, status in ((campaign, 503), (other, 200)):
+        async with server.session.get(f"{server.public}/v1/campaigns/{one.id}") as answer:
+            assert answer.status == status
+
+
 def test_a_value_larger_than_the_cache_is_kept_alone():
     cache = SizedCache(10)
     cache.put("a", 1, 4)
