@@ -111,7 +111,7 @@ function checkPrivacy(privacy) {
   const { epsilon, theta, release_every: every } = privacy;
   must(Number.isFinite(epsilon) && epsilon > 0, "privacy.epsilon");
   must(theta == null || (Number.isFinite(theta) && theta > 0 && theta <= 1), "privacy.theta");
-  must(every == null || (whole(every, 2, MOST_RELEASE) && given(privacy.answers, "one") === "one"), "privacy.release_every");
+  must(every == null || whole(every, 2, MOST_RELEASE), "privacy.release_every");
   const choices = {
     answers: ["one", "all"],
     discrete: ["auto", "de", "sue", "oue", "she", "the", "ss"],

@@ -8,12 +8,13 @@ import json
 import math
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from ldp_aggregator.learning.published import PublishedGuarantee
+from ldp_aggregator.learning.relays import Relayed
 from ldp_aggregator.service.settings import Settings, read_settings
 from ldp_aggregator.store import Store, open_store
 
@@ -115,10 +116,17 @@ def read_file(path: Path) -> bytes:
         raise CommandError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def tell_guarantees(local: float, published: PublishedGuarantee) -> None:
-    """The local guarantee, which has no conditions, and beside it the one of what is published."""
+def tell_guarantees(
+    local: float, published: PublishedGuarantee, behind: Sequence[Relayed], twice: Mapping[str, int]
+) -> None:
+    """The local guarantee, which has no conditions, and beside it the ones of what is published and behind relays."""
     say(f"what one device loses, to whoever has its report: epsilon = {local:g}")
     say(f"what one device loses, to who sees only what is published: {published}")
+    for one in behind:
+        of = f" of campaign {one.campaign}" if len(behind) > 1 else ""
+        say(f"what one device{of} loses, to who runs the server: {one}")
+    if twice["at_most"]:
+        say(f"counted twice, by stores that were merged: {twice['known']} reports, {twice['at_most']} at most")
 
 
 def _address(text: str) -> str:

@@ -89,6 +89,6 @@ class Tally:
 def devices_counted(campaign: Campaign, counts: Sequence[int]) -> int:
     """The crowd behind the numbers of reports to each question; with ``answers: "all"`` that of the smallest group."""
     of_group = dict.fromkeys((question.group for question in campaign.questions), 0)
-    for question, count in zip(campaign.questions, counts, strict=True):
-        of_group[question.group] += int(count)
+    for question, reports in zip(campaign.questions, counts, strict=True):
+        of_group[question.group] += int(reports)
     return min(of_group.values()) if campaign.privacy.answers == "all" else sum(of_group.values())

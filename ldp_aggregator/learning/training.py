@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import Estimates, estimate
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
@@ -19,6 +20,7 @@ from ldp_aggregator.learning.guarantee import LOCAL_RELATION, Guarantee
 from ldp_aggregator.learning.model_poisoning import model_reach
 from ldp_aggregator.learning.naive_bayes import NaiveBayes, discrete_likelihood
 from ldp_aggregator.learning.published import published_by
+from ldp_aggregator.learning.relays import counted_twice, relayed
 from protocols import Campaign
 from protocols.document.campaign import MODEL
 from protocols.document.questions import LABEL, PAIR, SQUARE, VALUE, is_gaussian
@@ -42,6 +44,7 @@ def train(
     smoothing: float = 1.0,
     variance_floor: float = DEFAULT_VARIANCE_FLOOR,
     shrinkage: bool = True,
+    arrivals: Sequence[Arrivals] | None = None,
 ) -> NaiveBayes:
     """Train Naive Bayes from one campaign's tally, or from several ``(campaign, tally)`` pairs over the same schema.
 
@@ -64,6 +67,9 @@ def train(
     shrinkage
         Draw the moments of a Gaussian feature towards those of all classes, by the known noise (see
         :mod:`ldp_aggregator.estimation.shrinkage`); False takes them as estimated.
+    arrivals
+        How the reports of each campaign came, where that is known: the model then tells which guarantee holds behind
+        their relays, and which reports are in the tallies twice.
 
     Raises
     ------
@@ -79,6 +85,8 @@ def train(
         raise ValueError(f"variance_floor must be above 0 and below 0.25 (all of the range), not {variance_floor}")
     if prior not in (POOLED, LABEL_ONLY):
         raise ValueError(f"prior must be {POOLED} or {LABEL_ONLY}, not {prior!r}")
+    if arrivals is not None and len(arrivals) != len(pairs):
+        raise ValueError(f"arrivals are told of {len(arrivals)} campaigns, and there are {len(pairs)}")
     first = pairs[0][0]
     if any(one.asks != MODEL for one, _ in pairs):
         raise ValueError("a moments round asks for a projection, not for a model; fit the projection from it")
@@ -119,7 +127,9 @@ def train(
         "shrinkage": shrinkage,
         "insufficient": insufficient,
         "guarantee": guarantee.to_json(),
-        "published": published_by(pairs).to_json(),
+        "published": published_by(pairs, arrivals or ()).to_json(),
+        "relayed": [relayed(one, came).to_json() for (one, _), came in zip(pairs, arrivals or (), strict=False)],
+        "counted_twice": counted_twice(arrivals or ()),
         "poisoning": [
             model_reach(
                 estimates,

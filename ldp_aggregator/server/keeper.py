@@ -14,7 +14,7 @@ from ldp_aggregator.store.contract import CampaignStore, StoreError
 LOG: Final = logging.getLogger("ldp_aggregator")
 
 DUE_SECONDS: Final = 30.0
-"""How often. Uploads are refused on time anyway; this drops the ids."""
+"""How often. Uploads are refused on time anyway; this closes what has been over for a day."""
 
 
 async def keep(store: CampaignStore, metrics: Metrics, clock: Clock = utc_now) -> None:

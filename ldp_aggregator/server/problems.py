@@ -19,6 +19,7 @@ from ldp_aggregator.store.contract import (
     REVOKED,
     TAKES_REPORTS,
     TAKES_SHARES,
+    UNAVAILABLE,
     UNKNOWN,
 )
 from protocols.errors import PAYLOAD_CODES
@@ -66,7 +67,7 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     "headers-too-large": Kind(431, "The request's headers are larger than this server accepts"),
     "internal-error": Kind(500, "The server failed; nothing was counted"),
     "overloaded": Kind(503, "The server has as much to do as it takes on; come back later"),
-    "store-unavailable": Kind(503, "The store did not commit; nothing was counted"),
+    UNAVAILABLE: Kind(503, "The store did not commit; nothing was counted"),
     "stopping": Kind(503, "The server is stopping; come back later"),
 }
 

@@ -5,16 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
 from ldp_aggregator.estimation.simplex import NORM_SUB
+from ldp_aggregator.learning.published import published_by
+from ldp_aggregator.learning.relays import counted_twice, relayed
 from ldp_aggregator.store.contract import CampaignStore, CountStore, ModelStore, PublishedModel, Shares
 from protocols import Campaign
 
 
-class TrainableStore(CampaignStore, CountStore, ModelStore, Protocol):
+class CountedStore(CampaignStore, CountStore, Protocol):
+    """What is published is read from it."""
+
+
+class TrainableStore(CountedStore, ModelStore, Protocol):
     """What training reads, and where its model goes."""
 
 
@@ -37,6 +45,22 @@ async def tally_to_publish(store: CountStore, campaign: Campaign) -> Tally:
     return await (store.tally(campaign.id) if every is None else store.released_tally(campaign, every))
 
 
+async def counts_to_publish(store: CountedStore, campaign: Campaign) -> tuple[Tally, Arrivals]:
+    """What may be published now, and how the reports came: of those of the tally at least, since it is asked after."""
+    tally = await tally_to_publish(store, campaign)
+    return tally, (await store.state(campaign.id)).arrivals
+
+
+def told_estimates(campaign: Campaign, tally: Tally, arrivals: Arrivals, post: str) -> dict[str, Any]:
+    """Estimates as JSON, with what every number of them costs a device."""
+    return {
+        **estimate(campaign, tally, post=post).to_json(),
+        "published": published_by([(campaign, tally)], [arrivals]).to_json(),
+        "relayed": relayed(campaign, arrivals).to_json(),
+        "counted_twice": counted_twice([arrivals]),
+    }
+
+
 async def publish_trained(
     store: TrainableStore, campaign_ids: Sequence[str], options: TrainingOptions = TrainingOptions()
 ) -> tuple[int, tuple[PublishedModel, ...]]:
@@ -44,7 +68,7 @@ async def publish_trained(
 
     Returns the number of reports and each campaign's published version.
     """
-    pairs = []
+    pairs, arrivals = [], []
     for campaign_id in dict.fromkeys(campaign_ids):
         if (await store.state(campaign_id)).federated:
             raise UntrainableError(
@@ -52,13 +76,15 @@ async def publish_trained(
                 "so there is nothing to train"
             )
         campaign = Campaign.parse(await store.document(campaign_id), campaign_id)
-        pairs.append((campaign, await tally_to_publish(store, campaign)))
+        tally, came = await counts_to_publish(store, campaign)
+        pairs.append((campaign, tally))
+        arrivals.append(came)
     reports = int(sum(tally.n.sum() for _, tally in pairs))
     if not reports:
         waiting = [campaign.privacy.release_every for campaign, _ in pairs if campaign.privacy.release_every]
         until = f"; the document releases nothing before {max(waiting):,} devices have answered" if waiting else ""
         raise UntrainableError(f"no report has been {'released' if waiting else 'counted'} yet{until}")
-    document = await asyncio.to_thread(_train, pairs, options)
+    document = await asyncio.to_thread(_train, pairs, options, arrivals)
     return reports, tuple([await store.publish_model(campaign.id, document) for campaign, _ in pairs])
 
 
@@ -71,12 +97,12 @@ def derive_model(campaign: Campaign, shares: Shares, groups: int = 1) -> str:
     return state.model(groups=groups, salt=shares.salt).to_json()
 
 
-def _train(pairs: Sequence[tuple[Campaign, Tally]], options: TrainingOptions) -> str:
+def _train(pairs: Sequence[tuple[Campaign, Tally]], options: TrainingOptions, arrivals: Sequence[Arrivals]) -> str:
     from ldp_aggregator.learning.training import (
         train,  # scikit-learn takes a second to import; serving does not need it.
     )
 
     try:
-        return train(pairs, **asdict(options)).to_json()
+        return train(pairs, **asdict(options), arrivals=arrivals).to_json()
     except ValueError as error:
         raise UntrainableError(str(error)) from None

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from ldp_aggregator.store.clock import utc_now
+from ldp_aggregator.store.clock import to_text, utc_now
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.origin import Restored
 from ldp_aggregator.store.runs.files import copy_runs, sync_folder
@@ -45,6 +45,12 @@ def restore_store(source: Path, output: Path, *, keep_shares: bool = False, now:
         damage = [row[0] for row in copy.execute("PRAGMA integrity_check").fetchall() if row[0] != "ok"]
         if damage:
             raise StoreError(f"the copy in {source} is damaged: {damage[0]}")
+        newest = origin.newest(copy)
+        if newest is not None and moment < newest:
+            raise StoreError(
+                f"the clock says {to_text(moment)}, and the copy has something of {to_text(newest)}; set the clock: "
+                "versions of models are told apart by the time of the restore"
+            )
         with transaction(copy):
             tokens, shares = origin.forget_rights(copy, moment, keep_shares=keep_shares)
             origin.renew(copy, moment)

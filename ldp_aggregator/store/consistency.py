@@ -25,6 +25,10 @@ class Finding:
         return f"{self.campaign}: {self.problem}" if self.campaign else self.problem
 
 
+def unreadable(campaign_id: str, error: Exception) -> Finding:
+    return Finding(campaign_id, f"what is stored of it cannot be read: {error}")
+
+
 @dataclass(frozen=True, slots=True)
 class StoredCampaign:
     """Everything that is stored of one campaign, as it stands there."""

@@ -37,6 +37,8 @@ UNKNOWN: Final = "unknown-campaign"
 TAKES_SHARES: Final = "takes-shares"
 TAKES_REPORTS: Final = "takes-reports"
 REVOKED: Final = "wrong-token"
+UNAVAILABLE: Final = "store-unavailable"
+"""The database failed for this campaign, and for no other one of the group: nothing of it was counted."""
 
 SALT_BYTES: Final = 32
 
@@ -182,7 +184,10 @@ class CountStore(Protocol):
     """Reports, as sums."""
 
     async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
-        """Count a group of uploads in one durable transaction; one outcome each, in their order."""
+        """Count a group of uploads in one durable transaction; one outcome each, in their order.
+
+        What is wrong with one campaign fails no other: its uploads are refused, unless they are all there are.
+        """
         ...
 
     async def tally(self, campaign_id: str) -> Tally:

@@ -210,8 +210,6 @@ def read_privacy(value: Any, refuse: Refusal) -> Privacy:
         theta=theta,
         release_every=_read_release(fields),
     )
-    if privacy.release_every is not None and privacy.answers != "one":
-        raise fields.error("release_every", "counts devices that answer one question; answers must be one")
     fields.finish()
     return privacy
 

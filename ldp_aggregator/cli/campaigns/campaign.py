@@ -21,9 +21,11 @@ from ldp_aggregator.cli.common import (
     tell_guarantees,
     with_store,
 )
+from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.learning.published import published_by
+from ldp_aggregator.learning.relays import counted_twice, relayed
 from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
-from ldp_aggregator.store import Store
+from ldp_aggregator.store import CampaignState, Store
 from ldp_aggregator.store.clock import to_text, utc_now
 from protocols import Campaign
 
@@ -76,23 +78,28 @@ def _list(options: argparse.Namespace) -> None:
 
 
 def _show(options: argparse.Namespace) -> None:
-    document = with_store(options, lambda store: store.document(options.id))
+    document = with_store(options, lambda store: store.document(options.id), read_only=True)
     if options.document:
         say(document.decode())
         return
     campaign = Campaign.parse(document, options.id)
-    state = with_store(options, lambda store: store.state(options.id)).to_json(utc_now())
-    if state["federated"]:
+
+    async def read(store: Store) -> tuple[Tally, CampaignState]:
+        return await store.tally(options.id), await store.state(options.id)  # How they came is of all of the tally's.
+
+    tally, found = with_store(options, read, read_only=True)
+    state = found.to_json(utc_now())
+    if found.federated:
         _show_federated(options, campaign, state)
         return
-    published = published_by([(campaign, with_store(options, lambda store: store.tally(options.id)))])
+    published, behind = published_by([(campaign, tally)], [found.arrivals]), relayed(campaign, found.arrivals)
     if options.json:
         told = {"realised_epsilon": campaign.realised_epsilon, "questions": len(campaign.questions)}
-        say_json(state | told | {"published": published.to_json()})
+        say_json(state | told | {"published": published.to_json(), "relayed": behind.to_json()})
         return
     _say_values(state)
     say(f"epsilon: {campaign.privacy.epsilon} in total for one device; {campaign.realised_epsilon} realised")
-    tell_guarantees(campaign.privacy.epsilon, published)
+    tell_guarantees(campaign.privacy.epsilon, published, [behind], counted_twice([found.arrivals]))
     say_table(
         ("question", "kind", "feature", "mechanism", "cells", "epsilon"),
         [(q.index, q.kind, q.feature, q.mechanism.name, q.domain_size, q.epsilon) for q in campaign.questions],
@@ -103,7 +110,7 @@ def _show_federated(options: argparse.Namespace, campaign: Campaign, state: dict
     """Who has sent a share, and when, and what all that was sent costs; nodes have no questions."""
     from ldp_aggregator.trainers.federation.state import federated_guarantee  # scikit-learn takes a second to import.
 
-    shares = with_store(options, lambda store: store.shares(options.id))
+    shares = with_store(options, lambda store: store.shares(options.id), read_only=True)
     members = () if shares is None else shares.members
     releases = {} if shares is None else dict(shares.releases)
     guarantee = federated_guarantee(campaign.privacy.epsilon, releases)

@@ -16,10 +16,13 @@ from ldp_aggregator.cli.common import (
     tell_guarantees,
     with_store,
 )
+from ldp_aggregator.counting.arrivals import Arrivals
+from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import Estimates, estimate
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB
-from ldp_aggregator.learning.published import PublishedGuarantee, published_by
-from ldp_aggregator.service.publishing import tally_to_publish
+from ldp_aggregator.learning.published import published_by
+from ldp_aggregator.learning.relays import counted_twice, relayed
+from ldp_aggregator.service.publishing import counts_to_publish, told_estimates
 from ldp_aggregator.store import Store
 from protocols import Campaign
 
@@ -35,28 +38,34 @@ def add_commands(groups: Groups) -> None:
 
 
 def _estimates(options: argparse.Namespace) -> None:
-    async def work(store: Store) -> tuple[Estimates, PublishedGuarantee]:
+    async def read(store: Store) -> Campaign:
         campaign = Campaign.parse(await store.document(options.id), options.id)
         if (await store.state(campaign.id)).federated:
             raise CommandError(f"campaign {campaign.id} is federated: it has a model, and no estimates")
-        tally = await tally_to_publish(store, campaign)
-        return estimate(campaign, tally, post=options.post), published_by([(campaign, tally)])
+        return campaign
 
-    estimates, published = with_store(options, work)
+    campaign = with_store(options, read, read_only=True)
+    # A release is kept: reading the estimates of a campaign that fixes releases may make one.
+    releases = campaign.privacy.release_every is not None
+    tally, arrivals = with_store(options, lambda store: counts_to_publish(store, campaign), read_only=not releases)
     if options.json:
-        say_json({**estimates.to_json(), "published": published.to_json()})
-    elif options.csv:
+        say_json(told_estimates(campaign, tally, arrivals, options.post))
+        return
+    estimates = estimate(campaign, tally, post=options.post)
+    if options.csv:
         say(estimates.to_frame().to_csv(index=False).rstrip("\n"))
     else:
-        _tell(estimates, published)
+        _tell(estimates, tally, arrivals)
 
 
-def _tell(estimates: Estimates, published: PublishedGuarantee) -> None:
+def _tell(estimates: Estimates, tally: Tally, arrivals: Arrivals) -> None:
     """Questions, guarantees, the pooled class prior and the moments of Gaussian features, with what one liar moves."""
     say(estimates.to_frame().to_string(index=False, formatters={"per_liar": shown_reach}))
     told, classes = estimates.to_json(), estimates.campaign.label.classes
     say("")
-    tell_guarantees(estimates.campaign.privacy.epsilon, published)
+    campaign = estimates.campaign
+    published = published_by([(campaign, tally)], [arrivals])
+    tell_guarantees(campaign.privacy.epsilon, published, [relayed(campaign, arrivals)], counted_twice([arrivals]))
     say("\nP(class), pooled from every question that tells it")
     say_table(
         ("class", "estimate", "low", "high", "per_liar"),

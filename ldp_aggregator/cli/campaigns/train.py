@@ -23,6 +23,7 @@ from ldp_aggregator.cli.common import (
 from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
 from ldp_aggregator.estimation.simplex import FLOOR, NORM_SUB
 from ldp_aggregator.learning.published import PublishedGuarantee
+from ldp_aggregator.learning.relays import Relayed
 from ldp_aggregator.service.publishing import TrainingOptions, UntrainableError, publish_trained
 
 _SHOWN: Final = {"likelihood": "P(value | class)", "mean": "mean", "variance": "variance"}
@@ -67,7 +68,9 @@ def _train(options: argparse.Namespace) -> None:
     versions = " and ".join(str(model.version) for model in models)
     say(f"model version {versions} from {reports} reports is published")
     training = json.loads(models[0].document)["training"]
-    tell_guarantees(training["guarantee"]["epsilon"], PublishedGuarantee(**training["published"]))
+    behind = [Relayed.from_json(one) for one in training["relayed"]]
+    published = PublishedGuarantee(**training["published"])
+    tell_guarantees(training["guarantee"]["epsilon"], published, behind, training["counted_twice"])
     _tell_poisoning(training["poisoning"])
 
 

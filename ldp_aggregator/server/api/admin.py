@@ -59,7 +59,7 @@ async def get_campaigns(request: web.Request, context: Context) -> web.Response:
 
 
 async def close_campaign(request: web.Request, context: Context) -> web.Response:
-    """Accept no more reports. The ids are dropped after the final tally."""
+    """Accept no more reports. ``campaign reopen`` takes it back until the campaign is sealed."""
     await authorise(request, context.store, "admin")
     parameters(request, ())
     state = await context.store.close_campaign(campaign_id(request))

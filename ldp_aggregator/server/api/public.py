@@ -5,27 +5,27 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import ETag, web
 
-from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB
-from ldp_aggregator.learning.published import published_by
 from ldp_aggregator.server.api import shares
 from ldp_aggregator.server.api.authorisation import authorise
 from ldp_aggregator.server.api.bodies import held_body
 from ldp_aggregator.server.api.query import campaign_id, parameters, whole_number
 from ldp_aggregator.server.api.rows import JSON, STORED, Operation
 from ldp_aggregator.server.context import Context
-from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
-from ldp_aggregator.service.publishing import tally_to_publish
-from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, TAKES_SHARES, UNKNOWN, Outcome, Submission
-from protocols import Campaign, UploadError, decode_upload
+from ldp_aggregator.server.problems import REPORT_CODES, RETRY_SECONDS, ProblemError, retry_later
+from ldp_aggregator.service.publishing import counts_to_publish, told_estimates
+from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, TAKES_SHARES, UNAVAILABLE, UNKNOWN, Outcome, Submission
+from protocols import UploadError, decode_upload
 from protocols.wire.upload import MEDIA_TYPE
 
 FOREVER: Final = "public, max-age=31536000, immutable"
+BATCH_HEADER: Final = "LDP-Relay-Batch"
+"""With it a relay vouches that the reports were mixed in a batch of at least so many devices."""
+LARGEST_BATCH: Final = 2**53
 _REPORTS: Final = (MEDIA_TYPE,)
 _ALL_COUNTED: Final = b'{"rejected": []}'
 
@@ -33,14 +33,15 @@ _ALL_COUNTED: Final = b'{"rejected": []}'
 async def get_campaign(request: web.Request, context: Context) -> web.Response:
     """The document bytes; the id is their hash, so it is the strong ETag too, and they may be cached for ever."""
     parameters(request, ())
-    campaign = await context.campaigns.get(campaign_id(request))
-    return _cacheable(request, campaign.document, campaign.id, FOREVER)
+    name = campaign_id(request)
+    return _cacheable(request, await context.campaigns.document(name), name, FOREVER)
 
 
 async def post_reports(request: web.Request, context: Context) -> web.Response:
     """Count an upload; answered after the commit that holds it is on disk."""
     settings = context.settings
-    if settings.uploads_need_token:
+    batch = _vouched_batch(request)
+    if settings.uploads_need_token or batch is not None:
         await authorise(request, context.store, "relay")
     campaign = await context.campaigns.get(request.match_info["id"])
     async with held_body(request, context, _REPORTS) as body:
@@ -48,11 +49,13 @@ async def post_reports(request: web.Request, context: Context) -> web.Response:
             blocks = decode_upload(body, campaign)
         except UploadError as error:
             raise ProblemError(error.code, str(error)) from None
-        submission = Submission(campaign, blocks)
+        submission = Submission(campaign, blocks, batch)
         reports, most = submission.reports, settings.limits.reports_per_upload
         if reports > most:
             raise ProblemError("too-many-reports", f"at most {most} are accepted, not {reports}")
         outcome = await context.ingest.submit(submission, reports)
+    if outcome.refused == UNAVAILABLE:
+        raise retry_later(outcome.refused, RETRY_SECONDS)
     if outcome.refused:
         raise ProblemError(outcome.refused)
     return web.Response(body=_answer(outcome), content_type=JSON)
@@ -90,13 +93,22 @@ async def get_estimates(request: web.Request, context: Context) -> web.Response:
     campaign = await context.campaigns.get(campaign_id(request))
     if await context.campaigns.is_federated(campaign.id):
         raise ProblemError(TAKES_SHARES, "it has a model, and no estimates")
-    tally = await tally_to_publish(context.store, campaign)
-    estimates = await asyncio.to_thread(lambda: json.dumps(_estimates(campaign, tally, post)))
+    tally, arrivals = await counts_to_publish(context.store, campaign)
+    estimates = await asyncio.to_thread(lambda: json.dumps(told_estimates(campaign, tally, arrivals, post)))
     return web.Response(body=estimates.encode(), content_type=JSON)
 
 
-def _estimates(campaign: Campaign, tally: Tally, post: str) -> dict[str, Any]:
-    return {**estimate(campaign, tally, post=post).to_json(), "published": published_by([(campaign, tally)]).to_json()}
+def _vouched_batch(request: web.Request) -> int | None:
+    """How many devices a relay says it mixed; None without a token, which otherwise has to be a relay's.
+
+    Nobody else's word counts, and a relay's that is not understood is refused: it would be lost for good.
+    """
+    text = request.headers.get(BATCH_HEADER)
+    if text is None or "Authorization" not in request.headers:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 16 and 1 <= int(text) <= LARGEST_BATCH):
+        raise ProblemError("malformed-request", f"{BATCH_HEADER} must be a whole number from 1 to {LARGEST_BATCH}")
+    return int(text)
 
 
 def _cacheable(request: web.Request, body: bytes, tag: str, cache: str) -> web.Response:

@@ -24,7 +24,7 @@ async def create(db: Connection, number: int) -> None:
 
 async def drop(db: Connection, number: int) -> None:
     """Waits for whoever reads them, a dump too."""
-    await db.execute(f"DROP TABLE {table(number)}")
+    await db.execute(f"DROP TABLE IF EXISTS {table(number)}")
 
 
 async def stored(db: Connection, number: int) -> int:

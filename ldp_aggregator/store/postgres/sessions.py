@@ -22,13 +22,12 @@ GIVE_UP_SECONDS: Final = 10.0
 MOST_CONNECTIONS: Final = 6
 CONNECT_SECONDS: Final = 5.0
 COMMAND_SECONDS: Final = 30.0
-LOCK_SECONDS: Final = 10
+LOCK_SECONDS: Final = 3
 """How long a statement waits for what somebody else holds."""
 
 _PASSING: Final = (
     asyncpg.SerializationError,
     asyncpg.DeadlockDetectedError,
-    asyncpg.LockNotAvailableError,
     asyncpg.PostgresConnectionError,
     asyncpg.CannotConnectNowError,
     asyncpg.AdminShutdownError,
@@ -42,6 +41,10 @@ _PASSING: Final = (
 Connection = Any
 """asyncpg has no types."""
 Result = TypeVar("Result")
+
+
+class RefusedError(StoreError):
+    """The database is there, and did not do it: another part of the same work it may do."""
 
 
 class Sessions:
@@ -90,7 +93,7 @@ class Sessions:
                     raise StoreError(f"the database answered: {type(error).__name__}") from error
                 await asyncio.sleep(random.uniform(0, FIRST_DELAY_SECONDS * 2**attempt))  # noqa: S311 - only a delay
             except asyncpg.PostgresError as error:
-                raise StoreError(f"the database answered: {error}") from error
+                raise RefusedError(f"the database answered: {error}") from error
         raise AssertionError("the last attempt returns or raises")
 
     async def close(self) -> None:

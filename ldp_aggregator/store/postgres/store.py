@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ldp_aggregator.counting.parts import COMPACT_AT, encode_part
@@ -23,6 +24,7 @@ from ldp_aggregator.store.campaign_state import CampaignState
 from ldp_aggregator.store.clock import Clock
 from ldp_aggregator.store.consistency import Finding, tally_or_refuse
 from ldp_aggregator.store.contract import (
+    UNAVAILABLE,
     UNKNOWN,
     Outcome,
     PublishedModel,
@@ -31,11 +33,12 @@ from ldp_aggregator.store.contract import (
     StoredToken,
     StoreError,
     Submission,
+    UnknownCampaignError,
 )
 from ldp_aggregator.store.decisions import decide_uploads, refuse_uploads, vouched_part
 from ldp_aggregator.store.origin import Origin, Restored
 from ldp_aggregator.store.postgres import campaigns, ids, models, origin, publications, schema, shares, tokens, upkeep
-from ldp_aggregator.store.postgres.sessions import Connection, Result, Sessions
+from ldp_aggregator.store.postgres.sessions import Connection, RefusedError, Result, Sessions
 from protocols import Campaign
 
 if TYPE_CHECKING:
@@ -102,12 +105,15 @@ class PostgresStore:
     async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         batches = gather_by_campaign(submissions)
 
-        async def work(db: Connection) -> dict[str, Sequence[Outcome]]:
-            return {
-                campaign_id: await self._count_batch(db, campaign_id, batch) for campaign_id, batch in batches.items()
-            }
+        async def together(db: Connection) -> dict[str, Sequence[Outcome]]:
+            return {name: await self._count_batch(db, name, batch) for name, batch in batches.items()}
 
-        answers = await self._run(work)
+        try:
+            answers = await self._run(together)
+        except RefusedError:
+            if len(batches) == 1:
+                raise
+            answers = await self._count_apart(batches)
         for campaign_id, outcomes in answers.items():
             if any(outcome.counted for outcome in outcomes):
                 await self._appended_to(batches[campaign_id].campaign)
@@ -178,6 +184,21 @@ class PostgresStore:
     async def close(self) -> None:
         await self._sessions.close()
 
+    async def _count_apart(self, batches: Mapping[str, Batch]) -> dict[str, Sequence[Outcome]]:
+        """Where the database refuses some campaigns, the others are counted; where it refuses all, it raises."""
+        answers: dict[str, Sequence[Outcome]] = {}
+        failures = []
+        for name, batch in batches.items():
+            try:
+                answers[name] = await self._run(partial(self._count_batch, campaign_id=name, batch=batch))
+            except RefusedError as error:  # noqa: PERF203 - whatever is wrong with one, the next gets its turn
+                failures.append(error)
+                LOG.error("a campaign was not counted", extra={"campaign": name, "reason": str(error)})
+                answers[name] = batch.refused(UNAVAILABLE)
+        if len(failures) == len(batches):
+            raise failures[0]
+        return answers
+
     async def _count_batch(self, db: Connection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:
         row = await campaigns.find(db, campaign_id)
         if row is None:
@@ -186,7 +207,10 @@ class PostgresStore:
         refused = refuse_uploads(row, now)
         if refused is not None:  # Whoever closes or seals it holds its lock, and is not waited for.
             return batch.refused(refused)
-        row = await campaigns.locked(db, row, shared=row.max_reports is None)
+        try:
+            row = await campaigns.locked(db, row, shared=row.max_reports is None)
+        except UnknownCampaignError:  # It was being deleted.
+            return batch.refused(UNKNOWN)
         counted = None if row.max_reports is None else await campaigns.reports(db, row.number)
         decision = decide_uploads(row, counted, now)
         if decision.refused is not None:

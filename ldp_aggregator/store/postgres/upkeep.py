@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ldp_aggregator.store.consistency import Finding, StoredCampaign, audit_campaign
+import asyncpg
+
+from ldp_aggregator.store.consistency import Finding, StoredCampaign, audit_campaign, unreadable
 from ldp_aggregator.store.decisions import CampaignRow
 from ldp_aggregator.store.postgres import campaigns, ids, shares
 from ldp_aggregator.store.postgres.sessions import Connection
@@ -17,7 +19,11 @@ async def audit(db: Connection) -> list[Finding]:
     """Everything that is wrong."""
     findings: list[Finding] = []
     for row in await campaigns.rows(db):
-        findings += audit_campaign(await _stored(db, row))
+        try:
+            async with db.transaction():
+                findings += audit_campaign(await _stored(db, row))
+        except (asyncpg.SyntaxOrAccessError, asyncpg.DataCorruptedError) as error:  # noqa: PERF203 - the next may be sound
+            findings.append(unreadable(row.id, error))
     return findings
 
 

@@ -85,10 +85,16 @@ class IdSets:
             held.last += 1
         self._staged.clear()
 
-    def forget(self) -> None:
-        """The transaction did not commit, or nobody knows: the tables say what is in."""
-        self._stale |= set(self._staged)
-        self._staged.clear()
+    @property
+    def staged(self) -> frozenset[int]:
+        """Campaigns with ids that wait for their transaction."""
+        return frozenset(self._staged)
+
+    def forget(self, keep: frozenset[int] = frozenset()) -> None:
+        """The transaction did not commit, or nobody knows (but for those to ``keep``): the tables say what is in."""
+        for number in self._staged.keys() - keep:
+            self._stale.add(number)
+            del self._staged[number]
 
     def held(self, db: sqlite3.Connection, number: int) -> Held:
         """The ids of a campaign, as the tables have them inside the transaction."""

@@ -20,17 +20,11 @@ from ldp_aggregator.store.runs.keys import RECORD_BYTES, Keys, keys_of, merged
 
 FOLDER_SUFFIX: Final = ".ids"
 
-TABLES: Final = """
-CREATE TABLE recent_ids (
-    place INTEGER PRIMARY KEY,
-    records BLOB NOT NULL
-);
-CREATE TABLE runs (
-    name TEXT PRIMARY KEY,
-    campaign INTEGER NOT NULL REFERENCES campaigns (number),
-    ids INTEGER NOT NULL
-);
-"""
+_RECENT: Final = "CREATE TABLE recent_ids (place INTEGER PRIMARY KEY, records BLOB NOT NULL)"
+_RUNS: Final = (
+    "CREATE TABLE runs "
+    "(name TEXT PRIMARY KEY, campaign INTEGER NOT NULL REFERENCES campaigns (number), ids INTEGER NOT NULL)"
+)
 
 _NUMBERS: Final = 1 << 40
 """Commits of a campaign that have a place: the key says both, and a campaign's blobs follow each other."""
@@ -145,8 +139,10 @@ def _unknown(part: Keys, others: Sequence[Keys]) -> Iterator[Keys]:
         yield Keys(piece.high[new], piece.low[new], piece.digest[new])
 
 
-def take_over(db: sqlite3.Connection) -> None:
-    """A step of migration: the ids of each campaign were the keys of a table of its own, and become a run."""
+def make_tables(db: sqlite3.Connection) -> None:
+    """A step of the schema: the ids of each campaign were the keys of a table of its own, and become a run."""
+    db.execute(_RECENT)
+    db.execute(_RUNS)
     for (number,) in db.execute("SELECT number FROM campaigns").fetchall():
         name = f"ids_{int(number)}"
         if db.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (name,)).fetchone() is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from datetime import datetime
 
-from ldp_aggregator.store.clock import to_text
+from ldp_aggregator.store.clock import from_text, to_text
 from ldp_aggregator.store.origin import Origin, floor_of_versions
 
 
@@ -13,6 +13,12 @@ def read(db: sqlite3.Connection, name: str = "main") -> Origin:
     """Of the store, or of one that is attached under ``name``."""
     found = db.execute(f"SELECT generation, version_floor, is_copy FROM {name}.origin").fetchone()
     return Origin(found["generation"], found["version_floor"], bool(found["is_copy"]))
+
+
+def newest(db: sqlite3.Connection) -> datetime | None:
+    """When the last campaign, model or token was made, None where there is none."""
+    tables = " UNION ALL ".join(f"SELECT created FROM {table}" for table in ("campaigns", "models", "tokens"))
+    return max((from_text(row[0]) for row in db.execute(tables).fetchall()), default=None)
 
 
 def mark_copy(db: sqlite3.Connection) -> None:

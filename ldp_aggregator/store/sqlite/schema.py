@@ -106,8 +106,7 @@ STEPS: Final[tuple[str | Callable[[sqlite3.Connection], None], ...]] = (
     _RELEASES,
     _PUBLICATIONS,
     _OPERATION,
-    ids.TABLES,
-    ids.take_over,
+    ids.make_tables,
 )
 """What brings a file from each version to the next; an empty file has version 0. Steps are added, never changed."""
 VERSION: Final = len(STEPS)

@@ -8,8 +8,9 @@ first (``BEGIN IMMEDIATE``) and reads what it depends on inside.
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -20,12 +21,14 @@ from ldp_aggregator.store.campaign_state import CampaignState
 from ldp_aggregator.store.clock import Clock, utc_now
 from ldp_aggregator.store.consistency import Finding
 from ldp_aggregator.store.contract import (
+    UNAVAILABLE,
     UNKNOWN,
     Outcome,
     PublishedModel,
     ShareDigests,
     Shares,
     StoredToken,
+    StoreError,
     Submission,
 )
 from ldp_aggregator.store.decisions import decide_uploads, vouched_part
@@ -38,6 +41,8 @@ from protocols import Campaign
 
 if TYPE_CHECKING:
     from ldp_aggregator.counting.tally import Tally
+
+LOG: Final = logging.getLogger("ldp_aggregator")
 
 FILE_NAME: Final = "aggregator.sqlite3"
 
@@ -188,12 +193,35 @@ class SqliteStore:
         self._tidier.step(self._write_connection)
         try:
             with transaction(self._write_connection) as db:
-                answers = {name: self._count_batch(db, name, batch) for name, batch in batches.items()}
+                if len(batches) == 1:
+                    answers = {name: self._count_batch(db, name, batch) for name, batch in batches.items()}
+                else:
+                    answers = self._count_apart(db, batches)
         except BaseException:
             self._ids.forget()
             raise
         self._ids.keep()
         return in_order(submissions, answers)
+
+    def _count_apart(self, db: sqlite3.Connection, batches: Mapping[str, Batch]) -> dict[str, Sequence[Outcome]]:
+        """Where the database fails for some campaigns, the others are counted; for all of them, it raises."""
+        answers: dict[str, Sequence[Outcome]] = {}
+        failures = []
+        for name, batch in batches.items():
+            db.execute("SAVEPOINT campaign")
+            staged = self._ids.staged
+            try:
+                answers[name] = self._count_batch(db, name, batch)
+            except (sqlite3.Error, StoreError) as error:
+                failures.append(error)
+                if len(failures) == len(batches) or not db.in_transaction:
+                    raise
+                db.execute("ROLLBACK TO campaign")
+                self._ids.forget(keep=staged)
+                LOG.error("a campaign was not counted", extra={"campaign": name, "reason": str(error)})
+                answers[name] = batch.refused(UNAVAILABLE)
+            db.execute("RELEASE campaign")
+        return answers
 
     def _count_batch(self, db: sqlite3.Connection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:
         row = campaigns.find(db, campaign_id)

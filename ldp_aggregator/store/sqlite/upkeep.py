@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from ldp_aggregator.store.consistency import Finding, StoredCampaign, audit_campaign
+from ldp_aggregator.store.consistency import Finding, StoredCampaign, audit_campaign, unreadable
 from ldp_aggregator.store.decisions import CampaignRow
 from ldp_aggregator.store.sqlite import campaigns, ids, shares
 
@@ -19,8 +19,11 @@ def audit(db: sqlite3.Connection) -> list[Finding]:
     """Everything that is wrong, the file first."""
     findings = [Finding(None, str(row[0])) for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"]
     for row in campaigns.rows(db):
-        findings += audit_campaign(_stored(db, row))
-        findings += [Finding(row.id, problem) for problem in ids.problems(db, row.number)]
+        try:
+            findings += audit_campaign(_stored(db, row))
+            findings += [Finding(row.id, problem) for problem in ids.problems(db, row.number)]
+        except sqlite3.Error as error:  # noqa: PERF203 - the next one may be sound
+            findings.append(unreadable(row.id, error))
     return findings
 
 

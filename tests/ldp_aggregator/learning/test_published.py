@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ldp_aggregator.counting.tally import devices_counted
@@ -123,6 +125,46 @@ def test_releases_at_fixed_counts_cost_no_more_than_the_least_of_them() -> None:
     assert published_guarantee(fixed, 1000).epsilon == published_guarantee(once, 1000).epsilon
     assert any("5,000 more devices" in condition for condition in published_guarantee(fixed, 10**6).conditions)
     assert not any("published once" in condition for condition in published_guarantee(fixed, 10**6).conditions)
+
+
+def shuffled_counts(cells: int, ratio: float, others: list[int], own: int) -> dict[tuple[int, ...], float]:
+    """Distribution of the counts of reports by direct encoding, of devices with these cells and one with ``own``."""
+    low = 1 / (ratio + cells - 1)
+    counts = {(0,) * cells: 1.0}
+    for cell in (*others, own):
+        grown: dict[tuple[int, ...], float] = {}
+        for state, probability in counts.items():
+            for told in range(cells):
+                after = (*state[:told], state[told] + 1, *state[told + 1 :])
+                grown[after] = grown.get(after, 0.0) + probability * low * (ratio if told == cell else 1)
+        counts = grown
+    return counts
+
+
+def test_releases_of_answers_all_reveal_no_more_than_is_said() -> None:
+    """A device's answers to two groups are in different releases; what all releases tell of it, exactly.
+
+    Only the difference of releases that an answer is in depends on it, and the groups' coins are independent.
+    """
+    every, delta = 40, 1e-2
+    campaign = compiled(
+        2.0,
+        label={"name": "late", "classes": ["yes", "no"]},
+        features=[{"name": "age", "kind": "categorical", "values": ["young", "old"]}],
+        privacy={"answers": "all", "discrete": "de", "release_every": every},
+    )
+    found = published_guarantee(campaign, 10 * every, delta=delta)
+    assert 0.5 < found.epsilon < campaign.realised_epsilon - 0.5, "the bound says something here"
+    ratio = math.exp(campaign.realised_epsilon / 2)
+    alone = [
+        (shuffled_counts(cells, ratio, [1] * (every - 1), 0), shuffled_counts(cells, ratio, [1] * (every - 1), 1))
+        for cells in (2, 4)
+    ]
+    pairs = [np.array([[one[state], other[state]] for state in one]) for one, other in alone]
+    p, q = (np.multiply.outer(pairs[0][:, side], pairs[1][:, side]) for side in (0, 1))
+    for first, second in ((p, q), (q, p)):
+        exact = np.maximum(first - math.exp(found.epsilon) * second, 0).sum()
+        assert 0 < exact <= delta
 
 
 def test_the_table_of_the_privacy_page_is_what_comes_out() -> None:

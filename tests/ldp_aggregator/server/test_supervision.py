@@ -16,6 +16,7 @@ from ldp_aggregator.server.sockets.listener import Listeners
 from ldp_aggregator.server.write_health import STALE_SECONDS, WriteHealth
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import SqliteStore, StoreError
+from ldp_aggregator.store.decisions import GRACE
 
 
 async def readiness(server):
@@ -198,15 +199,18 @@ async def test_a_campaign_that_cannot_be_closed_is_logged_and_the_next_one_is_cl
     for campaign in campaigns:
         await store.create_campaign(campaign)
     clock.step(61)
-    works = store.close_campaign
+    works = store.end_campaign
 
     async def close(campaign_id):
         if campaign_id == campaigns[0].id:
             raise ValueError("secret text of a client")
         return await works(campaign_id)
 
-    store.close_campaign = close
+    store.end_campaign = close
     metrics = Metrics()
+    await close_once(store, metrics, clock)
+    clock.step(GRACE.total_seconds())
+    caplog.clear()
     await close_once(store, metrics, clock)
     assert (await store.state(campaigns[1].id)).life.closed is not None
     failures = [record for record in caplog.records if record.message == "campaign not closed"]

@@ -309,6 +309,35 @@ async def test_a_damaged_campaign_harms_no_other_and_can_still_be_closed(
     assert (finding.campaign, finding.problem) == (damaged.id, "a tally part ends within question 0")
 
 
+async def test_a_campaign_whose_ids_are_damaged_fails_no_other(
+    store, make_campaign, make_submission, make_report, request
+):
+    """It is told by fsck, and can be ended."""
+    damaged, sound, last = (make_campaign(title=title) for title in ("damaged", "sound", "last"))
+    for campaign in (damaged, sound, last):
+        await store.create_campaign(campaign)
+    if request.node.callspec.params["store"] == "sqlite":
+        await store._write(lambda db: db.execute("INSERT INTO runs (name, campaign, ids) VALUES ('ids_1.run', 1, 0)"))
+    else:
+        await store._run(lambda db: db.execute("DROP TABLE ids_1"))
+    for number in range(3):
+        uploads = [make_submission(campaign, [make_report(campaign, number)]) for campaign in (damaged, sound, last)]
+        outcomes = await store.count([*uploads, *uploads])
+        assert [outcome.refused for outcome in outcomes] == ["store-unavailable", None, None] * 2
+        assert [outcome.counted for outcome in outcomes] == [0, 1, 1, 0, 0, 0]
+    with pytest.raises(StoreError, match="ids_1"):
+        await store.count(uploads[:1])
+    for campaign in (sound, last):
+        assert cells_of(await store.tally(campaign.id))[:4] == [1, 1, 1, 0]
+    [finding] = await store.audit()
+    assert finding.campaign == damaged.id
+    assert "cannot be read" in finding.problem
+    await store.close_campaign(damaged.id)
+    await store.seal_campaign(damaged.id, at_once=True)
+    assert await store.audit() == []
+    await store.delete_campaign(damaged.id)
+
+
 async def test_every_mechanism_is_tallied_as_numpy_does_it_alone(store, make_submission):
     from ldp_aggregator import Tally
     from ldp_client.answering import perturb

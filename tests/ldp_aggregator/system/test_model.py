@@ -1,4 +1,4 @@
-"""The system against a model of it: upload, replay, lost answers, kills, restarts, closing, clock steps, two instances.
+"""The system against a model of it: upload, replay, lost answers, kills, restarts, endings, clock steps, two instances.
 
 Every report hits a cell of its own, so any 2 proves double counting and any 0 of an acknowledged report proves loss.
 Three stores with a planted fault each show that the test can fail. ``LDP_BAYES_MODEL_EXAMPLES`` sets the number of
@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from ldp_aggregator.store import Outcome, SqliteStore
+from ldp_aggregator.store import Outcome, SqliteStore, StoreError
 from ldp_aggregator.store import batch as batch_module
 from ldp_aggregator.store.closing import close_due
 from ldp_aggregator.store.sqlite import campaigns, ids
@@ -54,6 +54,14 @@ class KillableStore(SqliteStore):
             return state
 
         return await self._write(close)
+
+    async def seal_campaign(self, campaign_id, *, at_once=False):
+        def seal(db):
+            state = campaigns.seal(db, campaign_id, self._clock(), at_once=at_once)
+            self._perhaps_die()
+            return state
+
+        return await self._write(seal)
 
     def _perhaps_die(self):
         if self.dies:
@@ -102,17 +110,17 @@ class AnswersBeforeCommit(KillableStore):
         self.pending = None
 
 
-class DropsIdsBeforeClosing(KillableStore):
+class DropsIdsBeforeSealing(KillableStore):
     """Planted fault: two transactions where one is needed."""
 
-    async def close_campaign(self, campaign_id):
+    async def seal_campaign(self, campaign_id, *, at_once=False):
         def drop(db):
-            row = db.execute("SELECT number, closed FROM campaigns WHERE id = ?", (campaign_id,)).fetchone()
-            if row["closed"] is None:
+            row = db.execute("SELECT number, sealed FROM campaigns WHERE id = ?", (campaign_id,)).fetchone()
+            if row["sealed"] is None:
                 ids.drop(db, row["number"])
 
         await self._write(drop)
-        return await super().close_campaign(campaign_id)
+        return await super().seal_campaign(campaign_id, at_once=at_once)
 
 
 class System(RuleBasedStateMachine):
@@ -128,7 +136,7 @@ class System(RuleBasedStateMachine):
         self.campaign = cell_campaign(CELLS)
         self.stores = [self.open(), self.open()]
         self.run(self.stores[0].create_campaign(self.campaign))
-        self.sent, self.acknowledged, self.closed = set(), set(), False
+        self.sent, self.acknowledged, self.closed, self.sealed = set(), set(), False, False
 
     def open(self):
         return self.store_class(self.folder / "store.sqlite3", clock=self.clock)
@@ -195,6 +203,38 @@ class System(RuleBasedStateMachine):
         finally:
             self.restart(instance)
 
+    @rule(instance=instances)
+    @precondition(lambda self: not self.sealed)
+    def reopen(self, instance):
+        self.run(self.stores[instance].reopen_campaign(self.campaign.id))
+        self.closed = False
+
+    @rule(instance=instances)
+    @precondition(lambda self: self.sealed)
+    def what_is_sealed_is_not_reopened(self, instance):
+        with pytest.raises(StoreError):
+            self.run(self.stores[instance].reopen_campaign(self.campaign.id))
+
+    @rule(instance=instances)
+    @precondition(lambda self: not self.closed)
+    def what_is_open_is_not_sealed(self, instance):
+        with pytest.raises(StoreError):
+            self.run(self.stores[instance].seal_campaign(self.campaign.id, at_once=True))
+
+    @rule(instance=instances)
+    @precondition(lambda self: self.closed and not self.sealed)
+    def seal_killed_before_its_commit(self, instance):
+        self.stores[instance].dies = True
+        with pytest.raises(Killed):
+            self.run(self.stores[instance].seal_campaign(self.campaign.id, at_once=True))
+        self.restart(instance)
+
+    @rule(instance=instances)
+    @precondition(lambda self: self.closed)
+    def seal(self, instance):
+        self.run(self.stores[instance].seal_campaign(self.campaign.id, at_once=True))
+        self.sealed = True
+
     @rule(seconds=st.integers(-100_000, 100_000))
     def step_the_clock(self, seconds):
         self.clock.step(seconds)
@@ -243,7 +283,7 @@ def test_the_system_does_as_the_model_says():
     run_model(KillableStore, EXAMPLES)
 
 
-@pytest.mark.parametrize("faulty", [CountsBeforeDedupe, AnswersBeforeCommit, DropsIdsBeforeClosing])
+@pytest.mark.parametrize("faulty", [CountsBeforeDedupe, AnswersBeforeCommit, DropsIdsBeforeSealing])
 def test_a_planted_fault_is_found(faulty):
     with pytest.raises(AssertionError):
         run_model(faulty, 300)

@@ -41,8 +41,11 @@ def test_a_number_of_devices_that_hides_nobody_is_refused(wrong: object) -> None
         compiled(privacy={"release_every": wrong})
 
 
-def test_it_counts_devices_that_answer_one_question_for_a_model() -> None:
-    with pytest.raises(DraftError, match="answers must be one"):
-        compiled(privacy={"release_every": 100, "answers": "all"})
+def test_it_is_a_promise_of_campaigns_that_ask_everything_too() -> None:
+    campaign = compiled(privacy={"release_every": 100, "answers": "all"})
+    assert Campaign.parse(campaign.document, campaign.id).privacy.release_every == 100
+
+
+def test_a_moments_round_releases_nothing() -> None:
     with pytest.raises(DraftError, match="moments round"):
         compiled(privacy={"release_every": 100}, asks="moments")

@@ -100,11 +100,6 @@ def refused_documents(known: dict[str, Campaign]) -> Iterator[tuple[str, str, st
         ("one bin", "invalid-document", lambda d: d["features"][1].update(bins=1)),
         ("an epsilon of 0", "invalid-document", lambda d: d["privacy"].update(epsilon=0)),
         ("releases after every device", "invalid-document", lambda d: d["privacy"].update(release_every=1)),
-        (
-            "releases of several answers a device",
-            "invalid-document",
-            lambda d: d["privacy"].update(answers="all", release_every=100),
-        ),
         ("an unknown kind of answers", "invalid-document", lambda d: d["privacy"].update(answers="two")),
         ("no questions", "invalid-document", lambda d: d.update(questions=[])),
         ("a question twice", "invalid-document", lambda d: d["questions"].append(d["questions"][0])),

@@ -1,4 +1,4 @@
-"""A store whose ids are in runs promises what one does whose ids are not: run sizes are small here, so that they are."""
+"""A store whose ids are in runs promises what every store does. Runs are small here, so that there are many."""
 
 from __future__ import annotations
 

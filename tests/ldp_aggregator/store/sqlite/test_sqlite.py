@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from ldp_aggregator.store import SqliteStore, StoreError, open_store
+from ldp_aggregator.counting.parts import COMPACT_AT
+from ldp_aggregator.store import Outcome, SqliteStore, StoreError, open_store
 from ldp_aggregator.store.backup import copy_store
 from ldp_aggregator.store.merging import merge_stores
 from ldp_aggregator.store.sqlite import tokens
@@ -191,6 +192,68 @@ async def test_a_token_is_looked_up_in_an_index(tmp_path):
     plan = store._read_connection.execute(f"EXPLAIN QUERY PLAN {tokens.BY_DIGEST}", (b"d",)).fetchall()
     assert [row["detail"] for row in plan] == ["SEARCH tokens USING INDEX sqlite_autoindex_tokens_2 (digest=?)"]
     await store.close()
+
+
+async def written_by(path, work):
+    """Bytes by which the write-ahead log has grown: all that is written before a checkpoint."""
+    log = path.with_name(path.name + "-wal")
+    before = log.stat().st_size
+    await work
+    return log.stat().st_size - before
+
+
+async def test_a_report_writes_no_more_the_larger_its_question_is(
+    tmp_path, make_campaign, make_submission, make_report
+):
+    path = tmp_path / "store.sqlite3"
+    store = SqliteStore(path)
+    small, large = make_campaign(64), make_campaign(32_768)
+    written = {small.id: 0, large.id: 0}
+    for campaign in (small, large):
+        await store.create_campaign(campaign)
+        await store.count([make_submission(campaign, [make_report(campaign, 0)])])
+    for number in range(1, 64 + COMPACT_AT):
+        for campaign in (small, large):
+            report = make_report(campaign, number, cell=number * (len(written) if campaign is small else 200) % 64)
+            written[campaign.id] += await written_by(path, store.count([make_submission(campaign, [report])]))
+    assert 0 < written[large.id] <= 1.5 * written[small.id]
+    await store.close()
+
+
+@pytest.mark.parametrize("reports", [1, 256, 3000])
+async def test_a_replay_writes_nothing(tmp_path, make_campaign, make_submission, make_report, reports):
+    path = tmp_path / "store.sqlite3"
+    store = SqliteStore(path)
+    campaign = make_campaign(4096)
+    await store.create_campaign(campaign)
+    upload = make_submission(campaign, [make_report(campaign, number) for number in range(reports)])
+    assert await store.count([upload]) == [Outcome(counted=reports)]
+    for _ in range(3):
+        counting = store.count([upload])
+        assert await written_by(path, counting) == 0
+    assert await store.count([upload]) == [Outcome(duplicates=reports)]
+    await store.close()
+
+
+@pytest.mark.parametrize("repeated", [2, 30, 300, 2999])
+async def test_a_large_upload_counts_what_is_new_in_it(tmp_path, make_campaign, make_submission, make_report, repeated):
+    store = SqliteStore(tmp_path / "store.sqlite3")
+    campaign = make_campaign(4096)
+    await store.create_campaign(campaign)
+    known = [make_report(campaign, number) for number in range(0, 3000, 3000 // repeated)][:repeated]
+    await store.count([make_submission(campaign, known[:-1])])
+    await store.count([make_submission(campaign, [make_report(campaign, known_number(known[-1]), cell=4000)])])
+    everything = [make_report(campaign, number) for number in range(3000)]
+    [outcome] = await store.count([make_submission(campaign, everything)])
+    assert (outcome.counted, outcome.duplicates) == (3000 - repeated, repeated - 1)
+    assert outcome.rejected == ((known[-1].id, "conflicting-report"),)
+    assert int((await store.tally(campaign.id)).n.sum()) == 3000
+    assert await store.audit() == []
+    await store.close()
+
+
+def known_number(report):
+    return int.from_bytes(report.payload, "little")
 
 
 _GROWS_NO_MORE = """

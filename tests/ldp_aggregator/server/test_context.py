@@ -1,0 +1,126 @@
+"""Documents and campaigns in memory: bytes for who reads, a parse for who counts, as many as fit."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from ldp_aggregator.server import context
+from ldp_aggregator.server.context import CampaignCache, SizedCache
+from ldp_aggregator.store import UnknownCampaignError
+from protocols import Campaign
+
+
+class CountedDocuments:
+    """A store of documents that counts how often each is read."""
+
+    def __init__(self, campaigns):
+        self.documents = {campaign.id: campaign.document for campaign in campaigns}
+        self.reads = []
+
+    async def document(self, campaign_id):
+        self.reads.append(campaign_id)
+        await asyncio.sleep(0)
+        if campaign_id not in self.documents:
+            raise UnknownCampaignError(campaign_id)
+        return self.documents[campaign_id]
+
+
+@pytest.fixture
+def parses(monkeypatch):
+    """Which campaigns were parsed, and in which thread."""
+    seen = []
+
+    class Watched(Campaign):
+        @classmethod
+        def parse(cls, document, campaign_id=None):
+            seen.append((campaign_id, threading.current_thread()))
+            return Campaign.parse(document, campaign_id)
+
+    monkeypatch.setattr(context, "Campaign", Watched)
+    return seen
+
+
+async def test_two_hundred_campaigns_in_turn_are_served_unparsed_and_read_once(server, make_campaign, parses):
+    campaigns = [make_campaign(title=f"number {number}") for number in range(200)]
+    for campaign in campaigns:
+        await server.store.create_campaign(campaign)
+    reads, read = [], server.store.document
+
+    async def document(campaign_id):
+        reads.append(campaign_id)
+        return await read(campaign_id)
+
+    server.store.document = document
+    for _ in range(3):
+        for campaign in campaigns:
+            async with server.session.get(f"{server.public}/v1/campaigns/{campaign.id}") as answer:
+                assert await answer.read() == campaign.document
+                assert answer.headers["ETag"] == f'"{campaign.id}"'
+    assert (parses, sorted(reads)) == ([], sorted(campaign.id for campaign in campaigns))
+
+
+async def test_who_waits_for_a_campaign_waits_for_one_parse_beside_the_loop(make_campaign, parses):
+    campaign = make_campaign()
+    cache = CampaignCache(CountedDocuments([campaign]))
+    leaving = asyncio.create_task(cache.get(campaign.id))
+    waiting = [asyncio.create_task(cache.get(campaign.id)) for _ in range(20)]
+    await asyncio.sleep(0)
+    leaving.cancel()
+    found = await asyncio.gather(*waiting)
+    assert all(one is found[0] for one in found)
+    assert await cache.get(campaign.id) is found[0]
+    [(parsed, thread)] = parses
+    assert parsed == campaign.id
+    assert thread is not threading.current_thread()
+
+
+async def test_what_does_not_fit_goes_and_the_last_one_asked_for_stays(make_campaign, parses):
+    campaigns = [make_campaign(title=f"number {number}") for number in range(4)]
+    size = len(campaigns[0].document)
+    store = CountedDocuments(campaigns)
+    cache = CampaignCache(store, document_bytes=3 * size, parsed_bytes=2 * size)
+    for number in (0, 1, 0, 2, 0, 1):
+        assert (await cache.get(campaigns[number].id)).id == campaigns[number].id
+    assert [parsed for parsed, _ in parses] == [campaigns[number].id for number in (0, 1, 2, 1)]
+    assert store.reads == [campaigns[number].id for number in (0, 1, 2)]
+    await cache.document(campaigns[3].id)
+    await cache.document(campaigns[1].id)
+    assert len(store.reads) == 4
+
+
+async def test_a_campaign_that_is_not_there_is_asked_for_again(make_campaign):
+    campaign = make_campaign()
+    store = CountedDocuments([])
+    cache = CampaignCache(store)
+    for _ in range(2):
+        with pytest.raises(UnknownCampaignError):
+            await cache.get(campaign.id)
+    store.documents[campaign.id] = campaign.document
+    assert (await cache.get(campaign.id)).id == campaign.id
+    with pytest.raises(UnknownCampaignError):
+        await cache.document("../../etc/passwd")
+
+
+async def test_a_damaged_document_is_not_served_for_caches_to_keep(server, make_campaign):
+    campaign, other = make_campaign(), make_campaign(title="Other")
+    for one in (campaign, other):
+        await server.store.create_campaign(one)
+    await server.store._write(
+        lambda db: db.execute("UPDATE campaigns SET document = ? WHERE id = ?", (other.document, campaign.id))
+    )
+    for one, status in ((campaign, 503), (other, 200)):
+        async with server.session.get(f"{server.public}/v1/campaigns/{one.id}") as answer:
+            assert answer.status == status
+
+
+def test_a_value_larger_than_the_cache_is_kept_alone():
+    cache = SizedCache(10)
+    cache.put("a", 1, 4)
+    cache.put("b", 2, 100)
+    assert (cache.get("a"), cache.get("b")) == (None, 2)
+    cache.put("b", 3, 5)
+    cache.put("c", 4, 5)
+    assert (cache.get("b"), cache.get("c")) == (3, 4)

@@ -1,0 +1,228 @@
+"""The end of a campaign on every store: at once for uploads, taken back for a day, for good when it is sealed."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import asyncpg
+import pytest
+from cells import SteppedClock
+from postgres import empty
+
+from ldp_aggregator.store import Outcome, SqliteStore, StoreError, UnknownCampaignError, open_store
+from ldp_aggregator.store.closing import close_due
+from ldp_aggregator.store.decisions import GRACE
+
+DAY = GRACE.total_seconds()
+
+
+def ends_in(clock, seconds):
+    return (clock.now + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+
+
+@pytest.fixture
+async def counted(store, make_campaign, make_submission, make_report, clock):
+    """A campaign that ends in a minute, with ten reports; ``send(first, end)`` uploads more."""
+    campaign = make_campaign(closes=ends_in(clock, 60))
+    await store.create_campaign(campaign)
+
+    async def send(first, end, to=store):
+        [outcome] = await to.count([make_submission(campaign, [make_report(campaign, n) for n in range(first, end)])])
+        return outcome
+
+    await send(0, 10)
+    return campaign, send
+
+
+async def test_a_campaign_that_is_over_is_closed_a_day_after_that_was_seen(store, counted, clock):
+    campaign, send = counted
+    clock.step(60)
+    assert (await send(10, 11)).refused == "campaign-closed"
+    for seconds in (0, 1, DAY - 2):
+        clock.step(seconds)
+        assert (await close_due(store, clock())).ids == ()
+    clock.step(1)
+    assert (await close_due(store, clock())).ids == (campaign.id,)
+    assert (await store.state(campaign.id)).life.closed == clock()
+    assert await store.audit() == []
+
+
+async def test_a_clock_that_is_years_ahead_ends_nothing_while_a_right_one_runs(
+    store, make_campaign, make_submission, make_report, clock
+):
+    """Both look every quarter of an hour, for three days."""
+    campaign = make_campaign(closes=ends_in(clock, 4 * DAY))
+    await store.create_campaign(campaign)
+    for _ in range(3 * 24 * 4):
+        for ahead in (4000 * DAY, -4000 * DAY):
+            clock.step(ahead)
+            assert (await close_due(store, clock())).ids == ()
+        clock.step(15 * 60)
+    assert (await store.state(campaign.id)).life.closed is None
+    assert await store.count([make_submission(campaign, [make_report(campaign, 1)])]) == [Outcome(counted=1)]
+
+
+async def test_a_clock_that_was_wrong_for_a_while_ends_nothing(store, counted, clock):
+    campaign, send = counted
+    clock.step(100 * DAY)
+    assert (await send(10, 11)).refused == "campaign-closed"
+    await close_due(store, clock())
+    clock.step(-100 * DAY)
+    assert await send(10, 11) == Outcome(counted=1)
+    await close_due(store, clock())
+    assert (await store.state(campaign.id)).over_since is None
+
+
+async def test_a_closing_is_taken_back_and_nothing_counts_twice(store, counted, clock):
+    campaign, send = counted
+    closed = await store.close_campaign(campaign.id)
+    assert (closed.reports, closed.status(clock())) == (10, "closed")
+    clock.step(10)
+    assert (await send(0, 12)).refused == "campaign-closed"
+    reopened = await store.reopen_campaign(campaign.id)
+    assert (reopened.life.closed, reopened.status(clock())) == (None, "open")
+    assert await send(0, 12) == Outcome(counted=2, duplicates=10)
+    assert await store.audit() == []
+
+
+async def test_a_campaign_that_was_closed_by_a_wrong_clock_is_taken_back(store, counted, clock):
+    campaign, send = counted
+    clock.step(100 * DAY)
+    await close_due(store, clock())
+    clock.step(DAY)
+    assert (await close_due(store, clock())).ids == (campaign.id,)
+    clock.step(-101 * DAY)
+    assert (await send(10, 11)).refused == "campaign-closed"
+    await store.reopen_campaign(campaign.id)
+    assert await send(0, 11) == Outcome(counted=1, duplicates=10)
+    assert (await close_due(store, clock())).ids == ()
+
+
+async def test_reopening_what_is_open_changes_nothing(store, counted):
+    campaign, send = counted
+    assert (await store.reopen_campaign(campaign.id)).life.closed is None
+    assert await send(0, 10) == Outcome(duplicates=10)
+
+
+async def test_ids_stay_until_a_campaign_is_sealed_which_takes_a_day_or_a_word(store, counted, clock):
+    campaign, _ = counted
+    with pytest.raises(StoreError, match="was not closed"):
+        await store.seal_campaign(campaign.id, at_once=True)
+    await store.close_campaign(campaign.id)
+    clock.step(DAY - 1)
+    with pytest.raises(StoreError, match=r"can be sealed from 2026-01-02T00:00:00Z on"):
+        await store.seal_campaign(campaign.id)
+    assert (await store.state(campaign.id)).life.sealed is None
+    clock.step(1)
+    sealed = await store.seal_campaign(campaign.id)
+    assert sealed.life.sealed == clock()
+    clock.step(5)
+    assert (await store.seal_campaign(campaign.id)).life.sealed == sealed.life.sealed
+    with pytest.raises(StoreError, match="is sealed"):
+        await store.reopen_campaign(campaign.id)
+    assert (await store.tally(campaign.id)).n.tolist() == [10]
+    assert await store.audit() == []
+
+
+async def test_a_campaign_is_sealed_at_once_on_a_word(store, counted):
+    campaign, _ = counted
+    await store.close_campaign(campaign.id)
+    assert (await store.seal_campaign(campaign.id, at_once=True)).life.sealed is not None
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+async def test_a_deleted_campaign_is_gone_and_never_comes_back(store, counted, clock, make_campaign, sealed):
+    campaign, send = counted
+    other = make_campaign(title="Other")
+    await store.create_campaign(other)
+    await store.publish_model(campaign.id, "{}")
+    with pytest.raises(StoreError, match="was not closed"):
+        await store.delete_campaign(campaign.id)
+    await store.close_campaign(campaign.id)
+    if sealed:
+        await store.seal_campaign(campaign.id, at_once=True)
+    await store.delete_campaign(campaign.id)
+    assert [state.id for state in await store.campaigns()] == [other.id]
+    assert (await send(0, 3)).refused == "unknown-campaign"
+    with pytest.raises(UnknownCampaignError):
+        await store.model(campaign.id)
+    with pytest.raises(StoreError, match=r"was deleted at 2026-01-01T00:00:00Z"):
+        await store.create_campaign(campaign)
+    assert await store.audit() == []
+
+
+async def test_two_processes_on_one_file_do_not_end_each_others_campaigns(
+    tmp_path, make_campaign, make_submission, make_report, clock
+):
+    """As found: one instance eleven years ahead closed a campaign for the right one, and its ids were gone."""
+    ahead = SteppedClock()
+    ahead.step(11 * 365 * DAY)
+    right, wrong = (SqliteStore(tmp_path / "s.sqlite3", clock=one) for one in (clock, ahead))
+    campaign = make_campaign(closes=ends_in(clock, 3600))
+    await right.create_campaign(campaign)
+    upload = make_submission(campaign, [make_report(campaign, 1)])
+    await close_due(wrong, ahead())
+    assert (await wrong.count([upload]))[0].refused == "campaign-closed"
+    assert (await right.count([upload]))[0] == Outcome(counted=1)
+    await close_due(right, clock())
+    for one in (clock, ahead):
+        one.step(DAY)
+    assert (await close_due(wrong, ahead())).ids == ()
+    for store in (right, wrong):
+        await store.close()
+
+
+@pytest.fixture
+async def database(postgres):
+    await empty(postgres.address)
+    return postgres.address
+
+
+async def test_on_postgresql_the_time_is_the_databases(
+    database, tmp_path, make_campaign, make_submission, make_report, monkeypatch
+):
+    """An instance whose own clock is years ahead counts, and closes nothing."""
+    ahead = SteppedClock()
+    ahead.step(50 * 365 * DAY)
+    monkeypatch.setattr("ldp_aggregator.store.clock.utc_now", ahead)
+    store = await open_store(tmp_path, database)
+    campaign = make_campaign(closes="2060-01-01T00:00:00Z")
+    await store.create_campaign(campaign)
+    assert (await close_due(store, ahead())).ids == ()
+    assert (await store.state(campaign.id)).over_since is None
+    assert await store.count([make_submission(campaign, [make_report(campaign, 1)])]) == [Outcome(counted=1)]
+    assert (await store.state(campaign.id)).created < ahead()
+    await store.close()
+
+
+async def test_a_reader_of_the_ids_stalls_neither_closing_nor_anybodys_uploads(
+    database, tmp_path, make_campaign, make_submission, make_report
+):
+    """``pg_dump`` holds such a lock on every table until it ends. What it holds up is told, and changes nothing."""
+    stores = [await open_store(tmp_path, database) for _ in range(2)]
+    first, second = make_campaign(), make_campaign(title="second")
+    for campaign in (first, second):
+        await stores[0].create_campaign(campaign)
+    dump = await asyncpg.connect(database)
+    held = dump.transaction()
+    await held.start()
+    await dump.execute("LOCK TABLE ldp_aggregator.ids_1, ldp_aggregator.ids_2 IN ACCESS SHARE MODE")
+    await asyncio.wait_for(stores[0].close_campaign(first.id), 10)
+    sealing = asyncio.create_task(stores[0].seal_campaign(first.id, at_once=True))
+    uploads = [make_submission(campaign, [make_report(campaign, 1)]) for campaign in (first, second)]
+    while not sealing.done():
+        refused, counted = await asyncio.wait_for(stores[1].count(uploads), 10)
+        assert (refused.refused, counted.refused) == ("campaign-closed", None)
+    with pytest.raises(StoreError, match="somebody reads the ids"):
+        await sealing
+    with pytest.raises(StoreError, match="somebody reads the ids"):
+        await stores[0].delete_campaign(first.id)
+    assert (await stores[0].state(first.id)).life.sealed is None
+    await held.rollback()
+    await dump.close()
+    assert (await stores[0].seal_campaign(first.id, at_once=True)).life.sealed is not None
+    assert (await stores[1].tally(second.id)).n.tolist() == [1]
+    assert await stores[0].audit() == []
+    for store in stores:
+        await store.close()

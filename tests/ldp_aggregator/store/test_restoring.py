@@ -1,0 +1,299 @@
+"""Backups and what is made of them: nothing counts twice, no right comes back, no version has other bytes."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from datetime import datetime, timedelta, timezone
+
+import numpy as np
+import pytest
+from postgres import empty
+
+from ldp_aggregator.store import SqliteStore, StoredToken, StoreError, open_store
+from ldp_aggregator.store.backup import copy_store, restore_store
+from ldp_aggregator.store.clock import utc_now
+from ldp_aggregator.store.location import migrate_store
+from ldp_aggregator.store.merging import Merged, merge_stores
+from ldp_aggregator.store.postgres.store import PostgresStore
+from ldp_aggregator.store.sqlite import origin
+from ldp_aggregator.store.sqlite.schema import APPLICATION, STEPS
+from ldp_aggregator.store.sqlite.store import FILE_NAME
+from ldp_aggregator.trainers import FederatedState, encode_share
+
+NOW = datetime(2026, 11, 1, tzinfo=timezone.utc)
+
+
+@pytest.fixture
+async def original(tmp_path, make_campaign, make_submission, make_report, clock):
+    """A store with ten reports, one model and tokens, and a backup of it; then more happened."""
+    campaign = make_campaign()
+    store = await open_store(tmp_path / "data", clock=clock)
+    await store.create_campaign(campaign)
+    await store.count([make_submission(campaign, [make_report(campaign, number) for number in range(10)])])
+    for name, scope in (("a", "collector"), ("b", "relay")):
+        await store.add_token(StoredToken(name, scope, name.encode() * 32, clock()))
+    await store.publish_model(campaign.id, "one")
+    copy_store(tmp_path / "data", tmp_path / "backup")
+    await store.revoke_token("a")
+    await store.publish_model(campaign.id, "two")
+    await store.count([make_submission(campaign, [make_report(campaign, number) for number in range(10, 15)])])
+    yield campaign, store
+    await store.close()
+
+
+async def test_a_backup_is_read_and_takes_nothing(tmp_path, original):
+    campaign, _ = original
+    with pytest.raises(StoreError, match="this is a backup"):
+        await open_store(tmp_path / "backup")
+    store = await open_store(tmp_path / "backup", read_only=True)
+    assert (await store.state(campaign.id)).reports == 10
+    assert await store.audit() == []
+    assert (await store.origin()).is_copy
+    await store.close()
+    merged = merge_stores(tmp_path / "data", tmp_path / "backup", tmp_path / "both")
+    assert merged == [Merged(campaign.id, 25, overlap=10)]
+    both = await open_store(tmp_path / "both")
+    assert not (await both.origin()).is_copy
+    await both.close()
+
+
+async def test_no_token_of_a_restored_store_opens_anything(tmp_path, original):
+    _, _store = original
+    assert restore_store(tmp_path / "backup", tmp_path / "new", now=NOW).tokens == 2
+    store = await open_store(tmp_path / "new")
+    assert [(token.name, token.revoked) for token in await store.tokens()] == [("a", NOW), ("b", NOW)]
+    with pytest.raises(StoreError, match="exists already"):
+        await store.add_token(StoredToken("a", "admin", b"x" * 32, NOW))
+    await store.close()
+
+
+@pytest.mark.parametrize("keep", [False, True])
+async def test_a_share_that_was_withdrawn_since_does_not_come_back(tmp_path, make_campaign, clock, keep):
+    """What the nodes sent stays counted: withdrawing gives nothing back, nor does a restore."""
+    campaign = make_campaign(8)
+    store = await open_store(tmp_path / "data", clock=clock)
+    await store.create_campaign(campaign, federated=True)
+    share = encode_share(campaign, np.arange(len(FederatedState(campaign).totals)))
+    for node in "ab":
+        await store.add_token(StoredToken(node, "node", node.encode() * 32, clock()))
+        assert await store.put_share(campaign.id, node, share) is None
+    copy_store(tmp_path / "data", tmp_path / "backup")
+    await store.withdraw_share(campaign.id, "a")
+    await store.close()
+    restored = restore_store(tmp_path / "backup", tmp_path / "new", keep_shares=keep)
+    assert (restored.tokens, restored.shares) == (2, 0 if keep else 2)
+    store = await open_store(tmp_path / "new")
+    shares = await store.shares(campaign.id)
+    assert [member.node for member in shares.members] == (["a", "b"] if keep else [])
+    assert [node for node, _ in shares.releases] == ["a", "b"]
+    assert await store.put_share(campaign.id, "a", share) == "wrong-token"
+    assert await store.audit() == []
+    await store.close()
+
+
+async def test_a_restored_store_publishes_under_versions_that_were_never_used(tmp_path, original, clock):
+    campaign, _ = original
+    seen = {1: "one", 2: "two"}
+    folder = tmp_path / "backup"
+    for number in range(3):
+        new = tmp_path / f"new{number}"
+        restore_store(folder, new, now=NOW + timedelta(seconds=5 * number))
+        store = await open_store(new, clock=clock)
+        for text in ("three", "four"):
+            document = f"{text} of {number}"
+            version = (await store.publish_model(campaign.id, document)).version
+            assert version not in seen
+            assert version > max(seen), "a client that refuses older versions takes it"
+            seen[version] = document
+        assert (await store.model(campaign.id, 1)).document == "one"
+        assert await store.model(campaign.id, 2) is None
+        await store.close()
+        if number == 1:
+            copy_store(new, tmp_path / "backup of a restored one")
+            folder = tmp_path / "backup of a restored one"
+
+
+async def test_a_restored_store_is_another_one_and_still_knows_what_it_counted(
+    tmp_path, original, make_submission, make_report
+):
+    campaign, kept = original
+    for name in ("first", "second"):
+        restore_store(tmp_path / "backup", tmp_path / name)
+    stores = [await open_store(tmp_path / name) for name in ("first", "second")]
+    names = {(await store.origin()).generation for store in (kept, *stores)}
+    assert len(names) == 3
+    [outcome] = await stores[0].count([make_submission(campaign, [make_report(campaign, n) for n in range(12)])])
+    assert (outcome.counted, outcome.duplicates) == (2, 10)
+    for store in stores:
+        assert await store.audit() == []
+        await store.close()
+
+
+async def test_what_cannot_be_restored_leaves_nothing(tmp_path, original, monkeypatch):
+    with pytest.raises(StoreError, match="there is no store in"):
+        restore_store(tmp_path / "none", tmp_path / "new")
+    with pytest.raises(StoreError, match="already"):
+        restore_store(tmp_path / "backup", tmp_path / "data")
+    with pytest.raises(StoreError, match="set the clock"):
+        restore_store(tmp_path / "backup", tmp_path / "new", now=datetime(2020, 1, 1, tzinfo=timezone.utc))
+
+    def fails(*_arguments, **_more):
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(origin, "renew", fails)
+    with pytest.raises(StoreError, match="disk I/O error"):
+        restore_store(tmp_path / "backup", tmp_path / "new")
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+async def test_a_damaged_backup_is_not_restored(tmp_path, original):
+    path = tmp_path / "backup" / FILE_NAME
+    with sqlite3.connect(path) as db:
+        root = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_tokens_2'").fetchone()[0]
+        page = db.execute("PRAGMA page_size").fetchone()[0]
+    db.close()
+    with path.open("r+b") as file:
+        file.seek((root - 1) * page + page - 20)
+        file.write(b"\x00" * 20)
+    with pytest.raises(StoreError, match=r"damaged|malformed"):
+        restore_store(tmp_path / "backup", tmp_path / "new")
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+async def test_files_of_a_backup_and_of_a_restored_store_are_for_their_owner_only(tmp_path, original):
+    previous = os.umask(0)
+    try:
+        for name in ("copy", "new"):
+            (tmp_path / name).mkdir(mode=0o755)
+        copy_store(tmp_path / "data", tmp_path / "copy")
+        restore_store(tmp_path / "copy", tmp_path / "new")
+        store = await open_store(tmp_path / "new")
+        await store.check()
+        for name in ("copy", "new", "data"):
+            assert {path.stat().st_mode & 0o777 for path in (tmp_path / name).iterdir()} == {0o600}, name
+        await store.close()
+        restore_store(tmp_path / "copy", tmp_path / "made")
+        assert (tmp_path / "made").stat().st_mode & 0o777 == 0o700
+    finally:
+        os.umask(previous)
+
+
+async def test_a_database_that_was_put_back_is_made_another_store(postgres, tmp_path, make_campaign, clock):
+    await empty(postgres.address)
+    store = await PostgresStore.open(postgres.address)
+    campaign = make_campaign()
+    await store.create_campaign(campaign)
+    await store.add_token(StoredToken("a", "admin", b"a" * 32, clock()))
+    assert (await store.publish_model(campaign.id, "one")).version == 1
+    before = await store.origin()
+    assert (await store.renew()).tokens == 1
+    assert (await store.tokens())[0].revoked is not None
+    first = (await store.publish_model(campaign.id, "two")).version
+    assert utc_now().timestamp() - 3600 < first < utc_now().timestamp() + 3600
+    assert (await store.origin()).generation != before.generation
+    await store.renew()
+    assert (await store.publish_model(campaign.id, "three")).version > first
+    await store.close()
+
+
+def older_file(path, campaign, steps):
+    """A file as an older version made it, with an open campaign, a closed one, and a report each."""
+    with sqlite3.connect(path) as db:
+        db.executescript("".join(STEPS[:steps]))
+        db.executescript(f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {steps};")
+        for number, (name, closed) in enumerate(((campaign, None), (None, "2026-01-02T00:00:00Z")), 1):
+            document = campaign.document if name else b"{}"
+            db.execute(
+                "INSERT INTO campaigns (id, title, created, closed, document) VALUES (?, '', ?, ?, ?)",
+                (campaign.id if name else "closed", "2026-01-01T00:00:00Z", closed, document),
+            )
+            plain = b"".join(value.to_bytes(8, "little") for value in (0, 1, 0, 1, *[0] * 62))
+            db.execute("INSERT INTO parts (campaign, reports, sums) VALUES (?, 1, ?)", (number, plain))
+        db.execute("CREATE TABLE ids_1 (id BLOB PRIMARY KEY, digest BLOB NOT NULL) WITHOUT ROWID")
+        db.execute("INSERT INTO ids_1 VALUES (?, ?)", (b"i" * 16, b"d" * 8))
+    db.close()
+
+
+async def test_only_migrating_changes_the_tables_of_an_older_version(tmp_path, make_campaign):
+    campaign, path = make_campaign(), tmp_path / FILE_NAME
+    older_file(path, campaign, 4)
+    before = path.read_bytes()
+    for options in ({}, {"create": False}, {"read_only": True}):
+        with pytest.raises(StoreError, match="'ldp-aggregator migrate'"):
+            await open_store(tmp_path, **options)
+    with sqlite3.connect(path) as db:
+        assert db.execute("PRAGMA user_version").fetchone()[0] == 4
+    db.close()
+    assert path.read_bytes()[100:] == before[100:]
+    assert await migrate_store(tmp_path) == (4, len(STEPS))
+    store = await open_store(tmp_path)
+    assert (await store.tally(campaign.id)).counts[0].tolist() == [0, 1] + [0] * 62
+    state, closed = await store.campaigns()
+    assert (state.arrivals.reports, state.arrivals.otherwise, state.life.sealed) == (1, 1, None)
+    assert closed.life.sealed == closed.life.closed
+    with pytest.raises(StoreError, match="is sealed"):
+        await store.reopen_campaign("closed")
+    await store.close()
+
+
+async def test_a_migration_that_fails_changes_nothing(tmp_path, make_campaign, monkeypatch):
+    older_file(tmp_path / FILE_NAME, make_campaign(), 4)
+    broken = (*STEPS[:4], STEPS[4] + "INSERT INTO nowhere VALUES (1);")
+    monkeypatch.setattr("ldp_aggregator.store.sqlite.schema.STEPS", broken)
+    with pytest.raises(StoreError, match="cannot be prepared: no such table: nowhere"):
+        await migrate_store(tmp_path)
+    monkeypatch.undo()
+    assert await migrate_store(tmp_path) == (4, len(STEPS))
+
+
+async def test_there_has_to_be_something_to_migrate(tmp_path, postgres):
+    with pytest.raises(StoreError, match="there is no store in"):
+        await migrate_store(tmp_path)
+    await empty(postgres.address)
+    with pytest.raises(StoreError, match="there is no store in this database"):
+        await migrate_store(tmp_path, postgres.address)
+    with pytest.raises(StoreError, match="there is no store in this database"):
+        await open_store(tmp_path, postgres.address, read_only=True)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+async def reader(request, tmp_path, make_campaign):
+    """A store that is only read, with a campaign in it."""
+    address = request.getfixturevalue("postgres").address if request.param == "postgres" else None
+    if address:
+        await empty(address)
+    campaign = make_campaign()
+    store = await open_store(tmp_path, address)
+    await store.create_campaign(campaign)
+    await store.close()
+    opened = await open_store(tmp_path, address, read_only=True)
+    yield opened, campaign
+    await opened.close()
+
+
+async def test_a_store_that_is_only_read_refuses_every_write(reader, make_submission, make_report, clock):
+    store, campaign = reader
+    assert (await store.state(campaign.id)).reports == 0
+    assert (await store.tally(campaign.id)).n.tolist() == [0]
+    assert await store.audit() == []
+    for attempt in (
+        store.count([make_submission(campaign, [make_report(campaign, 1)])]),
+        store.close_campaign(campaign.id),
+        store.publish_model(campaign.id, "{}"),
+        store.add_token(StoredToken("a", "admin", b"a" * 32, clock())),
+        store.check(),
+    ):
+        with pytest.raises(StoreError, match=r"read-?only"):
+            await attempt
+
+
+async def test_reading_beside_a_server_sees_what_it_commits(tmp_path, make_campaign, make_submission, make_report):
+    writer = SqliteStore(tmp_path / FILE_NAME)
+    campaign = make_campaign()
+    await writer.create_campaign(campaign)
+    reader = await open_store(tmp_path, read_only=True)
+    await writer.count([make_submission(campaign, [make_report(campaign, 1)])])
+    assert (await reader.state(campaign.id)).reports == 1
+    for store in (reader, writer):
+        await store.close()
