@@ -103,11 +103,8 @@ class IdSets:
             self._stale |= set(self._held)
             self._seen_version = version
         held = self._held.get(number)
-        if held is None:
-            held = self._held[number] = Held()
-            _load(db, number, held)
-        elif number in self._stale:
-            _refresh(db, number, held)
+        if held is None or (number in self._stale and not _refresh(db, number, held)):
+            held = self._held[number] = _load(db, number)
         self._stale.discard(number)
         return held
 
@@ -139,20 +136,20 @@ class IdSets:
         return any(merging.is_behind(held.backlog) for held in self._held.values())
 
 
-def _load(db: sqlite3.Connection, number: int, held: Held) -> None:
+def _load(db: sqlite3.Connection, number: int) -> Held:
     """Everything, from the tables."""
-    held.runs = {name: open_run(ids.folder(db) / name) for name in ids.run_sizes(db, number)}
-    held.flushing, held.recent, held.last = None, Recent(), 0
+    held = Held({name: open_run(ids.folder(db) / name) for name in ids.run_sizes(db, number)})
     _read_recent(db, number, held)
+    return held
 
 
-def _refresh(db: sqlite3.Connection, number: int, held: Held) -> None:
-    """Somebody else may have written: where all that is held is there, blobs can only have been added."""
+def _refresh(db: sqlite3.Connection, number: int, held: Held) -> bool:
+    """Add what somebody else has written; False where that is not all that has changed."""
     same_runs = ids.run_sizes(db, number).keys() == held.runs.keys()
-    if same_runs and ids.recent_bytes(db, number, held.last) == RECORD_BYTES * held.backlog:
-        _read_recent(db, number, held)
-    else:
-        _load(db, number, held)
+    if not same_runs or ids.recent_bytes(db, number, held.last) != RECORD_BYTES * held.backlog:
+        return False
+    _read_recent(db, number, held)
+    return True
 
 
 def _read_recent(db: sqlite3.Connection, number: int, held: Held) -> None:

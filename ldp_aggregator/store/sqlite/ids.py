@@ -64,7 +64,9 @@ def stored(db: sqlite3.Connection, number: int, schema: str = "main") -> int:
 
 
 def listed(db: sqlite3.Connection) -> set[str]:
-    """The runs of all campaigns."""
+    """The runs of all campaigns; none in a store of an older version."""
+    if db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'runs'").fetchone() is None:
+        return set()
     return {row["name"] for row in db.execute("SELECT name FROM runs").fetchall()}
 
 
