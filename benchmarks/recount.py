@@ -23,7 +23,9 @@ from ldp_aggregator.archive.engines.processes import on_processes
 from ldp_aggregator.archive.keeping import Archive
 from ldp_aggregator.archive.places import open_place
 from ldp_aggregator.archive.reading import Engine, parts_of, recount
+from ldp_aggregator.store import Submission
 from protocols import Campaign
+from protocols.wire.upload import Block
 
 COMMIT = 50_000
 RETRIES = 0.02
@@ -74,19 +76,20 @@ def _write(folder: str, campaign: Campaign, reports: int) -> float:
     rng = np.random.default_rng(1)
     archive = Archive(open_place(folder), SLOTS)
     width = campaign.questions[0].mechanism.width
-    again = int(COMMIT * RETRIES)
-    ids = rng.integers(0, 256, (COMMIT, 16), dtype=np.uint8)
-    answers = rng.integers(0, 256, (COMMIT, width), dtype=np.uint8)
+    each = COMMIT // FEATURES
+    again = int(each * RETRIES)
+    before: dict[int, Block] = {}
     started = time.perf_counter()
-    for start in range(0, reports, COMMIT):
-        old = ids[:again].copy(), answers[:again].copy()
-        ids = rng.integers(0, 256, (COMMIT, 16), dtype=np.uint8)
-        answers = rng.integers(0, 256, (COMMIT, width), dtype=np.uint8)
-        if start:
-            ids[:again], answers[:again] = old
-        rows = dict(enumerate(np.array_split(answers, len(campaign.questions))))
-        archive.write(campaign, ids, rows, np.ones(COMMIT, dtype=bool))
-        archive.publish()
+    for _ in range(0, reports, COMMIT):
+        blocks = []
+        for question in range(FEATURES):
+            ids, payloads = rng.bytes(16 * each), rng.bytes(width * each)
+            if question in before:
+                ids = before[question].ids[-16 * again :] + ids[16 * again :]
+                payloads = before[question].payloads[-width * again :] + payloads[width * again :]
+            before[question] = Block(question, ids, payloads)
+            blocks.append(before[question])
+        archive.publish(archive.write([Submission(campaign, tuple(blocks))]))
     return time.perf_counter() - started
 
 

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ldp_aggregator.counting.rows import Rows
+from ldp_aggregator.store.contract import StoreError
 from protocols import Campaign
 from protocols.wire.reports import ID_BYTES
 
@@ -28,7 +29,7 @@ SCHEMA = pa.schema(
 )
 
 
-class ArchiveError(Exception):
+class ArchiveError(StoreError):
     """What is archived cannot be read or written; ``str`` says which file and what is wrong with it."""
 
 

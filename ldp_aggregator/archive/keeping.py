@@ -1,37 +1,62 @@
-"""What a server writes: the accepted reports of a commit, one file a slot, before anybody gets an answer.
+"""What a server writes: the accepted reports of a commit, a file a slot, before anybody gets an answer.
 
-Files are written as *pending* inside the transaction that counts their reports, and published after it committed. A
-process that dies between the two leaves pending files; :meth:`Archive.pending` hands their reports to whoever starts
-next, who counts them again: those of a commit that held are duplicates, those of one that did not are counted now. In
-both cases archive and store agree afterwards, and the pending file is published.
+The reports of a group are written as *pending* files, then counted, then published: without what the store refused,
+and without uploads that were nothing but repetitions. A process that dies in between leaves pending files. Whoever
+starts next counts their reports (:meth:`ArchivedCounts.recover`): those that had been counted are duplicates, those
+that had not are counted now, and in both cases store and archive agree. The same is done, before anything else, with a
+group of which the store did not say whether it was counted.
 
 A pending file is called as it will be (:mod:`ldp_aggregator.archive.reading`), in the folder ``pending``.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldp_aggregator.archive.files import ArchiveError, Kept, decode_file, encode_file
 from ldp_aggregator.archive.places import Place
 from ldp_aggregator.archive.reading import DOCUMENT, REPORTS, file_name
 from ldp_aggregator.archive.slots import check_slots, slot_of
-from ldp_aggregator.counting.rows import Rows
+from ldp_aggregator.counting.rows import payload_rows, refusals
+from ldp_aggregator.store.contract import UNAVAILABLE, CountStore, Outcome, StoreError, Submission
 from protocols import Campaign
+from protocols.wire.reports import ID_BYTES
 from protocols.wire.upload import Block
 
+LOG: Final = logging.getLogger("ldp_aggregator")
+
 PENDING: Final = "pending"
+
+
+@dataclass(frozen=True)
+class PendingFile:
+    """Reports of a campaign under the name that they will have."""
+
+    campaign: Campaign
+    slot: int
+    name: str
+    reports: Mapping[int, Kept]
+
+    @property
+    def pending(self) -> str:
+        return f"{self.campaign.id}/{PENDING}/{self.name}"
+
+    @property
+    def published(self) -> str:
+        return f"{self.campaign.id}/{REPORTS}/{self.name}"
 
 
 class Archive:
     """An archive of reports, as a server writes it. Not for several threads at once.
 
-    ``slots`` is the number of files a large commit becomes, and how many parts a recount can run on at once.
+    ``slots`` is the number of files a large group becomes, and how many parts a recount can run on at once.
     """
 
     def __init__(self, place: Place, slots: int = 16) -> None:
@@ -39,79 +64,199 @@ class Archive:
         self._place = place
         self._slots = slots
         self._known: set[str] = set()
-        self._written: list[tuple[str, str]] = []
 
-    def write(self, campaign: Campaign, ids: Rows, rows: Mapping[int, Rows], counted: NDArray[np.bool_]) -> None:
-        """Keep the reports that a transaction has counted, before it commits.
-
-        ``ids``, shape (n, 16), and ``counted``, shape (n,), are in the order of ``rows``: question by question.
-        Raises ArchiveError; the transaction must not commit then.
-        """
-        if not counted.any():
-            return
-        self._introduce(campaign)
+    def write(self, submissions: Sequence[Submission]) -> list[PendingFile]:
+        """Write the reports of a group, but for those that no device can have sent. Raises ArchiveError."""
         group = secrets.token_hex(8)
-        for slot, kept in self._divided(ids, rows, counted):
-            name = file_name(slot, self._slots, group)
-            pending = f"{campaign.id}/{PENDING}/{name}"
-            self._written.append((pending, f"{campaign.id}/{REPORTS}/{name}"))
-            self._place.put(pending, encode_file(kept))
+        files = [
+            PendingFile(campaign, slot, file_name(slot, self._slots, group), reports)
+            for campaign, parts in self._by_campaign(submissions)
+            for slot, reports in parts
+        ]
+        for file in files:
+            self._introduce(file.campaign)
+            self._place.put(file.pending, encode_file(file.reports))
+        return files
 
-    def publish(self) -> None:
-        """After the commit: what was written belongs to the archive.
+    def publish(self, files: Sequence[PendingFile]) -> None:
+        """Make pending files a part of the archive, as they are. Raises ArchiveError, and may be called again.
 
-        A file that somebody else has published meanwhile is there. Raises ArchiveError, and may be called again.
+        A file that somebody else has published meanwhile is there.
         """
-        while self._written:
-            self._place.move(*self._written[-1])
-            self._written.pop()
+        for file in files:
+            self._place.move(file.pending, file.published)
 
-    def discard(self) -> None:
-        """After a transaction that was rolled back: nothing of it was counted, and nothing of it is kept."""
-        while self._written:
-            self._place.remove(self._written.pop()[0])
+    def publish_some(self, files: Sequence[PendingFile], accepted: Sequence[Submission]) -> None:
+        """Make a part of the archive what of the pending files belongs to ``accepted``. Raises ArchiveError."""
+        kept = {
+            (campaign.id, slot): reports for campaign, parts in self._by_campaign(accepted) for slot, reports in parts
+        }
+        for file in files:
+            reports = kept.get((file.campaign.id, file.slot))
+            if reports is not None:
+                self._place.put(file.published, encode_file(reports))
+            self._place.remove(file.pending)
 
-    def leave(self) -> None:
-        """After a commit of which nobody knows whether it held: what was written stays pending."""
-        self._written.clear()
+    def replace(self, file: PendingFile, accepted: Submission) -> None:
+        """Make a part of the archive what there is in place of a pending file. Raises ArchiveError."""
+        if accepted.blocks:
+            self._place.put(file.published, encode_file(_gathered(file.campaign, accepted.blocks)))
+        self._place.remove(file.pending)
 
-    def pending(self, campaign: Campaign) -> list[str]:
-        """Names of the pending files of a campaign, for :meth:`read_pending` and :meth:`publish_pending`."""
-        return self._place.names(f"{campaign.id}/{PENDING}")
-
-    def read_pending(self, campaign: Campaign, name: str) -> tuple[Block, ...]:
-        """The reports of a pending file, as an upload would bring them; none where it was published meanwhile."""
-        try:
-            data = self._place.read(name)
-        except ArchiveError:
-            if name not in self.pending(campaign):
-                return ()
-            raise
-        return tuple(
-            Block(question, kept.ids.tobytes(), kept.payloads.tobytes())
-            for question, kept in decode_file(data, campaign, name).items()
-        )
-
-    def publish_pending(self, campaign: Campaign, name: str) -> None:
-        """A pending file whose reports are all counted belongs to the archive."""
-        self._place.move(name, f"{campaign.id}/{REPORTS}/{name.rsplit('/', 1)[-1]}")
+    def pending(self, campaign: Campaign) -> list[PendingFile]:
+        """What a process has left of a campaign."""
+        found = []
+        for name in self._place.names(f"{campaign.id}/{PENDING}"):
+            try:
+                data = self._place.read(name)
+            except ArchiveError:
+                if name in self._place.names(f"{campaign.id}/{PENDING}"):
+                    raise
+                continue  # Somebody else has published it.
+            found.append(PendingFile(campaign, 0, name.rsplit("/", 1)[-1], decode_file(data, campaign, name)))
+        return found
 
     def _introduce(self, campaign: Campaign) -> None:
         if campaign.id not in self._known:
             self._place.put(f"{campaign.id}/{DOCUMENT}", campaign.document)
             self._known.add(campaign.id)
 
-    def _divided(
-        self, ids: Rows, rows: Mapping[int, Rows], counted: NDArray[np.bool_]
-    ) -> list[tuple[int, dict[int, Kept]]]:
-        places = slot_of(ids, self._slots)
-        files = []
-        for slot in np.unique(places[counted]).tolist():
-            here, start, kept = counted & (places == slot), 0, {}
-            for question, members in rows.items():
-                chosen = here[start : start + len(members)]
-                if chosen.any():
-                    kept[question] = Kept(ids[start : start + len(members)][chosen], members[chosen])
-                start += len(members)
-            files.append((slot, kept))
-        return files
+    def _by_campaign(
+        self, submissions: Sequence[Submission]
+    ) -> Iterator[tuple[Campaign, list[tuple[int, dict[int, Kept]]]]]:
+        for campaign in {one.campaign.id: one.campaign for one in submissions}.values():
+            blocks = [block for one in submissions if one.campaign.id == campaign.id for block in one.blocks]
+            yield campaign, self._divided(_gathered(campaign, blocks))
+
+    def _divided(self, gathered: Mapping[int, Kept]) -> list[tuple[int, dict[int, Kept]]]:
+        parts: dict[int, dict[int, Kept]] = {}
+        for question, kept in gathered.items():
+            places = slot_of(kept.ids, self._slots)
+            for slot in np.unique(places).tolist():
+                chosen = places == slot
+                parts.setdefault(slot, {})[question] = Kept(kept.ids[chosen], kept.payloads[chosen])
+        return sorted(parts.items())
+
+
+class ArchivedCounts:
+    """A store that archives what it counts. A report that was counted is archived before :meth:`count` returns.
+
+    One :meth:`count` at a time. Where the store or the archive fails, a group may be counted although its uploaders
+    were told that it was not: their next try is a duplicate then.
+    """
+
+    def __init__(self, store: CountStore, archive: Archive) -> None:
+        self._store = store
+        self._archive = archive
+        self._unsettled: dict[str, list[PendingFile]] = {}
+        """By campaign, so that one that cannot be counted keeps no other from it."""
+
+    async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
+        """See :meth:`ldp_aggregator.store.contract.CountStore.count`."""
+        failed = await self._settle({one.campaign.id for one in submissions})
+        open_ones = [one for one in submissions if one.campaign.id not in failed]
+        if not open_ones:
+            raise next(iter(failed.values()))
+        counted = iter(await self._count(open_ones))
+        return [Outcome(refused=UNAVAILABLE) if one.campaign.id in failed else next(counted) for one in submissions]
+
+    async def check(self) -> None:
+        """Write, durably, and change nothing."""
+        await self._settle(set(self._unsettled))
+        await self._store.check()
+
+    async def recover(self, campaigns: Sequence[Campaign]) -> int:
+        """Count and publish what other processes have left pending; returns the number of files.
+
+        What cannot be counted now is tried again with the next upload to its campaign.
+        """
+        number = 0
+        for campaign in campaigns:
+            files = await asyncio.to_thread(self._archive.pending, campaign)
+            self._unsettled.setdefault(campaign.id, []).extend(files)
+            number += len(files)
+        await self._settle(set(self._unsettled))
+        return number
+
+    async def _count(self, submissions: Sequence[Submission]) -> list[Outcome]:
+        files = await asyncio.to_thread(self._archive.write, submissions)
+        for file in files:
+            self._unsettled.setdefault(file.campaign.id, []).append(file)
+        outcomes = await self._store.count(submissions)
+        if all(one.counted and not one.rejected for one in outcomes):
+            await asyncio.to_thread(self._archive.publish, files)
+        else:
+            accepted = [_accepted(*one) for one in zip(submissions, outcomes, strict=True)]
+            await asyncio.to_thread(self._archive.publish_some, files, accepted)
+        for file in files:
+            self._unsettled.pop(file.campaign.id, None)
+        return outcomes
+
+    async def _settle(self, campaigns: set[str]) -> dict[str, StoreError]:
+        """Count groups of which nobody knows whether they were counted; returns the campaigns for which that failed."""
+        failed = {}
+        for campaign_id in sorted(campaigns & self._unsettled.keys()):
+            try:
+                while self._unsettled[campaign_id]:
+                    await self._settle_file(self._unsettled[campaign_id][-1])
+                    self._unsettled[campaign_id].pop()
+                del self._unsettled[campaign_id]
+            except StoreError as error:
+                LOG.error("archived reports wait", extra={"campaign": campaign_id, "reason": str(error)})
+                failed[campaign_id] = error
+        return failed
+
+    async def _settle_file(self, file: PendingFile) -> None:
+        submission = Submission(file.campaign, _blocks(file.reports))
+        [outcome] = await self._store.count([submission])
+        if outcome.refused == UNAVAILABLE:
+            raise StoreError(f"campaign {file.campaign.id} cannot be counted")
+        accepted = _accepted(submission, outcome, repeated=True)
+        if accepted.reports == submission.reports:
+            await asyncio.to_thread(self._archive.publish, [file])
+        else:
+            await asyncio.to_thread(self._archive.replace, file, accepted)
+
+
+def _gathered(campaign: Campaign, blocks: Sequence[Block]) -> dict[int, Kept]:
+    """All sound reports of a campaign by question."""
+    payloads: dict[int, list[bytes]] = {}
+    ids: dict[int, list[bytes]] = {}
+    for block in blocks:
+        payloads.setdefault(block.question, []).append(block.payloads)
+        ids.setdefault(block.question, []).append(block.ids)
+    gathered = {}
+    for question in sorted(payloads):
+        rows = payload_rows(campaign.questions[question], b"".join(payloads[question]))
+        names = np.frombuffer(b"".join(ids[question]), dtype=np.uint8).reshape(-1, ID_BYTES)
+        wrong = list(refusals(campaign.questions[question], rows))
+        if wrong:
+            rows, names = np.delete(rows, wrong, axis=0), np.delete(names, wrong, axis=0)
+        if len(rows):
+            gathered[question] = Kept(names, rows)
+    return gathered
+
+
+def _blocks(reports: Mapping[int, Kept]) -> tuple[Block, ...]:
+    return tuple(
+        Block(question, kept.ids.tobytes(), kept.payloads.tobytes()) for question, kept in sorted(reports.items())
+    )
+
+
+def _accepted(submission: Submission, outcome: Outcome, *, repeated: bool = False) -> Submission:
+    """What of an upload was counted; repetitions may be among it, but alone only where they are asked for."""
+    if outcome.refused is not None or not (outcome.counted or repeated):
+        return Submission(submission.campaign, ())
+    wrong = set(outcome.rejected_at)
+    if not wrong:
+        return submission
+    blocks, start = [], 0
+    for block in sorted(submission.blocks, key=lambda one: one.question):
+        width = len(block.payloads) // block.count
+        left = [row for row in range(block.count) if start + row not in wrong]
+        start += block.count
+        if left:
+            ids = b"".join(block.ids[ID_BYTES * row : ID_BYTES * (row + 1)] for row in left)
+            payloads = b"".join(block.payloads[width * row : width * (row + 1)] for row in left)
+            blocks.append(Block(block.question, ids, payloads))
+    return Submission(submission.campaign, tuple(blocks))

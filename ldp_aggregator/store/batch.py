@@ -148,11 +148,18 @@ class Batch:
         numbers = np.bincount(self.owners[counted], minlength=uploads).tolist()
         duplicates = np.bincount(self.owners[repeated], minlength=uploads).tolist()
         rejected: list[list[tuple[bytes, str]]] = [[] for _ in range(uploads)]
-        for row, code in sorted(codes.items()):
-            rejected[self.owners[row]].append((self.ids[row].tobytes(), code))
+        places: list[list[int]] = [[] for _ in range(uploads)]
+        if codes:
+            order = np.argsort(self.owners, kind="stable")
+            starts = np.searchsorted(self.owners[order], np.arange(uploads))
+            place = np.empty(len(order), dtype=np.int64)
+            place[order] = np.arange(len(order)) - starts[self.owners[order]]
+            for row, code in sorted(codes.items()):
+                rejected[self.owners[row]].append((self.ids[row].tobytes(), code))
+                places[self.owners[row]].append(int(place[row]))
         return tuple(
-            Outcome(number, duplicate, tuple(refused))
-            for number, duplicate, refused in zip(numbers, duplicates, rejected, strict=True)
+            Outcome(number, duplicate, tuple(refused), rejected_at=tuple(at))
+            for number, duplicate, refused, at in zip(numbers, duplicates, rejected, places, strict=True)
         )
 
 

@@ -15,7 +15,7 @@ What is decided from what was read is in :mod:`ldp_aggregator.store.decisions`, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -82,6 +82,8 @@ class Outcome:
     rejected: tuple[tuple[bytes, str], ...] = ()
     """Report id and code of every report that was not counted and never will be."""
     refused: str | None = None
+    rejected_at: tuple[int, ...] = field(default=(), compare=False)
+    """Where the rejected ones stand among the upload's reports, question by question."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,8 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-import numpy as np
 import pytest
-from archived import campaign, random_kept  # noqa: F401 - a fixture
+from archived import random_kept
 
 from ldp_aggregator.archive.engines.processes import on_processes
 from ldp_aggregator.archive.files import Kept
@@ -17,7 +16,9 @@ from ldp_aggregator.archive.keeping import Archive
 from ldp_aggregator.archive.places import open_place
 from ldp_aggregator.archive.reading import SlotWork, parts_of
 from ldp_aggregator.archive.slots import read_result
+from ldp_aggregator.store import Submission
 from protocols import Campaign
+from protocols.wire.upload import Block
 
 ENGINES = {"on_dask": "dask", "on_beam": "apache_beam"}
 
@@ -28,20 +29,19 @@ def engine(request: pytest.FixtureRequest) -> object:
     return import_module(f"ldp_aggregator.archive.engines.{request.param}").run
 
 
-def _archived(campaign: Campaign, folder: Path) -> list[SlotWork]:  # noqa: F811
+def _archived(campaign: Campaign, folder: Path) -> list[SlotWork]:
     """Three commits, one of which repeats a part of another, and one conflict."""
     first, second = random_kept(campaign, 400, 1), random_kept(campaign, 400, 2)
     again = {1: Kept(first[1].ids[:9], first[1].payloads[:9]), 2: Kept(first[1].ids[20:21], first[2].payloads[:1])}
     for kept in (first, second, again):
         archive = Archive(open_place(str(folder)))
-        ids = np.concatenate([one.ids for one in kept.values()])
-        archive.write(campaign, ids, {q: one.payloads for q, one in kept.items()}, np.ones(len(ids), dtype=bool))
-        archive.publish()
+        blocks = [Block(number, one.ids.tobytes(), one.payloads.tobytes()) for number, one in kept.items()]
+        archive.publish(archive.write([Submission(campaign, tuple(blocks))]))
     place = open_place(str(folder))
     return [SlotWork(place.url, campaign.document, names) for names in parts_of(place, campaign.id)]
 
 
-def test_the_same_bytes_as_on_processes(campaign: Campaign, engine, tmp_path: Path) -> None:  # noqa: F811
+def test_the_same_bytes_as_on_processes(campaign: Campaign, engine, tmp_path: Path) -> None:
     work = _archived(campaign, tmp_path)
     result = engine(campaign.document, work)
     assert result == on_processes(campaign.document, work, workers=1) == engine(campaign.document, work[::-1])
@@ -50,11 +50,11 @@ def test_the_same_bytes_as_on_processes(campaign: Campaign, engine, tmp_path: Pa
     assert found.reports == 2 * sum(100 * len(campaign.questions) // len(campaign.questions) for _ in range(4)) - 1
 
 
-def test_an_archive_of_nothing_is_nothing(campaign: Campaign, engine) -> None:  # noqa: F811
+def test_an_archive_of_nothing_is_nothing(campaign: Campaign, engine) -> None:
     assert engine(campaign.document, []) == on_processes(campaign.document, [])
 
 
-def test_a_damaged_file_ends_the_run_with_its_name(campaign: Campaign, engine, tmp_path: Path) -> None:  # noqa: F811
+def test_a_damaged_file_ends_the_run_with_its_name(campaign: Campaign, engine, tmp_path: Path) -> None:
     work = _archived(campaign, tmp_path)
     (tmp_path / work[0].names[0]).write_bytes(b"not a file of reports")
     with pytest.raises(Exception, match=Path(work[0].names[0]).name):

@@ -1,107 +1,213 @@
-"""What a server writes beside its store, and what is made of it after the server died."""
+"""What a server writes beside its store, and what is made of it after something went wrong."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+from collections.abc import AsyncIterator
 from pathlib import Path
 
-import numpy as np
 import pytest
-from archived import random_kept
+from archived import other_answers, random_kept
+from cells import cell_campaign, cell_report, submission
 
 from ldp_aggregator.archive.engines.processes import on_processes
 from ldp_aggregator.archive.files import ArchiveError, Kept
-from ldp_aggregator.archive.keeping import Archive
+from ldp_aggregator.archive.keeping import Archive, ArchivedCounts
 from ldp_aggregator.archive.places import open_place
 from ldp_aggregator.archive.reading import REPORTS, recount
-from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.store import SqliteStore, StoreError, Submission
+from ldp_aggregator.store.contract import UNAVAILABLE
 from protocols import Campaign
 from protocols.wire.upload import Block
 
 MISSING = "A" * 43
+CELLS = cell_campaign(1024)
 
 
-def write(archive: Archive, campaign: Campaign, kept: dict[int, Kept]) -> None:
-    ids = np.concatenate([one.ids for one in kept.values()])
-    archive.write(campaign, ids, {q: one.payloads for q, one in kept.items()}, np.ones(len(ids), dtype=bool))
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    opened = SqliteStore(tmp_path / "store.sqlite3")
+    await opened.create_campaign(CELLS)
+    yield opened
+    await opened.close()
 
 
-def tally_of(campaign: Campaign, *groups: dict[int, Kept]) -> Tally:
-    tally = Tally(campaign)
-    for kept in groups:
-        for question, one in kept.items():
-            tally.add_block(Block(question, one.ids.tobytes(), one.payloads.tobytes()))
-    return tally
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    return str(tmp_path / "archive")
 
 
-def test_what_was_published_is_recounted_here_and_on_processes(campaign: Campaign, tmp_path: Path) -> None:
-    groups = [random_kept(campaign, 200, seed) for seed in range(3)]
-    for slots, kept in zip((16, 4, 1), groups, strict=True):
-        archive = Archive(open_place(str(tmp_path)), slots)
-        write(archive, campaign, kept)
-        archive.publish()
-    found = recount(str(tmp_path), campaign.id)
-    assert found.tally == tally_of(campaign, *groups)
-    assert found == recount(str(tmp_path), campaign.id, lambda *given: on_processes(*given, workers=2))
+def archived(store: SqliteStore, folder: str, slots: int = 16) -> ArchivedCounts:
+    return ArchivedCounts(store, Archive(open_place(folder), slots))
 
 
-def test_servers_that_archive_in_different_slots_still_meet_in_the_same_part(
-    campaign: Campaign, tmp_path: Path
+def of_kept(campaign: Campaign, kept: dict[int, Kept]) -> Submission:
+    return Submission(
+        campaign, tuple(Block(question, one.ids.tobytes(), one.payloads.tobytes()) for question, one in kept.items())
+    )
+
+
+def numbered(numbers: range | list[int], cell: int | None = None) -> Submission:
+    return submission(CELLS, [cell_report(CELLS, number, cell) for number in numbers])
+
+
+async def agree(store: SqliteStore, folder: str, campaign: Campaign = CELLS) -> int:
+    """Whether archive and store are equal bit for bit; returns the number of reports."""
+    found = recount(folder, campaign.id)
+    assert found.conflicts == ()
+    assert found.refused == 0
+    assert found.tally == await store.tally(campaign.id)
+    return found.reports
+
+
+async def test_every_mechanism_is_archived_and_recounted_to_the_same_bits(
+    campaign: Campaign, store: SqliteStore, folder: str
 ) -> None:
-    kept = random_kept(campaign, 200, 1)
-    for slots in (16, 2, 256, 8):
-        archive = Archive(open_place(str(tmp_path)), slots)
-        write(archive, campaign, kept)
-        archive.publish()
-    found = recount(str(tmp_path), campaign.id)
-    assert found.tally == tally_of(campaign, kept)
-    assert found.duplicates == 3 * found.reports
+    await store.create_campaign(campaign)
+    for seed, slots in enumerate((16, 4, 1, 256)):
+        counts = archived(store, folder, slots)
+        group = [of_kept(campaign, random_kept(campaign, 40, 10 * seed + one)) for one in range(4)]
+        await counts.count(group)
+        await counts.count(group[:2])
+    assert await agree(store, folder, campaign) == (await store.state(campaign.id)).reports
+    found = recount(folder, campaign.id)
+    assert found == recount(folder, campaign.id, lambda *given: on_processes(*given, workers=2))
 
 
-def test_only_what_was_counted_is_kept(campaign: Campaign, tmp_path: Path) -> None:
-    kept = random_kept(campaign, 200, 2)
-    ids = np.concatenate([one.ids for one in kept.values()])
-    counted = np.arange(len(ids)) % 3 == 0
-    archive = Archive(open_place(str(tmp_path)))
-    archive.write(campaign, ids, {q: one.payloads for q, one in kept.items()}, counted)
-    archive.publish()
-    assert recount(str(tmp_path), campaign.id).reports == counted.sum()
-    archive.write(campaign, ids, {q: one.payloads for q, one in kept.items()}, np.zeros(len(ids), dtype=bool))
-    assert archive.pending(campaign) == []
+async def test_refused_and_repeated_reports_and_second_answers_stay_out_of_the_archive(
+    campaign: Campaign, store: SqliteStore, folder: str
+) -> None:
+    """Within one group, in one upload, and after the first answer."""
+    await store.create_campaign(campaign)
+    counts = archived(store, folder)
+    kept = random_kept(campaign, 60, 1)
+    other = {number: other_answers(campaign, number, one) for number, one in kept.items()}
+    first, second = of_kept(campaign, kept), of_kept(campaign, other)
+    both = Submission(campaign, tuple(block for one in (second, first) for block in one.blocks))
+    await counts.count([first, second, both, first])
+    await counts.count([both])
+    await counts.count([second, second])
+    mixed = random_kept(campaign, 60, 2)
+    some = {number: Kept(one.ids[:3], one.payloads[:3]) for number, one in other.items()}
+    await counts.count([of_kept(campaign, mixed), of_kept(campaign, some), first])
+    assert await agree(store, folder, campaign) == 2 * sum(len(one.ids) for one in kept.values())
+    assert recount(folder, campaign.id).duplicates == 0
 
 
-def test_nothing_pending_is_recounted_and_what_was_rolled_back_is_gone(campaign: Campaign, tmp_path: Path) -> None:
-    archive = Archive(open_place(str(tmp_path)))
-    write(archive, campaign, random_kept(campaign, 100, 3))
-    assert archive.pending(campaign)
-    assert recount(str(tmp_path), campaign.id).reports == 0
-    archive.discard()
-    assert archive.pending(campaign) == []
-    archive.publish()
-    assert recount(str(tmp_path), campaign.id).reports == 0
+async def test_a_group_in_which_nothing_is_new_leaves_no_file(store: SqliteStore, folder: str) -> None:
+    counts = archived(store, folder)
+    await counts.count([numbered(range(50))])
+    files = open_place(folder).names(f"{CELLS.id}/{REPORTS}")
+    for _ in range(3):
+        await counts.count([numbered(range(50)), numbered(range(10, 30))])
+    assert open_place(folder).names(f"{CELLS.id}/{REPORTS}") == files
+    assert open_place(folder).names(f"{CELLS.id}/pending") == []
 
 
-def test_whoever_starts_next_gets_the_reports_of_a_process_that_died(campaign: Campaign, tmp_path: Path) -> None:
-    kept = random_kept(campaign, 100, 4)
-    write(Archive(open_place(str(tmp_path))), campaign, kept)
-    following = Archive(open_place(str(tmp_path)))
-    tally = Tally(campaign)
-    for name in following.pending(campaign):
-        for block in following.read_pending(campaign, name):
-            tally.add_block(block)
-        following.publish_pending(campaign, name)
-        assert following.read_pending(campaign, name) == ()
-    assert tally == tally_of(campaign, kept) == recount(str(tmp_path), campaign.id).tally
-    assert following.pending(campaign) == []
+async def test_what_a_process_left_pending_before_its_commit_is_counted_by_the_next(
+    store: SqliteStore, folder: str
+) -> None:
+    Archive(open_place(folder)).write([numbered(range(40))])
+    assert recount(folder, CELLS.id).reports == 0
+    assert await archived(store, folder).recover([CELLS]) > 0
+    assert await agree(store, folder) == 40
 
 
-def test_a_file_that_somebody_else_published_is_published(campaign: Campaign, tmp_path: Path) -> None:
-    archive, other = (Archive(open_place(str(tmp_path))) for _ in range(2))
-    kept = random_kept(campaign, 100, 5)
-    write(archive, campaign, kept)
-    for name in other.pending(campaign):
-        other.publish_pending(campaign, name)
-    archive.publish()
-    assert recount(str(tmp_path), campaign.id).tally == tally_of(campaign, kept)
+async def test_what_a_process_left_pending_after_its_commit_is_published_and_counts_once(
+    store: SqliteStore, folder: str
+) -> None:
+    Archive(open_place(folder), 4).write([numbered(range(40)), numbered(range(30, 50))])
+    await store.count([numbered(range(40)), numbered(range(30, 50))])
+    await archived(store, folder).recover([CELLS])
+    assert await agree(store, folder) == 50
+    assert open_place(folder).names(f"{CELLS.id}/pending") == []
+
+
+async def test_two_servers_that_find_the_same_pending_files_count_them_once(store: SqliteStore, folder: str) -> None:
+    Archive(open_place(folder)).write([numbered(range(40))])
+    await asyncio.gather(archived(store, folder).recover([CELLS]), archived(store, folder).recover([CELLS]))
+    assert await agree(store, folder) == 40
+
+
+async def test_a_group_of_which_the_store_does_not_know_is_settled_before_the_next(
+    store: SqliteStore, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Committed or not: the answer was lost."""
+    counts = archived(store, folder)
+    count = store.count
+
+    async def lost(submissions: list[Submission]) -> list[object]:
+        await count(submissions)
+        raise StoreError("the connection is gone")
+
+    async def down(submissions: list[Submission]) -> list[object]:
+        raise StoreError("the database is down")
+
+    for number, failure in enumerate((lost, down)):
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "count", failure)
+            with pytest.raises(StoreError):
+                await counts.count([numbered(range(100 * number, 100 * number + 10))])
+            with pytest.raises(StoreError):
+                await counts.count([numbered(range(100 * number + 10, 100 * number + 20))])
+        [outcome] = await counts.count([numbered(range(100 * number + 20, 100 * number + 30))])
+        assert outcome.counted == 10
+        await agree(store, folder)
+    await counts.count([numbered(range(10, 20)), numbered(range(110, 120))])
+    assert await agree(store, folder) == 60
+
+
+async def test_an_archive_that_cannot_be_written_refuses_and_goes_on_when_it_can(
+    store: SqliteStore, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = archived(store, folder)
+
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(ArchiveError, match="No space left"):
+            await counts.count([numbered(range(10))])
+    assert (await store.state(CELLS.id)).reports == 0
+    [outcome] = await counts.count([numbered(range(10))])
+    assert outcome.counted == 10
+    assert await agree(store, folder) == 10
+
+
+async def test_a_campaign_that_cannot_be_counted_keeps_no_other_from_it(
+    store: SqliteStore, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = archived(store, folder)
+    other = cell_campaign(title="Others")
+    await store.create_campaign(other)
+    count = store.count
+
+    async def damaged(submissions: list[Submission]) -> list[object]:
+        if any(one.campaign.id == CELLS.id for one in submissions):
+            raise StoreError("the database answered: malformed")
+        return await count(submissions)
+
+    sound = submission(other, [cell_report(other, 1)])
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "count", damaged)
+        with pytest.raises(StoreError):
+            await counts.count([numbered(range(10))])
+        first, second = await counts.count([numbered(range(10)), sound])
+        assert (first.refused, second.counted) == (UNAVAILABLE, 1)
+    await counts.count([numbered(range(10))])
+    assert await agree(store, folder) == 10
+    assert await agree(store, folder, other) == 1
+
+
+async def test_reports_to_a_closed_campaign_are_not_archived(store: SqliteStore, folder: str) -> None:
+    counts = archived(store, folder)
+    await counts.count([numbered(range(10))])
+    await store.close_campaign(CELLS.id)
+    [outcome] = await counts.count([numbered(range(10, 20))])
+    assert outcome.refused == "campaign-closed"
+    assert await agree(store, folder) == 10
 
 
 def test_a_campaign_that_is_not_there_or_not_itself_is_not_recounted(campaign: Campaign, tmp_path: Path) -> None:
@@ -112,10 +218,8 @@ def test_a_campaign_that_is_not_there_or_not_itself_is_not_recounted(campaign: C
         recount(str(tmp_path), MISSING)
 
 
-def test_a_stray_file_is_named_and_stops_the_recount(campaign: Campaign, tmp_path: Path) -> None:
-    archive = Archive(open_place(str(tmp_path)))
-    write(archive, campaign, random_kept(campaign, 100, 6))
-    archive.publish()
-    open_place(str(tmp_path)).put(f"{campaign.id}/{REPORTS}/copy.parquet", b"")
+async def test_a_stray_file_is_named_and_stops_the_recount(store: SqliteStore, folder: str) -> None:
+    await archived(store, folder).count([numbered(range(10))])
+    open_place(folder).put(f"{CELLS.id}/{REPORTS}/copy.parquet", b"")
     with pytest.raises(ArchiveError, match=r"copy\.parquet"):
-        recount(str(tmp_path), campaign.id)
+        recount(folder, CELLS.id)
