@@ -33,7 +33,7 @@ from ldp_aggregator.store.contract import (
 from ldp_aggregator.store.decisions import decide_uploads, vouched_part
 from ldp_aggregator.store.origin import Origin, check_in_use
 from ldp_aggregator.store.sqlite import campaigns, ids, models, origin, publications, schema, shares, tokens, upkeep
-from ldp_aggregator.store.sqlite.connections import make_file, open_connection, transaction
+from ldp_aggregator.store.sqlite.connections import keep_log, make_file, open_connection, transaction
 from protocols import Campaign
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ class SqliteStore:
             else:
                 schema.prepare(self._write_connection)
                 check_in_use(origin.read(self._write_connection))
+                keep_log(self._write_connection)
             self._read_connection = open_connection(path, read_only=read_only)
         except BaseException:
             self._write_connection.close()
