@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -11,6 +12,11 @@ from ldp_aggregator.counting.rows import Rows
 from ldp_aggregator.store.batch import RECORD_BYTES, Batch, Settlement
 from ldp_aggregator.store.postgres.sessions import Connection
 from protocols.wire.reports import ID_BYTES
+
+SMALL: Final = 256
+PROBES: Final = 64
+"""Of more than ``SMALL`` records so many are looked up before: an upload that was counted as a whole is not inserted to
+find out."""
 
 
 def table(number: int) -> str:
@@ -40,6 +46,10 @@ async def insert(db: Connection, number: int, batch: Batch, room: int | None) ->
         chosen = batch.earliest(known, room)
         await insert_records(db, number, records[chosen])
         return batch.settle(known, chosen)
+    if len(records) > SMALL:
+        probes = range(0, len(records), -(-len(records) // PROBES))
+        if await known_digests(db, number, records, probes) and await _is_repeated(db, number, records):
+            return batch.settle_repeated()
     inserted = await insert_records(db, number, records)
     if inserted is None:
         return batch.settle({})
@@ -81,6 +91,18 @@ async def known_digests(db: Connection, number: int, records: Rows, positions: S
         len(positions),
     )
     return {int(positions[position]): digest for position, digest in rows}
+
+
+async def _is_repeated(db: Connection, number: int, records: Rows) -> bool:
+    """Whether every record is stored as it is."""
+    found = await db.fetchval(
+        f"SELECT count(*) FROM generate_series(0, $2::integer - 1, {RECORD_BYTES}) AS at JOIN {table(number)} AS ids "
+        f"ON ids.id = substring($1::bytea FROM at + 1 FOR {ID_BYTES}) "
+        f"AND ids.digest = substring($1::bytea FROM at + {ID_BYTES + 1} FOR {DIGEST_BYTES})",
+        records.tobytes(),
+        records.size,
+    )
+    return int(found) == len(records)
 
 
 def pairs(records: Rows) -> list[tuple[bytes, bytes]]:

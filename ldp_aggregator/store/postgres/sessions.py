@@ -22,7 +22,7 @@ GIVE_UP_SECONDS: Final = 10.0
 MOST_CONNECTIONS: Final = 6
 CONNECT_SECONDS: Final = 5.0
 COMMAND_SECONDS: Final = 30.0
-LOCK_SECONDS: Final = 3
+LOCK_SECONDS: Final = 10
 """How long a statement waits for what somebody else holds."""
 
 _PASSING: Final = (

@@ -185,13 +185,16 @@ class PostgresStore:
         await self._sessions.close()
 
     async def _count_apart(self, batches: Mapping[str, Batch]) -> dict[str, Sequence[Outcome]]:
-        """Where the database refuses some campaigns, the others are counted; where it refuses all, it raises."""
+        """Where the database refuses some campaigns, the others are counted; where it does all, that is raised.
+
+        Each has a transaction of its own: what is counted stays so, whatever becomes of the next.
+        """
         answers: dict[str, Sequence[Outcome]] = {}
         failures = []
         for name, batch in batches.items():
             try:
                 answers[name] = await self._run(partial(self._count_batch, campaign_id=name, batch=batch))
-            except RefusedError as error:  # noqa: PERF203 - whatever is wrong with one, the next gets its turn
+            except StoreError as error:  # noqa: PERF203 - whatever is wrong with one, the next gets its turn
                 failures.append(error)
                 LOG.error("a campaign was not counted", extra={"campaign": name, "reason": str(error)})
                 answers[name] = batch.refused(UNAVAILABLE)

@@ -40,15 +40,20 @@ def open_connection(path: Path, *, read_only: bool = False) -> sqlite3.Connectio
         db = sqlite3.connect(address, BUSY_SECONDS, uri=True, isolation_level=None, check_same_thread=False)
         db.row_factory = sqlite3.Row
         db.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
-        if read_only:
-            return db
-        db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA foreign_keys = ON")
         db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     except sqlite3.Error as error:
         raise StoreError(f"{path} cannot be opened as a store: {error}") from error
     return db
+
+
+def keep_log(db: sqlite3.Connection) -> None:
+    """Commit to a log beside the file from now on, whoever opens it. A backup never gets there: it stays one file."""
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.Error as error:
+        raise StoreError(f"the store cannot be written: {error}") from error
 
 
 @contextmanager

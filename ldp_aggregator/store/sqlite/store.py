@@ -34,7 +34,7 @@ from ldp_aggregator.store.contract import (
 from ldp_aggregator.store.decisions import decide_uploads, vouched_part
 from ldp_aggregator.store.origin import Origin, check_in_use
 from ldp_aggregator.store.sqlite import campaigns, ids, models, origin, publications, schema, shares, tokens, upkeep
-from ldp_aggregator.store.sqlite.connections import make_file, open_connection, transaction
+from ldp_aggregator.store.sqlite.connections import keep_log, make_file, open_connection, transaction
 from ldp_aggregator.store.sqlite.id_sets import IdSets
 from ldp_aggregator.store.sqlite.tidying import Tidier
 from protocols import Campaign
@@ -73,9 +73,10 @@ class SqliteStore:
                 schema.check_version(self._write_connection)
             else:
                 schema.prepare(self._write_connection)
+                check_in_use(origin.read(self._write_connection))
+                keep_log(self._write_connection)
                 with transaction(self._write_connection) as db:
                     ids.sweep(db)
-                check_in_use(origin.read(self._write_connection))
             self._read_connection = open_connection(path, read_only=read_only)
         except BaseException:
             self._write_connection.close()

@@ -13,6 +13,7 @@ from postgres import empty
 from ldp_aggregator.store import Outcome, SqliteStore, StoreError, UnknownCampaignError, open_store
 from ldp_aggregator.store.closing import close_due
 from ldp_aggregator.store.decisions import GRACE
+from ldp_aggregator.store.postgres.schema import LOCKS
 
 DAY = GRACE.total_seconds()
 
@@ -226,3 +227,25 @@ async def test_a_reader_of_the_ids_stalls_neither_closing_nor_anybodys_uploads(
     assert await stores[0].audit() == []
     for store in stores:
         await store.close()
+
+
+async def test_who_holds_the_lock_of_a_campaign_holds_up_no_other(
+    database, tmp_path, make_campaign, make_submission, make_report, monkeypatch
+):
+    monkeypatch.setattr("ldp_aggregator.store.postgres.sessions.LOCK_SECONDS", 1)
+    store = await open_store(tmp_path, database)
+    campaigns = [make_campaign(), make_campaign(title="second")]
+    for campaign in campaigns:
+        await store.create_campaign(campaign)
+    other = await asyncpg.connect(database)
+    held = other.transaction()
+    await held.start()
+    await other.execute("SELECT pg_advisory_xact_lock($1, 1)", LOCKS)
+    uploads = [make_submission(campaign, [make_report(campaign, 1)]) for campaign in campaigns]
+    outcomes = await asyncio.wait_for(store.count(uploads), 20)
+    assert [outcome.refused for outcome in outcomes] == ["store-unavailable", None]
+    assert outcomes[1].counted == 1
+    await held.rollback()
+    await other.close()
+    assert [outcome.counted for outcome in await store.count(uploads)] == [1, 0]
+    await store.close()

@@ -44,8 +44,10 @@ async def original(tmp_path, make_campaign, make_submission, make_report, clock)
 
 async def test_a_backup_is_read_and_takes_nothing(tmp_path, original):
     campaign, _ = original
+    before = (tmp_path / "backup" / FILE_NAME).read_bytes()
     with pytest.raises(StoreError, match="this is a backup"):
         await open_store(tmp_path / "backup")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "backup").iterdir()} == {FILE_NAME: before}
     store = await open_store(tmp_path / "backup", read_only=True)
     assert (await store.state(campaign.id)).reports == 10
     assert await store.audit() == []

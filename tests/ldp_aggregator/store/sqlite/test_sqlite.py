@@ -235,27 +235,6 @@ async def test_a_replay_writes_nothing(tmp_path, make_campaign, make_submission,
     await store.close()
 
 
-@pytest.mark.parametrize("repeated", [2, 30, 300, 2999])
-async def test_a_large_upload_counts_what_is_new_in_it(tmp_path, make_campaign, make_submission, make_report, repeated):
-    store = SqliteStore(tmp_path / "store.sqlite3")
-    campaign = make_campaign(4096)
-    await store.create_campaign(campaign)
-    known = [make_report(campaign, number) for number in range(0, 3000, 3000 // repeated)][:repeated]
-    await store.count([make_submission(campaign, known[:-1])])
-    await store.count([make_submission(campaign, [make_report(campaign, known_number(known[-1]), cell=4000)])])
-    everything = [make_report(campaign, number) for number in range(3000)]
-    [outcome] = await store.count([make_submission(campaign, everything)])
-    assert (outcome.counted, outcome.duplicates) == (3000 - repeated, repeated - 1)
-    assert outcome.rejected == ((known[-1].id, "conflicting-report"),)
-    assert int((await store.tally(campaign.id)).n.sum()) == 3000
-    assert await store.audit() == []
-    await store.close()
-
-
-def known_number(report):
-    return int.from_bytes(report.payload, "little")
-
-
 _GROWS_NO_MORE = """
 import asyncio, resource, signal, sys
 from pathlib import Path

@@ -1,0 +1,64 @@
+"""Uploads that come again, whole or in part, small and large, on every store: what is new in them counts, once."""
+
+from __future__ import annotations
+
+import pytest
+
+from ldp_aggregator.store import Outcome
+from ldp_aggregator.store.postgres.ids import PROBES, SMALL
+
+SIZES = [1, 2, SMALL - 1, SMALL, SMALL + 1, 2 * PROBES * 5 + 3, 3000]
+
+
+@pytest.fixture
+async def send(store, make_campaign, make_submission, make_report):
+    """Counts an upload of reports, given as numbers or as (number, cell)."""
+    campaign = make_campaign(4096)
+    await store.create_campaign(campaign)
+
+    async def count(members):
+        pairs = [member if isinstance(member, tuple) else (member, member) for member in members]
+        reports = [make_report(campaign, number, cell=cell) for number, cell in pairs]
+        [outcome] = await store.count([make_submission(campaign, reports)])
+        return outcome, (await store.tally(campaign.id)).counts[0], reports
+
+    yield count
+    assert await store.audit() == []
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_whole_upload_again_changes_nothing(send, size):
+    assert (await send(range(size)))[0] == Outcome(counted=size)
+    for _ in range(2):
+        outcome, counts, _ = await send(range(size))
+        assert outcome == Outcome(duplicates=size)
+        assert counts[:size].tolist() == [1] * size
+
+
+@pytest.mark.parametrize("size", SIZES[1:])
+@pytest.mark.parametrize("share", [0.01, 0.5, 0.99])
+async def test_what_is_new_in_an_upload_counts_and_another_answer_is_refused(send, size, share):
+    known = list(range(0, size, round(1 / share))) if share <= 0.5 else list(range(1, size))
+    changed = known[len(known) // 2]
+    await send([(number, 4000 if number == changed else number) for number in known])
+    outcome, counts, reports = await send(range(size))
+    assert (outcome.counted, outcome.duplicates) == (size - len(known), len(known) - 1)
+    assert outcome.rejected == ((reports[changed].id, "conflicting-report"),)
+    assert counts.sum() == size
+    assert counts[changed] == 0
+
+
+async def test_a_large_upload_of_which_every_answer_is_another_is_refused_whole(send):
+    await send(range(1000))
+    outcome, counts, _ = await send([(number, number + 1) for number in range(1000)])
+    assert (outcome.counted, outcome.duplicates, len(outcome.rejected)) == (0, 0, 1000)
+    assert counts[:1001].tolist() == [1] * 1000 + [0]
+
+
+async def test_a_repeated_upload_with_reports_that_no_device_sends_tells_of_those(send):
+    members = [*range(1000), *((number, 5000) for number in range(1000, 1010))]
+    assert (await send(members))[0].counted == 1000
+    outcome, counts, _ = await send(members)
+    assert (outcome.counted, outcome.duplicates) == (0, 1000)
+    assert {code for _, code in outcome.rejected} == {"index-out-of-range"}
+    assert counts.sum() == 1000
