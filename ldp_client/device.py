@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
 
 from ldp_client.campaign import DeviceCampaign
 from ldp_client.delivery.background import BackgroundDriver
@@ -27,10 +25,11 @@ from ldp_client.policy import DEFAULT_POLICY, Policy
 from ldp_client.runtime.clock import SYSTEM_CLOCK, Clock
 from ldp_client.status import DeviceStatus
 from ldp_client.storage.scoped import scope_prefix
+from protocols.light import TYPE_CHECKING, replace
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import Self
+    from typing import Any, Self
 
     from ldp_client.network.transport import Request, Response, Transport
     from ldp_client.storage.contract import Storage, Transaction

@@ -6,10 +6,12 @@ A report that has left once may arrive once only, so a doubtful answer always me
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Final
 
 from ldp_client.errors import ConfigurationError
+from protocols.light import TYPE_CHECKING, frozen
+
+if TYPE_CHECKING:
+    from typing import Final
 
 RETRYABLE_STATUSES: Final = frozenset({401, 403, 407, 408, 425, 429, 500, 502, 503, 504, 507})
 """The report is fine and the way or the server is not. A refused token is here: somebody has to repair the
@@ -28,7 +30,7 @@ RETRYABLE_CODES: Final = frozenset({"campaign-not-open", "not-found"})
 """Problem codes that mean "later" whatever their status: the campaign opens some day, a wrong path gets repaired."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Policy:
     """The limits; times are in seconds. The defaults suit an app on somebody's phone. Raises ConfigurationError.
 

@@ -6,11 +6,8 @@ neither sends, stores, sleeps or draws. The jitter is handed in as a number from
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ldp_client.errors import TransportError
 from ldp_client.policy import (
@@ -20,8 +17,11 @@ from ldp_client.policy import (
     TERMINAL_STATUSES,
     Policy,
 )
+from protocols.light import TYPE_CHECKING, field, frozen, replace
 
 if TYPE_CHECKING:
+    from typing import Final
+
     from ldp_client.network.transport import Response
     from protocols import Report
 
@@ -35,7 +35,8 @@ _LONGEST_CODE: Final = 64
 _CODE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
 
 
-class Place(NamedTuple):
+@frozen
+class Place:
     """Whose queue it is: a scope of the storage ("" is the device itself), and a campaign."""
 
     scope: str
@@ -46,17 +47,17 @@ ALONE: Final = Place("", "")
 """Where there is one queue only."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Unscheduled:
     """Nobody has looked at the queue yet."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Due:
     """The next try is due at once."""
 
 
-@dataclass(frozen=True)
+@frozen
 class At:
     """The next try is due at this time of the clock."""
 
@@ -75,14 +76,15 @@ class Outcome(Enum):
     EXPIRED = "expired"
 
 
-class Settled(NamedTuple):
+@frozen
+class Settled:
     """The end of one report; ``code`` is the reason, where it did not arrive."""
 
     outcome: Outcome
     code: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class Delivery:
     """Where the delivery of one queue stands; stored with the queue, so that a restart goes on where it stopped.
 
@@ -134,7 +136,7 @@ class Delivery:
         return self.expires is not None and now > self.expires and self.attempts >= policy.expiry_tries
 
 
-@dataclass(frozen=True)
+@frozen
 class Send:
     """Send ``body``. The same reports always give the same bytes."""
 
@@ -144,14 +146,14 @@ class Send:
     place: Place = ALONE
 
 
-@dataclass(frozen=True)
+@frozen
 class Wait:
     """Nothing to send for ``seconds``."""
 
     seconds: float
 
 
-@dataclass(frozen=True)
+@frozen
 class Idle:
     """Nothing to send."""
 
@@ -159,7 +161,7 @@ class Idle:
 Task = Send | Wait | Idle
 
 
-@dataclass(frozen=True)
+@frozen
 class Verdict:
     """What an answer means: the new schedule, and the reports that leave the queue."""
 
@@ -280,6 +282,8 @@ def _again(
 
 def _rejections(answer: Response) -> Mapping[str, str] | None:
     """``{id: code}`` from a success, None for a body that no aggregator sent."""
+    import json  # a module of regular expressions, which an app's start need not load
+
     try:
         rejected = json.loads(answer.body)["rejected"]
         pairs = {identifier: code for identifier, code in rejected}  # noqa: C416 - it checks that these are pairs

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
 
 from ldp_client.delivery.machine import Outcome, Place, Send
 from ldp_client.delivery.queue import Outbox
@@ -14,6 +12,7 @@ from ldp_client.ledger.installation import Installation, read_installation, writ
 from ldp_client.ledger.receipts import ARRIVED, DELETED, EXPIRED, ON_ITS_WAY, REFUSED, WAITING
 from ldp_client.policy import Policy
 from ldp_client.runtime.clock import Clock
+from protocols.light import TYPE_CHECKING, Protocol, replace
 
 if TYPE_CHECKING:
     from ldp_client.network.aggregator import Aggregator

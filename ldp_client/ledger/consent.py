@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from protocols.light import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Consent:
     """One decision about one campaign, with a copy of what it was about.
 

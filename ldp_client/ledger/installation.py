@@ -6,8 +6,6 @@ One value, so that damage is noticed: a device that forgot a receipt would answe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field, replace
-from typing import Final
 
 from ldp_client.errors import StorageError
 from ldp_client.ledger.consent import Consent
@@ -15,13 +13,17 @@ from ldp_client.ledger.receipts import Receipt, find
 from ldp_client.storage.checksummed import pack, unpack
 from ldp_client.storage.contract import MARK, SCOPES, WAITING, Transaction
 from ldp_client.storage.scoped import scope_prefix
+from protocols.light import TYPE_CHECKING, astuple, field, frozen, replace
+
+if TYPE_CHECKING:
+    from typing import Final
 
 _KEY: Final = "device"
 _SHARED: Final = (SCOPES, WAITING, MARK)
 """What a storage may hold although nobody uses it but scopes, which are devices of their own."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Installation:
     """Everything of a device that must not be lost. The secret is made when a person first agrees, and never leaves."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
 
 from ldp_client.errors import ConfigurationError
+from protocols.light import TYPE_CHECKING, frozen
 
 if TYPE_CHECKING:
     from fractions import Fraction
+    from typing import Final
 
 WAITING: Final = "waiting"
 ON_ITS_WAY: Final = "on-its-way"
@@ -29,7 +29,7 @@ FATES: Final = {
 """What became of a contribution."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Receipt:
     """One contribution, made once and for good.
 
@@ -48,7 +48,7 @@ class Receipt:
     fate: str = WAITING
 
 
-@dataclass(frozen=True)
+@frozen
 class Caps:
     """The most that an app lets its user lose: in one campaign, and over the life of the install."""
 
@@ -68,7 +68,7 @@ def read_cap(name: str, cap: object) -> float:
     raise ConfigurationError("bad-cap", f"{name} must be a finite number above 0")
 
 
-@dataclass(frozen=True)
+@frozen
 class Ledger:
     """The receipts and the cap that their sum is held to. ``str()`` tells a person in plain words."""
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ldp_client.errors import RefusedError
 from ldp_client.ledger.receipts import Caps, total, total_up
+from protocols.light import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ldp_client.ledger.installation import Installation

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import Final, Protocol
+
+from protocols.light import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from typing import Final
 
 
 class Clock(Protocol):

@@ -10,7 +10,8 @@ import os
 import threading
 import weakref
 from types import TracebackType
-from typing import Protocol
+
+from protocols.light import Protocol
 
 
 class Inheritor(Protocol):

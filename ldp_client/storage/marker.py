@@ -15,7 +15,11 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
-from typing import Final
+
+from protocols.light import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Final
 
 MARK_BYTES: Final = 16
 _MACHINE_IDS: Final = ("/etc/machine-id", "/var/lib/dbus/machine-id")
