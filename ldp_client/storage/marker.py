@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-from pathlib import Path
 
 from protocols.light import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Final
 
 MARK_BYTES: Final = 16
@@ -73,6 +73,8 @@ def _place(descriptor: int) -> bytes:
 
 
 def _machine() -> bytes:
+    from pathlib import Path
+
     for path in _MACHINE_IDS:
         with contextlib.suppress(OSError):
             return Path(path).read_bytes().strip()
