@@ -18,7 +18,7 @@ from ldp_client.ledger.receipts import Caps, Ledger, read_cap, total_up
 from ldp_client.network.cache import Cache
 from ldp_client.network.shared import SHARED_TRANSPORT
 from ldp_client.policy import DEFAULT_POLICY, Policy
-from ldp_client.runtime.clock import SYSTEM_CLOCK, Clock
+from ldp_client.runtime import SYSTEM_CLOCK, Clock
 from ldp_client.status import DeviceStatus
 from ldp_client.storage.scoped import scope_prefix
 from protocols.light import TYPE_CHECKING, replace

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ldp_client.delivery.machine import Place
-from ldp_client.runtime.fork import tell_after_fork
+from ldp_client.runtime import tell_after_fork
 from protocols.light import TYPE_CHECKING
 
 if TYPE_CHECKING:

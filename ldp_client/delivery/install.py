@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ldp_client.network.cache import Cache
     from ldp_client.network.transport import Transport
     from ldp_client.policy import Policy
-    from ldp_client.runtime.clock import Clock
+    from ldp_client.runtime import Clock
     from ldp_client.storage.contract import Storage
     from ldp_client.storage.marker import Marker
     from protocols import Campaign, Coins

@@ -32,8 +32,7 @@ from ldp_client.delivery.permits import Permits
 from ldp_client.delivery.queue import Listed, Outbox, listed
 from ldp_client.errors import ClientError, TransportError
 from ldp_client.policy import Policy
-from ldp_client.runtime.clock import Clock
-from ldp_client.runtime.fork import ForkSafeLock
+from ldp_client.runtime import Clock, ForkSafeLock
 from protocols.exact.coins import ONE, SYSTEM_COINS
 from protocols.light import TYPE_CHECKING
 

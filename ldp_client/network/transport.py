@@ -17,7 +17,7 @@ import contextlib
 from collections.abc import Callable, Mapping
 
 from ldp_client.errors import ConfigurationError, TransportError
-from ldp_client.runtime.fork import ForkSafeLock
+from ldp_client.runtime import ForkSafeLock
 from protocols.light import TYPE_CHECKING, Protocol, field, frozen
 
 if TYPE_CHECKING:
