@@ -15,6 +15,7 @@ TYPED = {
     "ldp_client.errors",
     "ldp_client.network.transport",
     "ldp_client.storage.contract",
+    "protocols.mechanisms.base",
 }
 """What an app meets beside the names that the packages hand on."""
 
@@ -67,7 +68,7 @@ class _Bare(ast.NodeTransformer):
         self._typed = before
         return node
 
-    visit_AsyncFunctionDef = visit_FunctionDef
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815 - the name of its base class
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
         if self._typed or self._in_class or node.value is None:

@@ -20,7 +20,8 @@ from ldp_client.delivery.sender import Sender
 from ldp_client.errors import ClientError, ConfigurationError, QuotaError
 from ldp_client.network.aggregator import Aggregator, check_campaign_id, read_campaign
 from ldp_client.network.cache import Cache
-from ldp_client.network.shared import SHARED_TRANSPORT, Transport
+from ldp_client.network.shared import SHARED_TRANSPORT
+from ldp_client.network.transport import Transport
 from ldp_client.policy import DEFAULT_POLICY, Policy
 from ldp_client.relay.mixing import BATCH_HEADER, Mixing, Pool
 from ldp_client.relay.reading import read_reports, reports_of
