@@ -15,6 +15,8 @@ import ldp_client
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARK = ROOT / "benchmarks" / "client.py"
 
+MOST_ADDED_MIB = 8
+
 FRAMING = 10
 """Bytes of an upload with one report beside its id and its payload, at most."""
 
@@ -99,6 +101,7 @@ def test_the_benchmark_measures_every_figure_and_an_upload_is_near_its_bound() -
     command = [sys.executable, str(BENCHMARK), "--rounds", "1", "--json"]
     figures = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout)
     assert {"import_ms", "first_use_added_mib", "first_contribution_ms"} <= figures["import"].keys()
+    assert figures["import"]["first_use_added_mib"] < MOST_ADDED_MIB
     for mechanism in ("de", "oue"):
         told = figures[mechanism]
         assert told["perturb_and_encode_us"] > told["least_randomness_us"] > 0
