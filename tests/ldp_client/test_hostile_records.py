@@ -68,10 +68,6 @@ def raising(error: Exception) -> object:
     return method
 
 
-def endless(*_: object) -> object:
-    return endless()
-
-
 class Unreadable(Mapping):
     """A record whose every door is shut."""
 
@@ -93,12 +89,12 @@ ZOO = [
     hostile(float, 2.0, __float__=raising(ValueError())),
     hostile(float, 1.0, __eq__=raising(ValueError()), __hash__=None),
     hostile(int, 1, __index__=raising(OSError()), __float__=raising(OSError())),
-    hostile(int, 3, __index__=endless),
+    hostile(int, 3, __index__=raising(RecursionError())),
     hostile(str, "red", __str__=raising(KeyError()), __hash__=raising(KeyError()), __eq__=raising(KeyError())),
     hostile(str, "é", isascii=raising(OSError()), encode=raising(OSError())),
     hostile(Decimal, 1, is_finite=raising(MemoryError()), adjusted=raising(MemoryError())),
-    hostile(Fraction, 1, denominator=property(endless)),
-    hostile(object, __float__=endless),
+    hostile(Fraction, 1, denominator=property(raising(RecursionError()))),
+    hostile(object, __float__=raising(RecursionError())),
     hostile(object, __float__=lambda _: "1"),
 ]
 
