@@ -5,8 +5,6 @@ A report that has left once may arrive once only, so a doubtful answer always me
 
 from __future__ import annotations
 
-import math
-
 from ldp_client.errors import ConfigurationError
 from protocols.light import TYPE_CHECKING, frozen
 
@@ -79,7 +77,7 @@ class Policy:
                 continue
             whole = isinstance(getattr(Policy, name), int)
             kinds = int if whole else (int, float)
-            if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < math.inf:
+            if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < float("inf"):
                 raise ConfigurationError("bad-policy", f"{name} must be {_KINDS[whole]} from 0 on, not {value!r}")
             if not value and name in _ABOVE_ZERO:
                 raise ConfigurationError("bad-policy", f"{name} must be above 0")

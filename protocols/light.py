@@ -47,7 +47,7 @@ def frozen(cls: type[Value]) -> type[Value]:
     ``__post_init__`` is called when they are set.
     """
     made: Any = cls
-    names = tuple(made.__annotations__)
+    names = tuple(name for name, note in made.__annotations__.items() if not note.startswith("ClassVar"))
     defaults = {name: made.__dict__[name] for name in names if name in made.__dict__}
     options = {name: getattr(default, "field_options", {"default": default}) for name, default in defaults.items()}
     methods = {
@@ -119,6 +119,7 @@ class _AsDataclass:
         from inspect import signature
 
         options = owner.__field_options__
-        fields = [(name, note, real(**options.get(name, {}))) for name, note in owner.__annotations__.items()]
+        notes = owner.__annotations__
+        fields = [(name, notes[name], real(**options.get(name, {}))) for name in owner.__match_args__]
         made = make_dataclass(owner.__name__, fields, frozen=True)
         return signature(made) if self._name == "__signature__" else getattr(made, self._name)

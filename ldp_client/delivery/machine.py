@@ -7,7 +7,6 @@ neither sends, stores, sleeps or draws. The jitter is handed in as a number from
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import Enum
 
 from ldp_client.errors import TransportError
 from ldp_client.policy import (
@@ -20,7 +19,7 @@ from ldp_client.policy import (
 from protocols.light import TYPE_CHECKING, field, frozen, replace
 
 if TYPE_CHECKING:
-    from typing import Final
+    from typing import ClassVar, Final
 
     from ldp_client.network.transport import Response
     from protocols import Report
@@ -67,13 +66,19 @@ class At:
 Schedule = Unscheduled | Due | At
 
 
-class Outcome(Enum):
-    """How a report leaves the queue."""
+@frozen
+class Outcome:
+    """How a report leaves the queue: one of four. An ``Enum``, whose module an app's start need not load."""
 
-    ARRIVED = "arrived"
-    REFUSED = "refused"
-    QUARANTINED = "quarantined"
-    EXPIRED = "expired"
+    value: str
+    ARRIVED: ClassVar[Outcome]
+    REFUSED: ClassVar[Outcome]
+    QUARANTINED: ClassVar[Outcome]
+    EXPIRED: ClassVar[Outcome]
+
+
+Outcome.ARRIVED, Outcome.REFUSED = Outcome("arrived"), Outcome("refused")
+Outcome.QUARANTINED, Outcome.EXPIRED = Outcome("quarantined"), Outcome("expired")
 
 
 @frozen

@@ -153,15 +153,15 @@ class Outbox:
             outcome, code = end.outcome, end.code
             report = self.find(transaction, identifier)
             if report is None:
-                sent += after_withdrawal and outcome is Outcome.ARRIVED
+                sent += after_withdrawal and outcome == Outcome.ARRIVED
                 continue
             transaction.delete(self._reports + identifier.hex())
             queued -= 1
             queued_bytes -= size_of(report)
-            if outcome is Outcome.QUARANTINED and sum(quarantined.values()) < policy.most_quarantined_reports:
+            if outcome == Outcome.QUARANTINED and sum(quarantined.values()) < policy.most_quarantined_reports:
                 self._keep(transaction, self._quarantine, report, code)
                 quarantined[code] = quarantined.get(code, 0) + 1
-            elif outcome is Outcome.ARRIVED:
+            elif outcome == Outcome.ARRIVED:
                 sent += 1
                 if sent_at is not None:
                     self._keep(transaction, self._sent, report, "", sent_at)

@@ -47,8 +47,20 @@ _MOST_MODULES = 70
 """Of the standard library and of ours together, beside those of a bare interpreter; 60 or so are loaded."""
 
 _SLOW = (
-    *("typing", "dataclasses", "inspect", "re", "json", "pathlib", "urllib.parse", "datetime", "fractions", "msgpack"),
-    *("hashlib", "ssl", "socket", "http.client", "sqlite3", "asyncio", "email", "urllib.request", "argparse", "numpy"),
+    *(
+        "typing",
+        "dataclasses",
+        "inspect",
+        "re",
+        "json",
+        "pathlib",
+        "urllib.parse",
+        "datetime",
+        "fractions",
+        "msgpack",
+        "enum",
+    ),
+    *("hashlib", "ssl", "socket", "http.client", "sqlite3", "asyncio", "email", "urllib.request", "numpy"),
 )
 """An app's start has no need of them: they would take it from 2.3 times a bare interpreter to nearly five."""
 

@@ -8,6 +8,7 @@ import inspect
 import pickle
 import pprint
 from collections.abc import Mapping
+from typing import ClassVar
 
 import pytest
 
@@ -37,6 +38,7 @@ class Heavy:
 @frozen
 class Checked:
     above_zero: int
+    LEAST: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         if self.above_zero <= 0:
@@ -66,6 +68,7 @@ def test_a_default_that_is_made_is_made_for_each_value() -> None:
 
 
 def test_equal_values_have_one_hash_and_a_value_that_holds_a_mapping_has_none() -> None:
+    assert [one.name for one in dataclasses.fields(Checked)] == ["above_zero"]
     assert len({Checked(1), Checked(1), Checked(2)}) == 2
     with pytest.raises(TypeError, match="unhashable"):
         hash(Light("a"))
