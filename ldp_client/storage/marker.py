@@ -82,9 +82,10 @@ class Marker:
         from pathlib import Path
 
         facts = {"inode": b"%d" % os.fstat(descriptor).st_ino, "machine": _first_of(MACHINE_IDS)}
-        device = self._path.parent.stat().st_dev
-        if device == Path("/").stat().st_dev:
-            facts |= {"layer": _layer(device), "hardware": _first_of(HARDWARE_IDS)}
+        with contextlib.suppress(OSError):
+            device = self._path.parent.stat().st_dev
+            if device == Path("/").stat().st_dev:
+                facts |= {"layer": _layer(device), "hardware": _first_of(HARDWARE_IDS)}
         # Digests: a machine's id is not for others to read.
         return {
             name: hashlib.sha256(name.encode() + b" " + fact).hexdigest()[:32] for name, fact in facts.items() if fact

@@ -140,6 +140,22 @@ def test_what_cannot_be_read_or_does_not_belong_to_the_file_locks_nobody_out(
     assert refused(join, original, other) is None
 
 
+def test_an_app_that_may_not_look_around_is_locked_out_of_nothing(
+    join: Join, original: Path, other: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sandbox may forbid everything but the app's own folder."""
+    stat, read_bytes = Path.stat, Path.read_bytes
+
+    def forbid(call: Callable[..., Any], path: Path, **options: Any) -> Any:
+        if not path.is_relative_to(original.parents[1]):
+            raise PermissionError
+        return call(path, **options)
+
+    monkeypatch.setattr(Path, "stat", lambda path, **options: forbid(stat, path, **options))
+    monkeypatch.setattr(Path, "read_bytes", lambda path: forbid(read_bytes, path))
+    assert refused(join, original, other) is None
+
+
 @pytest.mark.parametrize("damage", [b"", b"\n", b"inode", b"inode:\n\n", b"\xff\xfe:\x00", b"inode:0,machine"])
 def test_a_marker_that_says_nothing_vouches_for_nothing(
     join: Join, original: Path, other: Campaign, damage: bytes
