@@ -4,6 +4,7 @@
 # make check   lint, types, layer contracts
 # make flower  the tests of the Flower adapter, with Flower and its simulation in an environment of their own
 # make engines the recount of an archive on Dask and Apache Beam, with both in an environment of their own
+# make pythons the device's tests on every Python from 3.10 on that is found here
 # make peers   the audit's search on other libraries, installed into an environment of their own
 
 PYTHON ?= python3
@@ -18,7 +19,7 @@ DATA ?=
 LABEL ?=
 DEVICES ?= 20000
 
-.PHONY: setup demo test check engines flower peers clean
+.PHONY: setup demo test check engines flower pythons peers clean
 .DELETE_ON_ERROR:
 
 setup: $(INSTALLED)
@@ -69,10 +70,15 @@ $(FLOWER)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml
 flower: $(FLOWER)/.installed
 	$(FLOWER)/bin/python -m pytest tests/flower
 
+PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
+
+pythons:
+	.ci/pythons $(PYTHONS)
+
 PEER_TRIALS ?= 2000
 
 peers: $(INSTALLED) $(PEERS)/.installed
 	$(BIN)/python benchmarks/audit_peers.py --peers $(PEERS)/bin/python --trials $(PEER_TRIALS)
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(FLOWER) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-python* $(PEERS) $(FLOWER) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -18,7 +18,6 @@ from typing import Final
 
 from protocols import SYSTEM_COINS, Campaign, Coins, Question, RecordError, Report
 from protocols.encoding import encode
-from protocols.mechanisms import Moment
 from protocols.wire.reports import check_secret, make_secret, report_id, slot_bytes
 
 _QUESTION: Final = b"question"
@@ -73,24 +72,13 @@ def perturb(
     secret = make_secret(coins) if secret is None else check_secret(secret)
     reports = []
     for question in draw_questions(campaign, secret):
-        item = _item(campaign, question, record, class_index, coins)
+        # Safety: ``encode`` raises nothing, whatever a record does when it is read; it then takes it for one that holds
+        # nothing. Whether a report comes must not depend on the record: a device that fell silent where one question
+        # was asked of one kind of record would tell which kind it has.
+        item = encode(campaign, question, record, class_index, coins)
         payload = question.perturb(item, coins)
         reports.append(Report(question.index, report_id(secret, campaign, question), payload))
     return tuple(reports)
-
-
-def _item(
-    campaign: Campaign, question: Question, record: Mapping[str, object], class_index: int, coins: Coins
-) -> int | Moment:
-    """What the record answers. One that fails while it is read answers as one that holds nothing.
-
-    Whether a report comes must not depend on the record either: a device that fell silent where one question was asked
-    of one kind of record would tell which kind it has.
-    """
-    try:
-        return encode(campaign, question, record, class_index, coins)
-    except Exception:  # whatever a value does when somebody looks at it
-        return encode(campaign, question, {}, class_index, coins)
 
 
 def draw_questions(campaign: Campaign, secret: bytes) -> tuple[Question, ...]:

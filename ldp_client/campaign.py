@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ldp_client.delivery.install import campaign_status, expiry, room_for, unusable
 from ldp_client.delivery.machine import Place
 from ldp_client.delivery.notices import Event
 from ldp_client.delivery.queue import Outbox
 from ldp_client.errors import ConsentError, NotFetchedError, RefusedError, StorageError
-from ldp_client.ledger.consent import Consent
-from ldp_client.ledger.installation import Installation, read_installation, write_installation
-from ldp_client.ledger.receipts import DELETED, WAITING, Caps, Receipt
-from ldp_client.ledger.refusals import refusal
+from ldp_client.ledger.installation import Consent, Installation, read_installation, write_installation
+from ldp_client.ledger.receipts import DELETED, WAITING, Caps, Receipt, refusal
 from ldp_client.status import Status, Withdrawal
 from ldp_client.storage.contract import MARK, Transaction
+from protocols.light import TYPE_CHECKING, replace
 
 if TYPE_CHECKING:
     from ldp_client.classifier import Classifier

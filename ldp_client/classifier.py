@@ -63,7 +63,7 @@ class Classifier:
         from ldp_client.network.device_model import fetch_model
         from ldp_client.network.shared import SHARED_TRANSPORT
         from ldp_client.policy import DEFAULT_POLICY
-        from ldp_client.runtime.clock import SYSTEM_CLOCK
+        from ldp_client.runtime import SYSTEM_CLOCK
         from ldp_client.storage.location import open_storage
 
         transport = transport or SHARED_TRANSPORT

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
 
-from ldp_client.campaign import DeviceCampaign
 from ldp_client.delivery.background import BackgroundDriver
-from ldp_client.delivery.copy import copy_of, quarantined_reports, sent_reports
 from ldp_client.delivery.install import Install, campaign_status
 from ldp_client.delivery.machine import Place, Send, Task
 from ldp_client.delivery.notices import OnEvent
@@ -20,18 +15,20 @@ from ldp_client.delivery.sender import Sender
 from ldp_client.errors import StorageError, TransportError
 from ldp_client.ledger.installation import Installation, read_installation, write_installation
 from ldp_client.ledger.receipts import Caps, Ledger, read_cap, total_up
-from ldp_client.ledger.sent import QuarantinedReport, SentReport
 from ldp_client.network.cache import Cache
 from ldp_client.network.shared import SHARED_TRANSPORT
 from ldp_client.policy import DEFAULT_POLICY, Policy
-from ldp_client.runtime.clock import SYSTEM_CLOCK, Clock
+from ldp_client.runtime import SYSTEM_CLOCK, Clock
 from ldp_client.status import DeviceStatus
 from ldp_client.storage.scoped import scope_prefix
+from protocols.light import TYPE_CHECKING, replace
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import Self
+    from typing import Any, Self
 
+    from ldp_client.campaign import DeviceCampaign
+    from ldp_client.ledger.sent import QuarantinedReport, SentReport
     from ldp_client.network.transport import Request, Response, Transport
     from ldp_client.storage.contract import Storage, Transaction
     from protocols import Coins
@@ -127,6 +124,8 @@ class Device:
         ``url`` is the aggregator's base URL: https, or plain http on loopback. ``max_epsilon`` is a hard cap on the
         privacy loss in this campaign. Raises ConfigurationError for either, and for what is no campaign's id.
         """
+        from ldp_client.campaign import DeviceCampaign
+
         caps = Caps(read_cap("max_epsilon", max_epsilon), self._max_total_epsilon)
         return DeviceCampaign(self._install, self._scope, url, campaign_id, caps)
 
@@ -162,6 +161,8 @@ class Device:
 
         Raises StorageError.
         """
+        from ldp_client.delivery.copy import sent_reports
+
         return sent_reports(self._install, self._scope)
 
     def quarantined(self) -> tuple[QuarantinedReport, ...]:
@@ -169,12 +170,16 @@ class Device:
 
         Raises StorageError.
         """
+        from ldp_client.delivery.copy import quarantined_reports
+
         return quarantined_reports(self._install, self._scope)
 
     def export(self) -> dict[str, Any]:
         """A copy of everything that is kept about the person, ready for JSON, except the secret: whoever has that can
         recognise this device's reports. Raises StorageError.
         """
+        from ldp_client.delivery.copy import copy_of
+
         return copy_of(self._install, self._scope)
 
     def erase(self, *, timeout: float | None = None) -> None:
@@ -190,8 +195,7 @@ class Device:
                 outbox.clear(transaction)
             for key, _ in transaction.items(scope_prefix(self._scope)):
                 transaction.delete(key)
-        flight = self._cancel()
-        if flight is not None:
+        if (flight := self._cancel()) is not None:
             install.sender.flight.await_landing(flight, self.policy.close_timeout if timeout is None else timeout)
         if not self._scope:
             with install.cached.transaction(write=True) as transaction:
@@ -233,9 +237,7 @@ class Device:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def give_up(self) -> None:

@@ -6,7 +6,11 @@ a value of anybody's record.
 
 from __future__ import annotations
 
-from typing import Final
+TYPE_CHECKING = False  # as in the module typing, which an app's start need not load
+
+if TYPE_CHECKING:
+    from typing import Final
+
 
 try:
     from protocols.errors import LdpError

@@ -5,11 +5,11 @@ A report that has left once may arrive once only, so a doubtful answer always me
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import Final
-
 from ldp_client.errors import ConfigurationError
+from protocols.light import TYPE_CHECKING, frozen
+
+if TYPE_CHECKING:
+    from typing import Final
 
 RETRYABLE_STATUSES: Final = frozenset({401, 403, 407, 408, 425, 429, 500, 502, 503, 504, 507})
 """The report is fine and the way or the server is not. A refused token is here: somebody has to repair the
@@ -28,7 +28,7 @@ RETRYABLE_CODES: Final = frozenset({"campaign-not-open", "not-found"})
 """Problem codes that mean "later" whatever their status: the campaign opens some day, a wrong path gets repaired."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Policy:
     """The limits; times are in seconds. The defaults suit an app on somebody's phone. Raises ConfigurationError.
 
@@ -77,7 +77,7 @@ class Policy:
                 continue
             whole = isinstance(getattr(Policy, name), int)
             kinds = int if whole else (int, float)
-            if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < math.inf:
+            if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < float("inf"):
                 raise ConfigurationError("bad-policy", f"{name} must be {_KINDS[whole]} from 0 on, not {value!r}")
             if not value and name in _ABOVE_ZERO:
                 raise ConfigurationError("bad-policy", f"{name} must be above 0")

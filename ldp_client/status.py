@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from protocols.light import field, frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Status:
     """What happened so far in one campaign.
 
@@ -34,7 +35,7 @@ class Status:
     problem: str | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class DeviceStatus:
     """The same of a whole install; ``campaigns`` are those that somebody decided about."""
 
@@ -47,7 +48,7 @@ class DeviceStatus:
     campaigns: Mapping[str, Status] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@frozen
 class Withdrawal:
     """What a withdrawal could do.
 

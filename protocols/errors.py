@@ -6,7 +6,10 @@ problem document, a client into its status, a test asserts it.
 
 from __future__ import annotations
 
-from typing import Final
+from protocols.light import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Final
 
 
 class LdpError(Exception):

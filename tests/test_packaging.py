@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 import tomllib
 
+import ldp_client
+import protocols
 from protocols import Campaign
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -31,6 +33,9 @@ TOOLS = (
     "protocols/receiving",
 )
 """What the wheel for devices leaves out: what no device runs."""
+
+OFFERED = ("ldp_client.aio", "ldp_client.errors", "ldp_client.network.transport", "ldp_client.storage.contract")
+"""What docs/client.md offers to apps beside the names of the packages."""
 
 DOCUMENT = Campaign.compile(
     {
@@ -81,6 +86,26 @@ with ldp_client.Device("device.db", max_total_epsilon=1) as device:
     assert not device.status().problem
 """
 """Loads every module of a device, SQLite included."""
+
+TYPED_APP = """
+from ldp_client import Device, Event, Policy
+from ldp_client.network.transport import Cancellation, Request, Response
+
+class Own:
+    begins_body = True
+    def send(self, request: Request, timeout: float, cancellation: Cancellation | None = None) -> Response:
+        return Response(200, {}, request.url.encode())
+
+def told(event: Event) -> None:
+    print(event.kind, event.count)
+
+device = Device("a", max_total_epsilon=4, transport=Own(), policy=Policy(first_delay=1.0), on_event=told)
+left: int = device.campaign("https://collect.example.org", "A" * 43, max_epsilon=1).withdraw().on_its_way
+Device(3)
+device.ledger().receipts = ()
+reveal_type([one.title for one in device.sent()])
+"""
+"""Two mistakes, and one question to the type checker."""
 
 DEVICE = ("protocols", "ldp_client")
 
@@ -136,13 +161,59 @@ def installed_names(environment: Path) -> set[str]:
     return {package["name"] for package in json.loads(listed.stdout)} - {"pip", "setuptools", "wheel"}
 
 
-def program(tree: ast.Module) -> str:
-    """What a module does and in which lines: everything but its docstrings."""
-    for node in ast.walk(tree):
+class _Untyped(ast.NodeTransformer):
+    """Takes away what is for readers and type checkers: texts that stand alone, types, what is imported for types."""
+
+    def __init__(self, *, public: bool) -> None:
+        self.public = public
+        """Whether to take types of private functions only."""
+        self.inside: list[str] = []
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        super().generic_visit(node)
         if isinstance(body := getattr(node, "body", None), list):
             node.body = [one for one in body if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))]
-    kept = ((type(node).__name__, getattr(node, "lineno", None)) for node in ast.walk(tree))
-    return ast.dump(tree) + str(list(kept))
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        private = node.name.startswith("_") and not node.name.endswith("__")
+        before, self.public = self.public, self.public and not private
+        if not self.public:
+            node.returns = None
+            for argument in (one for one in ast.walk(node.args) if isinstance(one, ast.arg)):
+                argument.annotation = None
+        self.inside.append("function")
+        self.generic_visit(node)
+        self.inside.pop()
+        self.public = before
+        return node
+
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815 - the name of its base class
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        self.inside.append("class")
+        self.generic_visit(node)
+        self.inside.pop()
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        in_class = self.inside[-1:] == ["class"]
+        return node if self.public or in_class or node.value is None else ast.Assign([node.target], node.value)
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        for_types = ast.unparse(node.test) == "TYPE_CHECKING" and not node.orelse
+        return None if for_types and not self.public else self.generic_visit(node)
+
+
+def program(source: bytes, *, public: bool) -> str:
+    """What a module does: all of it but what is for readers and, unless ``public``, for type checkers."""
+    tree = _Untyped(public=public).visit(ast.parse(source))
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and not public:
+            node.names = [one for one in node.names if (one.asname or one.name) in used]
+    tree.body = [node for node in tree.body if not (isinstance(node, ast.ImportFrom) and not node.names)]
+    return ast.dump(tree)
 
 
 @pytest.fixture(scope="session")
@@ -219,13 +290,21 @@ def test_each_wheel_holds_the_licence(wheel, small_wheel):
 @pytest.mark.install
 def test_the_wheel_for_devices_is_below_100_kb_and_holds_every_module_that_a_device_runs(small_wheel):
     assert small_wheel.stat().st_size < LARGEST_WHEEL
-    with zipfile.ZipFile(small_wheel) as archive:
-        for name in sorted(files_of(small_wheel)):
-            shipped, source = (ast.parse(text) for text in (archive.read(name), (REPOSITORY / name).read_bytes()))
-            assert program(shipped) == program(source), f"{name} is the program that the repository holds"
     modules = {str(path.relative_to(REPOSITORY)) for top in DEVICE for path in (REPOSITORY / top).rglob("*.py")}
     run_by_devices = {name for name in modules if not name.startswith(TOOLS)}
     assert files_of(small_wheel) - {f"{top}/py.typed" for top in DEVICE} == run_by_devices
+
+
+@pytest.mark.install
+def test_the_wheel_for_devices_holds_the_programs_of_the_repository_and_the_types_that_an_app_meets(small_wheel):
+    met = {getattr(package, name).__module__ for package in (ldp_client, protocols) for name in package.__all__}
+    met |= {"ldp_client", "protocols", *OFFERED}
+    with zipfile.ZipFile(small_wheel) as archive:
+        for name in sorted(files_of(small_wheel)):
+            public = name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") in met
+            shipped, source = archive.read(name), (REPOSITORY / name).read_bytes()
+            assert program(shipped, public=public) == program(source, public=public), name
+            assert b'"""' not in shipped
 
 
 @pytest.mark.install
@@ -240,6 +319,16 @@ def test_the_client_works_where_the_wheel_for_devices_is_all_there_is(device_env
     assert opened.returncode == 0, opened.stderr
     command = run([python, "-m", "ldp_client", "status"], cwd=tmp_path)
     assert (command.returncode, command.stderr.count("pip install ldp-bayes")) == (2, 1)
+
+
+@pytest.mark.install
+def test_an_apps_type_checker_finds_the_types_in_the_wheel_for_devices(device_environment, tmp_path):
+    (tmp_path / "app.py").write_text(TYPED_APP, encoding="utf-8")
+    python = device_environment / "bin" / "python"
+    checked = run([sys.executable, "-m", "mypy", "--strict", "--python-executable", python, "app.py"], cwd=tmp_path)
+    told = [line.partition(": ")[2] for line in checked.stdout.splitlines()]
+    assert [line.rpartition("[")[2] for line in told if line.startswith("error")] == ["call-arg]", "arg-type]", "misc]"]
+    assert any(line.endswith(('"list[str]"', '"builtins.list[builtins.str]"')) for line in told), checked.stdout
 
 
 def test_both_distributions_ask_for_the_same_python_under_the_same_licence():

@@ -1,35 +1,104 @@
-"""Builds the wheel for devices: it travels without docstrings and comments, which are a third of its bytes and stand in
-the sources, in docs/client.md and in ldp-bayes. Lines keep their numbers.
+"""Builds the wheel for devices: the programs of the sources without what only their readers need.
+
+Docstrings and comments, types where no app meets them, and the layout are four tenths of the bytes; they stand in the
+sources and in docs/client.md. Types stay in every module whose names ``ldp_client`` and ``protocols`` hand on.
 """
 
 import ast
-import io
-import tokenize
 from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-
-def bare(source: str) -> str:
-    """The same program: comments, and every statement that is nothing but a text, become blank lines."""
-    lines = source.splitlines()
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            line, column = token.start
-            lines[line - 1] = lines[line - 1][:column].rstrip()
-    for parent in ast.walk(ast.parse(source)):
-        body = getattr(parent, "body", None)
-        texts = [node for node in body if _is_text(node)] if isinstance(body, list) else []
-        for node in texts:
-            alone = len(texts) == len(body) and not isinstance(parent, ast.Module)
-            lines[node.lineno - 1] = " " * node.col_offset + "..." if alone else ""
-            lines[node.lineno : node.end_lineno] = [""] * (node.end_lineno - node.lineno)
-    return "\n".join(lines).rstrip() + "\n"
+TYPED = {
+    "ldp_client.aio",
+    "ldp_client.errors",
+    "ldp_client.network.transport",
+    "ldp_client.storage.contract",
+    "protocols.mechanisms.base",
+}
+"""What an app meets beside the names that the packages hand on."""
 
 
-def _is_text(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+def typed_modules(*packages: Path) -> set[str]:
+    """The modules whose types an app's checker reads: where the packages' public names live."""
+    homes = [
+        ast.literal_eval(node.value)
+        for package in packages
+        for node in ast.parse((package / "__init__.py").read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "_HOMES"
+    ]
+    return TYPED.union(*(home.values() for home in homes), (package.name for package in packages))
+
+
+def bare(source: str, *, typed: bool) -> str:
+    """The same program in fewer bytes."""
+    tree = _Bare(typed=typed).visit(ast.parse(source))
+    if not typed:
+        _forget_unused(tree)
+    lines = ast.unparse(ast.fix_missing_locations(tree)).splitlines()
+    # What is unparsed has one statement a line, and no text over several.
+    return "".join(" " * ((len(line) - len(line.lstrip())) // 4) + line.lstrip() + "\n" for line in lines if line)
+
+
+class _Bare(ast.NodeTransformer):
+    """Takes statements that are nothing but a text away, and, unless ``typed``, all types but those of classes' fields,
+    which are read when the program runs.
+    """
+
+    def __init__(self, *, typed: bool) -> None:
+        self._typed = typed
+        self._in_class = False
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        return None if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str) else node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
+        return self._inside(node, in_class=True)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        before = self._typed
+        self._typed = before and (not node.name.startswith("_") or node.name.endswith("__"))
+        if not self._typed:
+            node.returns = None
+            for argument in ast.walk(node.args):
+                if isinstance(argument, ast.arg):
+                    argument.annotation = None
+        node = self._inside(node, in_class=False)
+        self._typed = before
+        return node
+
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815 - the name of its base class
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        if self._typed or self._in_class or node.value is None:
+            return node
+        return ast.copy_location(ast.Assign([node.target], node.value), node)
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        self.generic_visit(node)
+        if not self._typed and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING" and not node.orelse:
+            return None
+        return node
+
+    def _inside(self, node, *, in_class):
+        before, self._in_class = self._in_class, in_class
+        self.generic_visit(node)
+        self._in_class = before
+        node.body = node.body or [ast.Expr(ast.Constant(...))]
+        return node
+
+
+def _forget_unused(tree: ast.Module) -> None:
+    """Names that were imported for types alone. A package's ``__init__``, which hands names on, is typed."""
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    fields = any(isinstance(node, ast.AnnAssign) for node in ast.walk(tree))
+    for node in list(tree.body):
+        if isinstance(node, ast.ImportFrom):
+            kept = {"annotations"} if fields and node.module == "__future__" else used
+            node.names = [name for name in node.names if (name.asname or name.name) in kept]
+            if not node.names:
+                tree.body.remove(node)
 
 
 class BuildBare(build_py):
@@ -38,7 +107,10 @@ class BuildBare(build_py):
     def build_module(self, module: str, module_file: str, package: str) -> tuple[str, bool]:
         target, copied = super().build_module(module, module_file, package)
         built = Path(target)
-        built.write_text(bare(built.read_text(encoding="utf-8")), encoding="utf-8")
+        name = package if module == "__init__" else f"{package}.{module}"
+        roots = [Path(folder) for folder in self.distribution.package_dir.values()]
+        typed = name in typed_modules(*roots) or module == "__init__"
+        built.write_text(bare(built.read_text(encoding="utf-8"), typed=typed), encoding="utf-8")
         return target, copied
 
 

@@ -9,7 +9,7 @@ import weakref
 
 from ldp_client.delivery.machine import Idle, Wait
 from ldp_client.delivery.sender import Sender
-from ldp_client.runtime.fork import tell_after_fork
+from ldp_client.runtime import tell_after_fork
 
 
 class BackgroundDriver:

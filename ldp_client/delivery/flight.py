@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from ldp_client.delivery.machine import Place
-from ldp_client.runtime.fork import tell_after_fork
+from ldp_client.runtime import tell_after_fork
+from protocols.light import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ldp_client.network.transport import Cancellation

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from ldp_client.delivery.machine import REPORT_OVERHEAD, At, Delivery, Due, Place
 from ldp_client.delivery.queue import Outbox
@@ -16,21 +14,24 @@ from ldp_client.status import Status
 from ldp_client.storage.checksummed import pack, unpack
 from ldp_client.storage.contract import MARK, Transaction
 from ldp_client.storage.marker import new_mark
+from protocols.light import TYPE_CHECKING, frozen
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from ldp_client.delivery.background import BackgroundDriver
     from ldp_client.delivery.permits import DevicePermits
     from ldp_client.delivery.sender import Sender
     from ldp_client.network.cache import Cache
     from ldp_client.network.transport import Transport
     from ldp_client.policy import Policy
-    from ldp_client.runtime.clock import Clock
+    from ldp_client.runtime import Clock
     from ldp_client.storage.contract import Storage
     from ldp_client.storage.marker import Marker
     from protocols import Campaign, Coins
 
 
-@dataclass(frozen=True)
+@frozen
 class Install:
     """What an install's campaigns and scopes share. Storage and sender are those of all scopes."""
 

@@ -6,11 +6,7 @@ neither sends, stores, sleeps or draws. The jitter is handed in as a number from
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ldp_client.errors import TransportError
 from ldp_client.policy import (
@@ -20,8 +16,11 @@ from ldp_client.policy import (
     TERMINAL_STATUSES,
     Policy,
 )
+from protocols.light import TYPE_CHECKING, field, frozen, replace
 
 if TYPE_CHECKING:
+    from typing import ClassVar, Final
+
     from ldp_client.network.transport import Response
     from protocols import Report
 
@@ -35,7 +34,8 @@ _LONGEST_CODE: Final = 64
 _CODE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
 
 
-class Place(NamedTuple):
+@frozen
+class Place:
     """Whose queue it is: a scope of the storage ("" is the device itself), and a campaign."""
 
     scope: str
@@ -46,17 +46,17 @@ ALONE: Final = Place("", "")
 """Where there is one queue only."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Unscheduled:
     """Nobody has looked at the queue yet."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Due:
     """The next try is due at once."""
 
 
-@dataclass(frozen=True)
+@frozen
 class At:
     """The next try is due at this time of the clock."""
 
@@ -66,23 +66,30 @@ class At:
 Schedule = Unscheduled | Due | At
 
 
-class Outcome(Enum):
-    """How a report leaves the queue."""
+@frozen
+class Outcome:
+    """How a report leaves the queue: one of four. An ``Enum``, whose module an app's start need not load."""
 
-    ARRIVED = "arrived"
-    REFUSED = "refused"
-    QUARANTINED = "quarantined"
-    EXPIRED = "expired"
+    value: str
+    ARRIVED: ClassVar[Outcome]
+    REFUSED: ClassVar[Outcome]
+    QUARANTINED: ClassVar[Outcome]
+    EXPIRED: ClassVar[Outcome]
 
 
-class Settled(NamedTuple):
+Outcome.ARRIVED, Outcome.REFUSED = Outcome("arrived"), Outcome("refused")
+Outcome.QUARANTINED, Outcome.EXPIRED = Outcome("quarantined"), Outcome("expired")
+
+
+@frozen
+class Settled:
     """The end of one report; ``code`` is the reason, where it did not arrive."""
 
     outcome: Outcome
     code: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class Delivery:
     """Where the delivery of one queue stands; stored with the queue, so that a restart goes on where it stopped.
 
@@ -134,7 +141,7 @@ class Delivery:
         return self.expires is not None and now > self.expires and self.attempts >= policy.expiry_tries
 
 
-@dataclass(frozen=True)
+@frozen
 class Send:
     """Send ``body``. The same reports always give the same bytes."""
 
@@ -144,14 +151,14 @@ class Send:
     place: Place = ALONE
 
 
-@dataclass(frozen=True)
+@frozen
 class Wait:
     """Nothing to send for ``seconds``."""
 
     seconds: float
 
 
-@dataclass(frozen=True)
+@frozen
 class Idle:
     """Nothing to send."""
 
@@ -159,7 +166,7 @@ class Idle:
 Task = Send | Wait | Idle
 
 
-@dataclass(frozen=True)
+@frozen
 class Verdict:
     """What an answer means: the new schedule, and the reports that leave the queue."""
 
@@ -280,6 +287,8 @@ def _again(
 
 def _rejections(answer: Response) -> Mapping[str, str] | None:
     """``{id: code}`` from a success, None for a body that no aggregator sent."""
+    import json  # a module of regular expressions, which an app's start need not load
+
     try:
         rejected = json.loads(answer.body)["rejected"]
         pairs = {identifier: code for identifier, code in rejected}  # noqa: C416 - it checks that these are pairs

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from protocols.light import TYPE_CHECKING, frozen
 
 if TYPE_CHECKING:
     from ldp_client.delivery.machine import Delivery
 
 
-@dataclass(frozen=True)
+@frozen
 class Event:
     """``kind`` is ``queued``, ``sent``, ``retry``, ``dropped``, ``quarantined`` or ``problem``; ``code`` is the reason,
     ``count`` the number of reports.

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
 
 from ldp_client.delivery.machine import Outcome, Place, Send
 from ldp_client.delivery.queue import Outbox
 from ldp_client.errors import StorageError
-from ldp_client.ledger.consent import Consent
-from ldp_client.ledger.installation import Installation, read_installation, write_installation
+from ldp_client.ledger.installation import Consent, Installation, read_installation, write_installation
 from ldp_client.ledger.receipts import ARRIVED, DELETED, EXPIRED, ON_ITS_WAY, REFUSED, WAITING
 from ldp_client.policy import Policy
-from ldp_client.runtime.clock import Clock
+from ldp_client.runtime import Clock
+from protocols.light import TYPE_CHECKING, Protocol, replace
 
 if TYPE_CHECKING:
     from ldp_client.network.aggregator import Aggregator

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ldp_client.delivery.machine import (
     At,
@@ -23,11 +21,14 @@ from ldp_client.policy import Policy
 from ldp_client.storage.checksummed import pack, unpack
 from ldp_client.storage.contract import WAITING, Transaction
 from ldp_client.storage.scoped import scope_prefix
+from protocols.light import TYPE_CHECKING, frozen, replace
 
 if TYPE_CHECKING:
+    from typing import Any, Final
+
     from protocols import Report
 
-_NAMES: Final = tuple(member.name for member in fields(Delivery))
+_NAMES: Final = Delivery.__match_args__
 _DUE: Final = "due"
 _TRIED: Final = b"1"
 _UNTRIED: Final = b"0"
@@ -36,7 +37,8 @@ MOST_LOOKED_AT: Final = 256
 """Queues that a sender looks at, the earliest first."""
 
 
-class Listed(NamedTuple):
+@frozen
+class Listed:
     """An entry of the index: ``at`` is the clock's time of the next try, 0 where it is due or not scheduled."""
 
     place: Place
@@ -44,7 +46,8 @@ class Listed(NamedTuple):
     tried: bool
 
 
-class Kept(NamedTuple):
+@frozen
+class Kept:
     """A report that is kept with what became of it: quarantined with a code, or sent at a time."""
 
     report: Report
@@ -146,18 +149,19 @@ class Outbox:
         before = self.delivery(transaction)
         sent, dropped, quarantined = before.sent, dict(before.dropped), dict(before.quarantined)
         queued, queued_bytes = before.queued, before.queued_bytes
-        for identifier, (outcome, code) in verdict.settled.items():
+        for identifier, end in verdict.settled.items():
+            outcome, code = end.outcome, end.code
             report = self.find(transaction, identifier)
             if report is None:
-                sent += after_withdrawal and outcome is Outcome.ARRIVED
+                sent += after_withdrawal and outcome == Outcome.ARRIVED
                 continue
             transaction.delete(self._reports + identifier.hex())
             queued -= 1
             queued_bytes -= size_of(report)
-            if outcome is Outcome.QUARANTINED and sum(quarantined.values()) < policy.most_quarantined_reports:
+            if outcome == Outcome.QUARANTINED and sum(quarantined.values()) < policy.most_quarantined_reports:
                 self._keep(transaction, self._quarantine, report, code)
                 quarantined[code] = quarantined.get(code, 0) + 1
-            elif outcome is Outcome.ARRIVED:
+            elif outcome == Outcome.ARRIVED:
                 sent += 1
                 if sent_at is not None:
                     self._keep(transaction, self._sent, report, "", sent_at)

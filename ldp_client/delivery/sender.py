@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
 
 from ldp_client.delivery.flight import Flight
 from ldp_client.delivery.machine import (
@@ -33,11 +32,13 @@ from ldp_client.delivery.permits import Permits
 from ldp_client.delivery.queue import Listed, Outbox, listed
 from ldp_client.errors import ClientError, TransportError
 from ldp_client.policy import Policy
-from ldp_client.runtime.clock import Clock
-from ldp_client.runtime.fork import ForkSafeLock
+from ldp_client.runtime import Clock, ForkSafeLock
 from protocols.exact.coins import ONE, SYSTEM_COINS
+from protocols.light import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from typing import Final
+
     from ldp_client.network.aggregator import Aggregator
     from ldp_client.network.transport import Cancellation, Request, Response
     from ldp_client.storage.contract import Storage, Transaction

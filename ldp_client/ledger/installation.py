@@ -1,4 +1,5 @@
-"""What an install must not lose: the receipts of its contributions, its consents and its secret, in one stored value.
+"""What an install must not lose: the receipts of its contributions, its consents (to what, when, with
+whom) and its secret, in one stored value.
 
 One value, so that damage is noticed: a device that forgot a receipt would answer, and lose privacy, a second time.
 """
@@ -6,22 +7,44 @@ One value, so that damage is noticed: a device that forgot a receipt would answe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field, replace
-from typing import Final
 
 from ldp_client.errors import StorageError
-from ldp_client.ledger.consent import Consent
 from ldp_client.ledger.receipts import Receipt, find
 from ldp_client.storage.checksummed import pack, unpack
 from ldp_client.storage.contract import MARK, SCOPES, WAITING, Transaction
 from ldp_client.storage.scoped import scope_prefix
+from protocols.light import TYPE_CHECKING, astuple, field, frozen, replace
+
+if TYPE_CHECKING:
+    from typing import Final
 
 _KEY: Final = "device"
 _SHARED: Final = (SCOPES, WAITING, MARK)
 """What a storage may hold although nobody uses it but scopes, which are devices of their own."""
 
 
-@dataclass(frozen=True)
+@frozen
+class Consent:
+    """One decision about one campaign, with a copy of what it was about.
+
+    The campaign's id is the digest of its whole document; title, purpose and loss are kept in words as they were shown.
+    ``granted_at`` and ``withdrawn_at`` are the device's clock; a person who said no at once has granted nothing.
+    """
+
+    url: str
+    title: str
+    purpose: str
+    epsilon: float
+    granted_at: float | None
+    withdrawn_at: float | None
+
+    @property
+    def given(self) -> bool:
+        """Whether it holds."""
+        return self.granted_at is not None and self.withdrawn_at is None
+
+
+@frozen
 class Installation:
     """Everything of a device that must not be lost. The secret is made when a person first agrees, and never leaves."""
 

@@ -1,15 +1,20 @@
-"""What a device has spent, campaign by campaign, and the caps that it is held to."""
+"""What a device has spent, campaign by campaign, the caps that it is held to, and whether it would answer another one:
+decided from the document, the ledger, the caps and the clock alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
 
-from ldp_client.errors import ConfigurationError
+from ldp_client.errors import ConfigurationError, RefusedError
+from protocols.light import TYPE_CHECKING, frozen
 
 if TYPE_CHECKING:
     from fractions import Fraction
+    from typing import Final
+
+    from ldp_client.ledger.installation import Installation
+    from protocols import Campaign
 
 WAITING: Final = "waiting"
 ON_ITS_WAY: Final = "on-its-way"
@@ -29,7 +34,7 @@ FATES: Final = {
 """What became of a contribution."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Receipt:
     """One contribution, made once and for good.
 
@@ -48,7 +53,7 @@ class Receipt:
     fate: str = WAITING
 
 
-@dataclass(frozen=True)
+@frozen
 class Caps:
     """The most that an app lets its user lose: in one campaign, and over the life of the install."""
 
@@ -68,7 +73,7 @@ def read_cap(name: str, cap: object) -> float:
     raise ConfigurationError("bad-cap", f"{name} must be a finite number above 0")
 
 
-@dataclass(frozen=True)
+@frozen
 class Ledger:
     """The receipts and the cap that their sum is held to. ``str()`` tells a person in plain words."""
 
@@ -119,6 +124,36 @@ def total_up(receipts: Iterable[Receipt]) -> float:
     from protocols.exact.rationals import float_up
 
     return float_up(total(receipts))
+
+
+def refusal(device: Installation, campaign: Campaign, caps: Caps, now: float, tolerance: float) -> RefusedError | None:
+    """Why this device will not answer ``campaign``, None where it would. ``tolerance``: by how many seconds the clock
+    ``now`` may be wrong.
+    """
+    from fractions import Fraction
+
+    from protocols.exact.rationals import exact_epsilon
+
+    if not device.enabled:
+        return RefusedError("switched-off", "contributing is switched off on this device")
+    if campaign.opens is not None and now + tolerance < campaign.opens.timestamp():
+        return RefusedError("campaign-not-open", f"the campaign opens at {campaign.opens:%Y-%m-%d %H:%M} UTC")
+    if campaign.closes is not None and now - tolerance > campaign.closes.timestamp():
+        return RefusedError("campaign-closed", f"the campaign closed at {campaign.closes:%Y-%m-%d %H:%M} UTC")
+    costs = f"the campaign costs epsilon {campaign.realised_epsilon:.6g}"
+    if campaign.loss > exact_epsilon(caps.epsilon):
+        return RefusedError("loss-above-cap", f"{costs}, above the cap of {caps.epsilon:g}")
+    if total(device.receipts) + Fraction(campaign.realised_epsilon) > exact_epsilon(caps.total_epsilon):
+        return RefusedError(
+            "total-above-cap",
+            f"{costs} and {total_up(device.receipts):.6g} is spent; the cap over the life of this install is "
+            f"{caps.total_epsilon:g}",
+        )
+    if campaign.study is not None and any(receipt.study == campaign.study for receipt in device.receipts):
+        return RefusedError(
+            "study-answered", "this device has answered another campaign of the same study; one is the most"
+        )
+    return None
 
 
 def plain(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 from ldp_client.errors import ClientError, ConfigurationError, ModelUnavailableError, ServerError, TransportError
 from ldp_client.network.transport import Cancellation, Request, Response, Transport, check_url
 from ldp_client.policy import RETRYABLE_STATUSES, Policy
-from ldp_client.runtime.clock import Clock
+from ldp_client.runtime import Clock
 from protocols import Campaign, DocumentError
 from protocols.document.campaign import LARGEST_DOCUMENT, document_id
 from protocols.document.verification import verify

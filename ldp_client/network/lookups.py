@@ -5,7 +5,6 @@ They are asked in daemon threads, a bounded number of them; whoever waits may st
 
 from __future__ import annotations
 
-import os
 import socket
 import threading
 from collections.abc import Callable, Hashable
@@ -13,6 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from ldp_client.network.patience import Patience
+from ldp_client.runtime import tell_after_fork
 
 MOST_LOOKUPS: Final = 4
 """Threads at most: a resolver that hangs holds no more than these."""
@@ -25,10 +25,11 @@ class Lookups:
 
     def __init__(self, most: int = MOST_LOOKUPS) -> None:
         self._most = most
-        self.forget()
+        self.after_fork()
+        tell_after_fork(self)
 
-    def forget(self) -> None:
-        """After a fork: the threads are the parent's, and so is whoever held the lock."""
+    def after_fork(self) -> None:
+        """The threads are the parent's, and so is whoever held the lock."""
         self._changed = threading.Condition()
         self._under_way: dict[Hashable, _Lookup] = {}
 
@@ -82,8 +83,6 @@ class _Lookup:
 
 
 LOOKUPS: Final = Lookups()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=LOOKUPS.forget)
 
 
 def addresses(host: str, port: int, patience: Patience) -> list[Address]:

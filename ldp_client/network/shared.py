@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from ldp_client.network.transport import Cancellation, Request, Response, Transport
+from protocols.light import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Final
 
 
 class SharedTransport:

@@ -14,14 +14,14 @@ The wire contract, for whoever brings a transport of their own:
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Final, Protocol
-from urllib.parse import urlsplit
 
 from ldp_client.errors import ConfigurationError, TransportError
-from ldp_client.runtime.fork import ForkSafeLock
+from ldp_client.runtime import ForkSafeLock
+from protocols.light import TYPE_CHECKING, Protocol, field, frozen
+
+if TYPE_CHECKING:
+    from typing import Final
 
 PROBLEM_TYPE: Final = "application/problem+json"
 _LONGEST_CODE: Final = 64
@@ -30,7 +30,7 @@ _LONGEST_LABEL: Final = 63
 _HOST: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.:%")
 
 
-@dataclass(frozen=True)
+@frozen
 class Request:
     """``attempt`` counts the tries of the same bytes, from 1. ``isolate``: see the contract above."""
 
@@ -43,7 +43,7 @@ class Request:
     isolate: str | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Response:
     """A complete answer. Header names are in lower case."""
 
@@ -60,6 +60,8 @@ class Response:
         """The stable code of a problem document (RFC 9457), None for anything else, such as a proxy's error page."""
         if self.media_type != PROBLEM_TYPE:
             return None
+        import json  # like the other modules of texts here, which an app's start need not load
+
         try:
             code = json.loads(self.body)["code"]
         except (ValueError, TypeError, KeyError, RecursionError):
@@ -155,6 +157,8 @@ def is_loopback(host: str) -> bool:
 
 def check_url(url: str, *, allow_plain_http: bool) -> str:
     """The base URL without a trailing slash. Raises ConfigurationError for one that reports must not be sent to."""
+    from urllib.parse import urlsplit
+
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port

@@ -25,8 +25,7 @@ from ldp_client.network.transport import Transport
 from ldp_client.policy import DEFAULT_POLICY, Policy
 from ldp_client.relay.mixing import BATCH_HEADER, Mixing, Pool
 from ldp_client.relay.reading import read_reports, reports_of
-from ldp_client.runtime.clock import SYSTEM_CLOCK, Clock
-from ldp_client.runtime.fork import ForkSafeLock
+from ldp_client.runtime import SYSTEM_CLOCK, Clock, ForkSafeLock
 from ldp_client.storage.checksummed import pack, unpack
 from ldp_client.storage.contract import Storage, Transaction
 from ldp_client.storage.location import open_storage

@@ -5,9 +5,11 @@ A database does not notice a flipped bit inside a value; a ledger must.
 
 from __future__ import annotations
 
-from typing import Any, Final
-
 from ldp_client.errors import StorageError
+from protocols.light import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any, Final
 
 _CHECK_BYTES: Final = 8
 

@@ -7,7 +7,11 @@ An app that has a store of its own implements :class:`Storage` and :class:`Trans
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Final, Protocol
+
+from protocols.light import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from typing import Final
 
 MEMORY: Final = ":memory:"
 SCOPES: Final = "scope/"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from ldp_client.errors import StorageError
-from ldp_client.runtime.fork import ForkSafeLock, tell_after_fork
+from ldp_client.runtime import ForkSafeLock, tell_after_fork
 from ldp_client.storage.contract import Transaction
 
 

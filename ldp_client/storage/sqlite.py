@@ -17,7 +17,7 @@ from typing import Final
 
 from ldp_client.errors import StorageError
 from ldp_client.policy import CHECKED_STORAGE_BYTES, STORAGE_CHECK, STORAGE_WAIT
-from ldp_client.runtime.fork import ONE_TRANSACTION
+from ldp_client.runtime import ONE_TRANSACTION
 from ldp_client.storage.contract import Transaction
 from ldp_client.storage.memory import DictTransaction
 

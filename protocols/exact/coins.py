@@ -10,7 +10,11 @@ import os
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Final
+
+from protocols.light import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Final
 
 WORD_BITS: Final = 64
 ONE: Final = 1 << WORD_BITS

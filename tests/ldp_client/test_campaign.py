@@ -5,11 +5,9 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 from datetime import datetime, timezone
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from ldp_client import (
@@ -277,7 +275,7 @@ def test_a_full_queue_refuses_before_anything_is_drawn(join: Join) -> None:
 # What an app hands over
 
 
-@pytest.mark.parametrize("cap", [0, -1, float("inf"), float("nan"), "1", True, None, np.float64("nan")])
+@pytest.mark.parametrize("cap", [0, -1, float("inf"), float("nan"), "1", True, None])
 def test_a_cap_must_be_a_finite_number(join: Join, campaign: Campaign, cap: Any) -> None:
     with pytest.raises(ConfigurationError, match="max_epsilon"):
         join(max_epsilon=cap, granted=False)
@@ -285,10 +283,15 @@ def test_a_cap_must_be_a_finite_number(join: Join, campaign: Campaign, cap: Any)
         Device(":memory:", max_total_epsilon=cap)
 
 
-@pytest.mark.parametrize("cap", [np.float64(1), np.int32(1), np.float32(1), Fraction(1)])
-def test_a_cap_may_be_any_kind_of_number(join: Join, cap: Any) -> None:
-    _, part = join(max_epsilon=cap, max_total_epsilon=cap)
+@pytest.mark.parametrize("kind", ["numpy.float64", "numpy.float32", "numpy.int32", "fractions.Fraction"])
+def test_a_cap_may_be_any_kind_of_number(join: Join, kind: str) -> None:
+    module, _, name = kind.rpartition(".")
+    number = getattr(pytest.importorskip(module), name)
+    _, part = join(max_epsilon=number(1), max_total_epsilon=number(1))
     assert part.contribute(RECORD, "yes").epsilon == 1
+    if "float" in name:
+        with pytest.raises(ConfigurationError, match="max_epsilon"):
+            join(max_epsilon=number("nan"), granted=False)
 
 
 @pytest.mark.parametrize("campaign_id", ["", "short", "é" * 43, "../" + "a" * 40])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +12,8 @@ import pytest
 
 import ldp_client.campaign
 import ldp_client.delivery.install
-import ldp_client.storage.marker
 from ldp_client import Device, DeviceCampaign, RefusedError
+from ldp_client.storage import marker
 from ldp_client.testing import FakeServer
 from protocols import Campaign
 
@@ -80,10 +81,86 @@ def test_an_older_state_put_back_into_the_same_file_is_recognised(
     assert refused(join, original, other) == "copied-storage"
 
 
-def test_an_image_started_on_another_machine_is_recognised(
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """What an app may read about its machine, for files on the root file system: as in a container of this layer."""
+    files = {name: tmp_path / name for name in ("MACHINE_IDS", "HARDWARE_IDS", "MOUNTS")}
+
+    def is_now(*, machine: str = "", serial: str = "", layer: str = "", root: bool = True) -> None:
+        device = tmp_path.stat().st_dev
+        number = f"{os.major(device)}:{os.minor(device)}"
+        mounts = (
+            f"22 1 0:21 / /proc rw - proc proc rw\n27 1 {number} / / rw - overlay overlay rw,lowerdir=/a,{layer},x=y\n"
+        )
+        for name, text in (("MACHINE_IDS", machine), ("HARDWARE_IDS", serial), ("MOUNTS", layer and mounts)):
+            files[name].write_text(text) if text else files[name].unlink(missing_ok=True)
+            monkeypatch.setattr(marker, name, str(files[name]) if name == "MOUNTS" else (str(files[name]),))
+        here, stat = os.stat_result([0, 0, device if root else device + 1, *[0] * 7]), Path.stat
+        monkeypatch.setattr(Path, "stat", lambda path, **how: here if str(path) == "/" else stat(path, **how))
+
+    return is_now
+
+
+CONTAINER = {"machine": "m", "serial": "s", "layer": "upperdir=/layers/7/diff"}
+
+
+@pytest.mark.parametrize("fact", [{"machine": "n"}, {"serial": "t"}, {"layer": "upperdir=/layers/8/diff"}])
+def test_a_clone_of_the_machine_the_board_or_the_container_with_the_files_inside_is_recognised(
+    join: Join, machine: Callable[..., None], request: pytest.FixtureRequest, other: Campaign, fact: dict[str, str]
+) -> None:
+    machine(**CONTAINER)
+    original = request.getfixturevalue("original")
+    machine(**{**CONTAINER, **fact})
+    assert refused(join, original, other) == "copied-storage"
+    machine(**CONTAINER)
+    assert refused(join, original, other) is None
+
+
+@pytest.mark.parametrize(
+    "then_and_now",
+    [
+        (CONTAINER, {}),
+        ({}, CONTAINER),
+        ({**CONTAINER, "root": False}, {"machine": "m", "serial": "t", "layer": "upperdir=/else", "root": False}),
+        ({"machine": "m", "serial": "s"}, {"machine": "m", "layer": "upperdir=/layers/8/diff"}),
+    ],
+    ids=["no longer readable", "readable only now", "a volume on another machine", "other facts"],
+)
+def test_what_cannot_be_read_or_does_not_belong_to_the_file_locks_nobody_out(
+    join: Join,
+    machine: Callable[..., None],
+    request: pytest.FixtureRequest,
+    other: Campaign,
+    then_and_now: tuple[dict[str, Any], dict[str, Any]],
+) -> None:
+    then, now = then_and_now
+    machine(**then)
+    original = request.getfixturevalue("original")
+    machine(**now)
+    assert refused(join, original, other) is None
+
+
+def test_an_app_that_may_not_look_around_is_locked_out_of_nothing(
     join: Join, original: Path, other: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ldp_client.storage.marker, "_machine", lambda: b"another machine")
+    """A sandbox may forbid everything but the app's own folder."""
+    stat, read_bytes = Path.stat, Path.read_bytes
+
+    def forbid(call: Callable[..., Any], path: Path, **options: Any) -> Any:
+        if not path.is_relative_to(original.parents[1]):
+            raise PermissionError
+        return call(path, **options)
+
+    monkeypatch.setattr(Path, "stat", lambda path, **options: forbid(stat, path, **options))
+    monkeypatch.setattr(Path, "read_bytes", lambda path: forbid(read_bytes, path))
+    assert refused(join, original, other) is None
+
+
+@pytest.mark.parametrize("damage", [b"", b"\n", b"inode", b"inode:\n\n", b"\xff\xfe:\x00", b"inode:0,machine"])
+def test_a_marker_that_says_nothing_vouches_for_nothing(
+    join: Join, original: Path, other: Campaign, damage: bytes
+) -> None:
+    original.with_name("ldp.sqlite.here").write_bytes(damage)
     assert refused(join, original, other) == "copied-storage"
 
 

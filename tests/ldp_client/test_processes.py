@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+import ldp_client
 from ldp_client import Device, DeviceCampaign, MemoryStorage
 from ldp_client.testing import Answer, FakeServer
 from protocols import Campaign, decode_upload
@@ -195,3 +196,10 @@ def test_a_fork_while_threads_send_leaves_no_lock_behind(
         stop.set()
         for thread in threads:
             thread.join()
+
+
+def test_one_registry_knows_what_a_fork_changes():
+    """What registers itself elsewhere would be told in an order that nobody chose, and never be forgotten."""
+    client = Path(ldp_client.__file__).parent
+    hooks = [path.name for path in client.rglob("*.py") if "register_at_fork(" in path.read_text(encoding="utf-8")]
+    assert hooks == ["runtime.py"]

@@ -8,8 +8,6 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
-import numpy
-import pandas
 import pytest
 
 from ldp_client.problems import record_problems
@@ -17,6 +15,7 @@ from protocols import Campaign
 from protocols.values import number_of, text_of
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "values.md").read_text(encoding="utf-8")
+numpy, pandas = pytest.importorskip("numpy"), pytest.importorskip("pandas")
 NAMES = {module.__name__: module for module in (datetime, numpy, pandas)} | {"Decimal": Decimal, "Fraction": Fraction}
 ROWS = [line.strip("|").split("|") for line in PAGE.splitlines() if line.startswith("| `")]
 

@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 
 from ldp_client import Ledger, MemoryStorage, Receipt, StorageError
-from ldp_client.ledger.consent import Consent
-from ldp_client.ledger.installation import Installation, read_installation, write_installation
-from ldp_client.ledger.receipts import FATES, Caps
-from ldp_client.ledger.refusals import refusal
+from ldp_client.ledger.installation import Consent, Installation, read_installation, write_installation
+from ldp_client.ledger.receipts import FATES, Caps, refusal
 from protocols import Campaign
 
 CAP = 8.0

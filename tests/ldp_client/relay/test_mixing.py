@@ -247,10 +247,12 @@ def test_a_started_relay_forwards_the_batch_that_gathered_while_another_was_unde
     for _ in range(3):
         collect(relay, 5)
     until = time.monotonic() + 20
-    while server.counted(relay.campaign_id) < 15 and time.monotonic() < until:
+    # Where the thread came late, a batch is larger than five, and what is left may be fewer, which wait for company.
+    while server.counted(relay.campaign_id) < 11 and time.monotonic() < until:
         time.sleep(0.01)
     relay.close()
-    assert server.counted(relay.campaign_id) == 15
+    assert server.counted(relay.campaign_id) + relay.gathering() == 15
+    assert relay.gathering() < 5
 
 
 def test_a_damaged_document_is_fetched_again(build: Build, server: FakeServer) -> None:

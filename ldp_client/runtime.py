@@ -1,6 +1,7 @@
-"""What a fork changes, in one place: locks start free in the child, and who holds something of the parent's is told.
+"""What the platform gives: time, and locks that survive a fork.
 
-Only the thread that forked exists in the child. Everything else that this package keeps across a fork is registered
+What a fork changes is here in one place: locks start free in the child, and who holds something of the parent's is
+told. Only the thread that forked exists in the child. Everything that this package keeps across a fork is registered
 here; nothing compares process ids.
 """
 
@@ -8,9 +9,30 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
-from types import TracebackType
-from typing import Protocol
+
+from protocols.light import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Final
+
+
+class Clock(Protocol):
+    """The module ``time`` is one."""
+
+    def time(self) -> float:
+        """Seconds since 1970, as far as this machine knows."""
+
+    def monotonic(self) -> float:
+        """Seconds that never jump."""
+
+    def sleep(self, seconds: float, /) -> None:
+        """Wait."""
+
+
+SYSTEM_CLOCK: Final[Clock] = time
 
 
 class Inheritor(Protocol):

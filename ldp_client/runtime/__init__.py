@@ -1,1 +1,0 @@
-"""What the platform gives: time, and locks that survive a fork."""
