@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "node": "tables.node",
     "project": "campaigns.project",
     "token": "operation.token",
+    "log": "operation.log",
     "fsck": "operation.fsck",
     "merge": "operation.merge",
     "backup": "operation.backup",

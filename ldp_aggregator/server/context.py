@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 from ldp_aggregator.server.derived_models import FederatedModels
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.server.upload_access import UploadAccess
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store.contract import CampaignStore, Store, UnknownCampaignError
 from protocols import Campaign
@@ -60,3 +62,6 @@ class Context:
     settings: Settings
     campaigns: CampaignCache
     federated_models: FederatedModels
+    access: UploadAccess
+    leaving: asyncio.Event
+    """Set once this instance wants no more requests."""

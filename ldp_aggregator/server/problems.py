@@ -6,6 +6,7 @@ Codes are stable and are what programs look at; titles and details are for peopl
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,6 +16,8 @@ from aiohttp import web
 from ldp_aggregator.store.contract import (
     CLOSED,
     CONFLICTING,
+    DELETED,
+    NOT_CLOSED,
     NOT_OPEN,
     REVOKED,
     TAKES_REPORTS,
@@ -25,8 +28,8 @@ from protocols.errors import PAYLOAD_CODES
 
 MEDIA_TYPE: Final = "application/problem+json"
 
-RETRY_SECONDS: Final = 2
-"""What an overloaded server asks for in Retry-After."""
+RETRY_SECONDS: Final = (1, 8)
+"""Retry-After is drawn from these: clients that were refused together do not come back together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +48,9 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     "malformed-request": Kind(400, "The request is not HTTP as this server understands it"),
     "invalid-draft": Kind(400, "The draft cannot be compiled into a campaign"),
     "missing-token": Kind(401, "This needs a token: Authorization: Bearer TOKEN"),
-    REVOKED: Kind(401, "The token is not known, or was revoked"),
+    REVOKED: Kind(401, "The token is not known, was revoked or has expired"),
     "wrong-scope": Kind(403, "The token's scope does not allow this"),
+    "wrong-campaign": Kind(403, "The token is limited to other campaigns"),
     UNKNOWN: Kind(404, "No campaign has this id"),
     "no-model": Kind(404, "The campaign has no model yet, or not this version"),
     "not-found": Kind(404, "There is nothing at this path"),
@@ -56,6 +60,8 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     NOT_OPEN: Kind(409, "The campaign does not accept reports yet"),
     TAKES_SHARES: Kind(409, "The campaign is federated: it takes shares of nodes, and no reports of devices"),
     TAKES_REPORTS: Kind(409, "The campaign takes reports of devices, and no shares of nodes"),
+    DELETED: Kind(409, "The campaign was deleted; its id is never used again"),
+    NOT_CLOSED: Kind(409, "The campaign is not closed"),
     "nothing-to-train": Kind(409, "What was counted so far does not give a model"),
     "length-required": Kind(411, "The request needs a Content-Length"),
     "body-too-large": Kind(413, "The body is larger than this server accepts; split it"),
@@ -109,6 +115,7 @@ class ProblemError(Exception):
         )
 
 
-def retry_later(code: str, seconds: int, detail: str = "") -> ProblemError:
+def retry_later(code: str, detail: str = "") -> ProblemError:
     """A problem that goes away by itself."""
+    seconds = random.randint(*RETRY_SECONDS)  # noqa: S311 - it spreads load, and keeps no secret
     return ProblemError(code, detail, headers={"Retry-After": str(seconds)})

@@ -4,8 +4,9 @@
   disk, or raises and has counted nothing.
 * The same id counts once for as long as its campaign accepts reports; closing a campaign drops its ids.
 * A campaign takes reports of devices or shares of nodes, never both: it is federated from its creation or from its
-  first share, where that comes before any report and no ``max_reports`` was set. A node is named by its token and has
-  at most one share in a campaign, the last one it sent; how many different ones it ever sent is never forgotten.
+  first share, where that comes before any report and no ``max_reports`` was set. A node is named by its first
+  token and has at most one share in a campaign, the last one it sent; how many different ones it ever sent is never
+  forgotten.
 * Campaign documents never change. Everything else is read inside the transaction that needs it, so any number of
   processes may share a store.
 
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ldp_aggregator.counting.shares import Releases
 from ldp_aggregator.store.clock import to_text
+from ldp_aggregator.store.rights import ActStore, TokenStore
 from protocols import Campaign
 from protocols.wire.upload import Block
 
@@ -36,14 +38,22 @@ UNKNOWN: Final = "unknown-campaign"
 TAKES_SHARES: Final = "takes-shares"
 TAKES_REPORTS: Final = "takes-reports"
 REVOKED: Final = "wrong-token"
+DELETED: Final = "campaign-deleted"
+NOT_CLOSED: Final = "campaign-not-closed"
 
 SALT_BYTES: Final = 32
-
-SCOPES: Final = ("admin", "collector", "node", "relay")
 
 
 class StoreError(Exception):
     """The store could not do what was asked; nothing was changed. ``str`` says what to look at."""
+
+
+class RefusedError(StoreError):
+    """What was asked is not for this campaign, however often it is tried; ``code`` is the problem's."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class UnknownCampaignError(LookupError):
@@ -106,6 +116,8 @@ class CampaignState:
     federated: bool = False
     """Whether it takes shares of nodes, and no reports; once it does, it always will."""
     shares: int = 0
+    uploads_need: str | None = None
+    """The scope of the token that uploads have to show; None where anybody may upload."""
 
     def status(self, now: datetime) -> str:
         """``waiting``, ``open`` or ``closed``."""
@@ -127,6 +139,7 @@ class CampaignState:
             "model_version": self.model_version,
             "federated": self.federated,
             "shares": self.shares if self.federated else None,
+            "uploads_need_token": self.uploads_need,
         }
 
 
@@ -165,26 +178,23 @@ class PublishedModel:
     created: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class StoredToken:
-    """A token as the store knows it: the SHA-256 of its text, never the text."""
-
-    name: str
-    scope: str
-    digest: bytes
-    created: datetime
-    revoked: datetime | None = None
-
-
 class CampaignStore(Protocol):
     """Campaigns and their state. In all of these protocols methods may raise StoreError; those that name a campaign
     also UnknownCampaignError.
     """
 
     async def create_campaign(
-        self, campaign: Campaign, *, max_reports: int | None = None, federated: bool = False
+        self,
+        campaign: Campaign,
+        *,
+        max_reports: int | None = None,
+        federated: bool = False,
+        uploads_need: str | None = None,
     ) -> bool:
-        """Keep a campaign; False (and no change) where it exists already, of whatever kind."""
+        """Keep a campaign; False (and no change) where it exists already, of whatever kind.
+
+        Raises RefusedError where it was deleted: its ids are gone, and what was counted would count again.
+        """
         ...
 
     async def document(self, campaign_id: str) -> bytes:
@@ -199,6 +209,17 @@ class CampaignStore(Protocol):
 
     async def close_campaign(self, campaign_id: str) -> CampaignState:
         """Accept no more reports and drop the ids. Closing twice changes nothing."""
+        ...
+
+    async def set_uploads_need(self, campaign_id: str, scope: str | None) -> CampaignState:
+        """Ask uploads for a token of a scope, or no longer."""
+        ...
+
+    async def delete_campaign(self, campaign_id: str) -> None:
+        """Forget a closed campaign: its sums, shares and models. Its id is never used again.
+
+        Raises RefusedError while it is not closed.
+        """
         ...
 
 
@@ -224,15 +245,15 @@ class CountStore(Protocol):
 class ShareStore(Protocol):
     """Shares of nodes."""
 
-    async def put_share(self, campaign_id: str, node: str, share: bytes) -> str | None:
+    async def put_share(self, campaign_id: str, node: str, share: bytes, *, token: str | None = None) -> str | None:
         """Keep a node's share durably, in place of the one it sent before; the same share again changes nothing.
 
-        Returns the code that refuses it, None where it is kept. ``node`` is the name of a token in use; the bytes are
-        those of a share that was decoded.
+        Returns the code that refuses it, None where it is kept. ``token`` is the name of the token that was shown,
+        by default the node's first; the bytes are those of a share that was decoded.
         """
         ...
 
-    async def withdraw_share(self, campaign_id: str, node: str) -> str | None:
+    async def withdraw_share(self, campaign_id: str, node: str, *, token: str | None = None) -> str | None:
         """Drop a node's share, durably; None also where it has none, else the code that refuses it."""
         ...
 
@@ -261,34 +282,7 @@ class ModelStore(Protocol):
         ...
 
 
-class TokenStore(Protocol):
-    """Access tokens, as digests."""
-
-    async def add_token(self, token: StoredToken) -> None:
-        """Keep a token. Raises StoreError where the name is taken."""
-        ...
-
-    async def token(self, digest: bytes) -> StoredToken | None:
-        """The token with this digest, revoked ones too; found by an index, however many there are."""
-        ...
-
-    async def tokens(self) -> list[StoredToken]:
-        """All tokens, revoked ones too, oldest first."""
-        ...
-
-    async def revoke_token(self, name: str) -> bool:
-        """Make a token useless; False where no token in use has this name."""
-        ...
-
-    async def rotate_token(self, name: str, token: StoredToken) -> bool:
-        """Keep a token in place of the one in use under ``name``, which is revoked; the node's shares go over to it.
-
-        False (and no change) where no token in use has this name. Raises StoreError where the new name is taken.
-        """
-        ...
-
-
-class Store(CampaignStore, CountStore, ShareStore, ModelStore, TokenStore, Protocol):
+class Store(CampaignStore, CountStore, ShareStore, ModelStore, TokenStore, ActStore, Protocol):
     """All of it. A function takes the smallest of these protocols that it needs."""
 
     async def audit(self) -> list[Finding]:

@@ -10,17 +10,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from typing import Final
 
 from ldp_aggregator.store.contract import (
     CLOSED,
+    DELETED,
+    NOT_CLOSED,
     REVOKED,
     TAKES_REPORTS,
     TAKES_SHARES,
     CampaignState,
     Life,
-    StoredToken,
+    RefusedError,
     StoreError,
 )
+from ldp_aggregator.store.rights import StoredToken
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class CampaignRow:
     life: Life
     max_reports: int | None
     salt: bytes | None
+    uploads_need: str | None = None
 
     @property
     def may_become_federated(self) -> bool:
@@ -55,6 +60,7 @@ class CampaignRow:
             model_version=model_version,
             federated=self.salt is not None,
             shares=shares,
+            uploads_need=self.uploads_need,
         )
 
 
@@ -133,6 +139,10 @@ def _refuse_node(takes_shares: bool, life: Life, now: datetime, token_in_use: bo
     return life.refusal(now) if token_in_use else REVOKED
 
 
+OF_CAMPAIGNS: Final = ("parts", "models", "shares", "releases", "publications")
+"""The tables that hold what belongs to a campaign; each names it in a column ``campaign``."""
+
+
 class Rotation(Enum):
     """What a rotation finds."""
 
@@ -141,15 +151,35 @@ class Rotation(Enum):
     MISSING = "no token in use under the old name"
 
 
-def decide_rotation(old: StoredToken | None, namesake: StoredToken | None, new: StoredToken) -> Rotation:
+def decide_rotation(old: StoredToken | None, namesake: StoredToken | None, new: StoredToken, now: datetime) -> Rotation:
     """``old`` holds the old name, ``namesake`` the new one. Raises StoreError where the new name is taken."""
     if namesake is not None and namesake.digest == new.digest:
         return Rotation.DONE
-    if old is None or old.revoked is not None:
+    if old is None or not old.is_in_use(now):
         return Rotation.MISSING
     if namesake is not None:
         raise name_taken(new)
     return Rotation.ROTATE
+
+
+def overlap_ends(old: StoredToken, until: datetime | None) -> datetime | None:
+    """When a rotated token expires; an overlap never gives it more time than it had."""
+    return until if until is None or old.expires is None else min(until, old.expires)
+
+
+def has_say(shown: StoredToken | None, node: str, now: datetime) -> bool:
+    """Whether a token may still change a node's share: it may have been revoked since its request began."""
+    return shown is not None and shown.is_in_use(now) and shown.node == node
+
+
+def was_deleted(campaign_id: str) -> RefusedError:
+    """An id is never used again: whoever answered once would count once more."""
+    text = f"campaign {campaign_id} was deleted, and what told its reports apart with it; change the draft's title"
+    return RefusedError(DELETED, text)
+
+
+def not_closed(campaign_id: str) -> RefusedError:
+    return RefusedError(NOT_CLOSED, f"campaign {campaign_id} is not closed; close it before it is deleted")
 
 
 def name_taken(token: StoredToken) -> StoreError:

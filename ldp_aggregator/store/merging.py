@@ -15,6 +15,7 @@ from ldp_aggregator.counting.parts import part_of_tally, tally_of_parts
 from ldp_aggregator.store.backup import new_file
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.decisions import Kind, kind_of
+from ldp_aggregator.store.rights import UPLOADING
 from ldp_aggregator.store.sqlite import releases, schema
 from ldp_aggregator.store.sqlite.connections import open_connection, transaction
 from ldp_aggregator.store.sqlite.store import FILE_NAME
@@ -88,6 +89,7 @@ def _merge_campaign(db: sqlite3.Connection, campaign_id: str, assume_disjoint: b
             salts[0] if salts else None,
         ),
     ).fetchone()[0]
+    _keep_uploads_need(db, number, {row["uploads_need"] for row in found.values()})
     campaign = Campaign.parse(bytes(sample["document"]), campaign_id)
     parts = [
         bytes(part["sums"])
@@ -104,6 +106,13 @@ def _merge_campaign(db: sqlite3.Connection, campaign_id: str, assume_disjoint: b
     if not closings:
         _merge_ids(db, campaign_id, number, sources, reports)
     return campaign_id, _merge_shares(db, campaign_id, number, sources) if salts else reports
+
+
+def _keep_uploads_need(db: sqlite3.Connection, number: int, needs: set[str | None]) -> None:
+    """What either store asks of uploads; of two, what fewer tokens open."""
+    asked = [scope for scope in needs if scope is not None]
+    strictest = min(asked, key=lambda scope: len(UPLOADING[scope]), default=None)
+    db.execute("UPDATE main.campaigns SET uploads_need = ? WHERE number = ?", (strictest, number))
 
 
 def _takes_reports(db: sqlite3.Connection, name: str, row: sqlite3.Row) -> bool:

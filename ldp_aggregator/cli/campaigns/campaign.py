@@ -1,11 +1,11 @@
-"""``ldp-aggregator campaign``: create, list, show, close (and verify, which has a file of its own)."""
+"""``ldp-aggregator campaign``: create, list, show, uploads, close, delete (and verify, which has a file of its own)."""
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ldp_aggregator.cli.campaigns.verify import add_verify
 from ldp_aggregator.cli.common import (
@@ -18,17 +18,22 @@ from ldp_aggregator.cli.common import (
     say_json,
     say_table,
     tell_guarantees,
+    with_recorded,
     with_store,
 )
 from ldp_aggregator.learning.published import published_by
+from ldp_aggregator.service.acting import local_actor, recorded, uploads_act
 from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
-from ldp_aggregator.store import Store
+from ldp_aggregator.store import CampaignState, Store
 from ldp_aggregator.store.clock import to_text, utc_now
+from ldp_aggregator.store.rights import UPLOADING
 from protocols import Campaign
+
+ANYBODY: Final = "anybody"
 
 
 def add_commands(groups: Groups) -> None:
-    text = "create, list, show, close and verify campaigns"
+    text = "create, list, show, close, delete and verify campaigns"
     commands = groups.add_parser("campaign", help=text, description=text).add_subparsers(
         title="commands", metavar="COMMAND", required=True
     )
@@ -37,6 +42,9 @@ def add_commands(groups: Groups) -> None:
     create.add_argument("draft", type=Path, metavar="DRAFT", help="the draft, .json or .toml")
     create.add_argument("--max-reports", type=_positive, metavar="N", help="close after this many reports")
     create.add_argument("--federated", action="store_true", help="take shares of nodes, and no reports of devices")
+    create.add_argument(
+        "--uploads-need-token", choices=tuple(UPLOADING), metavar="SCOPE", help="take uploads with such a token only"
+    )
     listing = add_command(commands, "list", "list the campaigns, oldest first", _list)
     add_store_options(listing)
     listing.add_argument("--json", action="store_true", help="print JSON")
@@ -48,6 +56,15 @@ def add_commands(groups: Groups) -> None:
     close = add_command(commands, "close", "accept no more reports; the ids are dropped after the final tally", _close)
     add_store_options(close)
     close.add_argument("id", metavar="ID", help="the campaign's id")
+    text = "take uploads with a token of a scope only, or from anybody; a running server notices within two seconds"
+    uploads = add_command(commands, "uploads", text, _uploads)
+    add_store_options(uploads)
+    uploads.add_argument("id", metavar="ID", help="the campaign's id")
+    uploads.add_argument("need", choices=(*UPLOADING, ANYBODY), metavar="NEED", help="device, relay or anybody")
+    text = "forget a closed campaign: its sums, shares and models; its id is never used again"
+    delete = add_command(commands, "delete", text, _delete)
+    add_store_options(delete)
+    delete.add_argument("id", metavar="ID", help="the campaign's id")
     add_verify(commands)
 
 
@@ -56,10 +73,15 @@ def _create(options: argparse.Namespace) -> None:
     check_kind(campaign, federated=options.federated, max_reports=options.max_reports)
 
     async def work(store: Store) -> bool:
-        await store.create_campaign(campaign, max_reports=options.max_reports, federated=options.federated)
+        await store.create_campaign(
+            campaign,
+            max_reports=options.max_reports,
+            federated=options.federated,
+            uploads_need=options.uploads_need_token,
+        )
         return (await store.state(campaign.id)).federated
 
-    is_federated = with_store(options, work, create=True)
+    is_federated = with_recorded(options, work, "create campaign", campaign.id, detail=campaign.title, create=True)
     if options.federated and not is_federated:
         raise CommandError(ANOTHER_KIND)
     say(campaign.id)
@@ -130,8 +152,35 @@ def _say_values(state: dict[str, Any]) -> None:
 
 
 def _close(options: argparse.Namespace) -> None:
-    state = with_store(options, lambda store: store.close_campaign(options.id))
+    async def work(store: Store) -> CampaignState:
+        await store.state(options.id)
+        async with recorded(store, local_actor(), "close campaign", options.id):
+            return await store.close_campaign(options.id)
+
+    state = with_store(options, work)
     say(f"closed with {state.shares} shares" if state.federated else f"closed with {state.reports} reports")
+
+
+def _uploads(options: argparse.Namespace) -> None:
+    scope = None if options.need == ANYBODY else options.need
+
+    async def work(store: Store) -> None:
+        await store.state(options.id)
+        async with recorded(store, local_actor(), uploads_act(scope), options.id):
+            await store.set_uploads_need(options.id, scope)
+
+    with_store(options, work)
+    say(f"uploads need a token of scope {scope}" if scope else "uploads need no token")
+
+
+def _delete(options: argparse.Namespace) -> None:
+    async def work(store: Store) -> None:
+        await store.state(options.id)
+        async with recorded(store, local_actor(), "delete campaign", options.id):
+            await store.delete_campaign(options.id)
+
+    with_store(options, work)
+    say(f"campaign {options.id} is deleted")
 
 
 def _positive(text: str) -> int:

@@ -14,7 +14,7 @@ from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB
 from ldp_aggregator.learning.published import published_by
 from ldp_aggregator.server.api import shares
-from ldp_aggregator.server.api.authorisation import authorise
+from ldp_aggregator.server.api.authorisation import authorise, authorise_upload
 from ldp_aggregator.server.api.bodies import held_body
 from ldp_aggregator.server.api.query import campaign_id, parameters, whole_number
 from ldp_aggregator.server.api.rows import JSON, STORED, Operation
@@ -39,9 +39,7 @@ async def get_campaign(request: web.Request, context: Context) -> web.Response:
 
 async def post_reports(request: web.Request, context: Context) -> web.Response:
     """Count an upload; answered after the commit that holds it is on disk."""
-    settings = context.settings
-    if settings.uploads_need_token:
-        await authorise(request, context.store, "relay")
+    await authorise_upload(request, context, campaign_id(request))
     campaign = await context.campaigns.get(request.match_info["id"])
     async with held_body(request, context, _REPORTS) as body:
         try:
@@ -49,7 +47,7 @@ async def post_reports(request: web.Request, context: Context) -> web.Response:
         except UploadError as error:
             raise ProblemError(error.code, str(error)) from None
         submission = Submission(campaign, blocks)
-        reports, most = submission.reports, settings.limits.reports_per_upload
+        reports, most = submission.reports, context.settings.limits.reports_per_upload
         if reports > most:
             raise ProblemError("too-many-reports", f"at most {most} are accepted, not {reports}")
         outcome = await context.ingest.submit(submission, reports)
@@ -81,8 +79,13 @@ async def _federated_model(request: web.Request, context: Context, version: int 
 
 
 async def get_estimates(request: web.Request, context: Context) -> web.Response:
-    """Frequencies, variances and intervals of what was counted so far; for collectors and admins."""
-    await authorise(request, context.store, "collector", "admin")
+    """Frequencies, variances and intervals of what was counted so far; for collectors."""
+    await authorise(request, context.store, "collector", campaign_id=campaign_id(request))
+    return await answer_estimates(request, context)
+
+
+async def answer_estimates(request: web.Request, context: Context) -> web.Response:
+    """The same answer to a collector here and to an administrator on the other listener."""
     values = parameters(request, ["post"])
     post = values.get("post", NORM_SUB)
     if post not in MODES:
@@ -134,7 +137,7 @@ OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all t
         "POST",
         "/v1/campaigns/{id}/reports",
         post_reports,
-        scopes=("relay",),
+        scopes=("device", "relay"),
         optional_scopes=True,
         bodies={MEDIA_TYPE: {"type": "string", "format": "binary"}},
         answers={200: (JSON, _REJECTED)},
@@ -159,7 +162,7 @@ OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all t
         "GET",
         "/v1/campaigns/{id}/estimates",
         get_estimates,
-        scopes=("collector", "admin"),
+        scopes=("collector",),
         query={"post": {"enum": list(MODES)}},
         answers={200: (JSON, _OBJECT)},
         codes=(UNKNOWN, TAKES_SHARES, "malformed-query", *STORED),

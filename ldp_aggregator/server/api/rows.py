@@ -19,7 +19,7 @@ JSON: Final = "application/json"
 EVERYWHERE: Final = ("malformed-request", "headers-too-large", "too-many-connections", "internal-error")
 """Codes that any request may meet."""
 STORED: Final = ("store-unavailable",)
-GUARDED: Final = ("missing-token", "wrong-token", "wrong-scope")
+GUARDED: Final = ("missing-token", "wrong-token", "wrong-scope", "wrong-campaign")
 WITH_BODY: Final = (
     "body-timeout",
     "body-too-large",

@@ -10,12 +10,12 @@ from ldp_aggregator.counting.parts import part_of_tally
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.store.consistency import tally_or_refuse
 from ldp_aggregator.store.contract import SALT_BYTES, CampaignState, Life, UnknownCampaignError
-from ldp_aggregator.store.decisions import CampaignRow
+from ldp_aggregator.store.decisions import OF_CAMPAIGNS, CampaignRow, not_closed, was_deleted
 from ldp_aggregator.store.postgres import schema
 from ldp_aggregator.store.postgres.sessions import Connection, lock
 from protocols import Campaign
 
-_COLUMNS: Final = "number, id, title, created, opens, closes, closed, max_reports, salt"
+_COLUMNS: Final = "number, id, title, created, opens, closes, closed, max_reports, salt, uploads_need"
 _STATES: Final = (
     f"SELECT {_COLUMNS}, "
     "(SELECT count(*) FROM shares WHERE campaign = number) AS shares, "
@@ -54,7 +54,7 @@ async def _numbered(db: Connection, number: int) -> CampaignRow:
 
 def _row(found: Any) -> CampaignRow:
     life = Life(found["opens"], found["closes"], found["closed"])
-    names = ("number", "id", "title", "created", "max_reports", "salt")
+    names = ("number", "id", "title", "created", "max_reports", "salt", "uploads_need")
     return CampaignRow(life=life, **{name: found[name] for name in names})
 
 
@@ -84,11 +84,19 @@ def _state(found: Any) -> CampaignState:
 
 
 async def create(
-    db: Connection, campaign: Campaign, now: datetime, *, max_reports: int | None, federated: bool
+    db: Connection,
+    campaign: Campaign,
+    now: datetime,
+    *,
+    max_reports: int | None,
+    federated: bool,
+    uploads_need: str | None,
 ) -> bool:
+    if await db.fetchval("SELECT true FROM deleted WHERE id = $1", campaign.id):
+        raise was_deleted(campaign.id)
     number = await db.fetchval(
-        "INSERT INTO campaigns (id, title, document, opens, closes, created, max_reports, salt) "
-        "VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING RETURNING number",
+        "INSERT INTO campaigns (id, title, document, opens, closes, created, max_reports, salt, uploads_need) "
+        "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) DO NOTHING RETURNING number",
         campaign.id,
         campaign.title,
         campaign.document,
@@ -97,6 +105,7 @@ async def create(
         now,
         max_reports,
         os.urandom(SALT_BYTES) if federated else None,
+        uploads_need,
     )
     if number is None:
         return False
@@ -111,6 +120,24 @@ async def close(db: Connection, campaign_id: str, now: datetime) -> CampaignStat
         await db.execute("UPDATE campaigns SET closed = $2 WHERE number = $1", found.number, now)
         await db.execute(f"DROP TABLE {schema.ids_table(found.number)}")
     return await state(db, campaign_id)
+
+
+async def set_uploads_need(db: Connection, campaign_id: str, scope: str | None) -> CampaignState:
+    number = (await row(db, campaign_id)).number
+    await db.execute("UPDATE campaigns SET uploads_need = $2 WHERE number = $1", number, scope)
+    return await state(db, campaign_id)
+
+
+async def delete(db: Connection, campaign_id: str, now: datetime) -> None:
+    """Everything that is kept of a closed campaign, but that there was one."""
+    found = await locked(db, await row(db, campaign_id), shared=False)
+    if found.life.closed is None:
+        raise not_closed(campaign_id)
+    for table in OF_CAMPAIGNS:
+        await db.execute(f"DELETE FROM {table} WHERE campaign = $1", found.number)
+    await db.execute(f"DROP TABLE IF EXISTS {schema.ids_table(found.number)}")
+    await db.execute("DELETE FROM campaigns WHERE number = $1", found.number)
+    await db.execute("INSERT INTO deleted (id, moment) VALUES ($1, $2)", campaign_id, now)
 
 
 async def reports(db: Connection, number: int) -> int:

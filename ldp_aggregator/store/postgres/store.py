@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from ldp_aggregator.counting.parts import COMPACT_AT, encode_part
@@ -27,13 +28,14 @@ from ldp_aggregator.store.contract import (
     PublishedModel,
     ShareDigests,
     Shares,
-    StoredToken,
     StoreError,
     Submission,
 )
 from ldp_aggregator.store.decisions import decide_uploads
-from ldp_aggregator.store.postgres import campaigns, ids, models, publications, schema, shares, tokens, upkeep
+from ldp_aggregator.store.failures import kind_of
+from ldp_aggregator.store.postgres import acts, campaigns, ids, models, publications, schema, shares, tokens, upkeep
 from ldp_aggregator.store.postgres.sessions import Connection, Sessions
+from ldp_aggregator.store.rights import Act, LoggedAct, StoredToken
 from protocols import Campaign
 
 if TYPE_CHECKING:
@@ -64,10 +66,22 @@ class PostgresStore:
         return cls(sessions, clock)
 
     async def create_campaign(
-        self, campaign: Campaign, *, max_reports: int | None = None, federated: bool = False
+        self,
+        campaign: Campaign,
+        *,
+        max_reports: int | None = None,
+        federated: bool = False,
+        uploads_need: str | None = None,
     ) -> bool:
         return await self._run(
-            lambda db: campaigns.create(db, campaign, self._clock(), max_reports=max_reports, federated=federated)
+            lambda db: campaigns.create(
+                db,
+                campaign,
+                self._clock(),
+                max_reports=max_reports,
+                federated=federated,
+                uploads_need=uploads_need,
+            )
         )
 
     async def document(self, campaign_id: str) -> bytes:
@@ -81,6 +95,12 @@ class PostgresStore:
 
     async def close_campaign(self, campaign_id: str) -> CampaignState:
         return await self._run(lambda db: campaigns.close(db, campaign_id, self._clock()))
+
+    async def set_uploads_need(self, campaign_id: str, scope: str | None) -> CampaignState:
+        return await self._run(lambda db: campaigns.set_uploads_need(db, campaign_id, scope))
+
+    async def delete_campaign(self, campaign_id: str) -> None:
+        await self._run(lambda db: campaigns.delete(db, campaign_id, self._clock()))
 
     async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         batches = gather_by_campaign(submissions)
@@ -106,11 +126,11 @@ class PostgresStore:
     async def check(self) -> None:
         await self._run(upkeep.heartbeat, attempts=1)
 
-    async def put_share(self, campaign_id: str, node: str, share: bytes) -> str | None:
-        return await self._run(lambda db: shares.put(db, campaign_id, node, share, self._clock()))
+    async def put_share(self, campaign_id: str, node: str, share: bytes, *, token: str | None = None) -> str | None:
+        return await self._run(lambda db: shares.put(db, campaign_id, node, share, token or node, self._clock()))
 
-    async def withdraw_share(self, campaign_id: str, node: str) -> str | None:
-        return await self._run(lambda db: shares.withdraw(db, campaign_id, node, self._clock()))
+    async def withdraw_share(self, campaign_id: str, node: str, *, token: str | None = None) -> str | None:
+        return await self._run(lambda db: shares.withdraw(db, campaign_id, node, token or node, self._clock()))
 
     async def withdraw_node(self, node: str) -> int:
         return await self._run(lambda db: shares.withdraw_node(db, node))
@@ -139,8 +159,17 @@ class PostgresStore:
     async def revoke_token(self, name: str) -> bool:
         return await self._run(lambda db: tokens.revoke(db, name, self._clock()))
 
-    async def rotate_token(self, name: str, token: StoredToken) -> bool:
-        return await self._run(lambda db: tokens.rotate(db, name, token, self._clock()))
+    async def rotate_token(self, name: str, token: StoredToken, *, until: datetime | None = None) -> bool:
+        return await self._run(lambda db: tokens.rotate(db, name, token, until, self._clock()))
+
+    async def begin_act(self, act: Act) -> int:
+        return await self._run(lambda db: acts.begin(db, act, self._clock()))
+
+    async def end_act(self, number: int, outcome: str) -> None:
+        await self._run(lambda db: acts.end(db, number, outcome))
+
+    async def acts(self, *, campaign_id: str | None = None, last: int | None = None) -> Sequence[LoggedAct]:
+        return await self._run(lambda db: acts.listed(db, campaign_id, last))
 
     async def audit(self) -> list[Finding]:
         return await self._run(upkeep.audit, isolation="repeatable_read")
@@ -171,4 +200,4 @@ class PostgresStore:
         try:
             await self._run(lambda db: campaigns.compact(db, campaign_id))
         except StoreError as error:  # The reports are counted; compaction only saves readers some work.
-            LOG.warning("a tally was not compacted", extra={"campaign": campaign_id, "reason": str(error)})
+            LOG.warning("a tally was not compacted", extra={"campaign": campaign_id, "reason": kind_of(error)})

@@ -13,13 +13,16 @@ from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.store.clock import from_text, to_text
 from ldp_aggregator.store.consistency import tally_or_refuse
 from ldp_aggregator.store.contract import SALT_BYTES, CampaignState, Life, StoreError, UnknownCampaignError
-from ldp_aggregator.store.decisions import CampaignRow
+from ldp_aggregator.store.decisions import OF_CAMPAIGNS, CampaignRow, not_closed, was_deleted
+from ldp_aggregator.store.failures import kind_of
 from ldp_aggregator.store.sqlite import schema
 from protocols import Campaign
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 
-_ROWS: Final = "SELECT number, id, title, opens, closes, created, closed, max_reports, salt FROM campaigns"
+_ROWS: Final = (
+    "SELECT number, id, title, opens, closes, created, closed, max_reports, salt, uploads_need FROM campaigns"
+)
 
 
 def rows(db: sqlite3.Connection) -> list[CampaignRow]:
@@ -42,7 +45,7 @@ def row(db: sqlite3.Connection, campaign_id: str) -> CampaignRow:
 
 def _row(found: sqlite3.Row) -> CampaignRow:
     life = Life(*(found[name] and from_text(found[name]) for name in ("opens", "closes", "closed")))
-    names = ("number", "id", "title", "max_reports", "salt")
+    names = ("number", "id", "title", "max_reports", "salt", "uploads_need")
     return CampaignRow(life=life, created=from_text(found["created"]), **{name: found[name] for name in names})
 
 
@@ -61,13 +64,21 @@ def state(db: sqlite3.Connection, row: CampaignRow) -> CampaignState:
 
 
 def create(
-    db: sqlite3.Connection, campaign: Campaign, now: datetime, *, max_reports: int | None, federated: bool
+    db: sqlite3.Connection,
+    campaign: Campaign,
+    now: datetime,
+    *,
+    max_reports: int | None,
+    federated: bool,
+    uploads_need: str | None,
 ) -> bool:
     if find(db, campaign.id) is not None:
         return False
+    if db.execute("SELECT 1 FROM deleted WHERE id = ?", (campaign.id,)).fetchone() is not None:
+        raise was_deleted(campaign.id)
     number = db.execute(
-        "INSERT INTO campaigns (id, title, document, opens, closes, created, max_reports, salt) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
+        "INSERT INTO campaigns (id, title, document, opens, closes, created, max_reports, salt, uploads_need) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
         (
             campaign.id,
             campaign.title,
@@ -77,6 +88,7 @@ def create(
             to_text(now),
             max_reports,
             os.urandom(SALT_BYTES) if federated else None,
+            uploads_need,
         ),
     ).fetchone()[0]
     db.execute(schema.create_ids(number))
@@ -91,6 +103,24 @@ def close(db: sqlite3.Connection, campaign_id: str, now: datetime) -> CampaignSt
         db.execute("UPDATE campaigns SET closed = ? WHERE number = ?", (to_text(now), found.number))
         db.execute(f"DROP TABLE {schema.ids_table(found.number)}")
     return state(db, row(db, campaign_id))
+
+
+def set_uploads_need(db: sqlite3.Connection, campaign_id: str, scope: str | None) -> CampaignState:
+    number = row(db, campaign_id).number
+    db.execute("UPDATE campaigns SET uploads_need = ? WHERE number = ?", (scope, number))
+    return state(db, row(db, campaign_id))
+
+
+def delete(db: sqlite3.Connection, campaign_id: str, now: datetime) -> None:
+    """Everything that is kept of a closed campaign, but that there was one."""
+    found = row(db, campaign_id)
+    if found.life.closed is None:
+        raise not_closed(campaign_id)
+    for table in OF_CAMPAIGNS:
+        db.execute(f"DELETE FROM {table} WHERE campaign = ?", (found.number,))
+    db.execute(f"DROP TABLE IF EXISTS {schema.ids_table(found.number)}")
+    db.execute("DELETE FROM campaigns WHERE number = ?", (found.number,))
+    db.execute("INSERT INTO deleted (id, moment) VALUES (?, ?)", (campaign_id, to_text(now)))
 
 
 def reports(db: sqlite3.Connection, number: int) -> int:
@@ -122,7 +152,7 @@ def compact(db: sqlite3.Connection, row: CampaignRow) -> bool:
     try:
         total = tally(db, row.id)
     except StoreError as error:
-        LOG.error("a tally was not compacted", extra={"campaign": row.id, "reason": str(error)})
+        LOG.error("a tally was not compacted", extra={"campaign": row.id, "reason": kind_of(error)})
         return False
     db.execute("DELETE FROM parts WHERE campaign = ?", (row.number,))
     add_part(db, row.number, int(total.n.sum()), part_of_tally(total))

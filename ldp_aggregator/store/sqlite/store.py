@@ -11,6 +11,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -25,11 +26,11 @@ from ldp_aggregator.store.contract import (
     PublishedModel,
     ShareDigests,
     Shares,
-    StoredToken,
     Submission,
 )
 from ldp_aggregator.store.decisions import decide_uploads
-from ldp_aggregator.store.sqlite import campaigns, ids, models, publications, schema, shares, tokens, upkeep
+from ldp_aggregator.store.rights import Act, LoggedAct, StoredToken
+from ldp_aggregator.store.sqlite import acts, campaigns, ids, models, publications, schema, shares, tokens, upkeep
 from ldp_aggregator.store.sqlite.connections import make_file, open_connection, transaction
 from protocols import Campaign
 
@@ -60,10 +61,22 @@ class SqliteStore:
             raise
 
     async def create_campaign(
-        self, campaign: Campaign, *, max_reports: int | None = None, federated: bool = False
+        self,
+        campaign: Campaign,
+        *,
+        max_reports: int | None = None,
+        federated: bool = False,
+        uploads_need: str | None = None,
     ) -> bool:
         return await self._write(
-            lambda db: campaigns.create(db, campaign, self._clock(), max_reports=max_reports, federated=federated)
+            lambda db: campaigns.create(
+                db,
+                campaign,
+                self._clock(),
+                max_reports=max_reports,
+                federated=federated,
+                uploads_need=uploads_need,
+            )
         )
 
     async def document(self, campaign_id: str) -> bytes:
@@ -78,6 +91,12 @@ class SqliteStore:
     async def close_campaign(self, campaign_id: str) -> CampaignState:
         return await self._write(lambda db: campaigns.close(db, campaign_id, self._clock()))
 
+    async def set_uploads_need(self, campaign_id: str, scope: str | None) -> CampaignState:
+        return await self._write(lambda db: campaigns.set_uploads_need(db, campaign_id, scope))
+
+    async def delete_campaign(self, campaign_id: str) -> None:
+        await self._write(lambda db: campaigns.delete(db, campaign_id, self._clock()))
+
     async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         return await self._in_thread(self._writer, lambda: self._count(submissions))
 
@@ -90,11 +109,11 @@ class SqliteStore:
     async def check(self) -> None:
         await self._write(upkeep.heartbeat)
 
-    async def put_share(self, campaign_id: str, node: str, share: bytes) -> str | None:
-        return await self._write(lambda db: shares.put(db, campaign_id, node, share, self._clock()))
+    async def put_share(self, campaign_id: str, node: str, share: bytes, *, token: str | None = None) -> str | None:
+        return await self._write(lambda db: shares.put(db, campaign_id, node, share, token or node, self._clock()))
 
-    async def withdraw_share(self, campaign_id: str, node: str) -> str | None:
-        return await self._write(lambda db: shares.withdraw(db, campaign_id, node, self._clock()))
+    async def withdraw_share(self, campaign_id: str, node: str, *, token: str | None = None) -> str | None:
+        return await self._write(lambda db: shares.withdraw(db, campaign_id, node, token or node, self._clock()))
 
     async def withdraw_node(self, node: str) -> int:
         return await self._write(lambda db: shares.withdraw_node(db, node))
@@ -123,8 +142,17 @@ class SqliteStore:
     async def revoke_token(self, name: str) -> bool:
         return await self._write(lambda db: tokens.revoke(db, name, self._clock()))
 
-    async def rotate_token(self, name: str, token: StoredToken) -> bool:
-        return await self._write(lambda db: tokens.rotate(db, name, token, self._clock()))
+    async def rotate_token(self, name: str, token: StoredToken, *, until: datetime | None = None) -> bool:
+        return await self._write(lambda db: tokens.rotate(db, name, token, until, self._clock()))
+
+    async def begin_act(self, act: Act) -> int:
+        return await self._write(lambda db: acts.begin(db, act, self._clock()))
+
+    async def end_act(self, number: int, outcome: str) -> None:
+        await self._write(lambda db: acts.end(db, number, outcome))
+
+    async def acts(self, *, campaign_id: str | None = None, last: int | None = None) -> Sequence[LoggedAct]:
+        return await self._read(lambda db: acts.listed(db, campaign_id, last))
 
     async def audit(self) -> list[Finding]:
         return await self._read(upkeep.audit)

@@ -129,7 +129,7 @@ async def test_refusals_are_bounded_too(serving, busy, monkeypatch):
 async def test_a_full_public_listener_leaves_the_admin_listener_alone(serving, busy):
     async with serving(limits={"connections": 2}) as server:
         opened = await busy(server, 2)
-        async with server.session.get(server.admin + "/healthz") as answer:
+        async with server.session.get(server.operations + "/healthz") as answer:
             assert answer.status == 200
         for _, writer in opened:
             writer.close()
@@ -152,7 +152,7 @@ def certificate(tmp_path):
 @contextlib.asynccontextmanager
 async def serving_tls(folder, certificate):
     """Gives ``dial(tls)``, which connects to the public listener."""
-    settings = Settings(data=folder, host="127.0.0.1", port=0, admin_port=0, **certificate)
+    settings = Settings(data=folder, host="127.0.0.1", port=0, admin_port=0, operations_port=0, **certificate)
     listeners = Listeners.bind(settings)
     address = urlsplit(listeners.addresses(settings).public)
     context = ssl.create_default_context(cafile=str(certificate["tls_certificate"]))

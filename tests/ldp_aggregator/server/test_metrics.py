@@ -6,7 +6,7 @@ import re
 
 
 async def scrape(server):
-    async with server.session.get(server.admin + "/metrics") as answer:
+    async with server.session.get(server.operations + "/metrics") as answer:
         assert answer.status == 200
         text = await answer.text()
     return text, dict(re.findall(r"^(\S+(?:\{.*\})?) (\S+)$", text, re.MULTILINE))
