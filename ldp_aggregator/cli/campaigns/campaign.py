@@ -43,7 +43,11 @@ def add_commands(groups: Groups) -> None:
     create.add_argument("--max-reports", type=_positive, metavar="N", help="close after this many reports")
     create.add_argument("--federated", action="store_true", help="take shares of nodes, and no reports of devices")
     create.add_argument(
-        "--uploads-need-token", choices=tuple(UPLOADING), metavar="SCOPE", help="take uploads with such a token only"
+        "--uploads-need-token",
+        dest="upload_scope",
+        choices=tuple(UPLOADING),
+        metavar="SCOPE",
+        help="take uploads with a token of this scope only: device or relay",
     )
     listing = add_command(commands, "list", "list the campaigns, oldest first", _list)
     add_store_options(listing)
@@ -77,7 +81,7 @@ def _create(options: argparse.Namespace) -> None:
             campaign,
             max_reports=options.max_reports,
             federated=options.federated,
-            uploads_need=options.uploads_need_token,
+            uploads_need=options.upload_scope,
         )
         return (await store.state(campaign.id)).federated
 
