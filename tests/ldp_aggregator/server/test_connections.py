@@ -62,6 +62,9 @@ async def test_one_connection_too_many_reads_that_it_is(serving, busy):
         answers = [await exchange(server, ASK) for _ in range(20)]
         assert {problem_of(answer) for answer in answers} == {(429, "too-many-connections")}
         assert all(b"Retry-After: " in answer for answer in answers)
+        async with server.session.get(server.operations + "/metrics") as answer:
+            text = await answer.text()
+        assert f'ldp_refusals_total{{code="too-many-connections"}} {float(len(answers))}' in text
         for _, writer in opened:
             writer.close()
 
