@@ -3,6 +3,9 @@
 # make test    the whole test suite
 # make check   lint, types, layer contracts
 # make flower  the tests of the Flower adapter, with Flower and its simulation in an environment of their own
+# make lock    the image's dependencies, each with the hashes of its files, into deploy/image
+# make sbom    what is in the image, as CycloneDX, into build/sbom.json
+# make image   the container image, where something that builds images is running; otherwise it says that there is none
 # make peers   the audit's search on other libraries, installed into an environment of their own
 
 PYTHON ?= python3
@@ -11,12 +14,13 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PEERS := .venv-peers
 FLOWER := .venv-flower
+TOOLS := .venv-tools
 
 DATA ?=
 LABEL ?=
 DEVICES ?= 20000
 
-.PHONY: setup demo test check flower peers clean
+.PHONY: setup demo test check flower peers lock sbom image clean
 .DELETE_ON_ERROR:
 
 setup: $(INSTALLED)
@@ -58,10 +62,32 @@ $(FLOWER)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml
 flower: $(FLOWER)/.installed
 	$(FLOWER)/bin/python -m pytest tests/flower
 
+$(TOOLS)/.installed: deploy/image/tools.in
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install -qq --requirement deploy/image/tools.in
+	@touch $@
+
+# No header, no annotations, no index: the same file comes out whatever index it was made with.
+LOCK = $(TOOLS)/bin/uv pip compile -q --upgrade --python-version 3.13 --python-platform linux --generate-hashes \
+  --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
+  --no-emit-package ldp-bayes --no-emit-package ldp-bayes-client
+
+lock: $(TOOLS)/.installed
+	$(LOCK) deploy/image/requirements.in --output-file deploy/image/requirements.txt
+	$(LOCK) deploy/image/build.in --output-file deploy/image/build.txt
+
+sbom: $(TOOLS)/.installed
+	@mkdir -p build
+	$(TOOLS)/bin/cyclonedx-py requirements deploy/image/requirements.txt --pyproject pyproject.toml \
+	  --mc-type application --output-reproducible --output-format JSON --output-file build/sbom.json
+
+image:
+	@deploy/image/build ldp-aggregator
+
 PEER_TRIALS ?= 2000
 
 peers: $(INSTALLED) $(PEERS)/.installed
 	$(BIN)/python benchmarks/audit_peers.py --peers $(PEERS)/bin/python --trials $(PEER_TRIALS)
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(FLOWER) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) $(FLOWER) $(TOOLS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

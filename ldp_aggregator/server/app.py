@@ -14,6 +14,7 @@ from ldp_aggregator.server.api.openapi import openapi_operation
 from ldp_aggregator.server.api.rows import Handler, Operation
 from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.problems import ProblemError, retry_later
+from ldp_aggregator.service.publishing import NotInstalledError
 from ldp_aggregator.store.contract import UNKNOWN, RefusedError, StoreError, UnknownCampaignError
 from ldp_aggregator.store.failures import kind_of
 
@@ -96,6 +97,8 @@ def _problem(error: Exception, context: Context) -> ProblemError:
         return error
     if isinstance(error, UnknownCampaignError):
         return ProblemError(UNKNOWN)
+    if isinstance(error, NotInstalledError):
+        return ProblemError("not-installed", str(error))
     if isinstance(error, RefusedError):
         return ProblemError(error.code, str(error))
     if isinstance(error, StoreError):

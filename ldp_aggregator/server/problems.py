@@ -71,6 +71,7 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     "too-many-connections": Kind(429, "Too many connections are open; come back later"),
     "headers-too-large": Kind(431, "The request's headers are larger than this server accepts"),
     "internal-error": Kind(500, "The server failed; nothing was counted"),
+    "not-installed": Kind(501, "This server was installed without the libraries that train"),
     "overloaded": Kind(503, "The server has as much to do as it takes on; come back later"),
     "store-unavailable": Kind(503, "The store did not commit; nothing was counted"),
     "stopping": Kind(503, "The server is stopping; come back later"),

@@ -208,7 +208,7 @@ OPERATIONS: Final = (
         scopes=("admin",),
         query={"post": {"enum": [NORM_SUB, FLOOR]}},
         answers={200: (JSON, _TRAINED)},
-        codes=(UNKNOWN, "nothing-to-train", "malformed-query", *STORED),
+        codes=(UNKNOWN, "nothing-to-train", "not-installed", "malformed-query", *STORED),
     ),
     Operation(
         "GET",

@@ -156,7 +156,7 @@ OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all t
         get_model,
         query={"version": {"type": "integer", "minimum": 1}},
         answers={200: (JSON, _OBJECT), 304: None},
-        codes=(UNKNOWN, "no-model", "malformed-query", *STORED),
+        codes=(UNKNOWN, "no-model", "not-installed", "malformed-query", *STORED),
     ),
     Operation(
         "GET",
