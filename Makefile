@@ -5,6 +5,7 @@
 # make flower  the tests of the Flower adapter, with Flower and its simulation in an environment of their own
 # make lock    the image's dependencies, each with the hashes of its files, into deploy/image
 # make sbom    what is in the image, as CycloneDX, into build/sbom.json
+# make manifests   checks deploy/kubernetes against the schemas of its API
 # make image   the container image, where something that builds images is running; otherwise it says that there is none
 # make peers   the audit's search on other libraries, installed into an environment of their own
 
@@ -20,7 +21,7 @@ DATA ?=
 LABEL ?=
 DEVICES ?= 20000
 
-.PHONY: setup demo test check flower peers lock sbom image clean
+.PHONY: setup demo test check flower peers lock manifests sbom image clean
 .DELETE_ON_ERROR:
 
 setup: $(INSTALLED)
@@ -62,9 +63,9 @@ $(FLOWER)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml
 flower: $(FLOWER)/.installed
 	$(FLOWER)/bin/python -m pytest tests/flower
 
-$(TOOLS)/.installed: deploy/image/tools.in
+$(TOOLS)/.installed: deploy/tools.in
 	$(PYTHON) -m venv $(TOOLS)
-	$(TOOLS)/bin/python -m pip install -qq --requirement deploy/image/tools.in
+	$(TOOLS)/bin/python -m pip install -qq --requirement deploy/tools.in
 	@touch $@
 
 # No header, no annotations, no index: the same file comes out whatever index it was made with.
@@ -80,6 +81,9 @@ sbom: $(TOOLS)/.installed
 	@mkdir -p build
 	$(TOOLS)/bin/cyclonedx-py requirements deploy/image/requirements.txt --pyproject pyproject.toml \
 	  --mc-type application --output-reproducible --output-format JSON --output-file build/sbom.json
+
+manifests: $(TOOLS)/.installed
+	$(TOOLS)/bin/kubernetes-validate --strict deploy/kubernetes/*.yaml
 
 image:
 	@deploy/image/build ldp-aggregator

@@ -9,14 +9,19 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from asyncio import run
 from pathlib import Path
 
 import pytest
 import tomllib
-from cells import cell_campaign, cell_report
+from cells import cell_campaign, cell_report, submission
 from daemon import Daemon
+from packaging.requirements import Requirement
 from uploader import post
 
+from ldp_aggregator.service.publishing import NotInstalledError, derive_model
+from ldp_aggregator.store import open_store
+from ldp_aggregator.store.contract import Shares
 from protocols import encode_upload
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,14 +69,10 @@ def test_a_server_without_them_counts_estimates_and_says_that_it_does_not_train(
         for scope in ("admin", "collector")
     ]
     with Daemon(data, **thin) as daemon:
-        from asyncio import run
-
-        from ldp_aggregator.store import open_store
 
         async def publish():
             store = await open_store(data)
             await store.create_campaign(campaign)
-            await store.create_campaign(cell_campaign(8, title="Federated"), federated=True)
             await store.close()
 
         run(publish())
@@ -82,25 +83,23 @@ def test_a_server_without_them_counts_estimates_and_says_that_it_does_not_train(
         status, problem = ask(f"{daemon.admin}/admin/v1/campaigns/{campaign.id}/train", tokens[0], "POST")
         assert (status, problem["code"]) == (501, "not-installed")
         assert "ldp-bayes[aggregator]" in problem["detail"]
-        federated = cell_campaign(8, title="Federated").id
-        assert ask(f"{daemon.public}/v1/campaigns/{federated}/model", tokens[1])[0] in (404, 501)
         with urllib.request.urlopen(daemon.operations + "/readyz", timeout=10) as answer:
             assert answer.status == 200
     assert command(thin, "fsck", "--data", data).returncode == 0
 
 
+def test_the_model_of_a_federated_campaign_is_not_derived_without_them(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ldp_aggregator.trainers.federation.state", None)
+    with pytest.raises(NotInstalledError, match=r"ldp-bayes\[aggregator\]"):
+        derive_model(cell_campaign(8), Shares(b"", ()))
+
+
 @pytest.mark.parametrize("name", ["fit", "train", "audit"])
 def test_a_command_that_needs_them_says_so_in_a_line(thin, tmp_path, name):
-    from asyncio import run
-
-    from ldp_aggregator.store import open_store
-
     async def count():
         store = await open_store(tmp_path)
         campaign = cell_campaign(8)
         await store.create_campaign(campaign)
-        from cells import submission
-
         await store.count([submission(campaign, [cell_report(campaign, 1)])])
         await store.close()
 
@@ -128,8 +127,6 @@ def locked():
 def test_every_dependency_of_the_image_is_locked_with_hashes_and_none_that_trains_is_there():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     wanted = [line for line in extras["serve"] + extras["postgres"] if "ldp-bayes" not in line and "tomli" not in line]
-    from packaging.requirements import Requirement
-
     found = locked()
     for line in [*wanted, "msgpack>=1.1,<2", "uvloop"]:
         requirement = Requirement(line)
