@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "project": "campaigns.project",
     "token": "operation.token",
     "log": "operation.log",
+    "key": "operation.key",
     "fsck": "operation.fsck",
     "merge": "operation.merge",
     "backup": "operation.backup",

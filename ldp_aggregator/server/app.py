@@ -9,7 +9,7 @@ from typing import Final
 
 from aiohttp import web
 
-from ldp_aggregator.server.api import admin, operations, public
+from ldp_aggregator.server.api import admin, directories, operations, public
 from ldp_aggregator.server.api.openapi import openapi_operation
 from ldp_aggregator.server.api.rows import Handler, Operation
 from ldp_aggregator.server.context import Context
@@ -30,8 +30,10 @@ SECURITY_HEADERS: Final = {
 }
 """On every answer. Nothing this server sends is meant to be framed, sniffed or run."""
 
-PUBLIC: Final = (*public.OPERATIONS, openapi_operation("/openapi.json", public.OPERATIONS))
-ADMIN: Final = (*admin.OPERATIONS, openapi_operation("/openapi.json", admin.OPERATIONS))
+_PUBLIC: Final = (*public.OPERATIONS, *directories.PUBLIC)
+_ADMIN: Final = (*admin.OPERATIONS, *directories.ADMIN)
+PUBLIC: Final = (*_PUBLIC, openapi_operation("/openapi.json", _PUBLIC))
+ADMIN: Final = (*_ADMIN, openapi_operation("/openapi.json", _ADMIN))
 
 OPERATIONS: Final = (*operations.OPERATIONS, openapi_operation("/openapi.json", operations.OPERATIONS))
 

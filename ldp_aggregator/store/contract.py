@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ldp_aggregator.counting.shares import Releases
 from ldp_aggregator.store.clock import to_text
-from ldp_aggregator.store.rights import ActStore, TokenStore
+from ldp_aggregator.store.rights import ActStore, DirectoryStore, TokenStore
 from protocols import Campaign
 from protocols.wire.upload import Block
 
@@ -40,6 +40,7 @@ TAKES_REPORTS: Final = "takes-reports"
 REVOKED: Final = "wrong-token"
 DELETED: Final = "campaign-deleted"
 NOT_CLOSED: Final = "campaign-not-closed"
+OLDER: Final = "older-directory"
 
 SALT_BYTES: Final = 32
 
@@ -282,7 +283,7 @@ class ModelStore(Protocol):
         ...
 
 
-class Store(CampaignStore, CountStore, ShareStore, ModelStore, TokenStore, ActStore, Protocol):
+class Store(CampaignStore, CountStore, ShareStore, ModelStore, TokenStore, ActStore, DirectoryStore, Protocol):
     """All of it. A function takes the smallest of these protocols that it needs."""
 
     async def audit(self) -> list[Finding]:

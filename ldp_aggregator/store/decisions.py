@@ -16,6 +16,7 @@ from ldp_aggregator.store.contract import (
     CLOSED,
     DELETED,
     NOT_CLOSED,
+    OLDER,
     REVOKED,
     TAKES_REPORTS,
     TAKES_SHARES,
@@ -176,6 +177,15 @@ def was_deleted(campaign_id: str) -> RefusedError:
     """An id is never used again: whoever answered once would count once more."""
     text = f"campaign {campaign_id} was deleted, and what told its reports apart with it; change the draft's title"
     return RefusedError(DELETED, text)
+
+
+def decide_directory(kept: tuple[int, bytes] | None, version: int, document: bytes) -> bool:
+    """Whether a directory takes the place of the one that is ``kept``. Raises RefusedError where it is not newer."""
+    if kept is None or version > kept[0]:
+        return True
+    if (version, document) == kept:
+        return False
+    raise RefusedError(OLDER, f"version {kept[0]} of this publisher's directory is kept; sign a later one")
 
 
 def not_closed(campaign_id: str) -> RefusedError:

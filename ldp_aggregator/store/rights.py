@@ -1,4 +1,6 @@
-"""Who may do what, and who did what: access tokens as the store knows them, and the log of administrative acts."""
+"""Who may do what, who did what, and who vouches for what: access tokens as the store knows them, the log of
+administrative acts, and what publishers have signed.
+"""
 
 from __future__ import annotations
 
@@ -124,4 +126,19 @@ class ActStore(Protocol):
 
     async def acts(self, *, campaign_id: str | None = None, last: int | None = None) -> Sequence[LoggedAct]:
         """The entries, of one campaign or of all, the ``last`` so many or all; oldest first."""
+        ...
+
+
+class DirectoryStore(Protocol):
+    """What publishers have signed, as it stands; the newest of each key."""
+
+    async def put_directory(self, key: str, version: int, document: bytes) -> None:
+        """Keep a publisher's directory in place of an older one; the same again changes nothing.
+
+        Raises RefusedError where a newer one is kept, or another of this version.
+        """
+        ...
+
+    async def directory(self, key: str) -> bytes | None:
+        """The newest directory of a publisher."""
         ...

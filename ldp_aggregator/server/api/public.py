@@ -7,7 +7,7 @@ import hashlib
 import json
 from typing import Any, Final
 
-from aiohttp import ETag, web
+from aiohttp import web
 
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import estimate
@@ -16,7 +16,7 @@ from ldp_aggregator.learning.published import published_by
 from ldp_aggregator.server.api import shares
 from ldp_aggregator.server.api.authorisation import authorise, authorise_upload
 from ldp_aggregator.server.api.bodies import held_body
-from ldp_aggregator.server.api.query import campaign_id, parameters, whole_number
+from ldp_aggregator.server.api.query import cacheable, campaign_id, parameters, whole_number
 from ldp_aggregator.server.api.rows import JSON, STORED, Operation
 from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
@@ -34,7 +34,7 @@ async def get_campaign(request: web.Request, context: Context) -> web.Response:
     """The document bytes; the id is their hash, so it is the strong ETag too, and they may be cached for ever."""
     parameters(request, ())
     campaign = await context.campaigns.get(campaign_id(request))
-    return _cacheable(request, campaign.document, campaign.id, FOREVER)
+    return cacheable(request, campaign.document, campaign.id, FOREVER)
 
 
 async def post_reports(request: web.Request, context: Context) -> web.Response:
@@ -66,7 +66,7 @@ async def get_model(request: web.Request, context: Context) -> web.Response:
         raise ProblemError("no-model")
     body = model.document.encode()
     tag = hashlib.sha256(body).hexdigest()
-    response = _cacheable(request, body, tag, "public, no-cache" if version is None else FOREVER)
+    response = cacheable(request, body, tag, "public, no-cache" if version is None else FOREVER)
     response.headers["Model-Version"] = str(model.version)
     return response
 
@@ -75,7 +75,7 @@ async def _federated_model(request: web.Request, context: Context, version: int 
     if version is not None:
         raise ProblemError("no-model", "the model of a federated campaign follows its shares and has no versions")
     body = await context.federated_models.body(await context.campaigns.get(campaign_id(request)))
-    return _cacheable(request, body, hashlib.sha256(body).hexdigest(), "public, no-cache")
+    return cacheable(request, body, hashlib.sha256(body).hexdigest(), "public, no-cache")
 
 
 async def get_estimates(request: web.Request, context: Context) -> web.Response:
@@ -100,15 +100,6 @@ async def answer_estimates(request: web.Request, context: Context) -> web.Respon
 
 def _estimates(campaign: Campaign, tally: Tally, post: str) -> dict[str, Any]:
     return {**estimate(campaign, tally, post=post).to_json(), "published": published_by([(campaign, tally)]).to_json()}
-
-
-def _cacheable(request: web.Request, body: bytes, tag: str, cache: str) -> web.Response:
-    """A 200, or a 304 where the client has it already."""
-    headers = {"ETag": f'"{tag}"', "Cache-Control": cache}
-    have = request.if_none_match
-    if have and any(entry.value in ("*", tag) for entry in have if isinstance(entry, ETag)):
-        return web.Response(status=304, headers=headers)
-    return web.Response(body=body, content_type=JSON, headers=headers)
 
 
 def _answer(outcome: Outcome) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -66,7 +67,8 @@ class Operation:
 
     def to_json(self) -> dict[str, Any]:
         """As an OpenAPI operation object."""
-        parameters = [_parameter("id", "path", {"type": "string"})] if "{id}" in self.path else []
+        places = re.findall(r"\{(\w+)\}", self.path)
+        parameters = [_parameter(name, "path", {"type": "string"}) for name in places]
         parameters += [_parameter(name, "query", schema) for name, schema in self.query.items()]
         document: dict[str, Any] = {
             "operationId": self.handler.__name__,

@@ -33,7 +33,18 @@ from ldp_aggregator.store.contract import (
 )
 from ldp_aggregator.store.decisions import decide_uploads
 from ldp_aggregator.store.failures import kind_of
-from ldp_aggregator.store.postgres import acts, campaigns, ids, models, publications, schema, shares, tokens, upkeep
+from ldp_aggregator.store.postgres import (
+    acts,
+    campaigns,
+    directories,
+    ids,
+    models,
+    publications,
+    schema,
+    shares,
+    tokens,
+    upkeep,
+)
 from ldp_aggregator.store.postgres.sessions import Connection, Sessions
 from ldp_aggregator.store.rights import Act, LoggedAct, StoredToken
 from protocols import Campaign
@@ -170,6 +181,12 @@ class PostgresStore:
 
     async def acts(self, *, campaign_id: str | None = None, last: int | None = None) -> Sequence[LoggedAct]:
         return await self._run(lambda db: acts.listed(db, campaign_id, last))
+
+    async def put_directory(self, key: str, version: int, document: bytes) -> None:
+        await self._run(lambda db: directories.put(db, key, version, document))
+
+    async def directory(self, key: str) -> bytes | None:
+        return await self._run(lambda db: directories.newest(db, key))
 
     async def audit(self) -> list[Finding]:
         return await self._run(upkeep.audit, isolation="repeatable_read")

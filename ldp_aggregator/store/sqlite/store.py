@@ -30,7 +30,18 @@ from ldp_aggregator.store.contract import (
 )
 from ldp_aggregator.store.decisions import decide_uploads
 from ldp_aggregator.store.rights import Act, LoggedAct, StoredToken
-from ldp_aggregator.store.sqlite import acts, campaigns, ids, models, publications, schema, shares, tokens, upkeep
+from ldp_aggregator.store.sqlite import (
+    acts,
+    campaigns,
+    directories,
+    ids,
+    models,
+    publications,
+    schema,
+    shares,
+    tokens,
+    upkeep,
+)
 from ldp_aggregator.store.sqlite.connections import make_file, open_connection, transaction
 from protocols import Campaign
 
@@ -153,6 +164,12 @@ class SqliteStore:
 
     async def acts(self, *, campaign_id: str | None = None, last: int | None = None) -> Sequence[LoggedAct]:
         return await self._read(lambda db: acts.listed(db, campaign_id, last))
+
+    async def put_directory(self, key: str, version: int, document: bytes) -> None:
+        await self._write(lambda db: directories.put(db, key, version, document))
+
+    async def directory(self, key: str) -> bytes | None:
+        return await self._read(lambda db: directories.newest(db, key))
 
     async def audit(self) -> list[Finding]:
         return await self._read(upkeep.audit)
