@@ -45,7 +45,7 @@ async def test_every_operation_is_explained_and_answers_something(listener):
             assert operation["summary"], path
             assert operation["operationId"]
             assert any(status.startswith("2") for status in operation["responses"])
-            assert ("{id}" in path) == any(p["in"] == "path" for p in operation["parameters"])
+            assert ("{" in path) == any(p["in"] == "path" for p in operation["parameters"])
 
 
 async def test_a_guarded_operation_says_so(listener):

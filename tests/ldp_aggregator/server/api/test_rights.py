@@ -11,6 +11,7 @@ import pytest
 
 from ldp_aggregator.server import app, upload_access
 from ldp_aggregator.server.upload_access import UploadAccess
+from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_aggregator.service.tokens import make_token
 from ldp_aggregator.store import StoreError
 from ldp_aggregator.store.clock import utc_now
@@ -134,18 +135,22 @@ async def test_what_a_campaign_asks_of_uploads_is_read_again_in_time_and_not_for
 
 
 async def test_every_operation_that_changes_something_leaves_an_entry(server, campaigns):
-    queries = {"uploads": "?scope=relay"}
-    draft = campaigns[0].document
+    campaign_id, seed = campaigns[0].id, bytes(32)
+    requests = {
+        "/admin/v1/campaigns": ("", json.dumps(DRAFT)),
+        "/admin/v1/campaigns/{id}/uploads": ("?scope=relay", None),
+        "/admin/v1/directories/{key}": ("", sign_directory(seed, 1, utc_now() + HOUR, {})),
+    }
     for row in sorted(changing(), key=lambda row: row.method == "DELETE"):
         before = len(await server.store.acts())
-        url = server.admin + row.path.replace("{id}", campaigns[0].id) + queries.get(row.path.rpartition("/")[2], "")
+        query, body = requests.get(row.path, ("", None))
+        url = server.admin + row.path.replace("{id}", campaign_id).replace("{key}", public_key(seed)) + query
         headers = server.bearer("admin") | ({"Content-Type": "application/json"} if row.bodies else {})
-        body = json.dumps(DRAFT) if row.path.endswith("/campaigns") else draft if row.bodies else None
         status, answered = await ask(server, row.method, url, headers, data=body)
         assert status < 300, (row.path, answered)
         [entry] = (await server.store.acts())[before:]
         assert (entry.act.actor, entry.outcome) == ("token a admin", "done"), row.path
-        assert entry.act.campaign in (campaigns[0].id, answered.get("id")), row.path
+        assert entry.act.campaign == (campaign_id if "{id}" in row.path else answered.get("id")), row.path
 
 
 DRAFT = {
