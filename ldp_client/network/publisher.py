@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from ldp_client.errors import ConfigurationError, RefusedError
+from ldp_client.errors import REFUSALS, ConfigurationError, RefusedError
 from ldp_client.network.aggregator import Aggregator
 from ldp_client.storage.checksummed import pack, unpack
 from ldp_client.storage.contract import PUBLISHERS
@@ -53,9 +53,9 @@ class SignedAggregator(Aggregator):
         """Why the campaign is not one of the publisher's; nothing is fetched."""
         directory = self._stored(transaction)
         if directory is None or self._has_expired(directory):
-            return RefusedError("directory-expired", "no directory of the publisher's holds now; fetch() asks for one")
+            return RefusedError("directory-expired", REFUSALS["directory-expired"])
         if self.campaign_id not in directory.campaigns:
-            return RefusedError("not-in-directory", "the publisher's directory does not name the campaign")
+            return RefusedError("not-in-directory", REFUSALS["not-in-directory"])
         return None
 
     def model(
@@ -89,11 +89,9 @@ class SignedAggregator(Aggregator):
         directory = read_directory(document, self._key)
         with self._storage.transaction(write=True) as transaction:
             newest = self._stored(transaction)
-            if newest is not None and directory.version < newest.version:
-                problem = f"version {directory.version} of the directory was served, and {newest.version} seen before"
+            if newest is not None and directory.version <= newest.version and directory != newest:
+                problem = f"directory {directory.version} was served, and another {newest.version} seen before"
                 raise DocumentError("older-directory", problem)
-            if newest is not None and directory.version == newest.version and directory != newest:
-                raise DocumentError("older-directory", f"version {newest.version} of the directory was signed twice")
             transaction.put(self._kept, pack(self._kept, document))
         if self._has_expired(directory):
             raise DocumentError("directory-expired", f"the directory held until {directory.expires:%Y-%m-%d}")

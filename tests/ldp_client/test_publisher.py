@@ -95,7 +95,7 @@ def test_an_older_directory_is_refused_after_a_restart_too(pinned, sign, campaig
         pinned(storage).fetch()
     assert refused.value.code == "older-directory"
     sign(5)
-    with pytest.raises(DocumentError, match="signed twice"):
+    with pytest.raises(DocumentError, match="another 5 seen"):
         pinned(storage).fetch()
     sign(6)
     assert pinned(storage).refusal() is None
