@@ -10,7 +10,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Final
 
@@ -80,7 +80,8 @@ def _supervise(settings: Settings, listeners: Listeners, ready: Callable[[], Non
         ready()
         crew.keep()
     failed = not crew.stopping
-    crew.stop(signal.SIGTERM)
+    if failed:
+        crew.stop(signal.SIGTERM)
     crew.join(settings.limits.pause_seconds + settings.limits.drain_seconds + COMMIT_SECONDS)
     if failed:
         raise WorkerError("worker processes end by themselves; their logs say why")
@@ -100,6 +101,7 @@ class Crew:
 
     def start(self) -> None:
         """Start as many as are missing."""
+        known = set(self._workers)
         while len(self._workers) < self._number and not self.stopping:
             receiver, sender = self._spawn.Pipe(duplex=False)
             worker = self._spawn.Process(target=_work, args=(self._values, self._listeners, sender))
@@ -107,8 +109,10 @@ class Crew:
             sender.close()
             self._workers.append(worker)
             self._reports.append(receiver)
-        if self.stopping:  # Whoever was started while the signal came has not had it.
-            self.tell(signal.SIGTERM)
+        if (
+            self.stopping
+        ):  # Whoever was started while the signal came has not had it; for the others it would be another.
+            _signal([worker for worker in self._workers if worker not in known], signal.SIGTERM)
 
     def is_ready(self) -> bool:
         """Wait until every one serves; False where one has ended first."""
@@ -139,9 +143,7 @@ class Crew:
         self.tell(number)
 
     def tell(self, number: int) -> None:
-        for worker in self._workers:
-            if worker.is_alive() and worker.pid is not None:
-                os.kill(worker.pid, number)
+        _signal(self._workers, number)
 
     def join(self, seconds: float) -> None:
         """Wait for all of them; who is left then is killed."""
@@ -155,6 +157,12 @@ class Crew:
         until = time.monotonic() + seconds
         while not self.stopping and time.monotonic() < until:
             time.sleep(min(WAKE_SECONDS, max(until - time.monotonic(), 0)))
+
+
+def _signal(workers: Iterable[SpawnProcess], number: int) -> None:
+    for worker in workers:
+        if worker.is_alive() and worker.pid is not None:
+            os.kill(worker.pid, number)
 
 
 def _is_ready(report: Connection) -> bool:

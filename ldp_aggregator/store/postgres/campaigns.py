@@ -43,13 +43,15 @@ async def row(db: Connection, campaign_id: str) -> CampaignRow:
 
 
 async def locked(db: Connection, row: CampaignRow, *, shared: bool) -> CampaignRow:
-    """The row again, read once its lock is held: a campaign that was being closed is closed now."""
+    """The row again, read once its lock is held: a campaign that was being closed is closed now.
+
+    Raises UnknownCampaignError where it was being deleted.
+    """
     await lock(db, row.number, shared=shared)
-    return await _numbered(db, row.number)
-
-
-async def _numbered(db: Connection, number: int) -> CampaignRow:
-    return _row(await db.fetchrow(f"SELECT {_COLUMNS} FROM campaigns WHERE number = $1", number))
+    found = await db.fetchrow(f"SELECT {_COLUMNS} FROM campaigns WHERE number = $1", row.number)
+    if found is None:
+        raise UnknownCampaignError(row.id)
+    return _row(found)
 
 
 def _row(found: Any) -> CampaignRow:
@@ -130,6 +132,8 @@ async def set_uploads_need(db: Connection, campaign_id: str, scope: str | None) 
 
 async def delete(db: Connection, campaign_id: str, now: datetime) -> None:
     """Everything that is kept of a closed campaign, but that there was one."""
+    # Uploads wait behind this, also to other campaigns: whoever reads the table of ids for long comes first.
+    await db.execute("SET LOCAL lock_timeout = '1s'")
     found = await locked(db, await row(db, campaign_id), shared=False)
     if found.life.closed is None:
         raise not_closed(campaign_id)

@@ -30,6 +30,7 @@ from ldp_aggregator.store.contract import (
     Shares,
     StoreError,
     Submission,
+    UnknownCampaignError,
 )
 from ldp_aggregator.store.decisions import decide_uploads
 from ldp_aggregator.store.failures import kind_of
@@ -198,7 +199,10 @@ class PostgresStore:
         row = await campaigns.find(db, campaign_id)
         if row is None:
             return batch.refused(UNKNOWN)
-        row = await campaigns.locked(db, row, shared=row.max_reports is None)
+        try:
+            row = await campaigns.locked(db, row, shared=row.max_reports is None)
+        except UnknownCampaignError:
+            return batch.refused(UNKNOWN)
         counted = None if row.max_reports is None else await campaigns.reports(db, row.number)
         decision = decide_uploads(row, counted, self._clock())
         if decision.refused is not None:

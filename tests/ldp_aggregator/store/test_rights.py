@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import sqlite3
 from dataclasses import replace
@@ -184,3 +185,27 @@ async def test_what_was_done_stays_done_where_its_end_cannot_be_written_down(sto
         await store.create_campaign(make_campaign())
     assert len(await store.campaigns()) == 1
     assert [act.outcome for act in await store.acts()] == ["asked"]
+
+
+async def test_an_upload_that_meets_a_deletion_is_refused_alone(
+    postgres, tmp_path, make_campaign, make_submission, make_report
+):
+    from postgres import empty
+
+    from ldp_aggregator.store import open_store
+
+    await empty(postgres.address)
+    first, second = [await open_store(tmp_path, postgres.address) for _ in range(2)]
+    deleted, other = make_campaign(), make_campaign(title="Other")
+    for campaign in (deleted, other):
+        await first.create_campaign(campaign)
+    await first.close_campaign(deleted.id)
+    uploads = [[make_submission(one, [make_report(one, number)]) for one in (deleted, other)] for number in range(40)]
+    answers, _ = await asyncio.gather(
+        asyncio.gather(*(second.count(pair) for pair in uploads)), first.delete_campaign(deleted.id)
+    )
+    assert {late.refused for late, _ in answers} <= {"campaign-closed", "unknown-campaign"}
+    assert [sound.counted for _, sound in answers] == [1] * 40
+    assert (await second.count(uploads[0][:1]))[0].refused == "unknown-campaign"
+    await first.close()
+    await second.close()

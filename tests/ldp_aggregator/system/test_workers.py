@@ -121,6 +121,24 @@ def test_readiness_goes_first_and_the_server_serves_on_until_the_pause_is_over(k
     assert kept_in_file.tally(campaign).n.tolist() == [2]
 
 
+def test_workers_pause_too_and_only_another_signal_ends_it(kept_in_database):
+    kept = kept_in_database
+    campaign = kept.publish(64)
+    uploads = uploads_of(campaign, range(20))
+    with Daemon(
+        kept.folder, "--workers", "2", LDP_AGGREGATOR_LIMITS__PAUSE_SECONDS="600", **kept.environment
+    ) as daemon:
+        daemon.process.send_signal(signal.SIGTERM)
+        for _ in range(20):
+            becomes((503, "stopping"), lambda: fetch(daemon.operations + "/readyz"))
+        for upload in uploads:
+            time.sleep(0.05)
+            assert post(daemon.public, campaign, upload)[0] == 200
+        assert daemon.process.poll() is None
+        assert daemon.stop() == 0
+    assert kept.tally(campaign).n.tolist() == [20]
+
+
 def test_ctrl_c_does_not_wait_for_the_pause(kept_in_file):
     with Daemon(kept_in_file.folder, LDP_AGGREGATOR_LIMITS__PAUSE_SECONDS="600") as daemon:
         daemon.process.send_signal(signal.SIGINT)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from ldp_aggregator.server import app, upload_access
+from ldp_aggregator.server.logs import JsonFormatter
 from ldp_aggregator.server.upload_access import UploadAccess
 from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_aggregator.service.tokens import make_token
@@ -209,8 +211,18 @@ async def test_no_text_of_an_exception_is_logged_not_even_the_stores(server, mak
     await server.upload(campaign, [make_report(campaign, 1)])
     await ask(server, "GET", f"{server.public}/v1/campaigns/{make_campaign(title='x').id}", {})
     await ask(server, "GET", server.admin + "/admin/v1/campaigns", server.bearer("admin"))
-    from ldp_aggregator.server.logs import JsonFormatter
-
     lines = [JsonFormatter().format(record) for record in caplog.records]
     assert any(json.loads(line)["reason"] == "StoreError from OSError ENOSPC" for line in lines)
     assert not any("secret" in line or "192.0.2.7" in line for line in lines)
+
+
+def test_a_message_of_a_library_is_told_without_what_was_filled_in():
+    formatter = JsonFormatter()
+
+    def told(name, text, *arguments):
+        record = logging.LogRecord(name, logging.ERROR, "file", 1, text, arguments, None)
+        return json.loads(formatter.format(record))["event"]
+
+    assert told("asyncio", "Task exception was never retrieved: ValueError('secret')") == "a message of asyncio"
+    assert told("asyncpg.pool", "reset of %s failed", "secret") == "reset of %s failed"
+    assert told("ldp_aggregator", "stopping") == "stopping"
