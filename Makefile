@@ -5,6 +5,10 @@
 # make flower  the tests of the Flower adapter, with Flower and its simulation in an environment of their own
 # make engines the recount of an archive on Dask and Apache Beam, with both in an environment of their own
 # make pythons the device's tests on every Python from 3.10 on that is found here
+# make lock    the image's dependencies, each with the hashes of its files, into deploy/image
+# make sbom    what is in the image, as CycloneDX, into build/sbom.json
+# make manifests   checks deploy/kubernetes against the schemas of its API
+# make image   the container image, where something that builds images is running; otherwise it says that there is none
 # make peers   the audit's search on other libraries, installed into an environment of their own
 
 PYTHON ?= python3
@@ -14,12 +18,13 @@ INSTALLED := $(VENV)/.installed
 PEERS := .venv-peers
 FLOWER := .venv-flower
 ENGINES := .venv-engines
+TOOLS := .venv-tools
 
 DATA ?=
 LABEL ?=
 DEVICES ?= 20000
 
-.PHONY: setup demo test check engines flower pythons peers clean
+.PHONY: setup demo test check engines flower pythons peers lock manifests sbom image clean
 .DELETE_ON_ERROR:
 
 setup: $(INSTALLED)
@@ -74,6 +79,30 @@ PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
 
 pythons:
 	.ci/pythons $(PYTHONS)
+$(TOOLS)/.installed: deploy/tools.in
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install -qq --requirement deploy/tools.in
+	@touch $@
+
+# No header, no annotations, no index: the same file comes out whatever index it was made with.
+LOCK = $(TOOLS)/bin/uv pip compile -q --upgrade --python-version 3.13 --python-platform linux --generate-hashes \
+  --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
+  --no-emit-package ldp-bayes --no-emit-package ldp-bayes-client
+
+lock: $(TOOLS)/.installed
+	$(LOCK) deploy/image/requirements.in --output-file deploy/image/requirements.txt
+	$(LOCK) deploy/image/build.in --output-file deploy/image/build.txt
+
+sbom: $(TOOLS)/.installed
+	@mkdir -p build
+	$(TOOLS)/bin/cyclonedx-py requirements deploy/image/requirements.txt --pyproject pyproject.toml \
+	  --mc-type application --output-reproducible --output-format JSON --output-file build/sbom.json
+
+manifests: $(TOOLS)/.installed
+	$(TOOLS)/bin/kubernetes-validate --strict deploy/kubernetes/*.yaml
+
+image:
+	@deploy/image/build ldp-aggregator
 
 PEER_TRIALS ?= 2000
 
@@ -81,4 +110,4 @@ peers: $(INSTALLED) $(PEERS)/.installed
 	$(BIN)/python benchmarks/audit_peers.py --peers $(PEERS)/bin/python --trials $(PEER_TRIALS)
 
 clean:
-	rm -rf $(VENV) $(VENV)-python* $(PEERS) $(FLOWER) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-python* $(ENGINES) $(PEERS) $(FLOWER) $(TOOLS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -34,8 +34,9 @@ def main() -> None:
     def ready(addresses: Addresses) -> None:
         print(f"devices contribute to {addresses.public} campaign {campaign.id}", flush=True)
 
-    # The admin listener stays on this machine; put a TLS proxy in front of the public one.
-    settings = read_settings(flags={"data": data, "host": "127.0.0.1", "port": port, "admin_port": 0})
+    # The other listeners stay on this machine; put a TLS proxy in front of the public one.
+    own = {"admin_port": 0, "operations_port": 0}
+    settings = read_settings(flags={"data": data, "host": "127.0.0.1", "port": port, **own})
     serve_with_workers(settings, ready)
 
 

@@ -7,17 +7,21 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns its exit code. A plain installation is the client alone, and is told so."""
+    """Run a command; returns its exit code. An installation that has not what the command needs is told so: a plain
+    one is the client alone, ``[serve]`` keeps campaigns and counts, and the libraries that train come with
+    ``[aggregator]``.
+    """
     try:
         from ldp_aggregator.cli import run
+
+        return run(arguments)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in ("ldp_aggregator", "protocols"):
             raise
         sys.stderr.write(
-            f"ldp-aggregator: {error.name} is not installed; the aggregator needs pip install 'ldp-bayes[aggregator]'\n"
+            f"ldp-aggregator: {error.name} is not installed; this needs pip install 'ldp-bayes[aggregator]'\n"
         )
         return 2
-    return run(arguments)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from protocols.light import TYPE_CHECKING, replace
 if TYPE_CHECKING:
     from ldp_client.classifier import Classifier
     from ldp_client.delivery.install import Install
+    from ldp_client.network.aggregator import Aggregator
     from ldp_client.problems import Problem
     from protocols import Campaign
 
@@ -29,15 +30,13 @@ class DeviceCampaign:
     Thread-safe, fork-safe, and safe with several processes on one file. A ``timeout`` is in seconds, and is kept.
     """
 
-    def __init__(self, install: Install, scope: str, url: str, campaign_id: str, caps: Caps) -> None:
-        from ldp_client.network.aggregator import Aggregator
-
+    def __init__(self, install: Install, scope: str, aggregator: Aggregator, caps: Caps) -> None:
         self._install = install
         self._caps = caps
-        self._place = Place(scope, campaign_id)
-        self._outbox = Outbox(campaign_id, scope)
-        self._url = url.rstrip("/")
-        self._aggregator = Aggregator(url, campaign_id, install.transport, install.clock, install.policy)
+        self._place = Place(scope, aggregator.campaign_id)
+        self._outbox = Outbox(aggregator.campaign_id, scope)
+        self._url = aggregator.base
+        self._aggregator = aggregator
         self._document: Campaign | None = None
 
     @property
@@ -57,6 +56,7 @@ class DeviceCampaign:
         ServerError, TransportError
             It cannot be had.
         """
+        self._aggregator.refresh(timeout)
         return self._at_hand() or self.load(self._aggregator.campaign(timeout))
 
     def load(self, document: bytes) -> Campaign:
@@ -293,4 +293,5 @@ class DeviceCampaign:
         consent = device.consent(self.id)
         if consent is not None and consent.url != self._url:
             return RefusedError("other-recipient", "the person agreed to another URL; grant() asks for this one")
-        return refusal(device, campaign, self._caps, install.clock.time(), install.policy.clock_tolerance)
+        unsigned = self._aggregator.refusal(transaction)
+        return unsigned or refusal(device, campaign, self._caps, install.clock.time(), install.policy.clock_tolerance)

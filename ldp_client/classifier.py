@@ -38,6 +38,7 @@ class Classifier:
         *,
         storage: str | os.PathLike[str] | Storage = ":memory:",
         timeout: float = 30.0,
+        publisher: str | None = None,
         transport: Transport | None = None,
         policy: Policy | None = None,
     ) -> Self:
@@ -47,12 +48,15 @@ class Classifier:
         (or a storage) of its own for models, which may be deleted at any time: from it the model comes where the server
         cannot be reached, and a model that has not changed is not sent again.
 
+        ``publisher`` is the public key that has to have signed the model; the newest directory seen is kept in
+        ``storage``. A stored model stays in use where none that is signed can be had.
+
         Raises
         ------
         ModelUnavailableError
             There is no model yet.
         ModelError
-            What was served is none.
+            What was served is none, or is not signed.
         ServerError, TransportError
             It cannot be had, and none is stored.
         ConfigurationError
@@ -67,8 +71,15 @@ class Classifier:
         from ldp_client.storage.location import open_storage
 
         transport = transport or SHARED_TRANSPORT
-        aggregator = Aggregator(url, campaign_id, transport, SYSTEM_CLOCK, policy or DEFAULT_POLICY)
-        cache = Cache(open_storage(storage), lambda _: None)
+        opened = open_storage(storage)
+        where = (url, campaign_id, transport, SYSTEM_CLOCK, policy or DEFAULT_POLICY)
+        if publisher is None:
+            aggregator = Aggregator(*where)
+        else:
+            from ldp_client.network.publisher import SignedAggregator
+
+            aggregator = SignedAggregator(*where, key=publisher, storage=opened)
+        cache = Cache(opened, lambda _: None)
         return cls(fetch_model(aggregator, campaign_id, cache, None, timeout))
 
     @property

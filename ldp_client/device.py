@@ -108,9 +108,8 @@ class Device:
 
     def scope(self, name: str) -> Device:
         """One user of a backend: a device with a secret, a ledger and consents of its own, in the same storage, with
-        the same sender. Costs nothing to make; the name is printable ASCII without a slash, and is never sent.
-
-        Raises ConfigurationError.
+        the same sender. Costs nothing to make; the name is printable ASCII without a slash, and is never sent. Raises
+        ConfigurationError.
         """
         scope_prefix(name or "/")
         scoped = object.__new__(Device)
@@ -118,16 +117,19 @@ class Device:
         scoped._scope = name
         return scoped
 
-    def campaign(self, url: str, campaign_id: str, *, max_epsilon: float) -> DeviceCampaign:
+    def campaign(
+        self, url: str, campaign_id: str, *, max_epsilon: float, publisher: str | None = None
+    ) -> DeviceCampaign:
         """The device's part in a campaign; touches neither network nor disk.
 
         ``url`` is the aggregator's base URL: https, or plain http on loopback. ``max_epsilon`` is a hard cap on the
-        privacy loss in this campaign. Raises ConfigurationError for either, and for what is no campaign's id.
+        privacy loss in this campaign; ``publisher`` the public key that has to have signed campaign and model, None
+        believes the server. Raises ConfigurationError for what is none.
         """
         from ldp_client.campaign import DeviceCampaign
 
         caps = Caps(read_cap("max_epsilon", max_epsilon), self._max_total_epsilon)
-        return DeviceCampaign(self._install, self._scope, url, campaign_id, caps)
+        return DeviceCampaign(self._install, self._scope, self._install.aggregator(url, campaign_id, publisher), caps)
 
     # The person's switch, copy and eraser
 

@@ -100,6 +100,8 @@ REFUSALS: Final = {
     "switched-off": "the person has switched contributing off",
     "copied-storage": "the storage file is a copy or was restored; the original may answer, or have answered",
     "other-recipient": "the person agreed to another URL",
+    "directory-expired": "no directory of the publisher's holds now; fetch() asks for a new one",
+    "not-in-directory": "the publisher's directory does not name the campaign",
 }
 
 STORAGE_PROBLEMS: Final = {

@@ -22,6 +22,8 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PYTHON, SHELL = (re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL) for language in ("python", "sh"))
 AGGREGATOR = [sys.executable, "-m", "ldp_aggregator"]
+FREE_PORTS = ["--port", "0", "--admin-port", "0", "--operations-port", "0"]
+FREE = " ".join(FREE_PORTS[2:])
 
 
 def block(blocks: list[str], beginning: str) -> str:
@@ -38,7 +40,7 @@ def campaign():
 @pytest.fixture
 def served(tmp_path) -> Iterator[str]:
     """The public address of a server on the folder ``data`` of ``tmp_path``."""
-    command = [*AGGREGATOR, "serve", "--data", "data", "--host", "127.0.0.1", "--port", "0", "--admin-port", "0"]
+    command = [*AGGREGATOR, "serve", "--data", "data", "--host", "127.0.0.1", *FREE_PORTS]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as server:
         try:
             yield re.search(r"public (\S+)", server.stdout.readline())[1]
@@ -82,7 +84,7 @@ def test_the_shell_example_goes_from_serving_to_predicting(tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    script = block(SHELL, "ldp-aggregator serve").replace("8080", port).replace("serve", "serve --admin-port 0", 1)
+    script = block(SHELL, "ldp-aggregator serve").replace("8080", port).replace("serve", f"serve {FREE}", 1)
     ready = f"until (exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null; do sleep 0.1; done\n"
     first, rest = script.split("\n", 1)
     (tmp_path / "examples").symlink_to(ROOT / "examples")

@@ -26,6 +26,7 @@ from ldp_aggregator.archive.reading import DOCUMENT, REPORTS, file_name
 from ldp_aggregator.archive.slots import check_slots, slot_of
 from ldp_aggregator.counting.rows import payload_rows, refusals
 from ldp_aggregator.store.contract import UNAVAILABLE, CountStore, Outcome, StoreError, Submission
+from ldp_aggregator.store.failures import kind_of
 from protocols import Campaign
 from protocols.wire.reports import ID_BYTES
 from protocols.wire.upload import Block
@@ -197,14 +198,18 @@ class ArchivedCounts:
         failed = {}
         for campaign_id in sorted(campaigns & self._unsettled.keys()):
             try:
-                while self._unsettled[campaign_id]:
-                    await self._settle_file(self._unsettled[campaign_id][-1])
-                    self._unsettled[campaign_id].pop()
-                del self._unsettled[campaign_id]
-            except StoreError as error:
-                LOG.error("archived reports wait", extra={"campaign": campaign_id, "reason": str(error)})
+                await self._settle_campaign(campaign_id)
+            except StoreError as error:  # noqa: PERF203 - the next one may be sound
+                LOG.error("archived reports wait", extra={"campaign": campaign_id, "reason": kind_of(error)})
                 failed[campaign_id] = error
         return failed
+
+    async def _settle_campaign(self, campaign_id: str) -> None:
+        files = self._unsettled[campaign_id]
+        while files:
+            await self._settle_file(files[-1])
+            files.pop()
+        del self._unsettled[campaign_id]
 
     async def _settle_file(self, file: PendingFile) -> None:
         submission = Submission(file.campaign, _blocks(file.reports))

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from ldp_aggregator.learning.published import PublishedGuarantee
 from ldp_aggregator.learning.relays import Relayed
+from ldp_aggregator.service.acting import local_actor, recorded
 from ldp_aggregator.service.settings import Settings, read_settings
 from ldp_aggregator.store import Store, open_store
 
@@ -71,6 +72,24 @@ def with_store(
             await store.close()
 
     return asyncio.run(run())
+
+
+def with_recorded(
+    options: argparse.Namespace,
+    work: Callable[[Store], Awaitable[Result]],
+    act: str,
+    campaign_id: str | None = None,
+    *,
+    detail: str = "",
+    create: bool = False,
+) -> Result:
+    """:func:`with_store` for an administrative act: it is written down first, and then how it ended."""
+
+    async def recorded_work(store: Store) -> Result:
+        async with recorded(store, local_actor(), act, campaign_id, detail):
+            return await work(store)
+
+    return with_store(options, recorded_work, create=create)
 
 
 def say(text: str) -> None:

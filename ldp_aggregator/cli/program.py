@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Final
 
 from ldp_aggregator.cli.common import CommandError
+from ldp_aggregator.service.publishing import NotInstalledError
 from ldp_aggregator.service.settings import SettingsError
 from ldp_aggregator.store import StoreError, UnknownCampaignError
 from protocols import ProtocolError
@@ -24,6 +25,8 @@ COMMANDS: Final = {
     "node": "tables.node",
     "project": "campaigns.project",
     "token": "operation.token",
+    "log": "operation.log",
+    "key": "operation.key",
     "fsck": "operation.fsck",
     "merge": "operation.merge",
     "backup": "operation.backup",
@@ -35,7 +38,7 @@ COMMANDS: Final = {
 """Each command's module in this package. Only the one that is asked for is imported: some bring libraries that take
 seconds and memory, and serving needs neither."""
 
-_REPORTED: Final = (CommandError, ProtocolError, SettingsError, StoreError, UnknownCampaignError)
+_REPORTED: Final = (CommandError, NotInstalledError, ProtocolError, SettingsError, StoreError, UnknownCampaignError)
 
 
 def make_parser(command: str | None = None) -> argparse.ArgumentParser:
@@ -44,8 +47,16 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
         prog=NAME, description="Collects locally private reports, learns Naive Bayes models from them, publishes them."
     )
     groups = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name in (command,) if command in COMMANDS else COMMANDS:
-        import_module(f"ldp_aggregator.cli.{COMMANDS[name]}").add_commands(groups)
+    if command in COMMANDS:
+        import_module(f"ldp_aggregator.cli.{COMMANDS[command]}").add_commands(groups)
+        return parser
+    for name, module in COMMANDS.items():
+        try:
+            import_module(f"ldp_aggregator.cli.{module}").add_commands(groups)
+        except ModuleNotFoundError as error:  # noqa: PERF203 - a dozen commands, once
+            if (error.name or "").partition(".")[0] in ("ldp_aggregator", "protocols"):
+                raise
+            groups.add_parser(name, help=f"needs {error.name}: pip install 'ldp-bayes[aggregator]'")
     return parser
 
 

@@ -1,19 +1,22 @@
-"""The two applications, public and admin, on one store; and what every answer has in common."""
+"""The applications, public, admin and operations, on one store; and what every answer has in common."""
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from aiohttp import web
 
-from ldp_aggregator.server.api import admin, public
+from ldp_aggregator.server.api import admin, directories, operations, public
 from ldp_aggregator.server.api.openapi import openapi_operation
 from ldp_aggregator.server.api.rows import Handler, Operation
 from ldp_aggregator.server.context import Context
-from ldp_aggregator.server.problems import RETRY_SECONDS, ProblemError, retry_later
-from ldp_aggregator.store.contract import UNKNOWN, StoreError, UnknownCampaignError
+from ldp_aggregator.server.problems import ProblemError, retry_later
+from ldp_aggregator.service.publishing import NotInstalledError
+from ldp_aggregator.store.contract import UNKNOWN, RefusedError, StoreError, UnknownCampaignError
+from ldp_aggregator.store.failures import kind_of
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 
@@ -27,17 +30,21 @@ SECURITY_HEADERS: Final = {
 }
 """On every answer. Nothing this server sends is meant to be framed, sniffed or run."""
 
-PUBLIC: Final = (*public.OPERATIONS, openapi_operation("/openapi.json", public.OPERATIONS))
-ADMIN: Final = (*admin.OPERATIONS, openapi_operation("/openapi.json", admin.OPERATIONS))
+_PUBLIC: Final = (*public.OPERATIONS, *directories.PUBLIC)
+_ADMIN: Final = (*admin.OPERATIONS, *directories.ADMIN)
+PUBLIC: Final = (*_PUBLIC, openapi_operation("/openapi.json", _PUBLIC))
+ADMIN: Final = (*_ADMIN, openapi_operation("/openapi.json", _ADMIN))
+
+OPERATIONS: Final = (*operations.OPERATIONS, openapi_operation("/openapi.json", operations.OPERATIONS))
 
 
-def make_apps(context: Context) -> tuple[web.Application, web.Application]:
-    """The public and the admin application.
+def make_apps(context: Context) -> tuple[web.Application, web.Application, web.Application]:
+    """The public, the admin and the operations application.
 
     Problems are answered by a wrapper of each handler, not by a middleware: it is on every upload's way, and aiohttp's
     chain of middlewares costs more than what this one does. Paths and methods that do not exist have handlers, too.
     """
-    return _make_app(PUBLIC, context), _make_app(ADMIN, context)
+    return _make_app(PUBLIC, context), _make_app(ADMIN, context), _make_app(OPERATIONS, context)
 
 
 def _make_app(operations: Sequence[Operation], context: Context) -> web.Application:
@@ -65,13 +72,16 @@ def answering(
     """
 
     async def answer(request: web.Request) -> web.Response:
+        started = time.perf_counter()
         try:
             response = await handler(request, context)
         except Exception as error:  # Whatever it is, the client gets a document and not a traceback.
-            response = _problem(error, context).response()
+            problem = _problem(error, context)
+            context.metrics.count_refusal(problem.code)
+            response = problem.response()
         response.headers.update(SECURITY_HEADERS)
         response.headers.setdefault("Cache-Control", "no-store")
-        context.metrics.count_request(path, method, response.status)
+        context.metrics.count_request(path, method, response.status, time.perf_counter() - started)
         return response
 
     return answer
@@ -89,9 +99,13 @@ def _problem(error: Exception, context: Context) -> ProblemError:
         return error
     if isinstance(error, UnknownCampaignError):
         return ProblemError(UNKNOWN)
+    if isinstance(error, NotInstalledError):
+        return ProblemError("not-installed", str(error))
+    if isinstance(error, RefusedError):
+        return ProblemError(error.code, str(error))
     if isinstance(error, StoreError):
-        LOG.error("store error", extra={"reason": str(error)})
+        LOG.error("store error", extra={"reason": kind_of(error)})
         context.metrics.store_errors.inc()
-        return retry_later("store-unavailable", RETRY_SECONDS)
-    LOG.error("internal error", extra={"reason": type(error).__name__}, exc_info=error)
+        return retry_later("store-unavailable")
+    LOG.error("internal error", extra={"reason": kind_of(error)}, exc_info=error)
     return ProblemError("internal-error")

@@ -10,6 +10,7 @@ from typing import Final, Generic, TypeVar
 from ldp_aggregator.server.derived_models import FederatedModels
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.server.upload_access import UploadAccess
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store.contract import CampaignStore, Store, StoreError, UnknownCampaignError
 from protocols import Campaign
@@ -116,3 +117,6 @@ class Context:
     settings: Settings
     campaigns: CampaignCache
     federated_models: FederatedModels
+    access: UploadAccess
+    leaving: asyncio.Event
+    """Set once this instance wants no more requests."""

@@ -11,13 +11,14 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from ldp_aggregator.server.metrics import Metrics
-from ldp_aggregator.server.problems import RETRY_SECONDS, retry_later
+from ldp_aggregator.server.problems import retry_later
 from ldp_aggregator.server.write_health import WriteHealth
 from ldp_aggregator.store.contract import CountStore, Outcome, StoreError, Submission
+from ldp_aggregator.store.failures import kind_of
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 
@@ -30,10 +31,11 @@ class _Waiting:
     submission: Submission
     reports: int
     answer: asyncio.Future[Outcome]
+    since: float = field(default_factory=time.perf_counter)
 
     def fail(self, code: str) -> None:
         if not self.answer.done():
-            self.answer.set_exception(retry_later(code, RETRY_SECONDS))
+            self.answer.set_exception(retry_later(code))
 
 
 class Ingest:
@@ -49,6 +51,7 @@ class Ingest:
         self._group_reports = group_reports
         self._held = 0
         self._waiting: deque[_Waiting] = deque()
+        self._in_commit_since: float | None = None
         self._wake = asyncio.Event()
         self._draining = False
         self._ended = False
@@ -61,12 +64,19 @@ class Ingest:
         """Bytes of bodies that are being read, wait or are being committed."""
         return self._held
 
+    @property
+    def queue_age(self) -> float:
+        """Seconds for which the upload that has waited longest has waited, the commit under way included."""
+        waiting = self._waiting[0].since if self._waiting else None
+        since = waiting if self._in_commit_since is None else self._in_commit_since
+        return 0.0 if since is None else time.perf_counter() - since
+
     def hold(self, size: int) -> None:
         """Take room for ``size`` bytes, or refuse."""
         if self._draining:
-            raise retry_later("stopping", RETRY_SECONDS)
+            raise retry_later("stopping")
         if self._held + size > self._queue_bytes:
-            raise retry_later("overloaded", RETRY_SECONDS)
+            raise retry_later("overloaded")
         self._held += size
 
     def release(self, size: int) -> None:
@@ -79,7 +89,7 @@ class Ingest:
         A caller that is cancelled cancels nothing but its waiting.
         """
         if self._ended:
-            raise retry_later("stopping", RETRY_SECONDS)
+            raise retry_later("stopping")
         answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(submission, reports, answer))
         self._wake.set()
@@ -90,8 +100,11 @@ class Ingest:
         timer = self._time_heartbeat()
         try:
             while self._waiting or not self._draining:
+                self._metrics.queue_age.set(self.queue_age)
                 if self._waiting:
+                    self._in_commit_since = self._waiting[0].since
                     await self._commit(self._next_group())
+                    self._in_commit_since = None
                 elif self._heartbeat_due:
                     await self.beat()
                     timer = self._time_heartbeat()
@@ -162,9 +175,7 @@ class Ingest:
     def _note_failure(self, event: str, error: Exception) -> None:
         if isinstance(error, StoreError):
             self.health.failed()
-        # A StoreError says what to look at; the text of any other exception may quote what a client sent.
-        reason = str(error) if isinstance(error, StoreError) else type(error).__name__
-        LOG.error(event, extra={"reason": reason}, exc_info=error)
+        LOG.error(event, extra={"reason": kind_of(error)}, exc_info=error)
         self._metrics.store_errors.inc()
 
     def _observe(self, group: Sequence[_Waiting], outcomes: Sequence[Outcome], seconds: float) -> None:

@@ -12,6 +12,8 @@ from typing import Any, Final
 FIELDS: Final = ("campaign", "reason", "kind", "address", "worker")
 """What a message may carry beside its text; anything else is left out. ``address`` is one of our own."""
 
+_OURS: Final = "ldp_aggregator"
+
 
 class JsonFormatter(logging.Formatter):
     """One JSON object a line."""
@@ -20,13 +22,22 @@ class JsonFormatter(logging.Formatter):
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "event": record.getMessage(),
+            "event": _event(record),
         }
         line |= {name: getattr(record, name) for name in FIELDS if hasattr(record, name)}
         if record.exc_info and record.exc_info[1] is not None:
             # Places in the code only: an exception's text may quote what a client sent.
             line["trace"] = [f"{f.filename}:{f.lineno} {f.name}" for f in traceback.extract_tb(record.exc_info[2])]
         return json.dumps(line, ensure_ascii=False)
+
+
+def _event(record: logging.LogRecord) -> str:
+    """What happened. A library's message may repeat an exception's, and that what a client sent: of those only the
+    pattern is told, and nothing where it was filled in already.
+    """
+    if record.name.partition(".")[0] == _OURS:
+        return record.getMessage()
+    return str(record.msg) if record.args else f"a message of {record.name}"
 
 
 def log_to_standard_error(level: str) -> None:
@@ -36,4 +47,4 @@ def log_to_standard_error(level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
-    logging.getLogger("ldp_aggregator").setLevel(level.upper())
+    logging.getLogger(_OURS).setLevel(level.upper())

@@ -1,20 +1,37 @@
-"""What Prometheus may know: counts and times. No campaign, report, token or address is a label.
+"""What Prometheus may know: counts and times. No report, token or address is a label, and nothing that a client wrote.
 
-With several worker processes prometheus-client adds their files up in the folder that ``PROMETHEUS_MULTIPROC_DIR``
-names.
+Campaigns are, by their id, which is public: those that are open, and so many at most. With several worker processes
+prometheus-client adds their files up in the folder that ``PROMETHEUS_MULTIPROC_DIR`` names.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import platform
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Metric,
+    ProcessCollector,
+    generate_latest,
+)
+from prometheus_client.metrics_core import GaugeMetricFamily
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.registry import Collector
 
 FOLDER_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
 COMMIT_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+REQUEST_BUCKETS: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+MOST_CAMPAIGNS: Final = 1000
+"""Open campaigns that are told of one by one."""
 GROUP_BUCKETS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
 
 
@@ -30,6 +47,33 @@ class Metrics:
             registry=self.registry,
         )
         self._requests: dict[tuple[str, str, int], Counter] = {}
+        self.request_seconds = Histogram(
+            "ldp_request_seconds",
+            "Time from a request's headers to its answer, by route and method",
+            ["route", "method"],
+            buckets=REQUEST_BUCKETS,
+            registry=self.registry,
+        )
+        self._seconds: dict[tuple[str, str], Histogram] = {}
+        self.refusals = Counter(
+            "ldp_refusals",
+            "Requests and connections refused, by the problem's code",
+            ["code"],
+            registry=self.registry,
+        )
+        self.connections = Gauge(
+            "ldp_connections",
+            "Open connections by listener",
+            ["listener"],
+            registry=self.registry,
+            multiprocess_mode="livesum",
+        )
+        self.queue_age = Gauge(
+            "ldp_queue_age_seconds",
+            "How long the upload that waits longest has waited for its commit",
+            registry=self.registry,
+            multiprocess_mode="livemax",
+        )
         self.reports = Counter(
             "ldp_reports",
             "Reports by outcome: counted, duplicate, or the code that refused them",
@@ -58,9 +102,21 @@ class Metrics:
             "ldp_mutations", "Changes that an operator asked for", ["kind"], registry=self.registry
         )
         self.store_errors = Counter("ldp_store_errors", "Failures of the store", registry=self.registry)
+        self.told = Told()
+        self.registry.register(self.told)
+        if FOLDER_VARIABLE not in os.environ:  # Of several processes only one would be seen.
+            ProcessCollector(registry=self.registry)
 
-    def count_request(self, route: str, method: str, status: int) -> None:
+    def count_refusal(self, code: str) -> None:
+        """One problem document was the answer."""
+        self.refusals.labels(code).inc()
+
+    def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
         """One answered request; its counter is looked up by hand, because this is on every request's way."""
+        timer = self._seconds.get((route, method))
+        if timer is None:
+            timer = self._seconds[route, method] = self.request_seconds.labels(route, method)
+        timer.observe(seconds)
         child = self._requests.get((route, method, status))
         if child is None:
             child = self._requests[route, method, status] = self.requests.labels(route, method, status)
@@ -81,4 +137,50 @@ class Metrics:
             return generate_latest(self.registry)
         together = CollectorRegistry()
         MultiProcessCollector(together)  # type: ignore[no-untyped-call]
+        together.register(self.told)
         return generate_latest(together)
+
+
+def mark_dead(process: int | None) -> None:
+    """What a worker that died had open is open no longer; what it counted stays."""
+    if process is not None:
+        mark_process_dead(process)  # type: ignore[no-untyped-call]
+
+
+class Told(Collector):
+    """What no process counts by itself: what is running, and what the store said of the open campaigns last."""
+
+    def __init__(self) -> None:
+        self._ids: Mapping[str, int] = {}
+
+    def open_campaigns(self, ids: Mapping[str, int]) -> None:
+        """Ids that are kept to tell retries apart, by campaign."""
+        self._ids = dict(sorted(ids.items())[:MOST_CAMPAIGNS])
+
+    def collect(self) -> Iterator[Metric]:
+        """Asked by Prometheus' library at every scrape."""
+        build = GaugeMetricFamily("ldp_build_info", "What is running", labels=["version", "python", "sqlite"])
+        build.add_metric([version("ldp-bayes"), platform.python_version(), sqlite3.sqlite_version], 1)
+        yield build
+        kept = GaugeMetricFamily(
+            "ldp_campaign_ids", "Report ids kept by open campaign, as of the last half minute", labels=["campaign"]
+        )
+        for campaign_id, number in self._ids.items():
+            kept.add_metric([campaign_id], number)
+        yield kept
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionWatch:
+    """What one listener tells of its connections."""
+
+    metrics: Metrics
+    listener: str
+
+    def open(self, number: int) -> None:
+        """So many are open now."""
+        self.metrics.connections.labels(self.listener).set(number)
+
+    def refused(self, code: str) -> None:
+        """One was refused before there was a request that a handler could answer."""
+        self.metrics.count_refusal(code)

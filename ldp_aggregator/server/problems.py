@@ -6,6 +6,7 @@ Codes are stable and are what programs look at; titles and details are for peopl
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,7 +16,10 @@ from aiohttp import web
 from ldp_aggregator.store.contract import (
     CLOSED,
     CONFLICTING,
+    DELETED,
+    NOT_CLOSED,
     NOT_OPEN,
+    OLDER,
     REVOKED,
     TAKES_REPORTS,
     TAKES_SHARES,
@@ -26,8 +30,8 @@ from protocols.errors import PAYLOAD_CODES
 
 MEDIA_TYPE: Final = "application/problem+json"
 
-RETRY_SECONDS: Final = 2
-"""What an overloaded server asks for in Retry-After."""
+RETRY_SECONDS: Final = (1, 8)
+"""Retry-After is drawn from these: clients that were refused together do not come back together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +48,14 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     "distributed-share": Kind(400, "The share has a part of its noise only; it belongs into secure aggregation"),
     "malformed-query": Kind(400, "A query parameter is unknown or has no meaning"),
     "malformed-request": Kind(400, "The request is not HTTP as this server understands it"),
+    "invalid-directory": Kind(400, "The directory is not one that this key has signed"),
     "invalid-draft": Kind(400, "The draft cannot be compiled into a campaign"),
     "missing-token": Kind(401, "This needs a token: Authorization: Bearer TOKEN"),
-    REVOKED: Kind(401, "The token is not known, or was revoked"),
+    REVOKED: Kind(401, "The token is not known, was revoked or has expired"),
     "wrong-scope": Kind(403, "The token's scope does not allow this"),
+    "wrong-campaign": Kind(403, "The token is limited to other campaigns"),
     UNKNOWN: Kind(404, "No campaign has this id"),
+    "no-directory": Kind(404, "Nothing that this key has signed is here"),
     "no-model": Kind(404, "The campaign has no model yet, or not this version"),
     "not-found": Kind(404, "There is nothing at this path"),
     "method-not-allowed": Kind(405, "The path does not take this method"),
@@ -57,6 +64,9 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     NOT_OPEN: Kind(409, "The campaign does not accept reports yet"),
     TAKES_SHARES: Kind(409, "The campaign is federated: it takes shares of nodes, and no reports of devices"),
     TAKES_REPORTS: Kind(409, "The campaign takes reports of devices, and no shares of nodes"),
+    DELETED: Kind(409, "The campaign was deleted; its id is never used again"),
+    OLDER: Kind(409, "A newer directory of this key is here, or another of its version"),
+    NOT_CLOSED: Kind(409, "The campaign is not closed"),
     "nothing-to-train": Kind(409, "What was counted so far does not give a model"),
     "length-required": Kind(411, "The request needs a Content-Length"),
     "body-too-large": Kind(413, "The body is larger than this server accepts; split it"),
@@ -66,6 +76,7 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     "too-many-connections": Kind(429, "Too many connections are open; come back later"),
     "headers-too-large": Kind(431, "The request's headers are larger than this server accepts"),
     "internal-error": Kind(500, "The server failed; nothing was counted"),
+    "not-installed": Kind(501, "This server was installed without the libraries that train"),
     "overloaded": Kind(503, "The server has as much to do as it takes on; come back later"),
     UNAVAILABLE: Kind(503, "The store did not commit; nothing was counted"),
     "stopping": Kind(503, "The server is stopping; come back later"),
@@ -110,6 +121,7 @@ class ProblemError(Exception):
         )
 
 
-def retry_later(code: str, seconds: int, detail: str = "") -> ProblemError:
+def retry_later(code: str, detail: str = "") -> ProblemError:
     """A problem that goes away by itself."""
+    seconds = random.randint(*RETRY_SECONDS)  # noqa: S311 - it spreads load, and keeps no secret
     return ProblemError(code, detail, headers={"Retry-After": str(seconds)})

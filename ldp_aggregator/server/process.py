@@ -6,7 +6,7 @@ import asyncio
 import signal
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from aiohttp import web
@@ -16,15 +16,19 @@ from ldp_aggregator.server.context import CampaignCache, Context
 from ldp_aggregator.server.derived_models import FederatedModels
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.keeper import keep
-from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.server.metrics import ConnectionWatch, Metrics
 from ldp_aggregator.server.sockets.descriptors import raise_limit
 from ldp_aggregator.server.sockets.listener import Listeners, Listening, listen
 from ldp_aggregator.server.sockets.tls import load_tls, reload_tls
+from ldp_aggregator.server.upload_access import UploadAccess
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store, open_store
 
 COMMIT_SECONDS: Final = 10.0
 """Beyond the drain time, for the last commits: what a service manager has to wait before it kills."""
+
+OPERATIONS_SECONDS: Final = 1.0
+"""For whoever reads health or metrics while everything else has ended."""
 
 
 class EndedError(Exception):
@@ -34,21 +38,33 @@ class EndedError(Exception):
 async def serve(settings: Settings, listeners: Listeners, ready: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT, then stop accepting, answer what was accepted, commit it and return.
 
-    Raises EndedError where the server cannot go on.
+    After SIGTERM it first says for ``limits.pause_seconds`` that it is not ready, and goes on serving; SIGINT, or
+    another SIGTERM, ends that. Raises EndedError where the server cannot go on.
     """
-    stop = asyncio.Event()
+    stop, hurry, leaving = asyncio.Event(), asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
+
+    def told(number: int) -> None:
+        if number == signal.SIGINT or stop.is_set():
+            hurry.set()
+        stop.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, told, number)
     raise_limit(settings.limits)
     tls = load_tls(settings)
     loop.add_signal_handler(signal.SIGHUP, reload_tls, settings, tls)
-    async with running(settings, listeners, tls=tls) as ended:
+    async with running(settings, listeners, tls=tls, leaving=leaving) as ended:
         ready()
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait((stopping, ended), return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
         culprit = ended.result() if ended.done() else None
+        leaving.set()
+        if culprit is None and settings.limits.pause_seconds > 0:
+            LOG.info("leaving")
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(hurry.wait(), settings.limits.pause_seconds)
         LOG.info("stopping")
     LOG.info("stopped")
     if culprit is not None:
@@ -57,37 +73,51 @@ async def serve(settings: Settings, listeners: Listeners, ready: Callable[[], No
 
 @asynccontextmanager
 async def running(
-    settings: Settings, listeners: Listeners, *, store: Store | None = None, tls: ssl.SSLContext | None = None
+    settings: Settings,
+    listeners: Listeners,
+    *,
+    store: Store | None = None,
+    tls: ssl.SSLContext | None = None,
+    leaving: asyncio.Event | None = None,
 ) -> AsyncIterator[asyncio.Future[str]]:
     """A server on its listeners for as long as the block lasts. A store that is passed in is not closed.
 
-    Gives what is done once the server cannot go on, with the name of what ended.
+    Gives what is done once the server cannot go on, with the name of what ended. From ``leaving`` on it is not ready.
     """
+    leaving = leaving or asyncio.Event()
     opened = store or await open_store(settings.data, settings.database_address)
     limits, metrics = settings.limits, Metrics()
     ingest = Ingest(opened, metrics, queue_bytes=limits.queue_bytes, group_reports=limits.group_reports)
     models = FederatedModels(opened, settings.federation_groups)
-    context = Context(opened, ingest, metrics, settings, CampaignCache(opened), models)
+    access = UploadAccess(opened, "relay" if settings.uploads_need_token else None)
+    context = Context(opened, ingest, metrics, settings, CampaignCache(opened), models, access, leaving)
     await ingest.beat()
     writer = asyncio.create_task(ingest.write(), name="writer")
-    keeper = asyncio.create_task(keep(opened, metrics), name="keeper")
+    keeper = asyncio.create_task(keep(opened, metrics, keep_closed_days=settings.keep_closed_days), name="keeper")
     ended = _first_to_end(writer, keeper)
     runners = [
         web.AppRunner(app, handle_signals=False, shutdown_timeout=limits.drain_seconds) for app in make_apps(context)
     ]
     accepting: list[Listening] = []
+    sockets = (listeners.public, listeners.admin, listeners.operations)
     try:
-        for runner, bound, secure in zip(runners, (listeners.public, listeners.admin), (tls, None), strict=True):
+        for name, runner, bound in zip(Listeners.NAMES, runners, sockets, strict=True):
             await runner.setup()
-            accepting.append(await listen(runner, bound, limits, secure))
+            watch = ConnectionWatch(metrics, name)
+            accepting.append(await listen(runner, bound, limits, tls if name == "public" else None, watch))
         yield ended
     finally:
-        for listening in accepting:
+        leaving.set()
+        for listening in accepting[:-1]:
             listening.server.close()
-        await end_connections(runners, accepting, limits.drain_seconds)
+        await end_connections(runners[:-1], accepting[:-1], limits.drain_seconds)
         ingest.drain()
         keeper.cancel()
         await asyncio.wait((writer, keeper))
+        # The operations listener goes last: until everything is committed it says that this instance stops.
+        for listening in accepting[-1:]:
+            listening.server.close()
+        await end_connections(runners[-1:], accepting[-1:], OPERATIONS_SECONDS)
         if store is None:
             await opened.close()
 

@@ -30,6 +30,16 @@ class UntrainableError(ValueError):
     """What was counted so far does not give a model."""
 
 
+class NotInstalledError(Exception):
+    """What trains is not installed here."""
+
+    def __init__(self, library: str | None) -> None:
+        super().__init__(
+            f"{library} is not installed here, and models are not trained without it; run 'ldp-aggregator train' on "
+            "this store where ldp-bayes[aggregator] is"
+        )
+
+
 @dataclass(frozen=True)
 class TrainingOptions:
     """The options of ``ldp_aggregator.train`` that an operator chooses."""
@@ -66,7 +76,7 @@ async def publish_trained(
 ) -> tuple[int, tuple[PublishedModel, ...]]:
     """Train on the tallies of campaigns about the same features and publish the model for the devices of each.
 
-    Returns the number of reports and each campaign's published version.
+    Raises UntrainableError and NotInstalledError. Returns the number of reports and each campaign's published version.
     """
     pairs, arrivals = [], []
     for campaign_id in dict.fromkeys(campaign_ids):
@@ -89,8 +99,14 @@ async def publish_trained(
 
 
 def derive_model(campaign: Campaign, shares: Shares, groups: int = 1) -> str:
-    """The model document of a federated campaign's shares; the same bytes whatever order they came in."""
-    from ldp_aggregator.trainers.federation.state import FederatedState
+    """The model document of a federated campaign's shares; the same bytes whatever order they came in.
+
+    Raises NotInstalledError.
+    """
+    try:
+        from ldp_aggregator.trainers.federation.state import FederatedState
+    except ModuleNotFoundError as error:
+        raise NotInstalledError(error.name) from None
 
     kept = {member.node: member.share for member in shares.members}
     state = FederatedState(campaign, kept, dict(shares.releases))
@@ -98,9 +114,11 @@ def derive_model(campaign: Campaign, shares: Shares, groups: int = 1) -> str:
 
 
 def _train(pairs: Sequence[tuple[Campaign, Tally]], options: TrainingOptions, arrivals: Sequence[Arrivals]) -> str:
-    from ldp_aggregator.learning.training import (
-        train,  # scikit-learn takes a second to import; serving does not need it.
-    )
+    try:
+        # scikit-learn takes a second to import; serving does not need it, and need not have it.
+        from ldp_aggregator.learning.training import train
+    except ModuleNotFoundError as error:
+        raise NotInstalledError(error.name) from None
 
     try:
         return train(pairs, **asdict(options), arrivals=arrivals).to_json()

@@ -1,7 +1,8 @@
 """What an operator can set, and from where: flags over environment over a TOML file over these defaults.
 
 Environment variables are ``LDP_AGGREGATOR_`` and the name in capitals, with two underscores before a limit's name
-(``LDP_AGGREGATOR_LIMITS__BODY_BYTES``). Unknown keys are refused wherever they stand: a misspelt limit is no limit.
+(``LDP_AGGREGATOR_LIMITS__BODY_BYTES``). A secret may stand in a file that a variable with ``_FILE`` behind its name
+names (``LDP_AGGREGATOR_DATABASE_FILE``). Unknown keys are refused wherever they stand: a misspelt limit is no limit.
 What Kubernetes sets for a Service of that name is none of them.
 """
 
@@ -12,7 +13,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import (
@@ -30,6 +31,7 @@ else:
 
 PREFIX: Final = "LDP_AGGREGATOR_"
 NESTED: Final = "__"
+FROM_FILE: Final = "_FILE"
 CONFIG_VARIABLE: Final = PREFIX + "CONFIG"
 """Names the TOML file where the flag ``--config`` does not."""
 
@@ -55,6 +57,9 @@ class Limits(BaseModel):
     body_seconds: float = Field(default=30.0, gt=0, description="time for a body to arrive")
     idle_seconds: float = Field(default=60.0, gt=0, description="how long an idle connection is kept open")
     drain_seconds: float = Field(default=20.0, gt=0, description="time for open requests to end when stopping")
+    pause_seconds: float = Field(
+        default=0.0, ge=0, description="how long it serves on after SIGTERM, and says that it is not ready"
+    )
     connections: int = Field(default=1000, ge=1, description="open connections of one listener and process")
 
 
@@ -71,11 +76,18 @@ class Settings(BaseSettings):
     port: int = Field(default=8080, ge=0, le=65535, description="port of the public listener; 0 takes a free one")
     admin_host: str = Field(default="127.0.0.1", description="address of the admin listener")
     admin_port: int = Field(default=8081, ge=0, le=65535, description="port of the admin listener")
+    operations_host: str = Field(default="127.0.0.1", description="address of the listener for health and metrics")
+    operations_port: int = Field(default=8082, ge=0, le=65535, description="port of that listener")
     tls_certificate: Path | None = Field(default=None, description="certificate chain (PEM) of the public listener")
     tls_key: Path | None = Field(default=None, description="its private key (PEM); both are read again on SIGHUP")
-    workers: int = Field(default=1, ge=1, le=64, description="processes that serve the same ports")
+    workers: int = Field(default=1, ge=1, le=64, description="processes that serve the same ports; needs database")
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least level logged")
-    uploads_need_token: bool = Field(default=False, description="accept uploads only with a relay token")
+    uploads_need_token: bool = Field(
+        default=False, description="accept uploads only with a relay token, to whatever campaign"
+    )
+    keep_closed_days: int | None = Field(
+        default=None, ge=1, description="delete campaigns so many days after they were closed; unset keeps them"
+    )
     federation_groups: int = Field(
         default=1, ge=1, le=1000, description="groups of nodes of whose models federated campaigns take the median"
     )
@@ -85,6 +97,15 @@ class Settings(BaseSettings):
     def _check_tls(self) -> Settings:
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise ValueError("tls_certificate and tls_key go together; set both or neither")
+        return self
+
+    @model_validator(mode="after")
+    def _check_workers(self) -> Settings:
+        if self.workers > 1 and self.database is None:
+            raise ValueError(
+                "workers above 1 need a PostgreSQL database: processes that take turns at the embedded store's one "
+                "file are slower than one of them, and keep some uploads waiting for more than a second"
+            )
         return self
 
     @property
@@ -124,9 +145,16 @@ def variables() -> dict[str, str]:
     """Every environment variable that is read, with what it sets."""
     names = {PREFIX + name.upper(): field.description or "" for name, field in Settings.model_fields.items()}
     del names[PREFIX + "LIMITS"]
+    for name in secret_settings():
+        names[PREFIX + name.upper() + FROM_FILE] = f"a file that holds {name} and nothing else"
     for name, field in Limits.model_fields.items():
         names[f"{PREFIX}LIMITS{NESTED}{name.upper()}"] = field.description or ""
     return {CONFIG_VARIABLE: "the TOML file to read", **names}
+
+
+def secret_settings() -> list[str]:
+    """The settings that are secrets; each may stand in a file of its own."""
+    return [name for name, field in Settings.model_fields.items() if SecretStr in get_args(field.annotation)]
 
 
 def is_service_link(name: str, value: str) -> bool:
@@ -145,11 +173,32 @@ _LINKED: Final = re.compile("(tcp|udp|sctp)://")
 
 
 class _Environment(EnvSettingsSource):
-    """The environment, without what Kubernetes adds to it."""
+    """The environment, without what Kubernetes adds to it, and with the secrets that it names files of."""
 
     def _load_env_vars(self) -> Mapping[str, str | None]:
-        found = super()._load_env_vars()
-        return {name: value for name, value in found.items() if not is_service_link(name, value or "")}
+        found = {
+            name: value for name, value in super()._load_env_vars().items() if not is_service_link(name, value or "")
+        }
+        for name in secret_settings():
+            variable = (PREFIX + name).lower()
+            path = found.pop(variable + FROM_FILE.lower(), None)
+            if path is not None:
+                if variable in found:
+                    raise SettingsError(f"{PREFIX}{name.upper()} is set, and its {FROM_FILE}, too; set one of them")
+                found[variable] = _read_secret(Path(path), PREFIX + name.upper() + FROM_FILE)
+        return found
+
+
+def _read_secret(path: Path, variable: str) -> str:
+    try:
+        secret = path.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise SettingsError(f"the file that {variable} names cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise SettingsError(f"the file that {variable} names is not UTF-8") from None
+    if not secret:
+        raise SettingsError(f"the file that {variable} names is empty")
+    return secret
 
 
 def _check_environment(environment: Mapping[str, str]) -> None:

@@ -7,24 +7,40 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from ldp_aggregator.store.contract import SCOPES, StoredToken, TokenStore
+from ldp_aggregator.store.rights import SCOPES, StoredToken, TokenStore
 
 TOKEN_BYTES: Final = 32
 PREFIX: Final = "ldp_"
 """Lets secret scanners find a token that leaked into a repository."""
 
 
-def make_token(name: str, scope: str, now: datetime) -> tuple[str, StoredToken]:
-    """A fresh token: its text, to be shown once, and what is kept of it."""
+def make_token(
+    name: str,
+    scope: str,
+    now: datetime,
+    *,
+    expires: datetime | None = None,
+    campaigns: Sequence[str] | None = None,
+) -> tuple[str, StoredToken]:
+    """A fresh token: its text, to be shown once, and what is kept of it. Raises ValueError.
+
+    ``campaigns`` are the ids that it is limited to.
+    """
     if scope not in SCOPES:
         raise ValueError(f"scope must be one of {', '.join(SCOPES)}, not {scope!r}")
     if not name.strip() or len(name) > 100 or not name.isprintable():
         raise ValueError("a token needs a name of 1 to 100 printable characters")
+    if expires is not None and expires <= now:
+        raise ValueError("a token has to expire in the future")
+    if campaigns is not None and not campaigns:
+        raise ValueError("a token that is limited to campaigns needs one of them at least")
     text = PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
-    return text, StoredToken(name, scope, token_digest(text), now)
+    limit = None if campaigns is None else tuple(sorted(set(campaigns)))
+    return text, StoredToken(name, scope, token_digest(text), now, expires=expires, campaigns=limit)
 
 
 def token_digest(text: str) -> bytes:
@@ -32,10 +48,10 @@ def token_digest(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
 
 
-async def find_token(text: str, store: TokenStore) -> StoredToken | None:
+async def find_token(text: str, store: TokenStore, now: datetime) -> StoredToken | None:
     """The token in use that has this text; the store looks its digest up.
 
     Safety: how long that takes may tell something of stored digests, and a digest tells nothing of its secret.
     """
     token = await store.token(token_digest(text))
-    return token if token is not None and token.revoked is None else None
+    return token if token is not None and token.is_in_use(now) else None

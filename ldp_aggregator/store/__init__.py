@@ -3,25 +3,27 @@
 from ldp_aggregator.store.campaign_state import CampaignState, Life
 from ldp_aggregator.store.consistency import Finding
 from ldp_aggregator.store.contract import (
-    SCOPES,
     Outcome,
     PublishedModel,
+    RefusedError,
     Store,
-    StoredToken,
     StoreError,
     Submission,
     UnknownCampaignError,
 )
 from ldp_aggregator.store.location import open_store
+from ldp_aggregator.store.rights import SCOPES, Act, StoredToken
 from ldp_aggregator.store.sqlite.store import SqliteStore
 
 __all__ = [
     "SCOPES",
+    "Act",
     "CampaignState",
     "Finding",
     "Life",
     "Outcome",
     "PublishedModel",
+    "RefusedError",
     "SqliteStore",
     "Store",
     "StoreError",

@@ -47,6 +47,8 @@ class CampaignState:
     arrivals: Arrivals = field(default_factory=Arrivals)
     over_since: datetime | None = None
     """When it was first seen to be past its end, or full."""
+    uploads_need: str | None = None
+    """The scope of the token that uploads have to show; None where anybody may upload."""
 
     def status(self, now: datetime) -> str:
         """``waiting``, ``open`` or ``closed``."""
@@ -71,4 +73,5 @@ class CampaignState:
             "model_version": self.model_version,
             "federated": self.federated,
             "shares": self.shares if self.federated else None,
+            "uploads_need_token": self.uploads_need,
         }

@@ -4,8 +4,9 @@
   disk, or raises and has counted nothing.
 * The same id counts once for as long as its ids are kept: until the campaign is sealed, which only a closed one can be.
 * A campaign takes reports of devices or shares of nodes, never both: it is federated from its creation or from its
-  first share, where that comes before any report and no ``max_reports`` was set. A node is named by its token and has
-  at most one share in a campaign, the last one it sent; how many different ones it ever sent is never forgotten.
+  first share, where that comes before any report and no ``max_reports`` was set. A node is named by its first
+  token and has at most one share in a campaign, the last one it sent; how many different ones it ever sent is never
+  forgotten.
 * Campaign documents never change. Everything else is read inside the transaction that needs it, so any number of
   processes may share a store.
 
@@ -20,6 +21,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ldp_aggregator.counting.shares import Releases
+from ldp_aggregator.store.rights import ActStore, DirectoryStore, TokenStore
 from protocols import Campaign
 from protocols.wire.upload import Block
 
@@ -37,16 +39,25 @@ UNKNOWN: Final = "unknown-campaign"
 TAKES_SHARES: Final = "takes-shares"
 TAKES_REPORTS: Final = "takes-reports"
 REVOKED: Final = "wrong-token"
+DELETED: Final = "campaign-deleted"
+NOT_CLOSED: Final = "campaign-not-closed"
+OLDER: Final = "older-directory"
 UNAVAILABLE: Final = "store-unavailable"
 """The database failed for this campaign, and for no other one of the group: nothing of it was counted."""
 
 SALT_BYTES: Final = 32
 
-SCOPES: Final = ("admin", "collector", "node", "relay")
-
 
 class StoreError(Exception):
     """The store could not do what was asked; nothing was changed. ``str`` says what to look at."""
+
+
+class RefusedError(StoreError):
+    """What was asked is not for this campaign, however often it is tried; ``code`` is the problem's."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class UnknownCampaignError(LookupError):
@@ -121,26 +132,23 @@ class PublishedModel:
     created: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class StoredToken:
-    """A token as the store knows it: the SHA-256 of its text, never the text."""
-
-    name: str
-    scope: str
-    digest: bytes
-    created: datetime
-    revoked: datetime | None = None
-
-
 class CampaignStore(Protocol):
     """Campaigns and their state. In all of these protocols methods may raise StoreError; those that name a campaign
     also UnknownCampaignError.
     """
 
     async def create_campaign(
-        self, campaign: Campaign, *, max_reports: int | None = None, federated: bool = False
+        self,
+        campaign: Campaign,
+        *,
+        max_reports: int | None = None,
+        federated: bool = False,
+        uploads_need: str | None = None,
     ) -> bool:
-        """Keep a campaign; False (and no change) where it exists already, of whatever kind."""
+        """Keep a campaign; False (and no change) where it exists already, of whatever kind.
+
+        Raises RefusedError where it was deleted: its ids are gone, and what was counted would count again.
+        """
         ...
 
     async def document(self, campaign_id: str) -> bytes:
@@ -177,8 +185,12 @@ class CampaignStore(Protocol):
     async def delete_campaign(self, campaign_id: str) -> None:
         """Drop a closed campaign with all that was counted and published; its id can never be used again.
 
-        Raises StoreError where it is not closed, and where somebody reads the ids.
+        Raises RefusedError where it is not closed, StoreError where somebody reads the ids.
         """
+        ...
+
+    async def set_uploads_need(self, campaign_id: str, scope: str | None) -> CampaignState:
+        """Ask uploads for a token of a scope, or no longer."""
         ...
 
 
@@ -210,15 +222,15 @@ class CountStore(Protocol):
 class ShareStore(Protocol):
     """Shares of nodes."""
 
-    async def put_share(self, campaign_id: str, node: str, share: bytes) -> str | None:
+    async def put_share(self, campaign_id: str, node: str, share: bytes, *, token: str | None = None) -> str | None:
         """Keep a node's share durably, in place of the one it sent before; the same share again changes nothing.
 
-        Returns the code that refuses it, None where it is kept. ``node`` is the name of a token in use; the bytes are
-        those of a share that was decoded.
+        Returns the code that refuses it, None where it is kept. ``token`` is the name of the token that was shown,
+        by default the node's first; the bytes are those of a share that was decoded.
         """
         ...
 
-    async def withdraw_share(self, campaign_id: str, node: str) -> str | None:
+    async def withdraw_share(self, campaign_id: str, node: str, *, token: str | None = None) -> str | None:
         """Drop a node's share, durably; None also where it has none, else the code that refuses it."""
         ...
 
@@ -247,34 +259,7 @@ class ModelStore(Protocol):
         ...
 
 
-class TokenStore(Protocol):
-    """Access tokens, as digests."""
-
-    async def add_token(self, token: StoredToken) -> None:
-        """Keep a token. Raises StoreError where the name is taken."""
-        ...
-
-    async def token(self, digest: bytes) -> StoredToken | None:
-        """The token with this digest, revoked ones too; found by an index, however many there are."""
-        ...
-
-    async def tokens(self) -> list[StoredToken]:
-        """All tokens, revoked ones too, oldest first."""
-        ...
-
-    async def revoke_token(self, name: str) -> bool:
-        """Make a token useless; False where no token in use has this name."""
-        ...
-
-    async def rotate_token(self, name: str, token: StoredToken) -> bool:
-        """Keep a token in place of the one in use under ``name``, which is revoked; the node's shares go over to it.
-
-        False (and no change) where no token in use has this name. Raises StoreError where the new name is taken.
-        """
-        ...
-
-
-class Store(CampaignStore, CountStore, ShareStore, ModelStore, TokenStore, Protocol):
+class Store(CampaignStore, CountStore, ShareStore, ModelStore, TokenStore, ActStore, DirectoryStore, Protocol):
     """All of it. A function takes the smallest of these protocols that it needs."""
 
     async def audit(self) -> list[Finding]:

@@ -19,12 +19,16 @@ from ldp_aggregator.store.campaign_state import CampaignState, Life
 from ldp_aggregator.store.clock import to_text
 from ldp_aggregator.store.contract import (
     CLOSED,
+    DELETED,
+    NOT_CLOSED,
+    OLDER,
     REVOKED,
     TAKES_REPORTS,
     TAKES_SHARES,
-    StoredToken,
+    RefusedError,
     StoreError,
 )
+from ldp_aggregator.store.rights import StoredToken
 
 GRACE: Final = timedelta(days=1)
 """Between the end of a campaign and what takes it for granted: time to notice that a clock was wrong."""
@@ -49,6 +53,7 @@ class CampaignRow:
     overlap: int = 0
     unchecked: int = 0
     """Reports that are, and that may be, in the sums twice; see :class:`Arrivals`."""
+    uploads_need: str | None = None
 
     @property
     def may_become_federated(self) -> bool:
@@ -73,6 +78,7 @@ class CampaignRow:
             shares=shares,
             arrivals=arrivals,
             over_since=self.over_since,
+            uploads_need=self.uploads_need,
         )
 
 
@@ -135,17 +141,19 @@ def check_sealing(row: CampaignRow, now: datetime, *, at_once: bool) -> None:
 
 
 def check_deletion(row: CampaignRow) -> None:
-    """Raises StoreError where devices may still answer."""
+    """Raises RefusedError where devices may still answer."""
     if row.life.closed is None:
-        raise StoreError(f"campaign {row.id} was not closed; 'ldp-aggregator campaign close' comes first")
+        text = f"campaign {row.id} was not closed; 'ldp-aggregator campaign close' comes first"
+        raise RefusedError(NOT_CLOSED, text)
 
 
-def was_deleted(campaign_id: str, deleted: datetime) -> StoreError:
+def was_deleted(campaign_id: str, deleted: datetime) -> RefusedError:
     """An id that was used is not used again: its devices have answered, and its models are kept in caches."""
-    return StoreError(
+    text = (
         f"campaign {campaign_id} was deleted at {to_text(deleted)}, and stays so; a draft with another title makes "
         "another campaign"
     )
+    return RefusedError(DELETED, text)
 
 
 def due(states: Iterable[CampaignState], now: datetime) -> list[str]:
@@ -224,6 +232,10 @@ def _refuse_node(takes_shares: bool, life: Life, now: datetime, token_in_use: bo
     return life.refusal(now) if token_in_use else REVOKED
 
 
+OF_CAMPAIGNS: Final = ("parts", "models", "shares", "releases", "publications")
+"""The tables that hold what belongs to a campaign; each names it in a column ``campaign``."""
+
+
 class Rotation(Enum):
     """What a rotation finds."""
 
@@ -232,15 +244,34 @@ class Rotation(Enum):
     MISSING = "no token in use under the old name"
 
 
-def decide_rotation(old: StoredToken | None, namesake: StoredToken | None, new: StoredToken) -> Rotation:
+def decide_rotation(old: StoredToken | None, namesake: StoredToken | None, new: StoredToken, now: datetime) -> Rotation:
     """``old`` holds the old name, ``namesake`` the new one. Raises StoreError where the new name is taken."""
     if namesake is not None and namesake.digest == new.digest:
         return Rotation.DONE
-    if old is None or old.revoked is not None:
+    if old is None or not old.is_in_use(now):
         return Rotation.MISSING
     if namesake is not None:
         raise name_taken(new)
     return Rotation.ROTATE
+
+
+def overlap_ends(old: StoredToken, until: datetime | None) -> datetime | None:
+    """When a rotated token expires; an overlap never gives it more time than it had."""
+    return until if until is None or old.expires is None else min(until, old.expires)
+
+
+def has_say(shown: StoredToken | None, node: str, now: datetime) -> bool:
+    """Whether a token may still change a node's share: it may have been revoked since its request began."""
+    return shown is not None and shown.is_in_use(now) and shown.node == node
+
+
+def decide_directory(kept: tuple[int, bytes] | None, version: int, document: bytes) -> bool:
+    """Whether a directory takes the place of the one that is ``kept``. Raises RefusedError where it is not newer."""
+    if kept is None or version > kept[0]:
+        return True
+    if (version, document) == kept:
+        return False
+    raise RefusedError(OLDER, f"version {kept[0]} of this publisher's directory is kept; sign a later one")
 
 
 def name_taken(token: StoredToken) -> StoreError:

@@ -19,6 +19,7 @@ from ldp_aggregator.store.backup import new_file, remove_files
 from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.decisions import CampaignRow, Kind, kind_of
+from ldp_aggregator.store.rights import UPLOADING
 from ldp_aggregator.store.sqlite import campaigns, ids, origin, releases, schema
 from ldp_aggregator.store.sqlite.connections import open_connection, transaction
 from ldp_aggregator.store.sqlite.store import FILE_NAME
@@ -106,6 +107,7 @@ def _merge_campaign(db: sqlite3.Connection, campaign_id: str, assume_disjoint: b
             "both counted the same report; merge with --assume-disjoint if no device can have sent to both"
         )
     number = _insert_campaign(db, found)
+    _keep_uploads_need(db, number, {row.uploads_need for row in found.values()})
     document = campaigns.document(db, campaign_id)
     campaign = Campaign.parse(document, campaign_id)
     sources = {name: row.number for name, row in found.items()}
@@ -147,6 +149,13 @@ def _insert_campaign(db: sqlite3.Connection, found: dict[str, CampaignRow]) -> i
         ),
     )
     return int(cursor.fetchone()[0])
+
+
+def _keep_uploads_need(db: sqlite3.Connection, number: int, needs: set[str | None]) -> None:
+    """What either store asks of uploads; of two, what fewer tokens open."""
+    asked = [scope for scope in needs if scope is not None]
+    strictest = min(asked, key=lambda scope: len(UPLOADING[scope]), default=None)
+    db.execute("UPDATE main.campaigns SET uploads_need = ? WHERE number = ?", (strictest, number))
 
 
 def _takes_reports(db: sqlite3.Connection, name: str, row: CampaignRow) -> bool:

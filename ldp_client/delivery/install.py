@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ldp_client.delivery.background import BackgroundDriver
     from ldp_client.delivery.permits import DevicePermits
     from ldp_client.delivery.sender import Sender
+    from ldp_client.network.aggregator import Aggregator
     from ldp_client.network.cache import Cache
     from ldp_client.network.transport import Transport
     from ldp_client.policy import Policy
@@ -46,6 +47,19 @@ class Install:
     permits: DevicePermits
     sender: Sender
     driver: BackgroundDriver
+
+    def aggregator(self, url: str, campaign_id: str, publisher: str | None) -> Aggregator:
+        """The aggregator of a campaign, believed as far as ``publisher`` signs; None believes it. Raises
+        ConfigurationError.
+        """
+        where = (url, campaign_id, self.transport, self.clock, self.policy)
+        if publisher is None:
+            from ldp_client.network.aggregator import Aggregator
+
+            return Aggregator(*where)
+        from ldp_client.network.publisher import SignedAggregator
+
+        return SignedAggregator(*where, key=publisher, storage=self.storage)
 
     def refuse_copies(self, transaction: Transaction) -> bytes | None:
         """The mark of the storage's state, None where it has none yet. Raises RefusedError for a copy."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from ldp_client.errors import StorageError
 from ldp_client.ledger.receipts import Receipt, find
 from ldp_client.storage.checksummed import pack, unpack
-from ldp_client.storage.contract import MARK, SCOPES, WAITING, Transaction
+from ldp_client.storage.contract import MARK, PUBLISHERS, SCOPES, WAITING, Transaction
 from ldp_client.storage.scoped import scope_prefix
 from protocols.light import TYPE_CHECKING, astuple, field, frozen, replace
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from typing import Final
 
 _KEY: Final = "device"
-_SHARED: Final = (SCOPES, WAITING, MARK)
-"""What a storage may hold although nobody uses it but scopes, which are devices of their own."""
+_SHARED: Final = (SCOPES, WAITING, MARK, PUBLISHERS)
+"""What a storage may hold although nobody has agreed to anything yet, or only scopes have, devices of their own."""
 
 
 @frozen

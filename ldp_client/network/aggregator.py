@@ -5,9 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ldp_client.errors import ClientError, ConfigurationError, ModelUnavailableError, ServerError, TransportError
+from ldp_client.errors import (
+    ClientError,
+    ConfigurationError,
+    ModelUnavailableError,
+    RefusedError,
+    ServerError,
+    TransportError,
+)
 from ldp_client.network.transport import Cancellation, Request, Response, Transport, check_url
 from ldp_client.policy import RETRYABLE_STATUSES, Policy
 from ldp_client.runtime import Clock
@@ -16,6 +23,9 @@ from protocols.document.campaign import LARGEST_DOCUMENT, document_id
 from protocols.document.verification import verify
 from protocols.exact.coins import ONE, SYSTEM_COINS
 from protocols.wire.upload import MEDIA_TYPE
+
+if TYPE_CHECKING:
+    from ldp_client.storage.contract import Transaction
 
 Headers = Callable[[bytes], Mapping[str, str]]
 """More headers for the upload of these bytes, asked for anew at every attempt: a token, an attestation."""
@@ -52,14 +62,27 @@ class Aggregator:
         headers: Headers | None = None,
         isolate: str | None = None,
     ) -> None:
+        self.base = url.rstrip("/")
         base = check_url(url, allow_plain_http=policy.allow_plain_http)
-        self._campaign_id = check_campaign_id(campaign_id)
+        self.campaign_id = check_campaign_id(campaign_id)
         self._url = f"{base}/v1/campaigns/{campaign_id}"
         self._transport = transport
         self._clock = clock
         self._policy = policy
         self._headers = headers
         self._isolate = campaign_id if isolate is None else isolate
+
+    @property
+    def signer(self) -> str:
+        """The publisher whose signature is asked for; nobody's here: the app believes the aggregator."""
+        return ""
+
+    def refresh(self, timeout: float | None = None) -> None:
+        """Learn what the publisher says of the campaign now."""
+
+    def refusal(self, transaction: Transaction) -> RefusedError | None:
+        """Why the publisher says no."""
+        return None
 
     def transport(self) -> Transport:
         """How requests are made."""
@@ -86,7 +109,7 @@ class Aggregator:
 
         def is_document(answer: Response) -> bool:
             # A plain file server does not know the type of what it serves; the hash tells.
-            return answer.media_type == _JSON or document_id(answer.body) == self._campaign_id
+            return answer.media_type == _JSON or document_id(answer.body) == self.campaign_id
 
         return self._get(self._url, LARGEST_DOCUMENT, {}, is_document, timeout, cancellation).body
 

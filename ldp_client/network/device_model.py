@@ -20,7 +20,8 @@ def fetch_model(
 
     Raises ModelUnavailableError, ModelError, ServerError or TransportError, where there is no stored one either.
     """
-    key = f"model/{campaign_id}"
+    # What was stored unsigned is not what a publisher signed.
+    key = f"model/{campaign_id}{aggregator.signer and '/' + aggregator.signer}"
     stored = cache.get(key)
     known = None
     if stored is not None:

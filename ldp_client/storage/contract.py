@@ -21,6 +21,9 @@ WAITING: Final = "waiting/"
 MARK: Final = "mark"
 """The key of the mark by which a copy is recognised, one for all scopes."""
 
+PUBLISHERS: Final = "publisher/"
+"""The keys of what publishers have signed start with this; one for all scopes."""
+
 
 class Transaction(Protocol):
     """What may be done inside one transaction."""

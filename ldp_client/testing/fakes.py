@@ -79,6 +79,7 @@ class FakeServer:
         self.largest_upload = LARGEST_UPLOAD
         self._campaigns: dict[str, Campaign] = {}
         self._models: dict[str, bytes] = {}
+        self._directories: dict[str, bytes] = {}
         self._reports: dict[str, dict[bytes, bytes]] = {}
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), _Handler)
@@ -101,6 +102,10 @@ class FakeServer:
     def publish_model(self, campaign_id: str, document: str | bytes) -> None:
         """Serve a model."""
         self._models[campaign_id] = document.encode() if isinstance(document, str) else document
+
+    def publish_directory(self, key: str, document: bytes) -> None:
+        """Serve what a publisher has signed."""
+        self._directories[key] = document
 
     def counted(self, campaign_id: str) -> int:
         """Distinct reports accepted."""
@@ -126,6 +131,8 @@ class FakeServer:
 
     def _get(self, path: str, etag: str | None) -> Answer:
         parts = path.strip("/").split("/")
+        if parts[:2] == ["v1", "directories"] and parts[2] in self._directories:
+            return Answer(headers={"Content-Type": "application/json"}, body=self._directories[parts[2]])
         if parts[:2] != ["v1", "campaigns"] or len(parts) not in {3, 4}:
             return Answer(404, "not-found")
         campaign = self._campaigns.get(parts[2])

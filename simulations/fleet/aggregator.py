@@ -99,7 +99,7 @@ class Daemon:
         self.admin_url = ""
 
     def __enter__(self) -> Self:
-        listeners = ("--host", "127.0.0.1", "--port", "0", "--admin-port", "0")
+        listeners = ("--host", "127.0.0.1", "--port", "0", "--admin-port", "0", "--operations-port", "0")
         command = [*_PROGRAM, "serve", "--data", str(self._data), *listeners]
         # Its log is for operators; here it is read only where the start fails.
         self._log = tempfile.TemporaryFile("w+", encoding="utf-8")

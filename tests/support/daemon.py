@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-READY = re.compile(r"ready: public (\S+) admin (\S+)")
+READY = re.compile(r"ready: public (\S+) admin (\S+) operations (\S+)")
 START_SECONDS = 60
 
 
@@ -21,7 +21,7 @@ class Daemon:
         self._log = (data / "daemon.log").open("ab")
         command = [sys.executable, "-m", "ldp_aggregator", "serve", "--host", "127.0.0.1", "--port", "0"]
         self.process = subprocess.Popen(
-            [*command, "--admin-port", "0", "--data", str(data), *arguments],
+            [*command, "--admin-port", "0", "--operations-port", "0", "--data", str(data), *arguments],
             stdout=subprocess.PIPE,
             stderr=self._log,
             text=True,
@@ -32,7 +32,7 @@ class Daemon:
         if match is None:
             self.stop()
             raise RuntimeError(f"the server did not start: {line!r} {(data / 'daemon.log').read_text()}")
-        self.public, self.admin = match.groups()
+        self.public, self.admin, self.operations = match.groups()
 
     def kill(self) -> None:
         """As a power cut does it to a process: SIGKILL."""

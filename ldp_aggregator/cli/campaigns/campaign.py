@@ -1,11 +1,11 @@
-"""``ldp-aggregator campaign``: create, list and show (its end, and verify, have files of their own)."""
+"""``ldp-aggregator campaign``: create, list, show and uploads (its end, and verify, have files of their own)."""
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ldp_aggregator.cli.campaigns.ending import add_ending
 from ldp_aggregator.cli.campaigns.verify import add_verify
@@ -19,19 +19,24 @@ from ldp_aggregator.cli.common import (
     say_json,
     say_table,
     tell_guarantees,
+    with_recorded,
     with_store,
 )
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.learning.published import published_by
 from ldp_aggregator.learning.relays import counted_twice, relayed
+from ldp_aggregator.service.acting import local_actor, recorded, uploads_act
 from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
 from ldp_aggregator.store import CampaignState, Store
 from ldp_aggregator.store.clock import to_text, utc_now
+from ldp_aggregator.store.rights import UPLOADING
 from protocols import Campaign
+
+ANYBODY: Final = "anybody"
 
 
 def add_commands(groups: Groups) -> None:
-    text = "create, list, show, verify, close, reopen, seal and delete campaigns"
+    text = "create, list, show, verify, close, reopen, seal and delete campaigns, and ask their uploads for tokens"
     commands = groups.add_parser("campaign", help=text, description=text).add_subparsers(
         title="commands", metavar="COMMAND", required=True
     )
@@ -40,6 +45,13 @@ def add_commands(groups: Groups) -> None:
     create.add_argument("draft", type=Path, metavar="DRAFT", help="the draft, .json or .toml")
     create.add_argument("--max-reports", type=_positive, metavar="N", help="close after this many reports")
     create.add_argument("--federated", action="store_true", help="take shares of nodes, and no reports of devices")
+    create.add_argument(
+        "--uploads-need-token",
+        dest="upload_scope",
+        choices=tuple(UPLOADING),
+        metavar="SCOPE",
+        help="take uploads with a token of this scope only: device or relay",
+    )
     listing = add_command(commands, "list", "list the campaigns, oldest first", _list)
     add_store_options(listing)
     listing.add_argument("--json", action="store_true", help="print JSON")
@@ -48,6 +60,11 @@ def add_commands(groups: Groups) -> None:
     show.add_argument("id", metavar="ID", help="the campaign's id")
     show.add_argument("--json", action="store_true", help="print JSON")
     show.add_argument("--document", action="store_true", help="print the document exactly as it is published")
+    text = "take uploads with a token of a scope only, or from anybody; a running server notices within two seconds"
+    uploads = add_command(commands, "uploads", text, _uploads)
+    add_store_options(uploads)
+    uploads.add_argument("id", metavar="ID", help="the campaign's id")
+    uploads.add_argument("need", choices=(*UPLOADING, ANYBODY), metavar="NEED", help="device, relay or anybody")
     add_ending(commands)
     add_verify(commands)
 
@@ -57,10 +74,15 @@ def _create(options: argparse.Namespace) -> None:
     check_kind(campaign, federated=options.federated, max_reports=options.max_reports)
 
     async def work(store: Store) -> bool:
-        await store.create_campaign(campaign, max_reports=options.max_reports, federated=options.federated)
+        await store.create_campaign(
+            campaign,
+            max_reports=options.max_reports,
+            federated=options.federated,
+            uploads_need=options.upload_scope,
+        )
         return (await store.state(campaign.id)).federated
 
-    is_federated = with_store(options, work, create=True)
+    is_federated = with_recorded(options, work, "create campaign", campaign.id, detail=campaign.title, create=True)
     if options.federated and not is_federated:
         raise CommandError(ANOTHER_KIND)
     say(campaign.id)
@@ -135,6 +157,18 @@ def _say_values(state: dict[str, Any]) -> None:
     for name, value in state.items():
         if value is not None:
             say(f"{name}: {value}")
+
+
+def _uploads(options: argparse.Namespace) -> None:
+    scope = None if options.need == ANYBODY else options.need
+
+    async def work(store: Store) -> None:
+        await store.state(options.id)
+        async with recorded(store, local_actor(), uploads_act(scope), options.id):
+            await store.set_uploads_need(options.id, scope)
+
+    with_store(options, work)
+    say(f"uploads need a token of scope {scope}" if scope else "uploads need no token")
 
 
 def _positive(text: str) -> int:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from ldp_aggregator.cli.common import add_command, add_store_options, say, with_store
+from ldp_aggregator.service.acting import local_actor, recorded
+from ldp_aggregator.store import Store
 from ldp_aggregator.store.clock import to_text, utc_now
+
+Result = TypeVar("Result")
 
 
 def add_ending(commands: Any) -> None:
@@ -24,22 +29,33 @@ def add_ending(commands: Any) -> None:
 
 
 def _close(options: argparse.Namespace) -> None:
-    state = with_store(options, lambda store: store.close_campaign(options.id))
+    state = _recorded(options, "close campaign", lambda store: store.close_campaign(options.id))
     say(f"closed with {state.shares} shares" if state.federated else f"closed with {state.reports} reports")
 
 
 def _reopen(options: argparse.Namespace) -> None:
-    state = with_store(options, lambda store: store.reopen_campaign(options.id))
+    state = _recorded(options, "reopen campaign", lambda store: store.reopen_campaign(options.id))
     closes = state.life.closes
     over = "" if closes is None or utc_now() < closes else f"; its document ends it at {to_text(closes)}"
     say(f"reopened with {state.reports} reports{over}")
 
 
 def _seal(options: argparse.Namespace) -> None:
-    state = with_store(options, lambda store: store.seal_campaign(options.id, at_once=options.now))
+    state = _recorded(options, "seal campaign", lambda store: store.seal_campaign(options.id, at_once=options.now))
     say(f"sealed with {state.reports} reports; their ids are gone")
 
 
 def _delete(options: argparse.Namespace) -> None:
-    with_store(options, lambda store: store.delete_campaign(options.id))
+    _recorded(options, "delete campaign", lambda store: store.delete_campaign(options.id))
     say(f"campaign {options.id} is deleted")
+
+
+def _recorded(options: argparse.Namespace, act: str, work: Callable[[Store], Awaitable[Result]]) -> Result:
+    """Acts on a campaign that is there; of another nothing is written down."""
+
+    async def acted(store: Store) -> Result:
+        await store.state(options.id)
+        async with recorded(store, local_actor(), act, options.id):
+            return await work(store)
+
+    return with_store(options, acted)

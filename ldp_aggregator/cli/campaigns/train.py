@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +25,9 @@ from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
 from ldp_aggregator.estimation.simplex import FLOOR, NORM_SUB
 from ldp_aggregator.learning.published import PublishedGuarantee
 from ldp_aggregator.learning.relays import Relayed
+from ldp_aggregator.service.acting import local_actor, recorded
 from ldp_aggregator.service.publishing import TrainingOptions, UntrainableError, publish_trained
+from ldp_aggregator.store import PublishedModel, Store
 
 _SHOWN: Final = {"likelihood": "P(value | class)", "mean": "mean", "variance": "variance"}
 
@@ -59,8 +62,16 @@ def add_commands(groups: Groups) -> None:
 
 def _train(options: argparse.Namespace) -> None:
     chosen = TrainingOptions(options.post, options.prior, options.variance_floor)
+
+    async def work(store: Store) -> tuple[int, tuple[PublishedModel, ...]]:
+        async with AsyncExitStack() as acts:
+            for campaign_id in dict.fromkeys(options.ids):
+                await store.state(campaign_id)
+                await acts.enter_async_context(recorded(store, local_actor(), "publish model", campaign_id))
+            return await publish_trained(store, options.ids, chosen)
+
     try:
-        reports, models = with_store(options, lambda store: publish_trained(store, options.ids, chosen))
+        reports, models = with_store(options, work)
     except UntrainableError as error:
         raise CommandError(str(error)) from None
     if options.output:

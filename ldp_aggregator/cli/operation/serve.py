@@ -18,8 +18,19 @@ def add_commands(groups: Groups) -> None:
     parser.add_argument("--port", type=int, help="port of the public listener; 0 takes a free one (default: 8080)")
     parser.add_argument("--admin-host", help="address of the admin listener (default: 127.0.0.1)")
     parser.add_argument("--admin-port", type=int, help="port of the admin listener (default: 8081)")
-    parser.add_argument("--workers", type=int, metavar="N", help="processes that serve the same ports (default: 1)")
+    parser.add_argument("--operations-host", help="address of the listener for health and metrics (default: 127.0.0.1)")
+    parser.add_argument("--operations-port", type=int, help="its port (default: 8082)")
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="processes that serve the same ports; needs PostgreSQL (default: 1)"
+    )
     parser.add_argument("--tls-certificate", type=Path, metavar="FILE", help="certificate chain of the public listener")
+    parser.add_argument(
+        "--keep-closed-for",
+        dest="keep_closed_days",
+        type=int,
+        metavar="DAYS",
+        help="delete campaigns, their models too, so long after they were closed (default: keep them)",
+    )
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key; SIGHUP reads both again")
 
 
@@ -34,4 +45,4 @@ def _serve(options: argparse.Namespace) -> None:
 
 
 def _say_ready(addresses: Addresses) -> None:
-    say(f"ldp-aggregator is ready: public {addresses.public} admin {addresses.admin}")
+    say(f"ldp-aggregator is ready: public {addresses.public} admin {addresses.admin} operations {addresses.operations}")

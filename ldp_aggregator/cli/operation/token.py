@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
+from datetime import timedelta
 
 from ldp_aggregator.cli.common import (
     CommandError,
@@ -15,6 +17,7 @@ from ldp_aggregator.cli.common import (
     say_table,
     with_store,
 )
+from ldp_aggregator.service.acting import local_actor, recorded
 from ldp_aggregator.service.tokens import make_token
 from ldp_aggregator.store import SCOPES, Store, StoredToken
 from ldp_aggregator.store.clock import to_text, utc_now
@@ -29,6 +32,14 @@ def add_commands(groups: Groups) -> None:
     add_store_options(create)
     create.add_argument("--scope", required=True, choices=SCOPES, help="what the token opens")
     create.add_argument("--name", help="what to call it (default: its scope and the time)")
+    create.add_argument("--expires-in", type=_days, metavar="DAYS", help="useless after so many days (default: never)")
+    create.add_argument(
+        "--campaign",
+        action="append",
+        dest="campaigns",
+        metavar="ID",
+        help="opens what is about this campaign only; may be given several times (default: all)",
+    )
     listing = add_command(commands, "list", "list the tokens by name; their text is not kept", _list)
     add_store_options(listing)
     listing.add_argument("--json", action="store_true", help="print JSON")
@@ -41,17 +52,31 @@ def add_commands(groups: Groups) -> None:
     rotate = add_command(
         commands,
         "rotate",
-        "make a new token of the same scope in place of the old one; a node keeps its shares",
+        "make a new token of the same scope and campaigns in place of the old one; a node keeps its shares",
         _rotate,
     )
     add_store_options(rotate)
     rotate.add_argument("name", metavar="NAME", help="the old token's name")
     rotate.add_argument("--name", dest="new_name", metavar="NEW", help="the new one's (default: scope and time)")
+    rotate.add_argument("--expires-in", type=_days, metavar="DAYS", help="when the new one expires (default: never)")
+    rotate.add_argument(
+        "--overlap",
+        type=_days,
+        metavar="DAYS",
+        help="both open for so long, until whoever holds the old one has the new one (default: the old one ends now)",
+    )
 
 
 def _create(options: argparse.Namespace) -> None:
-    text, token = _make(options.name, options.scope)
-    with_store(options, lambda store: store.add_token(token), create=True)
+    text, token = _make(options.name, options.scope, options.expires_in, options.campaigns)
+
+    async def work(store: Store) -> None:
+        for campaign_id in token.campaigns or ():
+            await store.state(campaign_id)
+        async with recorded(store, local_actor(), "create token", detail=_told(token)):
+            await store.add_token(token)
+
+    with_store(options, work, create=True)
     _show(text, token)
 
 
@@ -61,22 +86,31 @@ def _list(options: argparse.Namespace) -> None:
             "name": token.name,
             "scope": token.scope,
             "created": to_text(token.created),
+            "expires": token.expires and to_text(token.expires),
             "revoked": token.revoked and to_text(token.revoked),
+            "campaigns": token.campaigns and list(token.campaigns),
+            "node": token.node if token.scope == "node" else None,
         }
         for token in with_store(options, lambda store: store.tokens(), read_only=True)
     ]
     if options.json:
         say_json(tokens)
-    else:
-        say_table(("name", "scope", "created", "revoked"), [tuple(token.values()) for token in tokens])
+        return
+    names = ("name", "scope", "created", "expires", "revoked", "campaigns", "node")
+    for token in tokens:
+        token["campaigns"] = token["campaigns"] and " ".join(token["campaigns"])
+    say_table(names, [tuple(token.values()) for token in tokens])
 
 
 def _revoke(options: argparse.Namespace) -> None:
     async def work(store: Store) -> int:
-        revoked = await store.revoke_token(options.name)
-        withdrawn = await store.withdraw_node(options.name) if options.withdraw else 0
-        if not revoked and not withdrawn:
-            raise CommandError(_no_token(options.name))
+        node = await _node_of(store, options.name) if options.withdraw else None
+        detail = options.name + (", with its shares" if options.withdraw else "")
+        async with recorded(store, local_actor(), "revoke token", detail=detail):
+            revoked = await store.revoke_token(options.name)
+            withdrawn = 0 if node is None else await store.withdraw_node(node)
+            if not revoked and not withdrawn:
+                raise CommandError(_no_token(options.name))
         return withdrawn
 
     withdrawn = with_store(options, work)
@@ -85,23 +119,51 @@ def _revoke(options: argparse.Namespace) -> None:
 
 def _rotate(options: argparse.Namespace) -> None:
     async def work(store: Store) -> tuple[str, StoredToken]:
-        old = [token for token in await store.tokens() if token.name == options.name and token.revoked is None]
+        now = utc_now()
+        old = [token for token in await store.tokens() if token.name == options.name and token.is_in_use(now)]
         if not old:
             raise CommandError(_no_token(options.name))
-        text, token = _make(options.new_name, old[0].scope)
-        if not await store.rotate_token(options.name, token):
-            raise CommandError(_no_token(options.name))
+        text, token = _make(options.new_name, old[0].scope, options.expires_in, old[0].campaigns)
+        until = None if options.overlap is None else now + options.overlap
+        detail = f"{options.name}, in its place {_told(token)}"
+        async with recorded(store, local_actor(), "rotate token", detail=detail):
+            if not await store.rotate_token(options.name, token, until=until):
+                raise CommandError(_no_token(options.name))
         return text, token
 
     _show(*with_store(options, work))
 
 
-def _make(name: str | None, scope: str) -> tuple[str, StoredToken]:
+def _make(
+    name: str | None, scope: str, expires_in: timedelta | None, campaigns: Sequence[str] | None
+) -> tuple[str, StoredToken]:
     now = utc_now()
     try:
-        return make_token(name or f"{scope} {to_text(now)}", scope, now)
-    except ValueError as error:
+        expires = None if expires_in is None else now + expires_in
+        return make_token(name or f"{scope} {to_text(now)}", scope, now, expires=expires, campaigns=campaigns)
+    except (ValueError, OverflowError) as error:
         raise CommandError(str(error)) from None
+
+
+async def _node_of(store: Store, name: str) -> str | None:
+    return next((token.node for token in await store.tokens() if token.name == name), None)
+
+
+def _told(token: StoredToken) -> str:
+    """What the log says of a token: everything but its secret."""
+    told = f"{token.name}, scope {token.scope}"
+    told += f", until {to_text(token.expires)}" if token.expires else ""
+    return told + (f", for {' '.join(token.campaigns)}" if token.campaigns else "")
+
+
+def _days(text: str) -> timedelta:
+    try:
+        days = timedelta(days=float(text))
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError("must be a number of days") from None
+    if days <= timedelta(0):
+        raise argparse.ArgumentTypeError("must be above 0")
+    return days
 
 
 def _show(text: str, token: StoredToken) -> None:

@@ -1,4 +1,4 @@
-"""What operators ask, on a listener of its own and with an admin token; and whether this instance is well."""
+"""What operators ask, on a listener of its own and with an admin token; what changes anything is written down first."""
 
 from __future__ import annotations
 
@@ -6,23 +6,26 @@ import asyncio
 from typing import Final
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST
 
-from ldp_aggregator.estimation.simplex import FLOOR, NORM_SUB
+from ldp_aggregator.estimation.simplex import FLOOR, MODES, NORM_SUB
 from ldp_aggregator.server.api.authorisation import authorise
 from ldp_aggregator.server.api.bodies import held_body
+from ldp_aggregator.server.api.public import answer_estimates
 from ldp_aggregator.server.api.query import campaign_id, parameters, whole_number
 from ldp_aggregator.server.api.rows import JSON, STORED, Operation
 from ldp_aggregator.server.context import Context
-from ldp_aggregator.server.problems import RETRY_SECONDS, ProblemError, retry_later
+from ldp_aggregator.server.problems import ProblemError
+from ldp_aggregator.service.acting import actor_of, recorded, uploads_act
 from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
 from ldp_aggregator.service.publishing import TrainingOptions, UntrainableError, publish_trained
 from ldp_aggregator.store.clock import utc_now
-from ldp_aggregator.store.contract import TAKES_REPORTS, UNKNOWN
+from ldp_aggregator.store.contract import DELETED, NOT_CLOSED, TAKES_REPORTS, TAKES_SHARES, UNKNOWN
+from ldp_aggregator.store.rights import ASKED, DONE, FAILED, UPLOADING
 from protocols import DraftError
 
 TOML: Final = "application/toml"
-EXPOSITION: Final = "text/plain"
+MOST_ACTS: Final = 1000
+"""Entries of the log in one answer."""
 
 
 async def post_campaign(request: web.Request, context: Context) -> web.Response:
@@ -30,8 +33,9 @@ async def post_campaign(request: web.Request, context: Context) -> web.Response:
 
     A ``federated`` campaign takes shares of nodes and no reports from the start; others become so by a first share.
     """
-    await authorise(request, context.store, "admin")
-    values = parameters(request, ["max_reports", "federated"])
+    token = await authorise(request, context.store, "admin")
+    values = parameters(request, ["max_reports", "federated", "uploads_need_token"])
+    need = _scope(values.get("uploads_need_token"))
     most = whole_number(values, "max_reports")
     if values.get("federated", "false") not in ("true", "false"):
         raise ProblemError("malformed-query", "federated must be true or false")
@@ -42,7 +46,10 @@ async def post_campaign(request: web.Request, context: Context) -> web.Response:
             check_kind(campaign, federated=federated, max_reports=most)
         except DraftError as error:
             raise ProblemError(error.code, str(error), members={"field": error.field}) from None
-    created = await context.store.create_campaign(campaign, max_reports=most, federated=federated)
+    async with recorded(context.store, actor_of(token), "create campaign", campaign.id, campaign.title):
+        created = await context.store.create_campaign(
+            campaign, max_reports=most, federated=federated, uploads_need=need
+        )
     if not created and federated and not await context.campaigns.is_federated(campaign.id):
         raise ProblemError(TAKES_REPORTS, ANOTHER_KIND)
     if created:
@@ -58,45 +65,74 @@ async def get_campaigns(request: web.Request, context: Context) -> web.Response:
     return web.json_response({"campaigns": [state.to_json(utc_now()) for state in await context.store.campaigns()]})
 
 
+async def get_estimates(request: web.Request, context: Context) -> web.Response:
+    """Frequencies, variances and intervals of what was counted so far; for administrators."""
+    await authorise(request, context.store, "admin", campaign_id=campaign_id(request))
+    return await answer_estimates(request, context)
+
+
 async def close_campaign(request: web.Request, context: Context) -> web.Response:
     """Accept no more reports. ``campaign reopen`` takes it back until the campaign is sealed."""
-    await authorise(request, context.store, "admin")
+    token = await authorise(request, context.store, "admin", campaign_id=campaign_id(request))
     parameters(request, ())
-    state = await context.store.close_campaign(campaign_id(request))
+    await context.store.state(campaign_id(request))
+    async with recorded(context.store, actor_of(token), "close campaign", campaign_id(request)):
+        state = await context.store.close_campaign(campaign_id(request))
     context.metrics.mutations.labels("campaign-closed").inc()
     return web.json_response(state.to_json(utc_now()))
 
 
 async def train_campaign(request: web.Request, context: Context) -> web.Response:
     """Train on what was counted so far and publish the model under the next version."""
-    await authorise(request, context.store, "admin")
+    token = await authorise(request, context.store, "admin", campaign_id=campaign_id(request))
     post = parameters(request, ["post"]).get("post", NORM_SUB)
     if post not in (NORM_SUB, FLOOR):
         raise ProblemError("malformed-query", f"post must be {NORM_SUB} or {FLOOR}")
+    await context.store.state(campaign_id(request))
     try:
-        reports, (model,) = await publish_trained(context.store, [campaign_id(request)], TrainingOptions(post=post))
+        async with recorded(context.store, actor_of(token), "publish model", campaign_id(request)):
+            reports, (model,) = await publish_trained(context.store, [campaign_id(request)], TrainingOptions(post=post))
     except UntrainableError as error:
         raise ProblemError("nothing-to-train", str(error)) from None
     context.metrics.mutations.labels("model-published").inc()
     return web.json_response({"version": model.version, "reports": reports})
 
 
-async def get_health(_request: web.Request, _context: Context) -> web.Response:
-    """The process runs."""
-    return web.json_response({"status": "ok"})
+async def set_uploads_need(request: web.Request, context: Context) -> web.Response:
+    """Take uploads with a token of a scope only, from now on; without a scope, from anybody. Instances notice within
+    two seconds.
+    """
+    token = await authorise(request, context.store, "admin", campaign_id=campaign_id(request))
+    scope = _scope(parameters(request, ["scope"]).get("scope"))
+    await context.store.state(campaign_id(request))
+    async with recorded(context.store, actor_of(token), uploads_act(scope), campaign_id(request)):
+        state = await context.store.set_uploads_need(campaign_id(request), scope)
+    context.access.forget(campaign_id(request))
+    return web.json_response(state.to_json(utc_now()))
 
 
-async def get_metrics(_request: web.Request, context: Context) -> web.Response:
-    """Counts and times in Prometheus' exposition format."""
-    body = await asyncio.to_thread(context.metrics.render)
-    return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+async def delete_campaign(request: web.Request, context: Context) -> web.Response:
+    """Forget a closed campaign: sums, shares and models. Its id is never used again."""
+    token = await authorise(request, context.store, "admin", campaign_id=campaign_id(request))
+    parameters(request, ())
+    await context.store.state(campaign_id(request))
+    async with recorded(context.store, actor_of(token), "delete campaign", campaign_id(request)):
+        await context.store.delete_campaign(campaign_id(request))
+    context.metrics.mutations.labels("campaign-deleted").inc()
+    return web.Response(status=204)
 
 
-async def get_readiness(_request: web.Request, context: Context) -> web.Response:
-    """The store takes writes, as the writer last saw it; 503 otherwise."""
-    if not context.ingest.health.is_well:
-        raise retry_later("store-unavailable", RETRY_SECONDS)
-    return web.json_response({"status": "ready"})
+async def get_log(request: web.Request, context: Context) -> web.Response:
+    """The last administrative acts, oldest first: who did what, when, to which campaign, and how it ended."""
+    await authorise(request, context.store, "admin")
+    last = whole_number(parameters(request, ["last"]), "last", most=MOST_ACTS) or MOST_ACTS
+    return web.json_response({"acts": [act.to_json() for act in await context.store.acts(last=last)]})
+
+
+def _scope(text: str | None) -> str | None:
+    if text is not None and text not in UPLOADING:
+        raise ProblemError("malformed-query", f"the scope must be one of {', '.join(UPLOADING)}")
+    return text
 
 
 _STATE: Final = {
@@ -111,6 +147,20 @@ _STATE: Final = {
         "model_version": {"type": ["integer", "null"]},
         "federated": {"type": "boolean"},
         "shares": {"type": ["integer", "null"]},
+        "uploads_need_token": {"enum": [None, *UPLOADING]},
+    },
+}
+_ACT: Final = {
+    "type": "object",
+    "required": ["number", "time", "actor", "act", "campaign", "detail", "outcome"],
+    "properties": {
+        "number": {"type": "integer"},
+        "time": {"type": "string"},
+        "actor": {"type": "string"},
+        "act": {"type": "string"},
+        "campaign": {"type": ["string", "null"]},
+        "detail": {"type": "string"},
+        "outcome": {"enum": [ASKED, DONE, FAILED]},
     },
 }
 _CREATED: Final = {"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}}}
@@ -119,7 +169,6 @@ _TRAINED: Final = {
     "required": ["version", "reports"],
     "properties": {"version": {"type": "integer"}, "reports": {"type": "integer"}},
 }
-_STATUS: Final = {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}}
 
 OPERATIONS: Final = (
     Operation(
@@ -127,10 +176,14 @@ OPERATIONS: Final = (
         "/admin/v1/campaigns",
         post_campaign,
         scopes=("admin",),
-        query={"max_reports": {"type": "integer", "minimum": 1}, "federated": {"type": "boolean"}},
+        query={
+            "max_reports": {"type": "integer", "minimum": 1},
+            "federated": {"type": "boolean"},
+            "uploads_need_token": {"enum": list(UPLOADING)},
+        },
         bodies={JSON: {"type": "object"}, TOML: {"type": "string"}},
         answers={200: (JSON, _CREATED), 201: (JSON, _CREATED)},
-        codes=("invalid-draft", TAKES_REPORTS, "malformed-query", *STORED),
+        codes=("invalid-draft", TAKES_REPORTS, DELETED, "malformed-query", *STORED),
     ),
     Operation(
         "GET",
@@ -155,9 +208,41 @@ OPERATIONS: Final = (
         scopes=("admin",),
         query={"post": {"enum": [NORM_SUB, FLOOR]}},
         answers={200: (JSON, _TRAINED)},
-        codes=(UNKNOWN, "nothing-to-train", "malformed-query", *STORED),
+        codes=(UNKNOWN, "nothing-to-train", "not-installed", "malformed-query", *STORED),
     ),
-    Operation("GET", "/healthz", get_health, answers={200: (JSON, _STATUS)}),
-    Operation("GET", "/readyz", get_readiness, answers={200: (JSON, _STATUS)}, codes=STORED),
-    Operation("GET", "/metrics", get_metrics, answers={200: (EXPOSITION, {"type": "string"})}),
+    Operation(
+        "GET",
+        "/admin/v1/campaigns/{id}/estimates",
+        get_estimates,
+        scopes=("admin",),
+        query={"post": {"enum": list(MODES)}},
+        answers={200: (JSON, {"type": "object"})},
+        codes=(UNKNOWN, TAKES_SHARES, "malformed-query", *STORED),
+    ),
+    Operation(
+        "POST",
+        "/admin/v1/campaigns/{id}/uploads",
+        set_uploads_need,
+        scopes=("admin",),
+        query={"scope": {"enum": list(UPLOADING)}},
+        answers={200: (JSON, _STATE)},
+        codes=(UNKNOWN, "malformed-query", *STORED),
+    ),
+    Operation(
+        "DELETE",
+        "/admin/v1/campaigns/{id}",
+        delete_campaign,
+        scopes=("admin",),
+        answers={204: None},
+        codes=(UNKNOWN, NOT_CLOSED, "malformed-query", *STORED),
+    ),
+    Operation(
+        "GET",
+        "/admin/v1/log",
+        get_log,
+        scopes=("admin",),
+        query={"last": {"type": "integer", "minimum": 1, "maximum": MOST_ACTS}},
+        answers={200: (JSON, {"type": "object", "properties": {"acts": {"type": "array", "items": _ACT}}})},
+        codes=("malformed-query", *STORED),
+    ),
 )

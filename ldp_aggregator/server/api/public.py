@@ -7,16 +7,16 @@ import hashlib
 import json
 from typing import Final
 
-from aiohttp import ETag, web
+from aiohttp import web
 
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB
 from ldp_aggregator.server.api import shares
-from ldp_aggregator.server.api.authorisation import authorise
+from ldp_aggregator.server.api.authorisation import authorise, authorise_upload
 from ldp_aggregator.server.api.bodies import held_body
-from ldp_aggregator.server.api.query import campaign_id, parameters, whole_number
+from ldp_aggregator.server.api.query import cacheable, campaign_id, parameters, whole_number
 from ldp_aggregator.server.api.rows import JSON, STORED, Operation
 from ldp_aggregator.server.context import Context
-from ldp_aggregator.server.problems import REPORT_CODES, RETRY_SECONDS, ProblemError, retry_later
+from ldp_aggregator.server.problems import REPORT_CODES, ProblemError, retry_later
 from ldp_aggregator.service.publishing import counts_to_publish, told_estimates
 from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, TAKES_SHARES, UNAVAILABLE, UNKNOWN, Outcome, Submission
 from protocols import UploadError, decode_upload
@@ -34,15 +34,15 @@ async def get_campaign(request: web.Request, context: Context) -> web.Response:
     """The document bytes; the id is their hash, so it is the strong ETag too, and they may be cached for ever."""
     parameters(request, ())
     name = campaign_id(request)
-    return _cacheable(request, await context.campaigns.document(name), name, FOREVER)
+    return cacheable(request, await context.campaigns.document(name), name, FOREVER)
 
 
 async def post_reports(request: web.Request, context: Context) -> web.Response:
     """Count an upload; answered after the commit that holds it is on disk."""
-    settings = context.settings
+    await authorise_upload(request, context, campaign_id(request))
     batch = _vouched_batch(request)
-    if settings.uploads_need_token or batch is not None:
-        await authorise(request, context.store, "relay")
+    if batch is not None:
+        await authorise(request, context.store, "relay", campaign_id=campaign_id(request))
     campaign = await context.campaigns.get(request.match_info["id"])
     async with held_body(request, context, _REPORTS) as body:
         try:
@@ -50,12 +50,12 @@ async def post_reports(request: web.Request, context: Context) -> web.Response:
         except UploadError as error:
             raise ProblemError(error.code, str(error)) from None
         submission = Submission(campaign, blocks, batch)
-        reports, most = submission.reports, settings.limits.reports_per_upload
+        reports, most = submission.reports, context.settings.limits.reports_per_upload
         if reports > most:
             raise ProblemError("too-many-reports", f"at most {most} are accepted, not {reports}")
         outcome = await context.ingest.submit(submission, reports)
     if outcome.refused == UNAVAILABLE:
-        raise retry_later(outcome.refused, RETRY_SECONDS)
+        raise retry_later(outcome.refused)
     if outcome.refused:
         raise ProblemError(outcome.refused)
     return web.Response(body=_answer(outcome), content_type=JSON)
@@ -71,7 +71,7 @@ async def get_model(request: web.Request, context: Context) -> web.Response:
         raise ProblemError("no-model")
     body = model.document.encode()
     tag = hashlib.sha256(body).hexdigest()
-    response = _cacheable(request, body, tag, "public, no-cache" if version is None else FOREVER)
+    response = cacheable(request, body, tag, "public, no-cache" if version is None else FOREVER)
     response.headers["Model-Version"] = str(model.version)
     return response
 
@@ -80,12 +80,17 @@ async def _federated_model(request: web.Request, context: Context, version: int 
     if version is not None:
         raise ProblemError("no-model", "the model of a federated campaign follows its shares and has no versions")
     body = await context.federated_models.body(await context.campaigns.get(campaign_id(request)))
-    return _cacheable(request, body, hashlib.sha256(body).hexdigest(), "public, no-cache")
+    return cacheable(request, body, hashlib.sha256(body).hexdigest(), "public, no-cache")
 
 
 async def get_estimates(request: web.Request, context: Context) -> web.Response:
-    """Frequencies, variances and intervals of what was counted so far; for collectors and admins."""
-    await authorise(request, context.store, "collector", "admin")
+    """Frequencies, variances and intervals of what was counted so far; for collectors."""
+    await authorise(request, context.store, "collector", campaign_id=campaign_id(request))
+    return await answer_estimates(request, context)
+
+
+async def answer_estimates(request: web.Request, context: Context) -> web.Response:
+    """The same answer to a collector here and to an administrator on the other listener."""
     values = parameters(request, ["post"])
     post = values.get("post", NORM_SUB)
     if post not in MODES:
@@ -109,15 +114,6 @@ def _vouched_batch(request: web.Request) -> int | None:
     if not (text.isascii() and text.isdigit() and len(text) <= 16 and 1 <= int(text) <= LARGEST_BATCH):
         raise ProblemError("malformed-request", f"{BATCH_HEADER} must be a whole number from 1 to {LARGEST_BATCH}")
     return int(text)
-
-
-def _cacheable(request: web.Request, body: bytes, tag: str, cache: str) -> web.Response:
-    """A 200, or a 304 where the client has it already."""
-    headers = {"ETag": f'"{tag}"', "Cache-Control": cache}
-    have = request.if_none_match
-    if have and any(entry.value in ("*", tag) for entry in have if isinstance(entry, ETag)):
-        return web.Response(status=304, headers=headers)
-    return web.Response(body=body, content_type=JSON, headers=headers)
 
 
 def _answer(outcome: Outcome) -> bytes:
@@ -146,7 +142,7 @@ OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all t
         "POST",
         "/v1/campaigns/{id}/reports",
         post_reports,
-        scopes=("relay",),
+        scopes=("device", "relay"),
         optional_scopes=True,
         bodies={MEDIA_TYPE: {"type": "string", "format": "binary"}},
         answers={200: (JSON, _REJECTED)},
@@ -165,13 +161,13 @@ OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all t
         get_model,
         query={"version": {"type": "integer", "minimum": 1}},
         answers={200: (JSON, _OBJECT), 304: None},
-        codes=(UNKNOWN, "no-model", "malformed-query", *STORED),
+        codes=(UNKNOWN, "no-model", "not-installed", "malformed-query", *STORED),
     ),
     Operation(
         "GET",
         "/v1/campaigns/{id}/estimates",
         get_estimates,
-        scopes=("collector", "admin"),
+        scopes=("collector",),
         query={"post": {"enum": list(MODES)}},
         answers={200: (JSON, _OBJECT)},
         codes=(UNKNOWN, TAKES_SHARES, "malformed-query", *STORED),

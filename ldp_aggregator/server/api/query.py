@@ -1,10 +1,10 @@
-"""What a path and a query say. Every refusal is a ProblemError."""
+"""What a path, a query and a condition say. Every refusal is a ProblemError."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from aiohttp import web
+from aiohttp import ETag, web
 
 from ldp_aggregator.server.context import ID_PATTERN
 from ldp_aggregator.server.problems import ProblemError
@@ -38,3 +38,12 @@ def whole_number(values: dict[str, str], name: str, *, most: int = 2**53) -> int
     if not (text.isascii() and text.isdigit() and len(text) <= 16 and 1 <= int(text) <= most):
         raise ProblemError("malformed-query", f"{name} must be a whole number from 1 to {most}")
     return int(text)
+
+
+def cacheable(request: web.Request, body: bytes, tag: str, cache: str) -> web.Response:
+    """A 200, or a 304 where the client has it already."""
+    headers = {"ETag": f'"{tag}"', "Cache-Control": cache}
+    have = request.if_none_match
+    if have and any(entry.value in ("*", tag) for entry in have if isinstance(entry, ETag)):
+        return web.Response(status=304, headers=headers)
+    return web.Response(body=body, content_type="application/json", headers=headers)

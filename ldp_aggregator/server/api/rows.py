@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -19,7 +20,7 @@ JSON: Final = "application/json"
 EVERYWHERE: Final = ("malformed-request", "headers-too-large", "too-many-connections", "internal-error")
 """Codes that any request may meet."""
 STORED: Final = ("store-unavailable",)
-GUARDED: Final = ("missing-token", "wrong-token", "wrong-scope")
+GUARDED: Final = ("missing-token", "wrong-token", "wrong-scope", "wrong-campaign")
 WITH_BODY: Final = (
     "body-timeout",
     "body-too-large",
@@ -66,7 +67,8 @@ class Operation:
 
     def to_json(self) -> dict[str, Any]:
         """As an OpenAPI operation object."""
-        parameters = [_parameter("id", "path", {"type": "string"})] if "{id}" in self.path else []
+        places = re.findall(r"\{(\w+)\}", self.path)
+        parameters = [_parameter(name, "path", {"type": "string"}) for name in places]
         parameters += [_parameter(name, "query", schema) for name, schema in self.query.items()]
         document: dict[str, Any] = {
             "operationId": self.handler.__name__,

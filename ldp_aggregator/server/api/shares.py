@@ -1,4 +1,7 @@
-"""Where nodes of federated campaigns send their noisy statistics, and take them back. A node is the token it shows."""
+"""Where nodes of federated campaigns send their noisy statistics, and take them back.
+
+A node is named by the first token it had.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _PATH: Final = "/v1/campaigns/{id}/statistics"
 
 async def post_statistics(request: web.Request, context: Context) -> web.Response:
     """Keep a node's share in place of the one it sent before; answered after the commit that holds it is on disk."""
-    token = await authorise(request, context.store, "node")
+    token = await authorise(request, context.store, "node", campaign_id=request.match_info["id"])
     parameters(request, ())
     campaign = await context.campaigns.get(request.match_info["id"])
     async with held_body(request, context, (MEDIA_TYPE,), most=most_bytes(campaign)) as body:
@@ -32,16 +35,18 @@ async def post_statistics(request: web.Request, context: Context) -> web.Respons
             context.metrics.shares.labels(error.code).inc()
             raise ProblemError(error.code, str(error)) from None
         refused = None if campaign.asks == MODEL else TAKES_REPORTS
-        _settle(context, refused or await context.store.put_share(campaign.id, token.name, body), "kept")
-    return web.json_response({"node": token.name})
+        if refused is None:
+            refused = await context.store.put_share(campaign.id, token.node, body, token=token.name)
+        _settle(context, refused, "kept")
+    return web.json_response({"node": token.node})
 
 
 async def delete_statistics(request: web.Request, context: Context) -> web.Response:
     """Take a node's share out of the model; done, too, where there is none. Answered after the commit is on disk."""
-    token = await authorise(request, context.store, "node")
+    token = await authorise(request, context.store, "node", campaign_id=request.match_info["id"])
     parameters(request, ())
     campaign = await context.campaigns.get(request.match_info["id"])
-    _settle(context, await context.store.withdraw_share(campaign.id, token.name), "withdrawn")
+    _settle(context, await context.store.withdraw_share(campaign.id, token.node, token=token.name), "withdrawn")
     return web.Response(status=204)
 
 

@@ -15,7 +15,8 @@ from aiohttp import web
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.web_protocol import RequestHandler
 
-from ldp_aggregator.server.problems import MEDIA_TYPE, RETRY_SECONDS, ProblemError, retry_later
+from ldp_aggregator.server.metrics import ConnectionWatch
+from ldp_aggregator.server.problems import MEDIA_TYPE, ProblemError, retry_later
 from ldp_aggregator.service.settings import Limits
 
 LINGER_SECONDS: Final = 2.0
@@ -31,8 +32,9 @@ _SILENT.propagate = False  # aiohttp's messages carry the client's address.
 class Connections:
     """The open connections of one listener, the one that was silent longest first, ``most`` of them at a time."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, watch: ConnectionWatch) -> None:
         self._most = most
+        self.watch = watch
         self._open: dict[Connection, None] = {}
         self._refusals: set[Refusal] = set()
 
@@ -45,6 +47,7 @@ class Connections:
             self.remove(idle)
             idle.cut()
         self._open[connection] = None
+        self.watch.open(len(self._open))
         return True
 
     def heard(self, connection: Connection) -> None:
@@ -55,9 +58,11 @@ class Connections:
 
     def remove(self, connection: Connection) -> None:
         self._open.pop(connection, None)
+        self.watch.open(len(self._open))
 
     def refuse(self, transport: asyncio.Transport) -> None:
         """Tell a client to come back later, for as long as that takes few of us."""
+        self.watch.refused("too-many-connections")
         if len(self._refusals) >= MOST_REFUSALS:
             transport.abort()
             return
@@ -126,7 +131,9 @@ class Connection(RequestHandler):
     ) -> web.StreamResponse:
         """Bytes that are no request. The exception's message may repeat them, so it is not passed on."""
         code = "headers-too-large" if isinstance(exc, LineTooLong) else "malformed-request"
-        response = ProblemError("internal-error" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else code).response()
+        code = "internal-error" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else code
+        self._others.watch.refused(code)
+        response = ProblemError(code).response()
         response.force_close()
         return response
 
@@ -163,7 +170,7 @@ class Refusal(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if not self._told:
             self._told = True
-            self._transport.write(_TOO_MANY)
+            self._transport.write(_too_many())
             if self._transport.can_write_eof():
                 self._transport.write_eof()
 
@@ -177,13 +184,10 @@ class Refusal(asyncio.Protocol):
 
 def _too_many() -> bytes:
     """The whole answer: there is no request yet that aiohttp could answer."""
-    problem = retry_later("too-many-connections", RETRY_SECONDS)
+    problem = retry_later("too-many-connections")
     body = problem.body()
     head = (
         f"HTTP/1.1 429 Too Many Requests\r\nContent-Type: {MEDIA_TYPE}\r\n"
-        f"Content-Length: {len(body)}\r\nRetry-After: {RETRY_SECONDS}\r\nConnection: close\r\n\r\n"
+        f"Content-Length: {len(body)}\r\nRetry-After: {problem.headers['Retry-After']}\r\nConnection: close\r\n\r\n"
     )
     return head.encode() + body
-
-
-_TOO_MANY: Final = _too_many()

@@ -12,12 +12,12 @@ from ldp_aggregator.service.settings import Limits
 LOG: Final = logging.getLogger("ldp_aggregator")
 
 OWN: Final = 128
-"""For the store, its database, logs, and what accepts on the other listener."""
+"""For the store, its database, logs, and what accepts on the other listeners."""
 
 
 def most_descriptors(limits: Limits) -> int:
-    """How many open files the two listeners and the process itself can come to."""
-    return 2 * (limits.connections + MOST_REFUSALS) + MOST_HANDSHAKES + OWN
+    """How many open files the three listeners and the process itself can come to."""
+    return 3 * (limits.connections + MOST_REFUSALS) + MOST_HANDSHAKES + OWN
 
 
 def raise_limit(limits: Limits) -> None:

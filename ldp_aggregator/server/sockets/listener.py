@@ -6,10 +6,11 @@ import asyncio
 import socket
 import ssl
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 from aiohttp import web
 
+from ldp_aggregator.server.metrics import ConnectionWatch
 from ldp_aggregator.server.sockets.connections import Connection, Connections
 from ldp_aggregator.server.sockets.tls_door import TlsDoor
 from ldp_aggregator.service.settings import Limits, Settings
@@ -23,27 +24,42 @@ class Addresses:
 
     public: str
     admin: str
+    operations: str
 
 
 @dataclass(frozen=True)
 class Listeners:
-    """The two sockets of a server, bound before any process serves them."""
+    """The three sockets of a server, bound before any process serves them."""
+
+    NAMES: ClassVar = ("public", "admin", "operations")
 
     public: socket.socket
     admin: socket.socket
+    operations: socket.socket
 
     @classmethod
     def bind(cls, settings: Settings) -> Listeners:
         """Raises OSError."""
-        public = bind(settings.host, settings.port)
+        places = (
+            (settings.host, settings.port),
+            (settings.admin_host, settings.admin_port),
+            (settings.operations_host, settings.operations_port),
+        )
+        bound: list[socket.socket] = []
         try:
-            return cls(public, bind(settings.admin_host, settings.admin_port))
+            bound += (bind(host, port) for host, port in places)
         except OSError:
-            public.close()
+            for one in bound:
+                one.close()
             raise
+        return cls(*bound)
 
     def addresses(self, settings: Settings) -> Addresses:
-        return Addresses(_url_of(self.public, tls=settings.tls_key is not None), _url_of(self.admin, tls=False))
+        return Addresses(
+            _url_of(self.public, tls=settings.tls_key is not None),
+            _url_of(self.admin, tls=False),
+            _url_of(self.operations, tls=False),
+        )
 
 
 class Accepting(Protocol):
@@ -60,10 +76,12 @@ class Listening:
     connections: Connections
 
 
-async def listen(runner: web.AppRunner, bound: socket.socket, limits: Limits, tls: ssl.SSLContext | None) -> Listening:
+async def listen(
+    runner: web.AppRunner, bound: socket.socket, limits: Limits, tls: ssl.SSLContext | None, watch: ConnectionWatch
+) -> Listening:
     """Accept connections for a runner that was set up."""
     loop = asyncio.get_running_loop()
-    connections = Connections(limits.connections)
+    connections = Connections(limits.connections, watch)
 
     def connect() -> Connection:
         return Connection(runner.server, loop, limits, connections)

@@ -7,6 +7,7 @@ import ssl
 from typing import Final
 
 from ldp_aggregator.service.settings import Settings, SettingsError
+from ldp_aggregator.store.failures import kind_of
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 
@@ -20,7 +21,7 @@ def load_tls(settings: Settings) -> ssl.SSLContext | None:
     try:
         context.load_cert_chain(settings.tls_certificate, settings.tls_key)
     except (OSError, ssl.SSLError) as error:
-        raise SettingsError(f"tls_certificate and tls_key cannot be loaded: {error}") from None
+        raise SettingsError(f"tls_certificate and tls_key cannot be loaded: {error}") from error
     return context
 
 
@@ -32,4 +33,4 @@ def reload_tls(settings: Settings, context: ssl.SSLContext | None) -> None:
             context.load_cert_chain(str(settings.tls_certificate), str(settings.tls_key))
         LOG.info("certificate reloaded")
     except (SettingsError, OSError, ssl.SSLError) as error:
-        LOG.error("certificate not reloaded", extra={"reason": str(error)})
+        LOG.error("certificate not reloaded", extra={"reason": kind_of(error)})

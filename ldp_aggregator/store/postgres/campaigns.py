@@ -16,6 +16,7 @@ from ldp_aggregator.store.campaign_state import CampaignState, Life
 from ldp_aggregator.store.consistency import damaged
 from ldp_aggregator.store.contract import SALT_BYTES, StoreError, UnknownCampaignError
 from ldp_aggregator.store.decisions import (
+    OF_CAMPAIGNS,
     CampaignRow,
     Ending,
     check_deletion,
@@ -29,7 +30,10 @@ from ldp_aggregator.store.postgres.sessions import Connection, lock, wait_at_mos
 from protocols import Campaign
 
 _TIMES: Final = ("opens", "closes", "closed", "sealed")
-_NAMES: Final = ("number", "id", "title", "created", "max_reports", "salt", "over_since", "overlap", "unchecked")
+_NAMES: Final = (
+    *("number", "id", "title", "created", "max_reports", "salt"),
+    *("over_since", "overlap", "unchecked", "uploads_need"),
+)
 _COLUMNS: Final = ", ".join((*_TIMES, *_NAMES))
 _ARRIVALS: Final = (
     "coalesce(sum(reports), 0)::bigint AS reports, coalesce(sum(vouched), 0)::bigint AS vouched, "
@@ -107,14 +111,20 @@ def _state(found: Any) -> CampaignState:
 
 
 async def create(
-    db: Connection, campaign: Campaign, now: datetime, *, max_reports: int | None, federated: bool
+    db: Connection,
+    campaign: Campaign,
+    now: datetime,
+    *,
+    max_reports: int | None,
+    federated: bool,
+    uploads_need: str | None,
 ) -> bool:
     deleted = await db.fetchval("SELECT deleted FROM deleted WHERE id = $1", campaign.id)
     if deleted is not None:
         raise was_deleted(campaign.id, deleted)
     number = await db.fetchval(
-        "INSERT INTO campaigns (id, title, document, opens, closes, created, max_reports, salt) "
-        "VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING RETURNING number",
+        "INSERT INTO campaigns (id, title, document, opens, closes, created, max_reports, salt, uploads_need) "
+        "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) DO NOTHING RETURNING number",
         campaign.id,
         campaign.title,
         campaign.document,
@@ -123,6 +133,7 @@ async def create(
         now,
         max_reports,
         os.urandom(SALT_BYTES) if federated else None,
+        uploads_need,
     )
     if number is None:
         return False
@@ -156,6 +167,11 @@ async def reopen(db: Connection, campaign_id: str) -> CampaignState:
     return await state(db, campaign_id)
 
 
+async def set_uploads_need(db: Connection, campaign_id: str, scope: str | None) -> CampaignState:
+    await _set(db, await row(db, campaign_id), "uploads_need", scope)
+    return await state(db, campaign_id)
+
+
 async def seal(db: Connection, campaign_id: str, now: datetime, *, at_once: bool) -> CampaignState:
     async with _exclusive(db, campaign_id) as found:
         check_sealing(found, now, at_once=at_once)
@@ -166,11 +182,12 @@ async def seal(db: Connection, campaign_id: str, now: datetime, *, at_once: bool
 
 
 async def delete(db: Connection, campaign_id: str, now: datetime) -> None:
+    """Everything that is kept of a closed campaign, but that there was one."""
     async with _exclusive(db, campaign_id) as found:
         check_deletion(found)
         if found.life.sealed is None:
             await ids.drop(db, found.number)
-        for table in ("parts", "models", "shares", "releases", "publications"):
+        for table in OF_CAMPAIGNS:
             await db.execute(f"DELETE FROM {table} WHERE campaign = $1", found.number)
         await db.execute("DELETE FROM campaigns WHERE number = $1", found.number)
         await db.execute("INSERT INTO deleted (id, deleted) VALUES ($1, $2)", campaign_id, now)
@@ -191,7 +208,7 @@ async def _exclusive(db: Connection, campaign_id: str) -> AsyncIterator[Campaign
         ) from None
 
 
-async def _set(db: Connection, row: CampaignRow, column: str, value: datetime | None) -> None:
+async def _set(db: Connection, row: CampaignRow, column: str, value: datetime | str | None) -> None:
     await db.execute(f"UPDATE campaigns SET {column} = $2 WHERE number = $1", row.number, value)
 
 

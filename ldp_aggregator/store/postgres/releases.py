@@ -31,7 +31,3 @@ async def read(db: Any, number: int) -> tuple[tuple[str, Releases], ...]:
         number,
     )
     return tuple((node, Releases(replacements, other_rows)) for node, replacements, other_rows in found)
-
-
-async def rename(db: Any, node: str, successor: str) -> None:
-    await db.execute("UPDATE releases SET node = $1 WHERE node = $2", successor, node)

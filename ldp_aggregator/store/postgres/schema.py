@@ -102,7 +102,29 @@ its models are above (a restored store cannot know what was published since).
 Until then closing dropped the ids.
 """
 
-STEPS: Final = (_FIRST, _SHARES, _RELEASES, _PUBLICATIONS, _OPERATION)
+_RIGHTS: Final = """
+ALTER TABLE campaigns ADD COLUMN uploads_need text;
+ALTER TABLE tokens ADD COLUMN expires timestamptz;
+ALTER TABLE tokens ADD COLUMN campaigns text[];
+ALTER TABLE tokens ADD COLUMN speaks_for text;
+CREATE TABLE acts (
+    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    moment timestamptz NOT NULL,
+    actor text NOT NULL,
+    act text NOT NULL,
+    campaign text,
+    detail text NOT NULL,
+    outcome text NOT NULL
+);
+CREATE TABLE directories (
+    key text PRIMARY KEY,
+    version bigint NOT NULL,
+    document bytea NOT NULL
+);
+"""
+"""An act outlives its campaign, and names it by its id."""
+
+STEPS: Final = (_FIRST, _SHARES, _RELEASES, _PUBLICATIONS, _OPERATION, _RIGHTS)
 """What brings a database from each version to the next; an empty one has version 0. Steps are added, never changed."""
 VERSION: Final = len(STEPS)
 

@@ -11,17 +11,17 @@ import os
 from datetime import datetime
 
 from ldp_aggregator.store.contract import SALT_BYTES, ShareDigests, Shares, StoredShare
-from ldp_aggregator.store.decisions import decide_share, refuse_withdrawal
-from ldp_aggregator.store.postgres import campaigns, releases
+from ldp_aggregator.store.decisions import decide_share, has_say, refuse_withdrawal
+from ldp_aggregator.store.postgres import campaigns, releases, tokens
 from ldp_aggregator.store.postgres.sessions import Connection
 
 
-async def put(db: Connection, campaign_id: str, node: str, share: bytes, now: datetime) -> str | None:
+async def put(db: Connection, campaign_id: str, node: str, share: bytes, token: str, now: datetime) -> str | None:
     row = await campaigns.row(db, campaign_id)
     # What decides a campaign's kind waits for the uploads under way, and they wait for it.
     row = await campaigns.locked(db, row, shared=not row.may_become_federated)
     counted = await campaigns.reports(db, row.number) if row.may_become_federated else 0
-    decision = decide_share(row, counted, now, token_in_use=await _in_use(db, node))
+    decision = decide_share(row, counted, now, token_in_use=has_say(await tokens.locked(db, token), node, now))
     if decision.becomes_federated:
         await db.execute("UPDATE campaigns SET salt = $1 WHERE number = $2", os.urandom(SALT_BYTES), row.number)
     if decision.refused is None:
@@ -40,9 +40,9 @@ async def put(db: Connection, campaign_id: str, node: str, share: bytes, now: da
     return decision.refused
 
 
-async def withdraw(db: Connection, campaign_id: str, node: str, now: datetime) -> str | None:
+async def withdraw(db: Connection, campaign_id: str, node: str, token: str, now: datetime) -> str | None:
     row = await campaigns.locked(db, await campaigns.row(db, campaign_id), shared=True)
-    refused = refuse_withdrawal(row, now, token_in_use=await _in_use(db, node))
+    refused = refuse_withdrawal(row, now, token_in_use=has_say(await tokens.locked(db, token), node, now))
     if refused is None:
         await db.execute("DELETE FROM shares WHERE campaign = $1 AND node = $2", row.number, node)
     return refused
@@ -76,15 +76,3 @@ async def stored(db: Connection, number: int) -> list[tuple[str, bytes, bytes, b
         number,
     )
     return [tuple(row) for row in rows]
-
-
-async def hand_over(db: Connection, name: str, successor: str) -> None:
-    """A node goes on under another name."""
-    await db.execute("UPDATE shares SET node = $1 WHERE node = $2", successor, name)
-    await releases.rename(db, name, successor)
-
-
-async def _in_use(db: Connection, node: str) -> bool:
-    """Read where the change is made, and locked: a token may have been revoked or rotated since its request began."""
-    found = await db.fetchval("SELECT true FROM tokens WHERE name = $1 AND revoked IS NULL FOR SHARE", node)
-    return found is True

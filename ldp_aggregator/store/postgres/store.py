@@ -30,15 +30,28 @@ from ldp_aggregator.store.contract import (
     PublishedModel,
     ShareDigests,
     Shares,
-    StoredToken,
     StoreError,
     Submission,
     UnknownCampaignError,
 )
 from ldp_aggregator.store.decisions import decide_uploads, refuse_uploads, vouched_part
+from ldp_aggregator.store.failures import kind_of
 from ldp_aggregator.store.origin import Origin, Restored
-from ldp_aggregator.store.postgres import campaigns, ids, models, origin, publications, schema, shares, tokens, upkeep
+from ldp_aggregator.store.postgres import (
+    acts,
+    campaigns,
+    directories,
+    ids,
+    models,
+    origin,
+    publications,
+    schema,
+    shares,
+    tokens,
+    upkeep,
+)
 from ldp_aggregator.store.postgres.sessions import Connection, RefusedError, Result, Sessions
+from ldp_aggregator.store.rights import Act, LoggedAct, StoredToken
 from protocols import Campaign
 
 if TYPE_CHECKING:
@@ -72,10 +85,17 @@ class PostgresStore:
         return cls(sessions, clock)
 
     async def create_campaign(
-        self, campaign: Campaign, *, max_reports: int | None = None, federated: bool = False
+        self,
+        campaign: Campaign,
+        *,
+        max_reports: int | None = None,
+        federated: bool = False,
+        uploads_need: str | None = None,
     ) -> bool:
         return await self._at(
-            lambda db, now: campaigns.create(db, campaign, now, max_reports=max_reports, federated=federated)
+            lambda db, now: campaigns.create(
+                db, campaign, now, max_reports=max_reports, federated=federated, uploads_need=uploads_need
+            )
         )
 
     async def document(self, campaign_id: str) -> bytes:
@@ -101,6 +121,9 @@ class PostgresStore:
 
     async def delete_campaign(self, campaign_id: str) -> None:
         await self._at(lambda db, now: campaigns.delete(db, campaign_id, now))
+
+    async def set_uploads_need(self, campaign_id: str, scope: str | None) -> CampaignState:
+        return await self._run(lambda db: campaigns.set_uploads_need(db, campaign_id, scope))
 
     async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         batches = gather_by_campaign(submissions)
@@ -129,11 +152,11 @@ class PostgresStore:
     async def check(self) -> None:
         await self._run(upkeep.heartbeat, attempts=1)
 
-    async def put_share(self, campaign_id: str, node: str, share: bytes) -> str | None:
-        return await self._at(lambda db, now: shares.put(db, campaign_id, node, share, now))
+    async def put_share(self, campaign_id: str, node: str, share: bytes, *, token: str | None = None) -> str | None:
+        return await self._at(lambda db, now: shares.put(db, campaign_id, node, share, token or node, now))
 
-    async def withdraw_share(self, campaign_id: str, node: str) -> str | None:
-        return await self._at(lambda db, now: shares.withdraw(db, campaign_id, node, now))
+    async def withdraw_share(self, campaign_id: str, node: str, *, token: str | None = None) -> str | None:
+        return await self._at(lambda db, now: shares.withdraw(db, campaign_id, node, token or node, now))
 
     async def withdraw_node(self, node: str) -> int:
         return await self._run(lambda db: shares.withdraw_node(db, node))
@@ -162,8 +185,23 @@ class PostgresStore:
     async def revoke_token(self, name: str) -> bool:
         return await self._at(lambda db, now: tokens.revoke(db, name, now))
 
-    async def rotate_token(self, name: str, token: StoredToken) -> bool:
-        return await self._at(lambda db, now: tokens.rotate(db, name, token, now))
+    async def rotate_token(self, name: str, token: StoredToken, *, until: datetime | None = None) -> bool:
+        return await self._at(lambda db, now: tokens.rotate(db, name, token, until, now))
+
+    async def begin_act(self, act: Act) -> int:
+        return await self._at(lambda db, now: acts.begin(db, act, now))
+
+    async def end_act(self, number: int, outcome: str) -> None:
+        await self._run(lambda db: acts.end(db, number, outcome))
+
+    async def acts(self, *, campaign_id: str | None = None, last: int | None = None) -> Sequence[LoggedAct]:
+        return await self._run(lambda db: acts.listed(db, campaign_id, last))
+
+    async def put_directory(self, key: str, version: int, document: bytes) -> None:
+        await self._run(lambda db: directories.put(db, key, version, document))
+
+    async def directory(self, key: str) -> bytes | None:
+        return await self._run(lambda db: directories.newest(db, key))
 
     async def audit(self) -> list[Finding]:
         return await self._run(upkeep.audit, isolation="repeatable_read")
@@ -250,4 +288,4 @@ class PostgresStore:
         try:
             await self._run(lambda db: campaigns.compact(db, campaign))
         except StoreError as error:  # The reports are counted; compaction only saves readers some work.
-            LOG.warning("a tally was not compacted", extra={"campaign": campaign.id, "reason": str(error)})
+            LOG.warning("a tally was not compacted", extra={"campaign": campaign.id, "reason": kind_of(error)})

@@ -16,6 +16,7 @@ from ldp_aggregator.store.clock import from_text, to_text
 from ldp_aggregator.store.consistency import tally_or_refuse
 from ldp_aggregator.store.contract import SALT_BYTES, UnknownCampaignError
 from ldp_aggregator.store.decisions import (
+    OF_CAMPAIGNS,
     CampaignRow,
     Ending,
     check_deletion,
@@ -24,13 +25,14 @@ from ldp_aggregator.store.decisions import (
     decide_ending,
     was_deleted,
 )
+from ldp_aggregator.store.failures import kind_of
 from ldp_aggregator.store.sqlite import ids
 from protocols import Campaign
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 
 _TIMES: Final = ("opens", "closes", "closed", "sealed")
-_NAMES: Final = ("number", "id", "title", "max_reports", "salt", "overlap", "unchecked")
+_NAMES: Final = ("number", "id", "title", "max_reports", "salt", "overlap", "unchecked", "uploads_need")
 _COLUMNS: Final = f"{', '.join((*_TIMES, *_NAMES))}, created, over_since"
 
 
@@ -75,7 +77,13 @@ def state(db: sqlite3.Connection, row: CampaignRow) -> CampaignState:
 
 
 def create(
-    db: sqlite3.Connection, campaign: Campaign, now: datetime, *, max_reports: int | None, federated: bool
+    db: sqlite3.Connection,
+    campaign: Campaign,
+    now: datetime,
+    *,
+    max_reports: int | None,
+    federated: bool,
+    uploads_need: str | None,
 ) -> bool:
     if find(db, campaign.id) is not None:
         return False
@@ -83,8 +91,8 @@ def create(
     if deleted is not None:
         raise was_deleted(campaign.id, from_text(deleted[0]))
     db.execute(
-        "INSERT INTO campaigns (id, title, document, opens, closes, created, max_reports, salt) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO campaigns (id, title, document, opens, closes, created, max_reports, salt, uploads_need) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             campaign.id,
             campaign.title,
@@ -94,6 +102,7 @@ def create(
             to_text(now),
             max_reports,
             os.urandom(SALT_BYTES) if federated else None,
+            uploads_need,
         ),
     )
     return True
@@ -124,6 +133,11 @@ def reopen(db: sqlite3.Connection, campaign_id: str) -> CampaignState:
     return state(db, row(db, campaign_id))
 
 
+def set_uploads_need(db: sqlite3.Connection, campaign_id: str, scope: str | None) -> CampaignState:
+    _set(db, row(db, campaign_id), "uploads_need", scope)
+    return state(db, row(db, campaign_id))
+
+
 def seal(db: sqlite3.Connection, campaign_id: str, now: datetime, *, at_once: bool) -> CampaignState:
     found = row(db, campaign_id)
     check_sealing(found, now, at_once=at_once)
@@ -134,11 +148,12 @@ def seal(db: sqlite3.Connection, campaign_id: str, now: datetime, *, at_once: bo
 
 
 def delete(db: sqlite3.Connection, campaign_id: str, now: datetime) -> None:
+    """Everything that is kept of a closed campaign, but that there was one."""
     found = row(db, campaign_id)
     check_deletion(found)
     if found.life.sealed is None:
         ids.drop(db, found.number)
-    for table in ("parts", "models", "shares", "releases", "publications"):
+    for table in OF_CAMPAIGNS:
         db.execute(f"DELETE FROM {table} WHERE campaign = ?", (found.number,))
     db.execute("DELETE FROM campaigns WHERE number = ?", (found.number,))
     db.execute("INSERT INTO deleted (id, deleted) VALUES (?, ?)", (campaign_id, to_text(now)))
@@ -194,7 +209,7 @@ def compact(db: sqlite3.Connection, number: int, campaign: Campaign) -> bool:
     try:
         total = tally_of_parts(campaign, (bytes(member["sums"]) for member in members))
     except ValueError as error:
-        LOG.error("a tally was not compacted", extra={"campaign": campaign.id, "reason": str(error)})
+        LOG.error("a tally was not compacted", extra={"campaign": campaign.id, "reason": kind_of(error)})
         return False
     db.execute(f"DELETE FROM parts WHERE number IN ({marks})", chosen)
     least = min((member["least_batch"] for member in members if member["least_batch"] is not None), default=None)

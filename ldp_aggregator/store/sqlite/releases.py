@@ -33,10 +33,6 @@ def read(db: sqlite3.Connection, number: int) -> tuple[tuple[str, Releases], ...
     return tuple((node, Releases(replacements, other_rows)) for node, replacements, other_rows in found)
 
 
-def rename(db: sqlite3.Connection, node: str, successor: str) -> None:
-    db.execute("UPDATE releases SET node = ? WHERE node = ?", (successor, node))
-
-
 def merge(db: sqlite3.Connection, number: int, name: str, source: int) -> None:
     """Add those of an attached store. What is declared to be of other rows in one store only is not believed."""
     db.execute(

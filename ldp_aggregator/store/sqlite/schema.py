@@ -100,12 +100,35 @@ its models are above (a restored store cannot know what was published since), an
 Until then closing dropped the ids.
 """
 
+_RIGHTS: Final = """
+ALTER TABLE campaigns ADD COLUMN uploads_need TEXT;
+ALTER TABLE tokens ADD COLUMN expires TEXT;
+ALTER TABLE tokens ADD COLUMN campaigns TEXT;
+ALTER TABLE tokens ADD COLUMN speaks_for TEXT;
+CREATE TABLE acts (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    moment TEXT NOT NULL,
+    actor TEXT NOT NULL,
+    act TEXT NOT NULL,
+    campaign TEXT,
+    detail TEXT NOT NULL,
+    outcome TEXT NOT NULL
+);
+CREATE TABLE directories (
+    key TEXT PRIMARY KEY,
+    version INTEGER NOT NULL,
+    document BLOB NOT NULL
+);
+"""
+"""``tokens.campaigns`` are ids with blanks between them. An act outlives its campaign, and names it by its id."""
+
 STEPS: Final[tuple[str | Callable[[sqlite3.Connection], None], ...]] = (
     _FIRST,
     _SHARES,
     _RELEASES,
     _PUBLICATIONS,
     _OPERATION,
+    _RIGHTS,
     ids.make_tables,
 )
 """What brings a file from each version to the next; an empty file has version 0. Steps are added, never changed."""

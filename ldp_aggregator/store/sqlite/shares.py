@@ -9,14 +9,14 @@ from datetime import datetime
 
 from ldp_aggregator.store.clock import from_text, to_text
 from ldp_aggregator.store.contract import SALT_BYTES, ShareDigests, Shares, StoredShare
-from ldp_aggregator.store.decisions import decide_share, refuse_withdrawal
-from ldp_aggregator.store.sqlite import campaigns, releases
+from ldp_aggregator.store.decisions import decide_share, has_say, refuse_withdrawal
+from ldp_aggregator.store.sqlite import campaigns, releases, tokens
 
 
-def put(db: sqlite3.Connection, campaign_id: str, node: str, share: bytes, now: datetime) -> str | None:
+def put(db: sqlite3.Connection, campaign_id: str, node: str, share: bytes, token: str, now: datetime) -> str | None:
     row = campaigns.row(db, campaign_id)
     counted = campaigns.reports(db, row.number) if row.may_become_federated else 0
-    decision = decide_share(row, counted, now, token_in_use=_in_use(db, node))
+    decision = decide_share(row, counted, now, token_in_use=has_say(tokens.named(db, token), node, now))
     if decision.becomes_federated:
         db.execute("UPDATE campaigns SET salt = ? WHERE number = ?", (os.urandom(SALT_BYTES), row.number))
     if decision.refused is None:
@@ -31,9 +31,9 @@ def put(db: sqlite3.Connection, campaign_id: str, node: str, share: bytes, now: 
     return decision.refused
 
 
-def withdraw(db: sqlite3.Connection, campaign_id: str, node: str, now: datetime) -> str | None:
+def withdraw(db: sqlite3.Connection, campaign_id: str, node: str, token: str, now: datetime) -> str | None:
     row = campaigns.row(db, campaign_id)
-    refused = refuse_withdrawal(row, now, token_in_use=_in_use(db, node))
+    refused = refuse_withdrawal(row, now, token_in_use=has_say(tokens.named(db, token), node, now))
     if refused is None:
         db.execute("DELETE FROM shares WHERE campaign = ? AND node = ?", (row.number, node))
     return refused
@@ -69,14 +69,3 @@ def stored(db: sqlite3.Connection, number: int) -> list[tuple[str, bytes, bytes,
         (number,),
     ).fetchall()
     return [(row["node"], bytes(row["share"]), bytes(row["digest"]), bool(row["counted"])) for row in rows]
-
-
-def hand_over(db: sqlite3.Connection, name: str, successor: str) -> None:
-    """A node goes on under another name."""
-    db.execute("UPDATE shares SET node = ? WHERE node = ?", (successor, name))
-    releases.rename(db, name, successor)
-
-
-def _in_use(db: sqlite3.Connection, node: str) -> bool:
-    """Read where the change is made: a token may have been revoked or rotated since its request began."""
-    return db.execute("SELECT 1 FROM tokens WHERE name = ? AND revoked IS NULL", (node,)).fetchone() is not None

@@ -12,6 +12,7 @@ import logging
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -27,13 +28,25 @@ from ldp_aggregator.store.contract import (
     PublishedModel,
     ShareDigests,
     Shares,
-    StoredToken,
     StoreError,
     Submission,
 )
 from ldp_aggregator.store.decisions import decide_uploads, vouched_part
 from ldp_aggregator.store.origin import Origin, check_in_use
-from ldp_aggregator.store.sqlite import campaigns, ids, models, origin, publications, schema, shares, tokens, upkeep
+from ldp_aggregator.store.rights import Act, LoggedAct, StoredToken
+from ldp_aggregator.store.sqlite import (
+    acts,
+    campaigns,
+    directories,
+    ids,
+    models,
+    origin,
+    publications,
+    schema,
+    shares,
+    tokens,
+    upkeep,
+)
 from ldp_aggregator.store.sqlite.connections import keep_log, make_file, open_connection, transaction
 from ldp_aggregator.store.sqlite.id_sets import IdSets
 from ldp_aggregator.store.sqlite.tidying import Tidier
@@ -83,10 +96,22 @@ class SqliteStore:
             raise
 
     async def create_campaign(
-        self, campaign: Campaign, *, max_reports: int | None = None, federated: bool = False
+        self,
+        campaign: Campaign,
+        *,
+        max_reports: int | None = None,
+        federated: bool = False,
+        uploads_need: str | None = None,
     ) -> bool:
         return await self._write(
-            lambda db: campaigns.create(db, campaign, self._clock(), max_reports=max_reports, federated=federated)
+            lambda db: campaigns.create(
+                db,
+                campaign,
+                self._clock(),
+                max_reports=max_reports,
+                federated=federated,
+                uploads_need=uploads_need,
+            )
         )
 
     async def document(self, campaign_id: str) -> bytes:
@@ -106,6 +131,9 @@ class SqliteStore:
 
     async def reopen_campaign(self, campaign_id: str) -> CampaignState:
         return await self._write(lambda db: campaigns.reopen(db, campaign_id))
+
+    async def set_uploads_need(self, campaign_id: str, scope: str | None) -> CampaignState:
+        return await self._write(lambda db: campaigns.set_uploads_need(db, campaign_id, scope))
 
     async def seal_campaign(self, campaign_id: str, *, at_once: bool = False) -> CampaignState:
         state = await self._write(lambda db: campaigns.seal(db, campaign_id, self._clock(), at_once=at_once))
@@ -129,11 +157,11 @@ class SqliteStore:
         await self._in_thread(self._writer, lambda: self._tidier.step(self._write_connection))
         await self._write(upkeep.heartbeat)
 
-    async def put_share(self, campaign_id: str, node: str, share: bytes) -> str | None:
-        return await self._write(lambda db: shares.put(db, campaign_id, node, share, self._clock()))
+    async def put_share(self, campaign_id: str, node: str, share: bytes, *, token: str | None = None) -> str | None:
+        return await self._write(lambda db: shares.put(db, campaign_id, node, share, token or node, self._clock()))
 
-    async def withdraw_share(self, campaign_id: str, node: str) -> str | None:
-        return await self._write(lambda db: shares.withdraw(db, campaign_id, node, self._clock()))
+    async def withdraw_share(self, campaign_id: str, node: str, *, token: str | None = None) -> str | None:
+        return await self._write(lambda db: shares.withdraw(db, campaign_id, node, token or node, self._clock()))
 
     async def withdraw_node(self, node: str) -> int:
         return await self._write(lambda db: shares.withdraw_node(db, node))
@@ -162,8 +190,23 @@ class SqliteStore:
     async def revoke_token(self, name: str) -> bool:
         return await self._write(lambda db: tokens.revoke(db, name, self._clock()))
 
-    async def rotate_token(self, name: str, token: StoredToken) -> bool:
-        return await self._write(lambda db: tokens.rotate(db, name, token, self._clock()))
+    async def rotate_token(self, name: str, token: StoredToken, *, until: datetime | None = None) -> bool:
+        return await self._write(lambda db: tokens.rotate(db, name, token, until, self._clock()))
+
+    async def begin_act(self, act: Act) -> int:
+        return await self._write(lambda db: acts.begin(db, act, self._clock()))
+
+    async def end_act(self, number: int, outcome: str) -> None:
+        await self._write(lambda db: acts.end(db, number, outcome))
+
+    async def acts(self, *, campaign_id: str | None = None, last: int | None = None) -> Sequence[LoggedAct]:
+        return await self._read(lambda db: acts.listed(db, campaign_id, last))
+
+    async def put_directory(self, key: str, version: int, document: bytes) -> None:
+        await self._write(lambda db: directories.put(db, key, version, document))
+
+    async def directory(self, key: str) -> bytes | None:
+        return await self._read(lambda db: directories.newest(db, key))
 
     @property
     def tidying(self) -> bool:

@@ -45,6 +45,7 @@ class Server:
 
     public: str
     admin: str
+    operations: str
     store: Store
     session: aiohttp.ClientSession
     tokens: dict[str, str] = field(default_factory=dict)
@@ -63,7 +64,7 @@ class Server:
 @pytest.fixture(autouse=True)
 def described_answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Every answer to any test in this folder is one that its operation's row describes."""
-    rows = {(row.method, row.path): row for row in (*app.PUBLIC, *app.ADMIN)}
+    rows = {(row.method, row.path): row for row in (*app.PUBLIC, *app.ADMIN, *app.OPERATIONS)}
     wrong: list[str] = []
     answering = app.answering
 
@@ -106,7 +107,7 @@ def undescribed(operation: Operation, response: web.Response) -> Iterator[str]:
 
 @asynccontextmanager
 async def serving(tmp_path: Path, store: Store | None = None, **changes: Any) -> AsyncIterator[Server]:
-    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0, **changes)
+    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0, operations_port=0, **changes)
     kept = store or SqliteStore(tmp_path / "store.sqlite3")
     tokens = {}
     for scope in SCOPES if store is None else ():
@@ -116,7 +117,7 @@ async def serving(tmp_path: Path, store: Store | None = None, **changes: Any) ->
         listeners = Listeners.bind(settings)
         addresses = listeners.addresses(settings)
         async with running(settings, listeners, store=kept), aiohttp.ClientSession() as session:
-            yield Server(addresses.public, addresses.admin, kept, session, tokens)
+            yield Server(addresses.public, addresses.admin, addresses.operations, kept, session, tokens)
     finally:
         if store is None:
             await kept.close()

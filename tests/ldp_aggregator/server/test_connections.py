@@ -62,6 +62,9 @@ async def test_one_connection_too_many_reads_that_it_is(serving, busy):
         answers = [await exchange(server, ASK) for _ in range(20)]
         assert {problem_of(answer) for answer in answers} == {(429, "too-many-connections")}
         assert all(b"Retry-After: " in answer for answer in answers)
+        async with server.session.get(server.operations + "/metrics") as answer:
+            text = await answer.text()
+        assert f'ldp_refusals_total{{code="too-many-connections"}} {float(len(answers))}' in text
         for _, writer in opened:
             writer.close()
 
@@ -129,7 +132,7 @@ async def test_refusals_are_bounded_too(serving, busy, monkeypatch):
 async def test_a_full_public_listener_leaves_the_admin_listener_alone(serving, busy):
     async with serving(limits={"connections": 2}) as server:
         opened = await busy(server, 2)
-        async with server.session.get(server.admin + "/healthz") as answer:
+        async with server.session.get(server.operations + "/healthz") as answer:
             assert answer.status == 200
         for _, writer in opened:
             writer.close()
@@ -152,7 +155,7 @@ def certificate(tmp_path):
 @contextlib.asynccontextmanager
 async def serving_tls(folder, certificate):
     """Gives ``dial(tls)``, which connects to the public listener."""
-    settings = Settings(data=folder, host="127.0.0.1", port=0, admin_port=0, **certificate)
+    settings = Settings(data=folder, host="127.0.0.1", port=0, admin_port=0, operations_port=0, **certificate)
     listeners = Listeners.bind(settings)
     address = urlsplit(listeners.addresses(settings).public)
     context = ssl.create_default_context(cafile=str(certificate["tls_certificate"]))

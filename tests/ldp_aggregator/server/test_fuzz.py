@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
 
 import msgpack
 import pytest
@@ -105,7 +106,9 @@ async def test_lying_lengths_take_no_memory_and_count_nothing(server, make_campa
 operations = st.sampled_from([(True, operation) for operation in PUBLIC] + [(False, operation) for operation in ADMIN])
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), max_size=50)
 queries = st.dictionaries(
-    st.sampled_from(["post", "version", "max_reports", "federated", "x"]), texts | st.just("1"), max_size=3
+    st.sampled_from(["post", "version", "max_reports", "federated", "scope", "last", "x"]),
+    texts | st.just("1"),
+    max_size=3,
 )
 bodies = st.binary(max_size=200) | st.recursive(
     st.none() | st.booleans() | st.integers(0, 2**63) | st.binary(max_size=40),
@@ -150,7 +153,7 @@ def test_no_request_of_the_api_makes_the_server_fail(fuzzed, data):
     on_public, operation = data.draw(operations)
     run, server, campaign = fuzzed
     ids = [campaign.id, "A" * 43, "x"]
-    path = operation.path.replace("{id}", data.draw(st.sampled_from(ids)))
+    path = re.sub(r"\{\w+\}", data.draw(st.sampled_from(ids)), operation.path)
     headers = {}
     if media_type := data.draw(media_types):
         headers["Content-Type"] = media_type

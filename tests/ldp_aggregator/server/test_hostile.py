@@ -148,7 +148,7 @@ async def test_a_failed_commit_is_a_503_for_every_waiter_and_counts_nothing(serv
         answers = await asyncio.gather(*waiting)
         assert {(status, problem["code"]) for status, problem in answers} == {(503, "store-unavailable")}
         assert int((await gated.tally(campaign.id)).n.sum()) == 0
-        async with server.session.get(server.admin + "/metrics") as answer:
+        async with server.session.get(server.operations + "/metrics") as answer:
             assert "ldp_store_errors_total" in await answer.text()
         gated.failing = False
         assert (await server.upload(campaign, [make_report(campaign, 1)]))[0] == 200

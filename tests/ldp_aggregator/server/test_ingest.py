@@ -115,7 +115,8 @@ async def test_more_bytes_than_the_queue_holds_are_refused_until_some_are_releas
         ingest.hold(60)
         with pytest.raises(ProblemError) as caught:
             ingest.hold(41)
-        assert (caught.value.code, caught.value.headers["Retry-After"]) == ("overloaded", "2")
+        assert caught.value.code == "overloaded"
+        assert int(caught.value.headers["Retry-After"]) >= 1
         assert ingest.held_bytes == 60
         ingest.release(60)
         ingest.hold(100)

@@ -20,7 +20,7 @@ from ldp_aggregator.store.decisions import GRACE
 
 
 async def readiness(server):
-    async with server.session.get(server.admin + "/readyz") as answer:
+    async with server.session.get(server.operations + "/readyz") as answer:
         return answer.status, (await answer.json(content_type=None)).get("code")
 
 
@@ -46,10 +46,10 @@ async def test_readiness_follows_the_heartbeat_of_an_idle_server(quick_heartbeat
 
     server.store.check = broken
     await becomes((503, "store-unavailable"), lambda: readiness(server))
-    async with server.session.get(server.admin + "/readyz") as answer:
+    async with server.session.get(server.operations + "/readyz") as answer:
         assert "disk full" not in await answer.text()
         assert answer.headers["Retry-After"]
-    async with server.session.get(server.admin + "/healthz") as answer:
+    async with server.session.get(server.operations + "/healthz") as answer:
         assert answer.status == 200
     server.store.check = works
     await becomes((200, None), lambda: readiness(server))
@@ -153,7 +153,7 @@ async def test_a_server_whose_writer_ends_ends_too(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Ingest, "write", ends)
-    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0)
+    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0, operations_port=0)
     with pytest.raises(EndedError, match="the writer ended by itself"):
         await asyncio.wait_for(serve(settings, Listeners.bind(settings), lambda: None), 30)
 
@@ -163,7 +163,7 @@ async def test_a_server_whose_keeper_ends_ends_too(tmp_path, monkeypatch):
         raise RuntimeError("a bug")
 
     monkeypatch.setattr("ldp_aggregator.server.keeper.close_due", ends)
-    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0)
+    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0, operations_port=0)
     with pytest.raises(EndedError, match="the keeper ended by itself"):
         await asyncio.wait_for(serve(settings, Listeners.bind(settings), lambda: None), 30)
 
@@ -185,7 +185,7 @@ async def test_who_waits_for_a_writer_that_ends_gets_an_answer(make_campaign, ma
 
 
 async def test_a_stop_that_is_asked_for_is_no_failure(tmp_path):
-    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0)
+    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0, operations_port=0)
     async with running(settings, Listeners.bind(settings)) as ended:
         pass
     assert ended.result() == "writer", "ended after the block, because it was told to"

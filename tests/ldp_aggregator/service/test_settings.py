@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ldp_aggregator.service.settings import Limits, SettingsError, read_settings, variables
+from ldp_aggregator.service.settings import Limits, SettingsError, read_settings, secret_settings, variables
 
 
 @pytest.fixture(autouse=True)
@@ -105,3 +105,46 @@ def test_what_only_looks_like_kubernetes_is_refused_still(monkeypatch, name, val
 def test_every_variable_is_read(monkeypatch):
     assert "LDP_AGGREGATOR_LIMITS__QUEUE_BYTES" in variables()
     assert all(variables().values()), "every variable says what it sets"
+
+
+def test_workers_on_the_embedded_store_are_refused_with_the_reason(monkeypatch):
+    with pytest.raises(SettingsError, match=r"workers above 1 need a PostgreSQL database.*slower"):
+        read_settings(flags={"workers": 2})
+    monkeypatch.setenv("LDP_AGGREGATOR_DATABASE", "postgresql://ldp@database/ldp")
+    assert read_settings(flags={"workers": 2}).workers == 2
+
+
+def test_every_secret_setting_may_stand_in_a_file(monkeypatch, tmp_path):
+    assert "database" in secret_settings()
+    for name in secret_settings():
+        variable = f"LDP_AGGREGATOR_{name.upper()}_FILE"
+        assert variable in variables()
+        (tmp_path / name).write_text("postgresql://ldp:geheim@database/ldp\n")
+        monkeypatch.setenv(variable, str(tmp_path / name))
+        settings = read_settings()
+        assert getattr(settings, name).get_secret_value() == "postgresql://ldp:geheim@database/ldp"
+        assert "geheim" not in repr(settings)
+        monkeypatch.delenv(variable)
+
+
+def test_a_secret_in_two_places_or_in_a_file_that_cannot_be_read_is_refused(monkeypatch, tmp_path):
+    (tmp_path / "empty").write_text("\n")
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    (tmp_path / "good").write_text("postgresql://ldp:geheim@database/ldp")
+    for name, message in (("none", "cannot be read"), ("empty", "is empty"), ("bytes", "is not UTF-8")):
+        monkeypatch.setenv("LDP_AGGREGATOR_DATABASE_FILE", str(tmp_path / name))
+        with pytest.raises(SettingsError, match=f"LDP_AGGREGATOR_DATABASE_FILE names {message}"):
+            read_settings()
+    monkeypatch.setenv("LDP_AGGREGATOR_DATABASE_FILE", str(tmp_path / "good"))
+    monkeypatch.setenv("LDP_AGGREGATOR_DATABASE", "postgresql://x")
+    with pytest.raises(SettingsError, match="set one of them") as caught:
+        read_settings()
+    assert "geheim" not in str(caught.value)
+
+
+def test_a_secret_in_a_file_of_its_own_wins_over_the_configuration_file(monkeypatch, tmp_path):
+    config = tmp_path / "settings.toml"
+    config.write_text('database = "postgresql://old"\n')
+    (tmp_path / "new").write_text("postgresql://new")
+    monkeypatch.setenv("LDP_AGGREGATOR_DATABASE_FILE", str(tmp_path / "new"))
+    assert read_settings(config).database_address == "postgresql://new"

@@ -36,14 +36,14 @@ async def test_a_token_is_found_by_its_whole_text_only():
     tokens = [make_token(str(number), "relay", NOW) for number in range(5)]
     store = Tokens(*(stored for _, stored in tokens))
     for text, stored in tokens:
-        assert await find_token(text, store) == stored
+        assert await find_token(text, store, NOW) == stored
         for wrong in (text[:-1], text + " ", text.upper(), "", "\udcff"):
-            assert await find_token(wrong, store) is None
+            assert await find_token(wrong, store, NOW) is None
 
 
 async def test_a_revoked_token_is_not_found():
     text, stored = make_token("one", "admin", NOW)
-    assert await find_token(text, Tokens(replace(stored, revoked=NOW))) is None
+    assert await find_token(text, Tokens(replace(stored, revoked=NOW)), NOW) is None
 
 
 @pytest.mark.parametrize(("name", "scope"), [("", "admin"), ("x" * 101, "admin"), ("a\nb", "admin"), ("x", "root")])

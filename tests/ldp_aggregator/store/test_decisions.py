@@ -152,12 +152,12 @@ OLD = StoredToken("old", "node", b"o" * 32, NOW)
 
 
 def test_a_rotation_needs_a_token_in_use_and_a_free_name():
-    assert decide_rotation(OLD, None, TOKEN) is Rotation.ROTATE
-    assert decide_rotation(None, None, TOKEN) is Rotation.MISSING
-    assert decide_rotation(replace(OLD, revoked=NOW), None, TOKEN) is Rotation.MISSING
+    assert decide_rotation(OLD, None, TOKEN, NOW) is Rotation.ROTATE
+    assert decide_rotation(None, None, TOKEN, NOW) is Rotation.MISSING
+    assert decide_rotation(replace(OLD, revoked=NOW), None, TOKEN, NOW) is Rotation.MISSING
     with pytest.raises(StoreError, match="'new' exists already"):
-        decide_rotation(OLD, replace(TOKEN, digest=b"x" * 32), TOKEN)
+        decide_rotation(OLD, replace(TOKEN, digest=b"x" * 32), TOKEN, NOW)
 
 
 def test_a_rotation_that_was_committed_and_is_tried_again_is_done():
-    assert decide_rotation(replace(OLD, revoked=NOW), TOKEN, TOKEN) is Rotation.DONE
+    assert decide_rotation(replace(OLD, revoked=NOW), TOKEN, TOKEN, NOW) is Rotation.DONE

@@ -154,15 +154,17 @@ async def test_an_operator_can_take_a_nodes_shares_out_of_every_campaign(store, 
     assert [list(await kept(store, campaign)) for campaign in (first, second)] == [["b"], ["b"]]
 
 
-async def test_a_rotated_token_hands_its_shares_over(store, federate, clock):
+async def test_the_shares_of_a_rotated_token_stay_its_nodes(store, federate, clock):
     campaign = await federate(store)
     await store.put_share(campaign.id, "a", share_of(campaign, 1))
     fresh = StoredToken("a again", "node", b"n" * 32, clock())
     assert await store.rotate_token("a", fresh) is True
     assert await store.rotate_token("a", StoredToken("a third time", "node", b"t" * 32, clock())) is False
-    assert await kept(store, campaign) == {"a again": share_of(campaign, 1)}
+    assert await kept(store, campaign) == {"a": share_of(campaign, 1)}
     assert await store.put_share(campaign.id, "a", share_of(campaign, 1)) == "wrong-token"
-    assert await store.put_share(campaign.id, "a again", share_of(campaign, 2)) is None
+    assert await store.put_share(campaign.id, "b", share_of(campaign, 2), token="a again") == "wrong-token"
+    assert await store.put_share(campaign.id, "a", share_of(campaign, 2), token="a again") is None
+    assert await kept(store, campaign) == {"a": share_of(campaign, 2)}
     with pytest.raises(StoreError, match="'b' exists already"):
         await store.rotate_token("a again", StoredToken("b", "node", b"z" * 32, clock()))
     in_use = {token.name for token in await store.tokens() if token.revoked is None}

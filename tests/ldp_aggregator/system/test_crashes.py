@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import time
-from pathlib import Path
 
 import pytest
 from cells import cell_report
@@ -116,32 +114,3 @@ def test_two_instances_and_a_restarted_database_count_each_report_once(kept, pos
     assert tally.n.tolist() == [half, half]
     assert [counts.tolist() for counts in tally.counts] == [[1] * half] * 2
     assert kept.audit() == []
-
-
-def test_workers_share_one_port_and_count_each_report_once(kept_in_file):
-    kept = kept_in_file
-    campaign = kept.publish(600)
-    uploads = uploads_of(campaign, range(600))
-    with Daemon(kept.folder, "--workers", "2") as daemon:
-        uploaders = [Uploaders(lambda: daemon.public, campaign, uploads, 4) for _ in range(2)]
-        for uploader in uploaders:
-            uploader.join()
-            assert uploader.refusals == []
-        assert daemon.stop() == 0
-    assert kept.tally(campaign).counts[0].tolist() == [1] * 600
-    assert kept.audit() == []
-
-
-def test_a_worker_that_dies_takes_the_server_down_with_a_message(kept_in_file):
-    with Daemon(kept_in_file.folder, "--workers", "2") as daemon:
-        children = Path(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children")
-        if not children.exists():
-            pytest.skip("only Linux lists the children of a process")
-        pids = children.read_text().split()
-        worker = next(pid for pid in pids if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes())
-        os.kill(int(worker), signal.SIGKILL)
-        deadline = time.monotonic() + 30
-        while daemon.process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert daemon.process.poll() == 1
-    assert "a worker process ended by itself" in (kept_in_file.folder / "daemon.log").read_text()

@@ -37,6 +37,10 @@ ROUTES = [
     ("GET", "/admin/v1/campaigns"),
     ("POST", f"/admin/v1/campaigns/{UNKNOWN_ID}/close"),
     ("POST", f"/admin/v1/campaigns/{UNKNOWN_ID}/train"),
+    ("POST", f"/admin/v1/campaigns/{UNKNOWN_ID}/uploads"),
+    ("GET", f"/admin/v1/campaigns/{UNKNOWN_ID}/estimates"),
+    ("DELETE", f"/admin/v1/campaigns/{UNKNOWN_ID}"),
+    ("GET", "/admin/v1/log"),
 ]
 
 
@@ -142,14 +146,15 @@ async def test_acting_on_an_unknown_campaign_is_a_404(server, action):
 
 async def test_health_needs_no_token_and_readiness_asks_the_store(server):
     for path, expected in (("/healthz", "ok"), ("/readyz", "ready")):
-        async with server.session.get(server.admin + path) as answer:
+        async with server.session.get(server.operations + path) as answer:
             assert (answer.status, (await answer.json())["status"]) == (200, expected)
-        async with server.session.get(server.public + path) as answer:
-            assert answer.status == 404
+        for elsewhere in (server.public, server.admin):
+            async with server.session.get(elsewhere + path) as answer:
+                assert answer.status == 404
 
 
 async def test_every_answer_carries_the_security_headers(server, make_campaign):
-    for url in (server.admin + "/healthz", server.public + "/nowhere", server.admin + "/admin/v1/campaigns"):
+    for url in (server.operations + "/healthz", server.public + "/nowhere", server.admin + "/admin/v1/campaigns"):
         async with server.session.get(url) as answer:
             assert answer.headers["X-Content-Type-Options"] == "nosniff"
             assert "default-src 'none'" in answer.headers["Content-Security-Policy"]

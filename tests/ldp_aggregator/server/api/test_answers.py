@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from schemas import problems
 
-from ldp_aggregator.server.api import admin
+from ldp_aggregator.server.api import operations
 from ldp_aggregator.server.api.rows import JSON
 
 SCHEMA = {
@@ -51,9 +51,9 @@ def test_a_schema_that_would_not_be_checked_is_refused():
 
 
 async def test_an_answer_that_is_not_described_is_noticed(server, described_answers, monkeypatch):
-    operation = next(row for row in admin.OPERATIONS if row.path == "/healthz")
+    operation = next(row for row in operations.OPERATIONS if row.path == "/healthz")
     monkeypatch.setitem(operation.answers, 200, (JSON, {"type": "object", "required": ["nothing"]}))
-    async with server.session.get(server.admin + "/healthz") as answer:
+    async with server.session.get(server.operations + "/healthz") as answer:
         assert answer.status == 200
     assert described_answers == ["GET /healthz 200: answer: nothing is missing"]
     described_answers.clear()

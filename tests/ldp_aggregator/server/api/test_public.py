@@ -193,12 +193,13 @@ async def test_estimates_stand_still_between_releases_and_tell_what_they_reveal(
     assert seen == [(0, 0), (21, 20), (21, 20)]
 
 
-async def test_estimates_are_for_collectors_and_admins(server, make_campaign, make_report):
+async def test_estimates_are_for_collectors_here_and_for_admins_on_their_listener(server, make_campaign, make_report):
     campaign = make_campaign(8)
     await server.store.create_campaign(campaign)
     await server.upload(campaign, [make_report(campaign, number, cell=0) for number in range(50)])
-    url = f"{server.public}/v1/campaigns/{campaign.id}/estimates"
-    for scope in ("collector", "admin"):
+    ours = f"{server.public}/v1/campaigns/{campaign.id}/estimates"
+    theirs = f"{server.admin}/admin/v1/campaigns/{campaign.id}/estimates"
+    for url, scope in ((ours, "collector"), (theirs, "admin")):
         async with server.session.get(url, headers=server.bearer(scope), params={"post": "none"}) as answer:
             assert answer.status == 200
             question = (await answer.json())["questions"][0]

@@ -242,9 +242,9 @@ async def test_only_a_node_is_listened_to(nodes, shares, method):
 async def test_a_token_revoked_while_its_share_is_on_the_way_changes_nothing(nodes, shares, monkeypatch):
     put = nodes.server.store.put_share
 
-    async def late(*what):
+    async def late(*what, **more):
         await nodes.server.store.revoke_token("north")
-        return await put(*what)
+        return await put(*what, **more)
 
     monkeypatch.setattr(nodes.server.store, "put_share", late)
     status, problem = await nodes.send("north", shares["north"])
@@ -316,7 +316,7 @@ async def test_groups_give_the_median_and_no_model_before_there_is_a_node_for_ea
 
 
 async def test_a_share_that_was_not_committed_is_a_503_and_is_not_there(nodes, shares, monkeypatch):
-    async def fail(*_):
+    async def fail(*_, **__):
         raise StoreError("disk full")
 
     with monkeypatch.context() as patched:

@@ -1,0 +1,144 @@
+"""Who may do what, who did what, and who vouches for what: access tokens as the store knows them, the log of
+administrative acts, and what publishers have signed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+from ldp_aggregator.store.clock import to_text
+
+SCOPES: Final = ("admin", "collector", "node", "relay", "device")
+
+UPLOADING: Final = {"device": ("device", "relay"), "relay": ("relay",)}
+"""What a campaign may ask of uploads, and the scopes of tokens that then open it."""
+
+ASKED: Final = "asked"
+"""An act that was begun: it is in progress, or nobody lived to say how it ended."""
+DONE: Final = "done"
+FAILED: Final = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredToken:
+    """A token as the store knows it: the SHA-256 of its text, never the text.
+
+    ``campaigns`` are the ids it is limited to, None for all. A token of scope ``node`` speaks for ``node``, which is
+    the name of the first token of that node.
+    """
+
+    name: str
+    scope: str
+    digest: bytes
+    created: datetime
+    revoked: datetime | None = None
+    expires: datetime | None = None
+    campaigns: tuple[str, ...] | None = None
+    speaks_for: str | None = None
+
+    @property
+    def node(self) -> str:
+        """The node whose shares it sends and withdraws."""
+        return self.speaks_for or self.name
+
+    def is_in_use(self, now: datetime) -> bool:
+        """Neither revoked nor expired."""
+        return self.revoked is None and (self.expires is None or now < self.expires)
+
+    def is_for(self, campaign_id: str | None) -> bool:
+        """Whether it opens what is about this campaign; None is what is about no single one."""
+        return self.campaigns is None or campaign_id in self.campaigns
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """An administrative act: who did what to which campaign, and what else there is to say of it, never a secret."""
+
+    actor: str
+    act: str
+    campaign: str | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedAct:
+    """An entry of the log; they are numbered in their order and never changed, but for their outcome."""
+
+    number: int
+    moment: datetime
+    act: Act
+    outcome: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``ldp-aggregator log --json`` shows it."""
+        return {
+            "number": self.number,
+            "time": to_text(self.moment),
+            "actor": self.act.actor,
+            "act": self.act.act,
+            "campaign": self.act.campaign,
+            "detail": self.act.detail,
+            "outcome": self.outcome,
+        }
+
+
+class TokenStore(Protocol):
+    """Access tokens, as digests. Methods may raise StoreError."""
+
+    async def add_token(self, token: StoredToken) -> None:
+        """Keep a token. Raises StoreError where the name is taken."""
+        ...
+
+    async def token(self, digest: bytes) -> StoredToken | None:
+        """The token with this digest, revoked ones too; found by an index, however many there are."""
+        ...
+
+    async def tokens(self) -> list[StoredToken]:
+        """All tokens, revoked ones too, oldest first."""
+        ...
+
+    async def revoke_token(self, name: str) -> bool:
+        """Make a token useless; False where no token that was not revoked has this name."""
+        ...
+
+    async def rotate_token(self, name: str, token: StoredToken, *, until: datetime | None = None) -> bool:
+        """Keep a token beside the one in use under ``name``, which expires at ``until`` (never later than it would
+        have); None revokes it at once. The new token speaks for the same node, whose shares stay where they are.
+
+        False (and no change) where no token in use has this name. Raises StoreError where the new name is taken.
+        """
+        ...
+
+
+class ActStore(Protocol):
+    """The log of administrative acts. Methods may raise StoreError."""
+
+    async def begin_act(self, act: Act) -> int:
+        """Write down, durably, what is about to be done; returns the entry's number."""
+        ...
+
+    async def end_act(self, number: int, outcome: str) -> None:
+        """Write down how it ended."""
+        ...
+
+    async def acts(self, *, campaign_id: str | None = None, last: int | None = None) -> Sequence[LoggedAct]:
+        """The entries, of one campaign or of all, the ``last`` so many or all; oldest first."""
+        ...
+
+
+class DirectoryStore(Protocol):
+    """What publishers have signed, as it stands; the newest of each key."""
+
+    async def put_directory(self, key: str, version: int, document: bytes) -> None:
+        """Keep a publisher's directory in place of an older one; the same again changes nothing.
+
+        Raises RefusedError where a newer one is kept, or another of this version.
+        """
+        ...
+
+    async def directory(self, key: str) -> bytes | None:
+        """The newest directory of a publisher."""
+        ...

@@ -1,0 +1,139 @@
+"""Keys and signatures on the command line, from the offline machine to the device that pins the key."""
+
+from __future__ import annotations
+
+import json
+import stat
+
+import pytest
+from daemon import Daemon
+
+from ldp_aggregator.__main__ import main
+from ldp_client import Classifier, Device, MemoryStorage, ModelError, RefusedError
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("LDP_AGGREGATOR_DATA", str(tmp_path / "data"))
+
+    def run_command(*arguments):
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as stop:
+            code = stop.code
+        captured = capsys.readouterr()
+        return code, captured.out.strip(), captured.err
+
+    return run_command
+
+
+@pytest.fixture
+def key(run, tmp_path):
+    """A key file, and its public key."""
+    path = tmp_path / "publisher.key"
+    return path, run("key", "create", path)[1]
+
+
+def test_a_key_is_readable_by_its_owner_only_and_is_never_overwritten(run, key):
+    path, public = key
+    assert len(public) == 43
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    before = path.read_bytes()
+    code, _, err = run("key", "create", path)
+    assert (code, "File exists" in err) == (1, True)
+    assert path.read_bytes() == before
+    assert run("key", "show", path)[:2] == (0, public)
+    assert public.encode() not in before, "the file holds the secret alone"
+
+
+def test_a_key_that_others_can_read_or_that_is_none_is_refused(run, key, tmp_path):
+    path, _ = key
+    path.chmod(0o640)
+    code, _, err = run("key", "show", path)
+    assert (code, "others can read the key" in err) == (1, True)
+    for text in ("nonsense", "ldp-bayes signing key 1: abc", "ldp-bayes signing key 1: !!!", ""):
+        wrong = tmp_path / "wrong"
+        wrong.write_text(text)
+        wrong.chmod(0o600)
+        assert run("key", "show", wrong)[0] == 1
+    assert run("key", "show", tmp_path / "none")[0] == 1
+
+
+def test_what_cannot_be_meant_is_not_signed(run, key, tmp_path):
+    path, _ = key
+    sign = ("key", "sign", path, "--output", tmp_path / "d.json", "--version", "1", "--expires-in")
+    (tmp_path / "bad.json").write_text("{}")
+    for more in (
+        ("0",),
+        ("nan",),
+        ("1", "--campaign", "short"),
+        ("1", "--campaign", "A" * 43, "--campaign", "A" * 43),
+        ("1", "--campaign", "A" * 43 + "=" + str(tmp_path / "bad.json")),
+        ("1", "--campaign", "A" * 43 + "=" + str(tmp_path / "none.json")),
+    ):
+        assert run(*sign, *more)[0] == 1, more
+    assert not (tmp_path / "d.json").exists()
+
+
+def test_a_device_that_pins_the_key_answers_and_classifies_as_far_as_it_was_signed(run, key, tmp_path):
+    """The whole way, with the real commands, a real server and a real device."""
+    path, public = key
+    data = tmp_path / "data"
+    data.mkdir()
+    (tmp_path / "draft.json").write_text(
+        json.dumps(
+            {
+                "version": 1,
+                "title": "Weather",
+                "label": {"name": "rain", "classes": ["yes", "no"]},
+                "features": [{"name": "sky", "kind": "categorical", "values": ["clouds", "blue"]}],
+                "privacy": {"epsilon": 4.0},
+            }
+        )
+    )
+    campaign_id = run("campaign", "create", tmp_path / "draft.json")[1]
+
+    def sign(version, *campaigns):
+        named = [text for campaign in campaigns for text in ("--campaign", campaign)]
+        signing = ("key", "sign", path, "--version", version, "--expires-in", 30, *named)
+        assert run(*signing, "--output", tmp_path / "directory.json")[0] == 0
+        return run("key", "publish", public, tmp_path / "directory.json")
+
+    assert run("key", "published", public)[0] == 1
+    assert sign(1)[0] == 0
+    with Daemon(data) as daemon:
+        device = Device(MemoryStorage(), max_total_epsilon=8)
+        part = device.campaign(daemon.public, campaign_id, max_epsilon=4, publisher=public)
+        assert part.refusal().code == "not-in-directory"
+        part.grant()
+        with pytest.raises(RefusedError):
+            part.contribute({"sky": "blue"}, "no")
+        assert sign(2, campaign_id)[0] == 0
+        assert part.refusal() is None
+        part.contribute({"sky": "blue"}, "no")
+        assert device.run_once(30)
+        assert part.status().sent == 1
+        assert run("train", campaign_id, "--output", tmp_path / "model.json")[0] == 0
+        with pytest.raises(ModelError, match="not the one"):
+            part.classifier()
+        assert sign(3, f"{campaign_id}={tmp_path / 'model.json'}")[0] == 0
+        assert part.classifier().classes == ("yes", "no")
+        assert Classifier.fetch(daemon.public, campaign_id, publisher=public).classes == ("yes", "no")
+        assert daemon.stop() == 0
+    code, _, err = sign(2, campaign_id)
+    assert (code, "sign a later one" in err) == (1, True)
+    assert "version 3" in run("key", "published", public)[1]
+    acts = [act["act"] for act in json.loads(run("log", "--json")[1])]
+    published = "publish directory"
+    assert acts == ["create campaign", published, published, "publish model", published, published]
+    kept = b"".join(file.read_bytes() for file in data.iterdir())
+    assert path.read_bytes().split()[-1] not in kept, "the key never comes near the store"
+
+
+def test_a_directory_of_another_key_is_not_published(run, key, tmp_path):
+    path, _ = key
+    other = run("key", "create", tmp_path / "other.key")[1]
+    run("key", "sign", path, "--version", 1, "--expires-in", 30, "--output", tmp_path / "d.json")
+    assert run("token", "create", "--scope", "relay")[0] == 0, "there is a store"
+    code, _, err = run("key", "publish", other, tmp_path / "d.json")
+    assert (code, "not signed by the publisher's key" in err) == (1, True)

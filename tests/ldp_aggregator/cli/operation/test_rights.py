@@ -1,0 +1,123 @@
+"""Tokens, uploads and the log on the command line: what is done there is written down as what is done over HTTP."""
+
+from __future__ import annotations
+
+import getpass
+import json
+from datetime import datetime
+
+import pytest
+
+from ldp_aggregator.__main__ import main
+
+DRAFT = {
+    "version": 1,
+    "title": "Weather",
+    "label": {"name": "rain", "classes": ["yes", "no"]},
+    "features": [{"name": "sky", "kind": "categorical", "values": ["clouds", "blue"]}],
+    "privacy": {"epsilon": 4.0},
+}
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("LDP_AGGREGATOR_DATA", str(tmp_path / "data"))
+    (tmp_path / "draft.json").write_text(json.dumps(DRAFT))
+
+    def run_command(*arguments):
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as stop:
+            code = stop.code
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run_command
+
+
+@pytest.fixture
+def campaign_id(run, tmp_path):
+    return run("campaign", "create", tmp_path / "draft.json", "--uploads-need-token", "relay")[1].strip()
+
+
+def logged(run, *flags):
+    return [(act["act"], act["outcome"]) for act in json.loads(run("log", "--json", *flags)[1])]
+
+
+def tokens(run):
+    return {token["name"]: token for token in json.loads(run("token", "list", "--json")[1])}
+
+
+def test_every_command_that_changes_something_leaves_an_entry_with_its_user(run, campaign_id):
+    commands = [
+        (("token", "create", "--scope", "relay", "--name", "one", "--campaign", campaign_id), 0),
+        (("token", "rotate", "one", "--name", "two", "--overlap", "7"), 0),
+        (("token", "revoke", "two"), 0),
+        (("campaign", "uploads", campaign_id, "device"), 0),
+        (("campaign", "uploads", campaign_id, "anybody"), 0),
+        (("train", campaign_id), 1),
+        (("campaign", "delete", campaign_id), 1),
+        (("campaign", "close", campaign_id), 0),
+        (("campaign", "delete", campaign_id), 0),
+    ]
+    for command, code in commands:
+        assert run(*command)[0] == code, command
+    assert logged(run) == [
+        ("create campaign", "done"),
+        ("create token", "done"),
+        ("rotate token", "done"),
+        ("revoke token", "done"),
+        ("let uploads need a token of scope device", "done"),
+        ("let uploads need no token", "done"),
+        ("publish model", "failed"),
+        ("delete campaign", "failed"),
+        ("close campaign", "done"),
+        ("delete campaign", "done"),
+    ]
+    entries = json.loads(run("log", "--json")[1])
+    assert {entry["actor"] for entry in entries} == {f"command line ({getpass.getuser()})"}
+    assert [act for act, _ in logged(run, "--last", "1")] == ["delete campaign"]
+    assert len(logged(run, "--campaign", campaign_id)) == 7
+    assert "one" in entries[1]["detail"]
+    assert campaign_id in run("log")[1]
+
+
+def test_reading_leaves_no_entry(run, campaign_id):
+    for command in (("campaign", "list"), ("campaign", "show", campaign_id), ("token", "list"), ("fsck",), ("log",)):
+        assert run(*command)[0] == 0
+    assert logged(run) == [("create campaign", "done")]
+
+
+def test_a_token_expires_and_is_for_its_campaigns(run, campaign_id):
+    create = ("token", "create", "--scope", "relay")
+    assert run(*create, "--name", "one", "--expires-in", "30", "--campaign", campaign_id)[0] == 0
+    one = tokens(run)["one"]
+    lasts = datetime.fromisoformat(one["expires"].replace("Z", "+00:00")) - datetime.fromisoformat(
+        one["created"].replace("Z", "+00:00")
+    )
+    assert (lasts.days, one["campaigns"]) == (30, [campaign_id])
+    assert campaign_id in run("token", "list")[1]
+    code, _, err = run(*create, "--campaign", "A" * 43)
+    assert (code, "no campaign has the id" in err) == (1, True)
+    for wrong in ("0", "-1", "soon", "nan", "1e400"):
+        assert run(*create, f"--expires-in={wrong}")[0] == 2
+
+
+def test_a_rotated_token_keeps_its_campaigns_and_the_old_one_its_overlap(run, campaign_id):
+    run("token", "create", "--scope", "relay", "--name", "one", "--campaign", campaign_id)
+    text = run("token", "rotate", "one", "--name", "two", "--overlap", "0.5")[1].strip()
+    states = tokens(run)
+    assert len(text) >= 43
+    assert states["one"]["revoked"] is None
+    assert states["one"]["expires"] is not None
+    assert states["two"]["campaigns"] == [campaign_id]
+    assert run("token", "revoke", "one")[0] == 0, "the overlap can be ended"
+
+
+def test_what_uploads_need_is_shown_with_the_campaign(run, campaign_id):
+    assert "uploads_need_token: relay" in run("campaign", "show", campaign_id)[1]
+    assert run("campaign", "uploads", campaign_id, "anybody")[:2] == (0, "uploads need no token\n")
+    assert json.loads(run("campaign", "list", "--json")[1])[0]["uploads_need_token"] is None
+    assert run("campaign", "uploads", campaign_id, "admin")[0] == 2
+    code, _, err = run("campaign", "uploads", "A" * 43, "relay")
+    assert (code, "no campaign has the id" in err) == (1, True)

@@ -1,0 +1,140 @@
+"""What faces the network needs no tables and no estimators: it serves where pandas, scikit-learn and SciPy are not."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from asyncio import run
+from pathlib import Path
+
+import pytest
+import tomllib
+from cells import cell_campaign, cell_report, submission
+from daemon import Daemon
+from packaging.requirements import Requirement
+from uploader import post
+
+from ldp_aggregator.service.publishing import NotInstalledError, derive_model
+from ldp_aggregator.store import open_store
+from ldp_aggregator.store.contract import Shares
+from protocols import encode_upload
+
+ROOT = Path(__file__).resolve().parents[2]
+LEFT_OUT = ("pandas", "sklearn", "scipy")
+
+
+@pytest.fixture
+def thin(tmp_path):
+    """An environment in which the libraries that train cannot be imported."""
+    folder = tmp_path / "missing"
+    folder.mkdir()
+    for name in LEFT_OUT:
+        (folder / f"{name}.py").write_text(f"raise ModuleNotFoundError('not here', name={name!r})\n")
+    return {"PYTHONPATH": str(folder)}
+
+
+def command(thin, *arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "ldp_aggregator", *map(str, arguments)],
+        env=os.environ | thin,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def ask(url, token, method="GET"):
+    request = urllib.request.Request(url, method=method, headers={"Authorization": f"Bearer {token}"})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.loads(error.read())
+
+
+def test_a_server_without_them_counts_estimates_and_says_that_it_does_not_train(thin, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    campaign = cell_campaign(8)
+    (tmp_path / "draft.json").write_bytes(campaign.document)
+    tokens = [
+        command(thin, "token", "create", "--scope", scope, "--data", data).stdout.strip()
+        for scope in ("admin", "collector")
+    ]
+    with Daemon(data, **thin) as daemon:
+
+        async def publish():
+            store = await open_store(data)
+            await store.create_campaign(campaign)
+            await store.close()
+
+        run(publish())
+        body = encode_upload([cell_report(campaign, number, cell=number % 8) for number in range(50)])
+        assert post(daemon.public, campaign, body) == (200, {"rejected": []})
+        status, estimates = ask(f"{daemon.public}/v1/campaigns/{campaign.id}/estimates", tokens[1])
+        assert (status, estimates["questions"][0]["n"]) == (200, 50)
+        status, problem = ask(f"{daemon.admin}/admin/v1/campaigns/{campaign.id}/train", tokens[0], "POST")
+        assert (status, problem["code"]) == (501, "not-installed")
+        assert "ldp-bayes[aggregator]" in problem["detail"]
+        with urllib.request.urlopen(daemon.operations + "/readyz", timeout=10) as answer:
+            assert answer.status == 200
+    assert command(thin, "fsck", "--data", data).returncode == 0
+
+
+def test_the_model_of_a_federated_campaign_is_not_derived_without_them(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ldp_aggregator.trainers.federation.state", None)
+    with pytest.raises(NotInstalledError, match=r"ldp-bayes\[aggregator\]"):
+        derive_model(cell_campaign(8), Shares(b"", ()))
+
+
+@pytest.mark.parametrize("name", ["fit", "train", "audit"])
+def test_a_command_that_needs_them_says_so_in_a_line(thin, tmp_path, name):
+    async def count():
+        store = await open_store(tmp_path)
+        campaign = cell_campaign(8)
+        await store.create_campaign(campaign)
+        await store.count([submission(campaign, [cell_report(campaign, 1)])])
+        await store.close()
+
+    run(count())
+    arguments = {"fit": ["--help"], "audit": ["--help"], "train": [cell_campaign(8).id, "--data", tmp_path]}[name]
+    failed = command(thin, name, *arguments)
+    assert failed.returncode in (1, 2)
+    assert failed.stderr.count("\n") == 1
+    assert re.search(r"ldp-aggregator: \S+ is not installed.*ldp-bayes\[aggregator\]", failed.stderr)
+    helped = command(thin, "--help")
+    assert helped.returncode == 0
+    assert "needs pandas" in helped.stdout
+
+
+def locked():
+    """Name and version of every entry of the image's lock file, with its hashes."""
+    entries = re.split(r"\n(?=\S)", (ROOT / "deploy" / "image" / "requirements.txt").read_text().strip())
+    found = {}
+    for entry in entries:
+        name, version = re.match(r"([a-z0-9-]+)==(\S+)", entry).groups()
+        found[name] = (version, re.findall(r"--hash=sha256:([0-9a-f]{64})", entry))
+    return found
+
+
+def test_every_dependency_of_the_image_is_locked_with_hashes_and_none_that_trains_is_there():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    wanted = [line for line in extras["serve"] + extras["postgres"] if "ldp-bayes" not in line and "tomli" not in line]
+    found = locked()
+    for line in [*wanted, "msgpack>=1.1,<2", "uvloop"]:
+        requirement = Requirement(line)
+        assert found[requirement.name][0] in requirement.specifier, line
+    assert all(hashes for _, hashes in found.values())
+    assert not {"pandas", "scikit-learn", "scipy", "pip"} & set(found)
+
+
+def test_the_lock_files_name_no_index_and_no_folder():
+    for path in (ROOT / "deploy" / "image").glob("*.txt"):
+        assert not re.search(r"://|--index|--find-links|file:|/home/|/opt/", path.read_text()), path

@@ -1,0 +1,201 @@
+"""An app that pins its publisher's key: what is not signed, older or expired is not believed, whoever serves it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from datetime import datetime, timezone
+
+import pytest
+
+from ldp_aggregator.service.signing import public_key, sign_directory
+from ldp_client import Classifier, ConfigurationError, Device, DocumentError, MemoryStorage, ModelError, RefusedError
+from ldp_client.policy import Policy
+
+SEED, OTHER = bytes(32), bytes([1]) * 32
+KEY = public_key(SEED)
+DAY = 86400
+LABELLED = ({"age": "young", "income": 1, "hours": 1}, "yes")
+
+
+@pytest.fixture
+def sign(server, campaign, clock):
+    """Serve a directory; returns nothing. ``days`` from now it expires."""
+
+    def serve(version=1, *, days=30, campaigns=None, seed=SEED, key=KEY):
+        expires = datetime.fromtimestamp(clock.time() + days * DAY, timezone.utc)
+        named = {campaign.id: None} if campaigns is None else campaigns
+        server.publish_directory(key, sign_directory(seed, version, expires, named))
+
+    return serve
+
+
+@pytest.fixture
+def pinned(server, campaign, clock):
+    """A part in the campaign of a device that pins the key; the device keeps what it knows in ``storage``."""
+
+    def make(storage=None, publisher=KEY):
+        device = Device(
+            MemoryStorage() if storage is None else storage,
+            max_total_epsilon=8,
+            clock=clock,
+            policy=replace(Policy(), clock_tolerance=0.0, fetch_tries=1),
+        )
+        return device.campaign(server.url, campaign.id, max_epsilon=4, publisher=publisher)
+
+    return make
+
+
+def asked(server):
+    return [path for _, path in server.requests if "/directories/" in path]
+
+
+def test_a_signed_campaign_is_answered_and_its_directory_fetched_once(server, pinned, sign):
+    sign()
+    part = pinned()
+    assert part.refusal() is None
+    part.grant()
+    part.contribute(*LABELLED)
+    assert asked(server) == [f"/v1/directories/{KEY}"]
+
+
+def test_contributing_uses_no_network(server, pinned, sign):
+    sign()
+    part = pinned()
+    part.grant()
+    before = len(server.requests)
+    part.contribute(*LABELLED)
+    assert len(server.requests) == before
+
+
+def test_a_campaign_that_the_publisher_does_not_name_is_refused(pinned, sign):
+    sign(campaigns={"A" * 43: None})
+    part = pinned()
+    assert part.refusal().code == "not-in-directory"
+    part.grant()
+    with pytest.raises(RefusedError) as refused:
+        part.contribute(*LABELLED)
+    assert refused.value.code == "not-in-directory"
+
+
+def test_a_directory_that_somebody_else_signed_is_refused(pinned, sign):
+    sign(seed=OTHER)
+    with pytest.raises(DocumentError) as refused:
+        pinned().fetch()
+    assert refused.value.code == "wrong-signature"
+
+
+def test_an_older_directory_is_refused_after_a_restart_too(pinned, sign, campaign):
+    storage = MemoryStorage()
+    sign(5, campaigns={"A" * 43: None})
+    assert pinned(storage).refusal().code == "not-in-directory"
+    sign(4)
+    with pytest.raises(DocumentError) as refused:
+        pinned(storage).fetch()
+    assert refused.value.code == "older-directory"
+    sign(5)
+    with pytest.raises(DocumentError, match="another 5 seen"):
+        pinned(storage).fetch()
+    sign(6)
+    assert pinned(storage).refusal() is None
+
+
+def test_a_fresh_device_takes_whatever_version_is_signed(pinned, sign):
+    sign(4)
+    assert pinned().refusal() is None
+
+
+def test_an_expired_directory_is_fetched_anew_and_refused_where_that_gives_none(pinned, sign, clock):
+    storage = MemoryStorage()
+    sign(1, days=1)
+    part = pinned(storage)
+    part.grant()
+    clock.advance(DAY)
+    with pytest.raises(RefusedError) as refused:
+        part.contribute(*LABELLED)
+    assert refused.value.code == "directory-expired"
+    with pytest.raises(DocumentError) as expired:
+        part.fetch()
+    assert expired.value.code == "directory-expired"
+    sign(2)
+    part.fetch()
+    assert part.refusal() is None
+    part.contribute(*LABELLED)
+
+
+def test_a_server_without_a_directory_has_nothing_that_a_pinned_device_answers(pinned):
+    from ldp_client import ServerError
+
+    with pytest.raises(ServerError):
+        pinned().fetch()
+
+
+def test_without_a_publisher_everything_is_as_before(server, pinned, campaign, model):
+    part = pinned(publisher=None)
+    server.publish_model(campaign.id, model)
+    assert part.refusal() is None
+    part.grant()
+    part.contribute(*LABELLED)
+    assert part.classifier().classes == ("yes", "no")
+    assert asked(server) == []
+
+
+def digest(model):
+    return hashlib.sha256(model.encode()).hexdigest()
+
+
+def test_only_the_signed_model_classifies_and_another_does_not_replace_it(server, pinned, sign, campaign, model):
+    part = pinned()
+    server.publish_model(campaign.id, model)
+    sign(1)
+    with pytest.raises(ModelError, match="not the one"):
+        part.classifier()
+    sign(2, campaigns={campaign.id: digest(model)})
+    assert part.classifier().model.prior == (0.4, 0.6)
+    swapped = json.dumps(json.loads(model) | {"prior": [0.9, 0.1]})
+    server.publish_model(campaign.id, swapped)
+    assert part.classifier().model.prior == (0.4, 0.6), "the server may not choose another"
+    sign(3, campaigns={campaign.id: digest(swapped)})
+    assert part.classifier().model.prior == (0.9, 0.1)
+    server.publish_model(campaign.id, model)
+    assert part.classifier().model.prior == (0.9, 0.1), "nor one that was signed before"
+
+
+def test_a_model_that_was_stored_unsigned_is_not_taken_for_a_signed_one(server, pinned, sign, campaign, model):
+    storage = MemoryStorage()
+    server.publish_model(campaign.id, model)
+    sign(1)
+    assert pinned(storage, publisher=None).classifier() is not None
+    with pytest.raises(ModelError):
+        pinned(storage).classifier()
+
+
+def test_a_classifier_alone_can_pin_the_publisher(server, sign, campaign, model):
+    import time
+
+    days = (time.time() - 1_800_000_000) / DAY + 365
+    storage = MemoryStorage()
+    server.publish_model(campaign.id, model)
+    sign(1, days=days)
+    with pytest.raises(ModelError):
+        Classifier.fetch(server.url, campaign.id, storage=storage, publisher=KEY)
+    sign(2, days=days, campaigns={campaign.id: digest(model)})
+    assert Classifier.fetch(server.url, campaign.id, storage=storage, publisher=KEY).classes == ("yes", "no")
+
+
+@pytest.mark.parametrize("key", ["", "A" * 42, "no key"])
+def test_what_is_no_key_is_told_at_once(pinned, key):
+    with pytest.raises(ConfigurationError) as refused:
+        pinned(publisher=key)
+    assert refused.value.code == "bad-publisher"
+
+
+def test_scopes_of_a_backend_share_what_was_seen(server, campaign, clock, sign):
+    sign()
+    device = Device(MemoryStorage(), max_total_epsilon=8, clock=clock)
+    for name in ("one", "two"):
+        part = device.scope(name).campaign(server.url, campaign.id, max_epsilon=4, publisher=KEY)
+        part.grant()
+        part.contribute(*LABELLED)
+    assert len(asked(server)) == 1

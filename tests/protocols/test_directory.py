@@ -1,0 +1,176 @@
+"""Ed25519 by RFC 8032's own vectors, what must be refused, and directories: no byte of one can be changed."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import datetime, timezone
+
+import pytest
+
+from ldp_aggregator.service.signing import public_key, sign, sign_directory
+from protocols import DocumentError
+from protocols.document.directory import LARGEST_DIRECTORY, MOST_CAMPAIGNS, PREFIX, read_directory, read_key
+from protocols.document.ed25519 import BASE, NEUTRAL, L, P, decoded, encoded, equal, multiple, verify
+
+VECTORS = [
+    (
+        "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60",
+        "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a",
+        "",
+        "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe"
+        "24655141438e7a100b",
+    ),
+    (
+        "4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb",
+        "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c",
+        "72",
+        "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302a"
+        "eeb00d291612bb0c00",
+    ),
+    (
+        "c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7",
+        "fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025",
+        "af82",
+        "6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac18ff9b538d16f290ae67f760984dc6594a7c15e9716ed2"
+        "8dc027beceea1ec40a",
+    ),
+]
+"""RFC 8032, section 7.1, tests 1 to 3: secret, public key, message, signature."""
+
+SEED = bytes(range(32))
+KEY = public_key(SEED)
+IDS = ("A" * 43, "B" * 43)
+UNTIL = datetime(2027, 1, 1, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize(("secret", "key", "message", "signature"), VECTORS)
+def test_the_vectors_of_the_standard_hold(secret, key, message, signature):
+    secret, key, message, signature = (bytes.fromhex(text) for text in (secret, key, message, signature))
+    assert verify(key, message, signature)
+    assert sign(secret, message) == signature
+    assert read_key(public_key(secret)) == key
+
+
+def test_a_signature_of_anything_else_or_by_anybody_else_is_refused():
+    dice = random.Random(1)
+    key, message = read_key(KEY), b"a message"
+    signature = sign(SEED, message)
+    assert verify(key, message, signature)
+    for _ in range(40):
+        place, bit = dice.randrange(64), 1 << dice.randrange(8)
+        flipped = bytearray(signature)
+        flipped[place] ^= bit
+        assert not verify(key, message, bytes(flipped))
+    assert not verify(key, message + b"!", signature)
+    assert not verify(read_key(public_key(bytes(32))), message, signature)
+    for wrong in (b"", signature[:-1], signature + b"\0"):
+        assert not verify(key, message, wrong)
+    for wrong in (b"", key[:-1], key + b"\0"):
+        assert not verify(wrong, message, signature)
+
+
+def test_a_signature_has_one_encoding():
+    key, message = read_key(KEY), b"a message"
+    signature = sign(SEED, message)
+    later = int.from_bytes(signature[32:], "little") + L
+    assert later < 2**256
+    assert not verify(key, message, signature[:32] + later.to_bytes(32, "little"))
+
+
+def test_a_key_that_would_accept_everything_is_refused():
+    small = [encoded(NEUTRAL), bytes(32), (P - 1).to_bytes(32, "little")]  # Points of order 1, 4 and 2.
+    for key in small:
+        assert decoded(key) is not None
+        assert equal(multiple(8, decoded(key)), NEUTRAL)
+        for s in range(4):
+            for r in small:
+                assert not verify(key, b"anything", r + s.to_bytes(32, "little"))
+
+
+def test_what_is_no_point_or_not_its_one_encoding_is_no_key():
+    assert decoded((P + 1).to_bytes(32, "little")) is None, "y = 1 in another way"
+    assert decoded((1 | 1 << 255).to_bytes(32, "little")) is None, "minus zero"
+    assert decoded((2).to_bytes(32, "little")) is None, "no x for this y"
+    assert decoded(encoded(BASE)) is not None
+    assert equal(multiple(L, BASE), NEUTRAL)
+
+
+def test_a_directory_says_what_was_signed():
+    document = sign_directory(SEED, 7, UNTIL, {IDS[0]: "ab" * 32, IDS[1]: None})
+    directory = read_directory(document, KEY)
+    assert (directory.version, directory.expires) == (7, UNTIL)
+    assert dict(directory.campaigns) == {IDS[0]: "ab" * 32, IDS[1]: None}
+    assert read_directory(sign_directory(SEED, 1, UNTIL, {}), KEY).campaigns == {}
+
+
+def test_no_byte_of_a_directory_can_be_changed():
+    document = sign_directory(SEED, 7, UNTIL, {IDS[0]: None})
+    right = read_directory(document, KEY)
+    dice = random.Random(2)
+    for place in dice.sample(range(len(document)), 60):
+        changed = bytearray(document)
+        changed[place] ^= 1 << dice.randrange(7)
+        try:
+            assert read_directory(bytes(changed), KEY) == right, "an escape that means the same text"
+        except DocumentError as error:
+            assert error.code in ("malformed-directory", "wrong-signature")  # noqa: PT017 - or the same meaning
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"statement": 1, "signature": 2}',
+        b'{"statement": "\\ud800", "signature": ""}',
+        b'{"statement": "x", "statement": "x", "signature": ""}',
+        b"\xff",
+        b"[" * 5000,
+        b'{"statement": "", "signature": "", "more": 1}',
+        b" " * (LARGEST_DIRECTORY + 1),
+    ],
+)
+def test_what_is_no_directory_is_refused(document):
+    with pytest.raises(DocumentError) as refused:
+        read_directory(document, KEY)
+    assert refused.value.code == "malformed-directory"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        {},
+        {"version": 0, "expires": "2027-01-01T00:00:00Z", "campaigns": []},
+        {"version": 1, "expires": None, "campaigns": []},
+        {"version": 1, "expires": "tomorrow", "campaigns": []},
+        {"version": 1, "expires": "2027-01-01T00:00:00Z", "campaigns": [{"id": 1, "model": None}]},
+        {"version": 1, "expires": "2027-01-01T00:00:00Z", "campaigns": [], "more": 1},
+        {"version": 1, "expires": "2027-01-01T00:00:00Z", "campaigns": [{"id": "a"}] * (MOST_CAMPAIGNS + 1)},
+    ],
+)
+def test_a_signed_statement_that_means_nothing_is_refused_too(statement):
+    import base64
+
+    text = json.dumps(statement)
+    signature = base64.urlsafe_b64encode(sign(SEED, PREFIX + text.encode())).rstrip(b"=").decode()
+    with pytest.raises(DocumentError) as refused:
+        read_directory(json.dumps({"statement": text, "signature": signature}).encode(), KEY)
+    assert refused.value.code == "malformed-directory"
+
+
+def test_a_signature_of_the_bare_statement_is_none_of_a_directory():
+    import base64
+
+    statement = json.loads(sign_directory(SEED, 7, UNTIL, {}))["statement"]
+    signature = base64.urlsafe_b64encode(sign(SEED, statement.encode())).rstrip(b"=").decode()
+    with pytest.raises(DocumentError, match="not signed"):
+        read_directory(json.dumps({"statement": statement, "signature": signature}).encode(), KEY)
+
+
+@pytest.mark.parametrize("key", ["", "A" * 42, "A" * 44, KEY + "=", KEY[:-1] + "é", KEY[:-1] + "+"])
+def test_what_is_no_key_is_refused(key):
+    with pytest.raises(DocumentError) as refused:
+        read_key(key)
+    assert refused.value.code == "wrong-key"
