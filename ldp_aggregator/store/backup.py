@@ -53,23 +53,36 @@ def restore_store(source: Path, output: Path, *, keep_shares: bool = False, now:
 
 @contextmanager
 def _copied(source: Path, output: Path) -> Iterator[sqlite3.Connection]:
-    """A copy to change. It gets a store's name when the block is done; until then it is none, whatever happens."""
+    """A copy to change."""
     if not (source / FILE_NAME).exists():
         raise StoreError(f"there is no store in {source}")
-    draft = _make_folder(output) / f"{FILE_NAME}.{os.getpid()}"
+    with drafted(output) as draft:
+        try:
+            with closing(open_connection(source / FILE_NAME, read_only=True)) as db:
+                db.execute("VACUUM INTO ?", (str(draft),))
+            with closing(sqlite3.connect(draft, isolation_level=None)) as copy:
+                copy.row_factory = sqlite3.Row
+                yield copy
+        except sqlite3.Error as error:
+            raise StoreError(f"the copy failed: {error}") from error
+
+
+@contextmanager
+def drafted(folder: Path) -> Iterator[Path]:
+    """An empty file that becomes the store of a folder that has none, once the block is done: until then there is none,
+    whatever happens. The folder is made where absent.
+    """
+    draft = _make_folder(folder) / f"{FILE_NAME}.{os.getpid()}"
     make_file(draft)
     try:
-        with closing(open_connection(source / FILE_NAME, read_only=True)) as db:
-            db.execute("VACUUM INTO ?", (str(draft),))
-        with closing(sqlite3.connect(draft, isolation_level=None)) as copy:
-            copy.row_factory = sqlite3.Row
-            yield copy
-        draft.rename(_make_folder(output) / FILE_NAME)
-        _sync_folder(output)
-    except (sqlite3.Error, OSError) as error:
-        raise StoreError(f"the copy failed: {error}") from error
+        yield draft
+        draft.rename(_make_folder(folder) / FILE_NAME)
+        _sync_folder(folder)
+    except OSError as error:
+        raise StoreError(f"the store in {folder} cannot be written: {error}") from error
     finally:
-        remove_files(draft)
+        for file in folder.glob(f"{draft.name}*"):  # SQLite keeps others beside it.
+            file.unlink()
 
 
 def _sync_folder(folder: Path) -> None:
@@ -81,21 +94,6 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def migrate_store(folder: Path) -> int:
-    """Bring a store or a copy of an older version up to date; returns the version that it was."""
-    if not (folder / FILE_NAME).exists():
-        raise StoreError(f"there is no store in {folder}")
-    with closing(open_connection(folder / FILE_NAME)) as db:
-        return schema.migrate(db)
-
-
-def new_file(folder: Path) -> Path:
-    """An empty file for a store in a folder that has none; the folder is made where absent."""
-    path = _make_folder(folder) / FILE_NAME
-    make_file(path)
-    return path
-
-
 def _make_folder(folder: Path) -> Path:
     if (folder / FILE_NAME).exists():
         raise StoreError(f"there is a store in {folder} already; choose an empty folder")
@@ -104,9 +102,3 @@ def _make_folder(folder: Path) -> Path:
     except OSError as error:
         raise StoreError(f"the folder {folder} cannot be made: {error.strerror}") from error
     return folder
-
-
-def remove_files(path: Path) -> None:
-    """A store's file and those that SQLite keeps beside it."""
-    for file in path.parent.glob(f"{path.name}*"):
-        file.unlink()
