@@ -128,8 +128,6 @@ def train(
         "insufficient": insufficient,
         "guarantee": guarantee.to_json(),
         "published": published_by(pairs, arrivals or ()).to_json(),
-        "relayed": [relayed(one, came).to_json() for (one, _), came in zip(pairs, arrivals or (), strict=False)],
-        "counted_twice": counted_twice(arrivals or ()),
         "poisoning": [
             model_reach(
                 estimates,
@@ -145,6 +143,9 @@ def train(
             for liars in (1, _hundredth(pairs))
         ],
     }
+    if arrivals is not None:
+        training["relayed"] = [relayed(one, came).to_json() for (one, _), came in zip(pairs, arrivals, strict=True)]
+        training["counted_twice"] = counted_twice(arrivals)
     model = Model(
         label=first.label.name,
         classes=first.label.classes,

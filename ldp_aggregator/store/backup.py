@@ -59,24 +59,40 @@ def restore_store(source: Path, output: Path, *, keep_shares: bool = False, now:
 
 @contextmanager
 def _copied(source: Path, output: Path) -> Iterator[sqlite3.Connection]:
-    """A copy to change. It gets a store's name when the block is done; until then it is none, whatever happens."""
+    """A copy to change."""
     if not (source / FILE_NAME).exists():
         raise StoreError(f"there is no store in {source}")
-    draft = _make_folder(output) / f"{FILE_NAME}.{os.getpid()}"
+    with drafted(output) as draft:
+        try:
+            _copy_at_one_moment(source / FILE_NAME, draft)
+            with closing(_open(draft)) as copy:
+                yield copy
+        except sqlite3.Error as error:
+            raise StoreError(f"the copy failed: {error}") from error
+
+
+@contextmanager
+def drafted(folder: Path) -> Iterator[Path]:
+    """An empty file that becomes the store of a folder that has none, once the block is done: until then there is none,
+    whatever happens. The folder is made where absent.
+    """
+    draft = _make_folder(folder) / f"{FILE_NAME}.{os.getpid()}"
     make_file(draft)
     try:
-        _copy_at_one_moment(source / FILE_NAME, draft)
-        with closing(_open(draft)) as copy:
-            yield copy
-        target = _make_folder(output) / FILE_NAME
+        yield draft
+        target = _make_folder(folder) / FILE_NAME
         if ids.folder_of(draft).exists():
             ids.folder_of(draft).rename(ids.folder_of(target))
         draft.rename(target)
-        sync_folder(output)
-    except (sqlite3.Error, OSError) as error:
-        raise StoreError(f"the copy failed: {error}") from error
+        sync_folder(folder)
+    except OSError as error:
+        raise StoreError(f"the store in {folder} cannot be written: {error}") from error
     finally:
-        remove_files(draft)
+        for file in folder.glob(f"{draft.name}*"):  # SQLite keeps others beside it, and runs have a folder.
+            if file.is_dir():
+                shutil.rmtree(file)
+            else:
+                file.unlink()
 
 
 def _copy_at_one_moment(source: Path, draft: Path) -> None:
@@ -103,21 +119,6 @@ def _open(file: Path) -> sqlite3.Connection:
     return db
 
 
-def migrate_store(folder: Path) -> int:
-    """Bring a store or a copy of an older version up to date; returns the version that it was."""
-    if not (folder / FILE_NAME).exists():
-        raise StoreError(f"there is no store in {folder}")
-    with closing(open_connection(folder / FILE_NAME)) as db:
-        return schema.migrate(db)
-
-
-def new_file(folder: Path) -> Path:
-    """An empty file for a store in a folder that has none; the folder is made where absent."""
-    path = _make_folder(folder) / FILE_NAME
-    make_file(path)
-    return path
-
-
 def _make_folder(folder: Path) -> Path:
     if (folder / FILE_NAME).exists():
         raise StoreError(f"there is a store in {folder} already; choose an empty folder")
@@ -126,12 +127,3 @@ def _make_folder(folder: Path) -> Path:
     except OSError as error:
         raise StoreError(f"the folder {folder} cannot be made: {error.strerror}") from error
     return folder
-
-
-def remove_files(path: Path) -> None:
-    """A store's file and those that SQLite keeps beside it."""
-    for file in path.parent.glob(f"{path.name}*"):
-        if file.is_dir():
-            shutil.rmtree(file)
-        else:
-            file.unlink()

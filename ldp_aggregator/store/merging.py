@@ -9,14 +9,16 @@ counts in the sum.
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote
 
-from ldp_aggregator.counting.parts import part_of_tally, tally_of_parts
-from ldp_aggregator.store.backup import new_file, remove_files
+from ldp_aggregator.counting.parts import part_of_tally
+from ldp_aggregator.store.backup import drafted
 from ldp_aggregator.store.clock import utc_now
+from ldp_aggregator.store.consistency import sum_or_refuse
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.decisions import CampaignRow, Kind, kind_of
 from ldp_aggregator.store.rights import UPLOADING
@@ -48,21 +50,13 @@ def merge_stores(
     for folder in (first, second):
         if not (folder / FILE_NAME).exists():
             raise StoreError(f"there is no store in {folder}")
-    path = new_file(output)
-    try:
-        db = open_connection(path)
-        try:
-            schema.prepare(db)
-            for name, folder in (("a", first), ("b", second)):
-                _attach(db, name, folder / FILE_NAME)
-            with transaction(db):
-                merged = [_merge_campaign(db, campaign_id, assume_disjoint) for campaign_id in _campaign_ids(db)]
-                _merge_origins(db, now or utc_now())
-        finally:
-            db.close()
-    except BaseException:
-        remove_files(path)
-        raise
+    with drafted(output) as draft, closing(open_connection(draft)) as db:
+        schema.prepare(db)
+        for name, folder in (("a", first), ("b", second)):
+            _attach(db, name, folder / FILE_NAME)
+        with transaction(db):
+            merged = [_merge_campaign(db, campaign_id, assume_disjoint) for campaign_id in _campaign_ids(db)]
+            _merge_origins(db, now or utc_now())
     return merged
 
 
@@ -173,7 +167,7 @@ def _merge_parts(db: sqlite3.Connection, campaign: Campaign, number: int, source
         for name, source in sources.items()
     }
     every = [part for members in parts.values() for part in members]
-    tally = tally_of_parts(campaign, [bytes(part["sums"]) for part in every])
+    tally = sum_or_refuse(campaign, [bytes(part["sums"]) for part in every])
     least = min((part["least_batch"] for part in every if part["least_batch"] is not None), default=None)
     vouched = sum(part["vouched"] for part in every)
     campaigns.add_part(db, number, int(tally.n.sum()), part_of_tally(tally), vouched, least)
@@ -188,7 +182,7 @@ def _merge_publications(db: sqlite3.Connection, campaign: Campaign, number: int,
         for row in db.execute(f"SELECT sums FROM {name}.publications WHERE campaign = ?", (source,)).fetchall()
     ]
     if published:
-        tally = tally_of_parts(campaign, published)
+        tally = sum_or_refuse(campaign, published)
         db.execute(
             "INSERT INTO main.publications (campaign, reports, sums) VALUES (?, ?, ?)",
             (number, int(tally.n.sum()), part_of_tally(tally)),

@@ -116,7 +116,7 @@ def _moments_of_round(options: argparse.Namespace) -> tuple[InputMoments, str | 
     async def read(store: Store) -> tuple[bytes, Tally]:
         return await store.document(options.round), await store.tally(options.round)
 
-    document, tally = with_store(options, read)
+    document, tally = with_store(options, read, read_only=True)
     campaign = Campaign.parse(document, options.round)
     return moments_of_round(campaign, tally), campaign.study
 

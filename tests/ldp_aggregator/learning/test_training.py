@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from ldp_aggregator import NaiveBayes, Tally, estimate, train
+from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.learning.guarantee import LOCAL_RELATION
 from ldp_client.classifier import Classifier
 from protocols import Campaign
@@ -226,3 +227,16 @@ def test_mushroom_with_one_oue_question_a_device_reaches_the_known_accuracy(uci_
         accuracies.append((model.predict(X.iloc[held_out]) == y.iloc[held_out]).mean())
     assert 0.84 <= np.mean(accuracies) <= 0.90
     assert isinstance(model, NaiveBayes)
+
+
+def test_a_model_tells_how_its_reports_came_where_that_is_known(make_campaign):
+    campaign = make_campaign(BINARY)
+    tally = simulate(campaign, *people(1_000), rng=2)
+    assert not {"relayed", "counted_twice"} & json.loads(train(campaign, tally).to_json())["training"].keys()
+    known = train([(campaign, tally)], arrivals=[Arrivals(1_000, 1_000, 700, overlap=3, unchecked=2)])
+    training = json.loads(known.to_json())["training"]
+    assert training["counted_twice"] == {"known": 3, "at_most": 5}
+    assert training["relayed"][0]["guarantee"]["reports"] == 700 - 5
+    assert training["published"]["colluding"] == 10
+    with pytest.raises(ValueError, match="told of 2 campaigns, and there are 1"):
+        train([(campaign, tally)], arrivals=[Arrivals(), Arrivals()])

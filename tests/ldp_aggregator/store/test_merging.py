@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from dataclasses import replace
 from datetime import datetime, timezone
 
@@ -13,6 +14,8 @@ from ldp_aggregator.store import StoreError, open_store
 from ldp_aggregator.store.backup import copy_store, restore_store
 from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.merging import Merged, merge_stores
+from ldp_aggregator.store.sqlite import origin
+from ldp_aggregator.store.sqlite.store import FILE_NAME
 
 
 @pytest.fixture
@@ -131,6 +134,37 @@ async def test_how_reports_came_adds_up_when_stores_do(tmp_path, shards, make_su
     assert (await read("c"))[1].arrivals == Arrivals(20, 20, 90)
     merge_stores(tmp_path / "c", tmp_path / "d", tmp_path / "e")
     assert (await read("e"))[1].arrivals == Arrivals(25, 20, 90)
+
+
+async def test_a_damaged_store_is_not_merged_and_says_which_campaign(tmp_path, shards):
+    campaign, fill, _ = shards
+    await fill("a", range(3))
+    await fill("b", range(3, 6))
+    with sqlite3.connect(tmp_path / "b" / FILE_NAME) as db:
+        db.execute("UPDATE parts SET sums = substr(sums, 1, 32)")
+    db.close()
+    with pytest.raises(StoreError, match=f"{campaign.id} is damaged"):
+        merge_stores(tmp_path / "a", tmp_path / "b", tmp_path / "c")
+    assert list((tmp_path / "c").iterdir()) == []
+
+
+async def test_a_sum_that_is_not_complete_is_no_store(tmp_path, shards, monkeypatch):
+    """A process that is killed leaves a file, and not one that anything takes for a store."""
+    _, fill, _ = shards
+    await fill("a", range(3))
+    await fill("b", range(3, 6))
+    seen = []
+
+    def watched(db, now, *floors):
+        seen.extend(path.name for path in (tmp_path / "c").iterdir())
+        renew(db, now, *floors)
+
+    renew = origin.renew
+    monkeypatch.setattr(origin, "renew", watched)
+    merge_stores(tmp_path / "a", tmp_path / "b", tmp_path / "c")
+    assert seen
+    assert FILE_NAME not in seen
+    assert [path.name for path in (tmp_path / "c").iterdir()] == [FILE_NAME]
 
 
 async def test_a_sum_publishes_under_versions_that_neither_store_has_used(tmp_path, shards):

@@ -12,11 +12,13 @@ import pytest
 from cells import cell_campaign, cell_report, submission
 
 from ldp_aggregator.store import SqliteStore, Submission
-from ldp_aggregator.store.backup import copy_store, migrate_store, restore_store
+from ldp_aggregator.store.backup import copy_store, restore_store
+from ldp_aggregator.store.location import migrate_store
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.merging import merge_stores
 from ldp_aggregator.store.runs import files, merging
 from ldp_aggregator.store.sqlite import ids
+from ldp_aggregator.store.sqlite.schema import VERSION
 from ldp_aggregator.store.sqlite.store import FILE_NAME
 from protocols import Campaign
 
@@ -312,11 +314,11 @@ async def test_ids_in_a_table_of_an_older_store_become_a_run(folder: Path) -> No
             db.execute(f"INSERT INTO ids_{number} VALUES (?, ?)", row)
         db.execute("DROP TABLE recent_ids")
         db.execute("DROP TABLE runs")
-        db.execute("PRAGMA user_version = 5")
+        db.execute("PRAGMA user_version = 6")
     db.close()
     with pytest.raises(StoreError, match="migrate"):
         SqliteStore(folder / FILE_NAME)
-    assert migrate_store(folder) == 5
+    assert await migrate_store(folder) == (6, VERSION)
     assert len(listed(folder)) == 1
     store = SqliteStore(folder / FILE_NAME)
     [outcome] = await store.count([numbered(range(110))])
