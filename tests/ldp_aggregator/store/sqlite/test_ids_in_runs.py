@@ -13,8 +13,8 @@ from cells import cell_campaign, cell_report, submission
 
 from ldp_aggregator.store import SqliteStore, Submission
 from ldp_aggregator.store.backup import copy_store, restore_store
-from ldp_aggregator.store.location import migrate_store
 from ldp_aggregator.store.contract import StoreError
+from ldp_aggregator.store.location import migrate_store
 from ldp_aggregator.store.merging import merge_stores
 from ldp_aggregator.store.runs import files, merging
 from ldp_aggregator.store.sqlite import ids
