@@ -11,6 +11,7 @@ from datetime import timedelta
 import pytest
 
 from ldp_aggregator.store import Act, RefusedError, SqliteStore, StoredToken, StoreError, UnknownCampaignError
+from ldp_aggregator.store.location import migrate_store
 from ldp_aggregator.store.merging import merge_stores
 from ldp_aggregator.store.sqlite.schema import APPLICATION, STEPS
 from ldp_aggregator.store.sqlite.store import FILE_NAME
@@ -116,7 +117,7 @@ async def test_only_a_closed_campaign_is_deleted_and_its_id_is_never_used_again(
         await store.create_campaign(one)
         await store.count([make_submission(one, [make_report(one, number) for number in range(5)])])
         await store.publish_model(one.id, "{}")
-    with pytest.raises(RefusedError, match="is not closed") as refused:
+    with pytest.raises(RefusedError, match="was not closed") as refused:
         await store.delete_campaign(campaign.id)
     assert refused.value.code == "campaign-not-closed"
     await store.close_campaign(campaign.id)
@@ -135,13 +136,14 @@ async def test_only_a_closed_campaign_is_deleted_and_its_id_is_never_used_again(
 
 
 async def test_tokens_of_the_version_before_are_their_own_nodes_and_never_expire(tmp_path):
-    path = tmp_path / "s.sqlite3"
+    path = tmp_path / FILE_NAME
     with sqlite3.connect(path) as db:
-        db.executescript("".join(STEPS[:4]) + f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = 4;")
+        db.executescript("".join(STEPS[:5]) + f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = 5;")
         db.execute(
             "INSERT INTO tokens (name, scope, digest, created) VALUES ('n', 'node', x'00', '2026-01-01T00:00:00Z')"
         )
     db.close()
+    await migrate_store(tmp_path)
     store = SqliteStore(path)
     [token] = await store.tokens()
     await store.close()
