@@ -97,10 +97,12 @@ function scaled(campaign, name, record, coins) { // to [-1, 1]
 function encode(campaign, question, record, classIndex, coins) {
   const { kind, feature: name, other } = question;
   if (kind === "label") return classIndex;
-  if (kind === "pair") {
+  if (question.encoding === "index") {
     const feature = featureOf(campaign, name);
-    const index = valueIndex(feature, valueOf(campaign, name, record, coins));
-    return (index ?? coins.index(feature.values?.length ?? feature.bins)) * campaign.label.classes.length + classIndex;
+    const found = valueIndex(feature, valueOf(campaign, name, record, coins));
+    const index = found ?? coins.index(feature.values?.length ?? feature.bins);
+    if (kind === "pair") return index * campaign.label.classes.length + classIndex;
+    return kind === "xor" ? index ^ classIndex : index;
   }
   let t = scaled(campaign, name, record, coins);
   if (kind === "square" || other === name) t = 2 * (t * t) - 1;

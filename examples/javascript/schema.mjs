@@ -107,8 +107,9 @@ function isInstant(text) { // 2027-01-01T00:00:00Z, a time that exists
 }
 
 function checkPrivacy(privacy) {
-  keys(privacy, "privacy", ["epsilon"], ["answers", "discrete", "continuous", "theta", "release_every"]);
+  keys(privacy, "privacy", ["epsilon"], ["answers", "discrete", "continuous", "theta", "xor", "release_every"]);
   const { epsilon, theta, release_every: every } = privacy;
+  must(typeof given(privacy.xor, true) === "boolean", "privacy.xor");
   must(Number.isFinite(epsilon) && epsilon > 0, "privacy.epsilon");
   must(theta == null || (Number.isFinite(theta) && theta > 0 && theta <= 1), "privacy.theta");
   must(every == null || (whole(every, 2, MOST_RELEASE) && given(privacy.answers, "one") === "one"), "privacy.release_every");

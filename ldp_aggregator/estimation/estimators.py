@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.simplex import post_process
 from protocols import Question
-from protocols.document.questions import INDEX, PRODUCT, SIGN
+from protocols.document.questions import INDEX, MARGINAL, PRODUCT, SIGN, XOR
 from protocols.mechanisms import NoisyVector, OneBit, PureMechanism
 
 Array = NDArray[np.float64]
@@ -48,13 +48,15 @@ class QuestionEstimate:
     Attributes
     ----------
     cells
-        Label: P(class), shape (k,). Pair: P(value, class), shape (values * k,), index ``value * k + class``. Value and
+        Label: P(class), shape (k,). Pair: P(value, class), shape (values * k,), index ``value * k + class``. Xor and
+        marginal: the shares of the bit, shape (2,); :mod:`ldp_aggregator.estimation.joint` has the table. Value and
         square of a Gaussian feature: P(class) E[v | class], shape (k,), v the asked quantity in [-1, 1]. Product: E[v],
         shape (1,).
     processed
-        The cells of a label or pair question after post-processing; None for the others.
+        The cells of a question about an index after post-processing; None for the others.
     classes
-        P(class) as this question's reports tell it, shape (k,); None where they do not (``laplace``, ``onebit``).
+        P(class) as this question's reports tell it, shape (k,); None where they do not (xor, marginal, ``laplace``,
+        ``onebit``).
     n
         Reports. Without any, values are uninformed (uniform, or zero) and variances infinite.
     """
@@ -93,13 +95,13 @@ def _estimate_cells(question: Question, n: int, counts: Counts, classes: int) ->
 
 
 def _estimate_classes(question: Question, n: int, counts: Counts, classes: int) -> Cells | None:
-    """P(class), shape (k,), from a question that carries it; None for ``laplace`` and ``onebit``, which do not.
+    """P(class), shape (k,), from a question that carries it; None for those that do not.
 
     A pair question's joint table and a sign question's bits both add up to it, over m cells per class. The variance of
     the sum follows from the joint support (``PureMechanism.sum_variance``); the spread f (1 - f) is the records' own.
     """
     mechanism = question.mechanism
-    if question.encoding not in (INDEX, SIGN):
+    if question.encoding not in (INDEX, SIGN) or question.kind in (XOR, MARGINAL):
         return None
     if n == 0:
         return uninformed(classes, frequencies=True)

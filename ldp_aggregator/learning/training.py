@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import Estimates, estimate
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
+from ldp_aggregator.estimation.joint import JointTable, pool_tables
 from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR, Moments, rebuild_moments
 from ldp_aggregator.estimation.pooling import pool, pool_classes
 from ldp_aggregator.estimation.shrinkage import shrink_moments
@@ -21,7 +22,7 @@ from ldp_aggregator.learning.naive_bayes import NaiveBayes, discrete_likelihood
 from ldp_aggregator.learning.published import published_by
 from protocols import Campaign
 from protocols.document.campaign import MODEL
-from protocols.document.questions import LABEL, PAIR, SQUARE, VALUE, is_gaussian
+from protocols.document.questions import LABEL, SQUARE, VALUE, is_gaussian
 from protocols.document.schema import ContinuousFeature, Feature
 from protocols.model import GaussianLikelihood, Likelihood, Model
 
@@ -105,7 +106,8 @@ def train(
             if names:
                 insufficient[feature.name] = names
         else:
-            table = _table(_of(estimates, feature, PAIR), len(first.label.classes), post, smoothing)
+            tables = [one.table(feature.name) for one in estimates]
+            table = _table(tables, len(first.label.classes), post, smoothing)
             likelihoods.append(discrete_likelihood(feature, table))
     reports = int(sum(its_tally.n.sum() for _, its_tally in pairs))
     guarantee = Guarantee(_total_epsilon([one for one, _ in pairs]), 0.0, LOCAL_RELATION, _PUBLIC)
@@ -209,10 +211,10 @@ def _of(estimates: Sequence[Estimates], feature: Feature, kind: str) -> list[Que
     ]
 
 
-def _table(estimates: Sequence[QuestionEstimate], classes: int, post: str, smoothing: float) -> Array:
+def _table(tables: Sequence[JointTable], classes: int, post: str, smoothing: float) -> Array:
     """Non-negative weights of shape (values, k) from the joint table of a discrete feature."""
-    reports = sum(estimate.n for estimate in estimates)
-    values = pool(estimates).value
+    reports = sum(table.n for table in tables)
+    values = pool_tables(tables).value
     joint = floor(values, reports) if post == FLOOR else norm_sub(values) * reports + smoothing
     return joint.reshape(-1, classes)
 

@@ -25,7 +25,7 @@ from ldp_aggregator.learning.frames import (
     rescaled,
 )
 from protocols import Campaign, Question, RecordError
-from protocols.document.questions import INDEX, LABEL, MOMENT, PRODUCT, VALUE
+from protocols.document.questions import INDEX, LABEL, MOMENT, PAIR, PRODUCT, VALUE, XOR
 from protocols.document.schema import ContinuousFeature, Feature, Label
 from protocols.mechanisms import VALUE_BITS
 
@@ -89,11 +89,14 @@ class Columns:
         return 2 * moments.cells + bits
 
     def indices(self, question: Question, rows: Integers, rng: np.random.Generator) -> Integers:
-        """The items of a question about an index: ``value * k + class``, or the class alone."""
+        """The items of a question about an index: ``value * k + class``, the class alone, or a bit of both."""
         classes = self.classes[rows]
         if question.kind == LABEL:
             return classes
-        return self._indices(self.campaign.feature(question.feature), rows, rng) * self.class_count + classes
+        indices = self._indices(self.campaign.feature(question.feature), rows, rng)
+        if question.kind == PAIR:
+            return indices * self.class_count + classes
+        return indices ^ classes if question.kind == XOR else indices
 
     def moments(self, question: Question, rows: Integers, rng: np.random.Generator) -> Moments:
         """The quantities behind any other question, before ``sign`` makes bits of them."""
