@@ -184,7 +184,7 @@ class Estimates:
 
     def _cell_rows(self, estimate: QuestionEstimate) -> Iterable[dict[str, Any]]:
         question, classes = estimate.question, self.campaign.label.classes
-        names: list[str | None] = [*(_value_names(self.campaign, question) or [None])]
+        names: Sequence[str | None] = _value_names(self.campaign, question) or [None]
         of_classes = (None,) if question.kind in (XOR, MARGINAL, PRODUCT) else classes
         places = [(name, of_class) for name in names for of_class in of_classes]
         return _rows(places, estimate.cells, self.per_liar[question.index], estimate.processed)

@@ -59,6 +59,14 @@ def campaigns() -> dict[str, Campaign]:
             "fitted_on": "public",
         },
     )
+    drafts["xor"] = draft(
+        label={"name": "class", "classes": ["yes", "no"]},
+        features=[
+            {"name": "colour", "kind": "categorical", "values": ["red", "green"], "weight": 3},
+            {"name": "größe", "kind": "continuous", "low": -1.5, "high": 2, "bins": 2},
+            FEATURES[2],
+        ],
+    )
     drafts["moments"] = draft(features=numbers, asks="moments", study="s")
     return {name: Campaign.compile(one) for name, one in drafts.items()}
 

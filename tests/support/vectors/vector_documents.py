@@ -144,10 +144,29 @@ def refused_documents(known: dict[str, Campaign]) -> Iterator[tuple[str, str, st
         value = copy.deepcopy(base)
         change(value)
         yield name, as_text(value), None, code
+    yield from _refused_bits(base, json.loads(known["xor"].document))
     yield from _refused_projections(json.loads(known["projection"].document))
     value = json.loads(known["all"].document)
     value["privacy"]["epsilon"] = 3.2
     yield "answers that add up to more than the total", as_text(value), None, LOSS
+
+
+def _refused_bits(pairs: Any, bits: Any) -> Iterator[tuple[str, str, None, str]]:
+    """Of two values and two classes there are bits, of more there are none."""
+    for kind in ("xor", "marginal"):
+        value = copy.deepcopy(pairs)
+        value["questions"][1].update(kind=kind, domain_size=2, mechanism="de", parameters={"p": "13000000000000000000"})
+        yield f"{kind} of more than two values", as_text(value), None, "invalid-document"
+    changes: list[tuple[str, Change]] = [
+        ("an xor of four cells", lambda d: d["questions"][1].update(domain_size=4)),
+        ("an xor as a sign", lambda d: d["questions"][1].update(encoding="sign")),
+        ("a weight of a question beyond 2^30", lambda d: d["questions"][1].update(weight=2**30 + 1)),
+        ("a refusal as a number", lambda d: d["privacy"].update(xor=0)),
+    ]
+    for name, change in changes:
+        value = copy.deepcopy(bits)
+        change(value)
+        yield name, as_text(value), None, "invalid-document"
 
 
 def _refused_projections(base: Any) -> Iterator[tuple[str, str, None, str]]:
