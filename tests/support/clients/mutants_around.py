@@ -14,6 +14,7 @@ from mutants import Remembering, SeededCoins, question
 from ldp_aggregator.audit import Answer, Person
 from ldp_client import perturb
 from protocols import Campaign, Report, encode_upload
+from protocols.encoding import encode
 
 Flaw = Callable[[Campaign, Person, "Around"], Answer]
 
@@ -154,6 +155,38 @@ def _more_than_claimed(campaign: Campaign, person: Person, client: Around) -> An
     return (encode_upload(client.reports(_ALONE[key], person)),)
 
 
+def _kind_of_bit_by_class(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """One class draws again, once, where it would answer an xor, "because that holds the class"."""
+    reports = client.reports(campaign, person)
+    kind = campaign.questions[reports[0].question].kind
+    if kind == "xor" and person.label == campaign.label.classes[0]:
+        reports = client.reports(campaign, person)
+    return (encode_upload(reports),)
+
+
+def _both_bits(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """Who draws one bit of a feature answers the other, too, with the whole of epsilon each."""
+    (report,) = client.reports(campaign, person)
+    asked = campaign.questions[report.question]
+    others = [q for q in campaign.groups[asked.group] if q.index != asked.index]
+    reports = [report]
+    for other in others:
+        item = encode(campaign, other, person.record, campaign.label.classes.index(person.label), client.coins)
+        reports.append(Report(other.index, client.random.randbytes(16), other.perturb(item, client.coins)))
+    return (encode_upload(reports),)
+
+
+def _equal_bits_in_the_clear(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """An xor of 0 is taken for "no answer" and not perturbed."""
+    (report,) = client.reports(campaign, person)
+    asked = campaign.questions[report.question]
+    if asked.kind != "xor":
+        return (encode_upload([report]),)
+    item = encode(campaign, asked, person.record, campaign.label.classes.index(person.label), client.coins)
+    payload = report.payload if item else bytes(1)
+    return (encode_upload([Report(report.question, report.id, payload)]),)
+
+
 FLAWS: dict[str, Flaw] = {
     "none": _sound,
     "the record in the id": _record_in_the_id,
@@ -166,6 +199,9 @@ FLAWS: dict[str, Flaw] = {
     "one answer in 2000 in the clear": _rarely_in_the_clear,
     "a generator seeded anew for every question": _reseeded,
     "1.8 times the claim in every answer": _more_than_claimed,
+    "the kind of bit by the class": _kind_of_bit_by_class,
+    "both bits of a feature": _both_bits,
+    "equal bits in the clear": _equal_bits_in_the_clear,
 }
 
 
@@ -205,5 +241,8 @@ AROUND: dict[str, tuple[Callable[[], str], str]] = {
         lambda: categories([8, 8, 8], answers="all", discrete="oue"),
         "answer-above-share",
     ),
+    "the kind of bit by the class": (lambda: categories([2], discrete="auto"), "tells-beside-the-answer"),
+    "both bits of a feature": (lambda: categories([2], discrete="auto"), "loss-above-claim"),
+    "equal bits in the clear": (lambda: categories([2], discrete="auto"), "impossible-report"),
 }
 """Flaw, a campaign that it shows in, the code of what the audit finds."""
