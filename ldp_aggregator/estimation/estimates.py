@@ -29,7 +29,7 @@ from ldp_aggregator.estimation.poisoning.reports import class_prior_per_liar, pe
 from ldp_aggregator.estimation.pooling import pool_classes
 from ldp_aggregator.estimation.simplex import NORM_SUB, post_process
 from protocols import Campaign, Question
-from protocols.document.questions import MARGINAL, PAIR, PRODUCT, SQUARE, VALUE, XOR
+from protocols.document.questions import MARGINAL, PAIR, PRODUCT, SCORE, SQUARE, VALUE, XOR
 from protocols.document.schema import CategoricalFeature, ContinuousFeature
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class Estimates:
     def _cell_rows(self, estimate: QuestionEstimate) -> Iterable[dict[str, Any]]:
         question, classes = estimate.question, self.campaign.label.classes
         names: Sequence[str | None] = _value_names(self.campaign, question) or [None]
-        of_classes = (None,) if question.kind in (XOR, MARGINAL, PRODUCT) else classes
+        of_classes = (None,) if question.kind in (XOR, MARGINAL, PRODUCT, SCORE) else classes
         places = [(name, of_class) for name in names for of_class in of_classes]
         return _rows(places, estimate.cells, self.per_liar[question.index], estimate.processed)
 
@@ -218,6 +218,8 @@ def _value_names(campaign: Campaign, question: Question) -> list[str] | None:
     feature = campaign.feature_of(question)
     if question.kind == XOR:
         return ["alike", "crossed"]
+    if question.kind == SCORE:
+        return [f"{campaign.candidates[question.group].name} is {told}" for told in ("wrong", "right")]
     if question.kind not in (PAIR, MARGINAL):
         return None
     if isinstance(feature, CategoricalFeature):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.simplex import post_process
 from protocols import Question
-from protocols.document.questions import INDEX, MARGINAL, PRODUCT, SIGN, XOR
+from protocols.document.questions import INDEX, MARGINAL, PRODUCT, SCORE, SIGN, XOR
 from protocols.mechanisms import NoisyVector, OneBit, PureMechanism
 
 Array = NDArray[np.float64]
@@ -49,7 +49,8 @@ class QuestionEstimate:
     ----------
     cells
         Label: P(class), shape (k,). Pair: P(value, class), shape (values * k,), index ``value * k + class``. Xor and
-        marginal: the shares of the bit, shape (2,); :mod:`ldp_aggregator.estimation.joint` has the table. Value and
+        marginal: the shares of the bit, shape (2,); :mod:`ldp_aggregator.estimation.joint` has the table. Score: the
+        shares of devices for which the candidate is wrong, and right. Value and
         square of a Gaussian feature: P(class) E[v | class], shape (k,), v the asked quantity in [-1, 1]. Product: E[v],
         shape (1,).
     processed
@@ -101,7 +102,7 @@ def _estimate_classes(question: Question, n: int, counts: Counts, classes: int) 
     the sum follows from the joint support (``PureMechanism.sum_variance``); the spread f (1 - f) is the records' own.
     """
     mechanism = question.mechanism
-    if question.encoding not in (INDEX, SIGN) or question.kind in (XOR, MARGINAL):
+    if question.encoding not in (INDEX, SIGN) or question.kind in (XOR, MARGINAL, SCORE):
         return None
     if n == 0:
         return uninformed(classes, frequencies=True)

@@ -81,8 +81,12 @@ def train(
     if prior not in (POOLED, LABEL_ONLY):
         raise ValueError(f"prior must be {POOLED} or {LABEL_ONLY}, not {prior!r}")
     first = pairs[0][0]
-    if any(one.asks != MODEL for one, _ in pairs):
-        raise ValueError("a moments round asks for a projection, not for a model; fit the projection from it")
+    for one, _ in pairs:
+        if one.asks != MODEL:
+            raise ValueError(
+                f'campaign {one.id} has "asks": "{one.asks}": a moments round fits a projection, an evaluation round '
+                "chooses among models; neither is trained on"
+            )
     for other, _ in pairs[1:]:
         _check_same_schema(first, other)
     estimates = [estimate(one, its_tally, post=post) for one, its_tally in pairs]

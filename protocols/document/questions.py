@@ -32,6 +32,7 @@ MARGINAL: Final = "marginal"
 VALUE: Final = "value"
 SQUARE: Final = "square"
 PRODUCT: Final = "product"
+SCORE: Final = "score"
 
 INDEX: Final = "index"
 SIGN: Final = "sign"
@@ -57,12 +58,14 @@ class Question:
         ``label`` (domain k), ``pair`` of a discrete feature's value and the class (``value * k + class``); or, of two
         values and two classes, ``xor`` (whether just one of both indices is 1, domain 2) and ``marginal`` (the value
         alone). ``value`` or ``square`` of a Gaussian feature at the class. In a moments round: ``value``, and the
-        ``product`` of ``feature`` and ``other``, without the class.
+        ``product`` of ``feature`` and ``other``, without the class. In an evaluation round: ``score``, whether a
+        candidate is right (domain 2).
     encoding
-        ``index`` for label, pair, xor and marginal; any other question is asked as ``moment`` (a value at a class) or
-        as ``sign`` (``2 * class + bit``, a stochastic bit with the class).
+        ``index`` for label, pair, xor, marginal and score; any other question is asked as ``moment`` (a value at a
+        class) or as ``sign`` (``2 * class + bit``, a stochastic bit with the class).
     group
-        0 for the label, i + 1 for asked feature i, beyond for products; a device answers at most one of a group.
+        0 for the label, i + 1 for asked feature i, beyond for products; in an evaluation round the candidate's place.
+        A device answers at most one of a group.
     """
 
     index: int
@@ -111,11 +114,20 @@ def is_gaussian(feature: Feature | None) -> bool:
 
 
 def read_question(
-    value: Any, index: int, label: Label, features: Sequence[Feature], refuse: Refusal, *, moments: bool = False
+    value: Any,
+    index: int,
+    label: Label,
+    features: Sequence[Feature],
+    refuse: Refusal,
+    *,
+    moments: bool = False,
+    candidates: int = 0,
 ) -> Question:
-    """A question of a document, checked against the schema that stands beside it."""
+    """A question of a document, checked against the schema that stands beside it; in an evaluation round against the
+    number of its candidates.
+    """
     fields = Fields(value, f"questions[{index}]", refuse)
-    kind = fields.choice("kind", (LABEL, PAIR, XOR, MARGINAL, VALUE, SQUARE, PRODUCT))
+    kind = fields.choice("kind", (LABEL, PAIR, XOR, MARGINAL, VALUE, SQUARE, PRODUCT, SCORE))
     name, other = fields.optional_text("feature"), fields.optional_text("other")
     group = fields.integer("group", least=0, most=len(features) + MOST_PRODUCTS)
     encoding = fields.choice("encoding", (INDEX, SIGN, MOMENT))
@@ -129,8 +141,13 @@ def read_question(
         raise fields.error("parameters", "must be an object")
     declared = {feature.name: feature for feature in features}
     named = [None if text is None else declared.get(text) for text in (name, other)]
-    _check_subject(kind, group, (name, other), named, features, fields)
-    wanted = _cells(kind, encoding, label, named[0], moments=moments)
+    if candidates:
+        if kind != SCORE or group >= candidates or (name, other) != (None, None):
+            raise fields.error("kind", f"an evaluation round asks for a {SCORE}, of groups below {candidates}")
+        wanted = 2 if encoding == INDEX else None
+    else:
+        _check_subject(kind, group, (name, other), named, features, fields)
+        wanted = _cells(kind, encoding, label, named[0], moments=moments)
     if domain_size != wanted:
         raise fields.error(
             "domain_size",

@@ -17,6 +17,7 @@ from protocols.document.questions import (
     MOST_PRODUCTS,
     PAIR,
     PRODUCT,
+    SCORE,
     SIGN,
     SQUARE,
     VALUE,
@@ -65,11 +66,7 @@ def compile_questions(
     classes = len(label.classes)
     groups = len(features) + (label.weight > 0)
     epsilon = divide_down(privacy.epsilon, groups) if privacy.answers == "all" else privacy.epsilon
-    if epsilon < LEAST_EPSILON:
-        raise DraftError(
-            "privacy.epsilon",
-            f"leaves {epsilon:g} for a question; below {LEAST_EPSILON:g} nothing can be learned",
-        )
+    _check_epsilon(epsilon)
     exact = exact_epsilon(epsilon)
     theta = None if privacy.theta is None else Fraction(repr(float(privacy.theta)))
     split = set() if moments else {feature.name for feature in features if splits(label, feature, privacy)}
@@ -94,6 +91,16 @@ def compile_questions(
     return tuple(questions)
 
 
+def score_questions(candidates: int, privacy: Privacy) -> tuple[Question, ...]:
+    """One question for each candidate of an evaluation round, all alike: was it right? One bit by ``de``."""
+    exact = exact_epsilon(privacy.epsilon)
+    _check_epsilon(privacy.epsilon)
+    mechanism = make_discrete("de", 2, exact)
+    return tuple(
+        Question(place, SCORE, None, None, place, INDEX, mechanism, privacy.epsilon, 1) for place in range(candidates)
+    )
+
+
 def splits(label: Label, feature: Feature, privacy: Privacy) -> bool:
     """Whether ``auto`` asks bits instead of a pair: of two values and two classes, one answer a device, at an epsilon
     where that pays, if the label may be asked alone and nobody refused.
@@ -101,6 +108,14 @@ def splits(label: Label, feature: Feature, privacy: Privacy) -> bool:
     chosen = privacy.xor and privacy.discrete == AUTO and privacy.answers == "one" and label.weight > 0
     binary = len(label.classes) == 2 and not is_gaussian(feature) and feature.size == 2
     return chosen and binary and privacy.epsilon <= MOST_XOR_EPSILON
+
+
+def _check_epsilon(epsilon: float) -> None:
+    if epsilon < LEAST_EPSILON:
+        raise DraftError(
+            "privacy.epsilon",
+            f"leaves {epsilon:g} for a question; below {LEAST_EPSILON:g} nothing can be learned",
+        )
 
 
 def _all_asked(label: Label, features: Sequence[Feature], split: Collection[str], *, moments: bool) -> list[_Asked]:

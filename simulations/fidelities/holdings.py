@@ -9,7 +9,7 @@ import numpy as np
 
 from ldp_aggregator.learning.frames import MISSING_INDEX
 from protocols import Question
-from protocols.document.questions import LABEL, PAIR, XOR
+from protocols.document.questions import LABEL, PAIR, SCORE, XOR
 from simulations.fidelities.items import Columns, Integers, Moments
 
 
@@ -51,6 +51,8 @@ def hold_cells(columns: Columns, question: Question, holders: Holders, rng: np.r
     k = columns.class_count
     if question.kind == LABEL:
         return holders.spread(columns.classes, k)
+    if question.kind == SCORE:
+        return holders.spread(columns.rights[question.group], 2)
     if columns.is_projected(question.feature):
         rows, numbers = _listed(columns, question, holders)
         cells: Integers = np.zeros(question.domain_size, dtype=np.int64)
