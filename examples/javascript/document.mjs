@@ -10,7 +10,7 @@ const LARGEST_DOCUMENT = 4 << 20;
 const MOST_PRODUCTS = 8192; // questions about two features, in a round of moments
 const MOST_DRAWN = 2 ** 30; // weight of one question
 const MOST_QUESTIONS = 2 * 1000 + 1 + MOST_PRODUCTS;
-const KINDS = ["label", "pair", "xor", "marginal", "value", "square", "product"];
+const KINDS = ["label", "pair", "xor", "marginal", "value", "square", "product", "score"];
 const KNOWN = {
   index: ["de", "ss", "oue", "sue", "the", "she"],
   sign: ["de", "ss", "oue", "sue", "the"],
@@ -65,13 +65,17 @@ function checkQuestion(question, index, campaign) {
   must(whole(group, 0, campaign.asked.length + MOST_PRODUCTS), `${place}.group`);
   must(isName(mechanism) && Number.isFinite(question.epsilon) && isObject(question.parameters), `${place}: types`);
   const find = (name) => campaign.asked.find((one) => one.name === name);
-  if (kind === "product") {
+  const scores = campaign.asks === "score";
+  if (scores) {
+    must(kind === "score" && group < campaign.candidates.length && !feature && !other, `${place}.kind`);
+  } else if (kind === "product") {
     must(find(feature) && find(other) && group > campaign.asked.length, `${place}.other`);
   } else {
     must(group <= campaign.asked.length && other == null, `${place}.group`);
     must((group ? campaign.asked[group - 1].name : null) === (feature ?? null), `${place}.feature`);
   }
-  const wanted = cells(question, find(feature), campaign.label.classes.length, campaign.asks === "moments");
+  const shaped = () => cells(question, find(feature), campaign.label.classes.length, campaign.asks === "moments");
+  const wanted = !scores ? shaped() : encoding === "index" ? 2 : undefined;
   must(question.domain_size === wanted && wanted <= MOST_CELLS, `${place}.domain_size`);
   if (!Object.values(KNOWN).flat().includes(mechanism)) throw new Refusal("unknown-mechanism");
   must(KNOWN[encoding].includes(mechanism), `${place}.mechanism`);

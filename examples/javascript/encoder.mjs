@@ -3,6 +3,7 @@
 // Probabilities and 64-bit words are BigInt; a value t in [-1, 1] is an integer V and means V / 2^52.
 import { createHmac } from "node:crypto";
 import { Coins, keyedWords } from "./coins.mjs";
+import { predict } from "./classifier.mjs";
 import { clip, held, numberOf, position, project, valueIndex } from "./record.mjs";
 import { Refusal } from "./refusal.mjs";
 
@@ -97,6 +98,9 @@ function scaled(campaign, name, record, coins) { // to [-1, 1]
 function encode(campaign, question, record, classIndex, coins) {
   const { kind, feature: name, other } = question;
   if (kind === "label") return classIndex;
+  if (kind === "score") {
+    return Number(predict(campaign.candidates[question.group].model, record) === campaign.label.classes[classIndex]);
+  }
   if (question.encoding === "index") {
     const feature = featureOf(campaign, name);
     const found = valueIndex(feature, valueOf(campaign, name, record, coins));

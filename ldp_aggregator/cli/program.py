@@ -20,6 +20,7 @@ COMMANDS: Final = {
     "campaign": "campaigns.campaign",
     "estimates": "campaigns.estimates",
     "train": "campaigns.train",
+    "evaluate": "campaigns.evaluate",
     "fit": "tables.fit",
     "node": "tables.node",
     "project": "campaigns.project",

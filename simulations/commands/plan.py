@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from ldp_aggregator.learning.published import DEFAULT_DELTA, PublishedGuarantee, published_together
-from protocols import Campaign
-from protocols.document.questions import LABEL, PAIR, SIGN
+from protocols import Campaign, Question
+from protocols.document.questions import LABEL, PAIR, SCORE, SIGN
 from simulations.commands.common import (
     Groups,
     add_json,
@@ -176,7 +176,7 @@ def make_plan(campaign: Campaign, half: Campaign, devices: int, pilot: Table | N
         "questions": [
             {
                 "kind": question.kind,
-                "feature": question.feature or campaign.label.name,
+                "feature": _subject(campaign, question),
                 "mechanism": SIGN_BY.format(question.mechanism.name)
                 if question.encoding == SIGN
                 else question.mechanism.name,
@@ -196,6 +196,12 @@ def make_plan(campaign: Campaign, half: Campaign, devices: int, pilot: Table | N
     }
 
 
+def _subject(campaign: Campaign, question: Question) -> str:
+    if question.kind == SCORE:
+        return campaign.candidates[question.group].name
+    return question.feature or campaign.label.name
+
+
 def _typical(errors: Array) -> float:
     """The root mean square over a question's cells."""
     return float(np.sqrt(np.mean(errors**2)))
@@ -211,7 +217,9 @@ def _print(plan: Mapping[str, Any]) -> None:
     say(f"{'question':32} {'mechanism':11} {'cells':>5} {'answers':>9} {'error':>8} {'at half':>8}  why")
     for question in plan["questions"]:
         name = (
-            question["feature"] if question["kind"] in (LABEL, PAIR) else f"{question['feature']} ({question['kind']})"
+            question["feature"]
+            if question["kind"] in (LABEL, PAIR, SCORE)
+            else f"{question['feature']} ({question['kind']})"
         )
         say(
             f"{name[:32]:32} {question['mechanism']:11} {question['cells']:5} {question['answers']:9,.0f} "

@@ -144,6 +144,7 @@ def refused_documents(known: dict[str, Campaign]) -> Iterator[tuple[str, str, st
         value = copy.deepcopy(base)
         change(value)
         yield name, as_text(value), None, code
+    yield from _refused_candidates(json.loads(known["score"].document))
     yield from _refused_bits(base, json.loads(known["xor"].document))
     yield from _refused_projections(json.loads(known["projection"].document))
     value = json.loads(known["all"].document)
@@ -165,6 +166,32 @@ def _refused_bits(pairs: Any, bits: Any) -> Iterator[tuple[str, str, None, str]]
     ]
     for name, change in changes:
         value = copy.deepcopy(bits)
+        change(value)
+        yield name, as_text(value), None, "invalid-document"
+
+
+def _refused_candidates(base: Any) -> Iterator[tuple[str, str, None, str]]:
+    """Evaluation rounds whose models a device could not, or must not, vote on."""
+    changes: list[tuple[str, Change]] = [
+        ("one candidate", lambda d: d.update(candidates=d["candidates"][:1])),
+        ("nine candidates", lambda d: d.update(candidates=[{**d["candidates"][0], "name": str(n)} for n in range(9)])),
+        ("a candidate's name twice", lambda d: d["candidates"][1].update(name="everything")),
+        ("a candidate of another label", lambda d: d["candidates"][0]["model"].update(label="other")),
+        ("a candidate of other classes", lambda d: d["candidates"][0]["model"].update(classes=["no", "yes"])),
+        ("a candidate that is no model", lambda d: d["candidates"][0].update(model={})),
+        ("a candidate with a prior above one", lambda d: d["candidates"][0]["model"].update(prior=[1, 1])),
+        ("a candidate with other bounds", lambda d: d["candidates"][1]["model"]["features"][0].update(high=99)),
+        ("a candidate of a feature that is not declared", lambda d: d["features"].pop()),
+        ("an evaluation of no study", lambda d: d.update(study=None)),
+        ("an evaluation with several answers", lambda d: d["privacy"].update(answers="all")),
+        ("an evaluation by another mechanism", lambda d: d["privacy"].update(discrete="oue")),
+        ("a question about a candidate that is not there", lambda d: d["questions"][0].update(group=3)),
+        ("a question about something else", lambda d: d["questions"][0].update(kind="label")),
+        ("a score of three cells", lambda d: d["questions"][0].update(domain_size=3)),
+        ("candidates of a round that learns", lambda d: d.update(asks="model")),
+    ]
+    for name, change in changes:
+        value = copy.deepcopy(base)
         change(value)
         yield name, as_text(value), None, "invalid-document"
 
