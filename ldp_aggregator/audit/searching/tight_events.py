@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.audit.asking.black_box import Person
 from ldp_aggregator.audit.asking.people import Document
+from ldp_aggregator.audit.searching.votes import vote_of
 
 Rows = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
@@ -124,6 +125,8 @@ def item_of(document: Document, question: Question, person: Person) -> Item | No
     label = classes.index(person.label)
     if question["kind"] == "label":
         return int(label)
+    if question["kind"] == "score":
+        return vote_of(document, question, person)
     declared = {feature["name"]: feature for feature in document["features"]}
     feature = declared.get(question["feature"])
     kind = question["kind"]

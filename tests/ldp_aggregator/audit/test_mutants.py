@@ -66,6 +66,9 @@ def test_the_same_copy_without_a_flaw_passes(mechanism):
             "coins from a constant seed",
             "the kind of bit by the class",
             "equal bits in the clear",
+            "a candidate that is right",
+            "wrong votes in the clear",
+            "votes on all candidates",
         ],
     ),
 )
@@ -93,8 +96,9 @@ def test_both_bits_of_a_feature_are_an_answer_too_many():
     assert code in codes(audited(make(), Around("both bits of a feature"), MANY // 2))
 
 
-def test_a_campaign_of_bits_passes_and_most_of_its_loss_is_found():
-    result = audited(AROUND["both bits of a feature"][0](), RealClient(), MANY)
+@pytest.mark.parametrize("flaw", ["both bits of a feature", "votes on all candidates"])
+def test_a_campaign_of_bits_passes_and_most_of_its_loss_is_found(flaw):
+    result = audited(AROUND[flaw][0](), RealClient(), MANY)
     assert result.findings == ()
     assert 0.85 * result.stated <= result.lower_bound <= result.stated
 
