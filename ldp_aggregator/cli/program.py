@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "estimates": "campaigns.estimates",
     "train": "campaigns.train",
     "evaluate": "campaigns.evaluate",
+    "second-round": "campaigns.second_round",
     "fit": "tables.fit",
     "node": "tables.node",
     "project": "campaigns.project",

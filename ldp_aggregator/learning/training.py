@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +23,7 @@ from ldp_aggregator.learning.naive_bayes import NaiveBayes, discrete_likelihood
 from ldp_aggregator.learning.published import published_by
 from protocols import Campaign
 from protocols.document.campaign import MODEL
+from protocols.document.projection import Projection
 from protocols.document.questions import LABEL, SQUARE, VALUE, is_gaussian
 from protocols.document.schema import ContinuousFeature, Feature
 from protocols.model import GaussianLikelihood, Likelihood, Model
@@ -180,8 +182,15 @@ def _total_epsilon(campaigns: Sequence[Campaign]) -> float:
 def _check_same_schema(first: Campaign, other: Campaign) -> None:
     same_label = first.label.to_json() | {"weight": 1} == other.label.to_json() | {"weight": 1}
     mine, theirs = ([f.to_json() | {"weight": 1} for f in c.asked] for c in (first, other))
-    if not same_label or mine != theirs or first.projection != other.projection:
+    if not same_label or mine != theirs or _unweighted(first.projection) != _unweighted(other.projection):
         raise ValueError(f"campaigns {first.id} and {other.id} do not have the same label and features")
+
+
+def _unweighted(projection: Projection | None) -> Projection | None:
+    """Rounds may ask an output more or less often."""
+    if projection is None:
+        return None
+    return replace(projection, outputs=tuple(replace(output, weight=1) for output in projection.outputs))
 
 
 def _prior_questions(estimates: Sequence[Estimates], prior: str) -> list[QuestionEstimate]:

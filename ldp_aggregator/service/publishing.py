@@ -15,7 +15,7 @@ from protocols import Campaign
 from protocols.document.campaign import SCORE
 
 if TYPE_CHECKING:
-    from ldp_aggregator.learning.evaluation import Evaluation
+    from ldp_aggregator.learning.rounds.evaluation import Evaluation
 
 
 class TrainableStore(CampaignStore, CountStore, ModelStore, Protocol):
@@ -104,6 +104,11 @@ async def draft_evaluation(
     return await asyncio.to_thread(_draft, pairs, names, title)
 
 
+async def draft_second_round(store: TrainableStore, campaign_ids: Sequence[str], title: str | None) -> dict[str, Any]:
+    """The draft of the round that asks more about what the first ones found to tell the class."""
+    return await asyncio.to_thread(_draft_second, await _pairs(store, campaign_ids), title)
+
+
 def derive_model(campaign: Campaign, shares: Shares, groups: int = 1) -> str:
     """The model document of a federated campaign's shares; the same bytes whatever order they came in."""
     from ldp_aggregator.trainers.federation.state import FederatedState
@@ -114,7 +119,7 @@ def derive_model(campaign: Campaign, shares: Shares, groups: int = 1) -> str:
 
 
 def _evaluate(campaign: Campaign, tally: Tally) -> tuple[Evaluation, str]:
-    from ldp_aggregator.learning.evaluation import evaluate, evaluated_model
+    from ldp_aggregator.learning.rounds.evaluation import evaluate, evaluated_model
 
     evaluation = evaluate(campaign, tally)
     try:
@@ -124,11 +129,20 @@ def _evaluate(campaign: Campaign, tally: Tally) -> tuple[Evaluation, str]:
 
 
 def _draft(pairs: Sequence[tuple[Campaign, Tally]], names: Sequence[str] | None, title: str | None) -> dict[str, Any]:
-    from ldp_aggregator.learning.candidates import DEFAULT, evaluation_draft, make_candidates
+    from ldp_aggregator.learning.rounds.candidates import DEFAULT, evaluation_draft, make_candidates
 
     try:
         candidates = make_candidates(pairs, DEFAULT if names is None else names)
         return evaluation_draft([campaign for campaign, _ in pairs], candidates, title)
+    except ValueError as error:
+        raise UntrainableError(str(error)) from None
+
+
+def _draft_second(pairs: Sequence[tuple[Campaign, Tally]], title: str | None) -> dict[str, Any]:
+    from ldp_aggregator.learning.rounds.second import second_round_draft
+
+    try:
+        return second_round_draft(pairs, title=title)
     except ValueError as error:
         raise UntrainableError(str(error)) from None
 

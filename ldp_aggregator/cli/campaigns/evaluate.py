@@ -15,8 +15,8 @@ from ldp_aggregator.cli.common import (
     with_store,
     write_file,
 )
-from ldp_aggregator.learning.candidates import DEFAULT
-from ldp_aggregator.learning.evaluation import FEWEST_VOTERS
+from ldp_aggregator.learning.rounds.candidates import DEFAULT
+from ldp_aggregator.learning.rounds.evaluation import FEWEST_VOTERS
 from ldp_aggregator.service.publishing import UntrainableError, draft_evaluation
 from protocols import Campaign
 

@@ -7,7 +7,7 @@ import pytest
 from evaluated import FEATURES, LABEL, draft, people
 
 from ldp_aggregator import Tally
-from ldp_aggregator.learning.candidates import (
+from ldp_aggregator.learning.rounds.candidates import (
     DEFAULT,
     PRIOR,
     TRAININGS,

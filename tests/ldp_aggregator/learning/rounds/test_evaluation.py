@@ -10,8 +10,8 @@ import pytest
 from evaluated import draft, evaluation, people
 
 from ldp_aggregator import NaiveBayes, Tally, estimate, train
-from ldp_aggregator.learning.candidates import evaluation_draft, make_candidates
-from ldp_aggregator.learning.evaluation import FEWEST_VOTERS, Score, choose, evaluate, evaluated_model
+from ldp_aggregator.learning.rounds.candidates import evaluation_draft, make_candidates
+from ldp_aggregator.learning.rounds.evaluation import FEWEST_VOTERS, Score, choose, evaluate, evaluated_model
 from ldp_client import Classifier
 from protocols import Campaign
 from simulations import simulate

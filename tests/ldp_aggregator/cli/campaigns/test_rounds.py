@@ -1,4 +1,4 @@
-"""``ldp-aggregator evaluate``, and ``train --evaluation``: from a study to the model that other devices found best."""
+"""``evaluate``, ``train --evaluation`` and ``second-round``: the rounds of a study from the command line."""
 
 from __future__ import annotations
 
@@ -113,3 +113,23 @@ def test_what_cannot_be_evaluated_is_told_in_one_line(shell, tmp_path):
     asked = shell("campaign", "create", str(tmp_path / "which.json")).strip()
     assert "was trained on" in shell("train", alone, "--evaluation", asked)
     assert "neither is trained on" in shell("train", asked) or "no report" in shell("train", asked)
+
+
+def test_a_second_round_is_drafted_answered_and_trained_with_the_first(shell, tmp_path):
+    data = tmp_path / "data"
+    first = create(shell, tmp_path, "learn.json", draft(privacy={"epsilon": 4}))
+    assert "no report has been counted" in shell("second-round", first, "--output", str(tmp_path / "next.json"))
+    asyncio.run(answer(data, first, 1))
+    told = shell("second-round", first, "--output", str(tmp_path / "next.json"), "--title", "Once more")
+    assert "train takes both rounds' ids" in told
+    assert json.loads((tmp_path / "next.json").read_text())["title"] == "Once more"
+    second = shell("campaign", "create", str(tmp_path / "next.json")).strip()
+    asyncio.run(answer(data, second, 2))
+    assert f"from {2 * DEVICES} reports is published" in shell("train", first, second)
+    training = json.loads(asyncio.run(models_of(data, second))[0])["training"]
+    assert training["campaigns"] == [first, second]
+    assert training["guarantee"]["epsilon"] == 4
+    alone = create(shell, tmp_path, "alone.json", draft(study=None))
+    asyncio.run(answer(data, alone, 3))
+    assert "must be of one study" in shell("second-round", alone, "--output", str(tmp_path / "never.json"))
+    assert not (tmp_path / "never.json").exists()
