@@ -127,14 +127,3 @@ def table_shares(tables: Sequence[JointTable]) -> Array:
     weights = np.array([table.precision for table in tables])
     shares: Array = weights / weights.sum()
     return shares
-
-
-def add_signs(information: Array, score: Array, signs: Sequence[Sign]) -> None:
-    """Add what signs tell of a table's cells to its sufficient statistics, in place.
-
-    L += n_a t^2 a a' of shape (d, d) and h += t S_a a of shape (d,): the inverse variance of S_a / (n_a t) at
-    theta_a = 0, and what it says.
-    """
-    for sign in signs:
-        information += sign.n * sign.gain**2 * np.outer(sign.signs, sign.signs)
-        score += sign.gain * sign.total * sign.signs

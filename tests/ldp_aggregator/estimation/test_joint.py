@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from ldp_aggregator import Tally, estimate, train
-from ldp_aggregator.estimation.joint import add_signs, sign_of
+from ldp_aggregator.estimation.joint import sign_of
 from protocols import Campaign
 from protocols.document.questions import MARGINAL, XOR
 from simulations import simulate
@@ -86,18 +86,15 @@ def test_n_times_the_variance_of_the_xor_is_the_formula():
     assert 1 / tanh(0.5) ** 2 == pytest.approx(4.68, abs=0.005)
 
 
-def test_sufficient_statistics_of_signs_say_what_the_signs_say():
-    """L restricted to a sign is its inverse variance at 0, and L^-1 h its estimate."""
+def test_a_sign_adds_up_the_reported_signs_over_the_cells():
     asked, (frame, labels) = campaign(), people()
-    found = estimate(asked, simulate(asked, frame, labels, rng=1, fidelity="counts", devices=50_000))
-    signs = [sign_of(found.asking("u", kind)) for kind in (XOR, MARGINAL)]
-    information, score = np.zeros((4, 4)), np.zeros(4)
-    add_signs(information, score, signs)
-    for sign in signs:
-        along = sign.signs / 2
-        assert along @ information @ along * 4 == pytest.approx(16 * sign.n * sign.gain**2)
-        assert (along @ score) / (along @ information @ along) == pytest.approx(sign.theta / 2)
-    assert information.sum() == pytest.approx(0)
+    tally = simulate(asked, frame, labels, rng=1)
+    found = estimate(asked, tally)
+    for kind, signs in ((XOR, [1, -1, -1, 1]), (MARGINAL, [1, 1, -1, -1])):
+        sign, index = sign_of(found.asking("u", kind)), found.asking("u", kind).question.index
+        assert sign.signs.tolist() == signs
+        assert sign.n == tally.n[index]
+        assert sign.total == pytest.approx(tally.counts[index] @ [1, -1])
 
 
 def test_rounds_of_bits_and_of_pairs_train_one_model():
