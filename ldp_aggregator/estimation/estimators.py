@@ -134,7 +134,7 @@ def _frequencies(mechanism: PureMechanism, n: int, counts: Counts) -> Cells:
     p, q = float(mechanism.p), float(mechanism.q)
     share = counts / n
     success = (counts + 0.5) / (n + 1)
-    low, high = _wilson(counts, n)
+    low, high = wilson(counts, n)
     return Cells(
         value=(share - q) / (p - q),
         variance=success * (1 - success) / (n * (p - q) ** 2),
@@ -178,9 +178,9 @@ def _noisy_sums(mechanism: NoisyVector[Any], n: int, counts: Counts, *, one_hot:
     return Cells.normal(value, (mechanism.noise_variance(0.0) + spread) / n)
 
 
-def _wilson(counts: Counts, n: int) -> tuple[Array, Array]:
-    """Wilson's 95 % interval of a binomial proportion."""
-    share, z2 = counts / n, Z_95**2
+def wilson(counts: Counts, n: int, z: float = Z_95) -> tuple[Array, Array]:
+    """Wilson's interval of a binomial proportion, of ``z`` standard deviations: 95 % by default."""
+    share, z2 = counts / n, z**2
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
-    reach = Z_95 / (1 + z2 / n) * np.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    reach = z / (1 + z2 / n) * np.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
     return centre - reach, centre + reach

@@ -71,7 +71,7 @@ def run_study(source: Source, study: Study, seed: int) -> list[dict[str, Any]]:
             "majority": float((held_out.labels == training.labels.mode().iloc[0]).mean()),
             "told": found.winner.accuracy,
             "error": found.winner.standard_error,
-            "covered": found.winner.low <= among_voters <= found.winner.high,
+            "covered": found.low <= among_voters <= found.high,
         }
     ]
 

@@ -107,7 +107,8 @@ def _publish_winner(options: argparse.Namespace) -> None:
     )
     versions = " and ".join(str(model.version) for model in models)
     say(f"\n{evaluation.reason}")
-    say(f"model version {versions}, {evaluation.winner.name}, is published with its accuracy")
+    say(f"model version {versions}, {evaluation.winner.name}, is published with its accuracy:")
+    say(f"from {evaluation.low:.4f} to {evaluation.high:.4f}, 95 % whichever candidate were chosen")
     training = json.loads(models[0].document)["training"]
     tell_guarantees(training["guarantee"]["epsilon"], PublishedGuarantee(**training["published"]))
 

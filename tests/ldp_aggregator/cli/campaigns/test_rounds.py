@@ -65,7 +65,7 @@ def test_a_study_is_learned_evaluated_and_its_winner_published_with_its_accuracy
     asyncio.run(answer(data, asked, 2))
     told = shell("train", learned, "--evaluation", asked, "--output", str(tmp_path / "model.json"))
     assert "voters a candidate are fewer than 5,000: norm_sub, the first, is kept" in told
-    assert "model version 1 and 1, norm_sub, is published with its accuracy" in told
+    assert "model version 1 and 1, norm_sub, is published with its accuracy:" in told
     documents = asyncio.run(models_of(data, learned, asked))
     assert documents[0] == documents[1] == (tmp_path / "model.json").read_text()
     training = json.loads(documents[0])["training"]
