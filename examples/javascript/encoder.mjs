@@ -6,6 +6,7 @@ import { Coins, keyedWords } from "./coins.mjs";
 import { predict } from "./classifier.mjs";
 import { clip, held, numberOf, position, project, valueIndex } from "./record.mjs";
 import { Refusal } from "./refusal.mjs";
+import { sizeOf } from "./schema.mjs";
 
 const UNIT = 2 ** 52;
 
@@ -97,15 +98,13 @@ function scaled(campaign, name, record, coins) { // to [-1, 1]
 
 function encode(campaign, question, record, classIndex, coins) {
   const { kind, feature: name, other } = question;
+  const { classes } = campaign.label;
   if (kind === "label") return classIndex;
-  if (kind === "score") {
-    return Number(predict(campaign.candidates[question.group].model, record) === campaign.label.classes[classIndex]);
-  }
+  if (kind === "score") return +(predict(campaign.candidates[question.group].model, record) === classes[classIndex]);
   if (question.encoding === "index") {
     const feature = featureOf(campaign, name);
-    const found = valueIndex(feature, valueOf(campaign, name, record, coins));
-    const index = found ?? coins.index(feature.values?.length ?? feature.bins);
-    if (kind === "pair") return index * campaign.label.classes.length + classIndex;
+    const index = valueIndex(feature, valueOf(campaign, name, record, coins)) ?? coins.index(sizeOf(feature));
+    if (kind === "pair") return index * classes.length + classIndex;
     return kind === "xor" ? index ^ classIndex : index;
   }
   let t = scaled(campaign, name, record, coins);

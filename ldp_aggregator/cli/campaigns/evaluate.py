@@ -17,7 +17,8 @@ from ldp_aggregator.cli.common import (
 )
 from ldp_aggregator.learning.rounds.candidates import DEFAULT
 from ldp_aggregator.learning.rounds.evaluation import FEWEST_VOTERS
-from ldp_aggregator.service.publishing import UntrainableError, draft_evaluation
+from ldp_aggregator.service.publishing import UntrainableError
+from ldp_aggregator.service.rounds import draft_evaluation
 from protocols import Campaign
 
 

@@ -16,7 +16,8 @@ from ldp_aggregator.cli.common import (
     with_store,
     write_file,
 )
-from ldp_aggregator.service.publishing import UntrainableError, draft_second_round
+from ldp_aggregator.service.publishing import UntrainableError
+from ldp_aggregator.service.rounds import draft_second_round
 from protocols import Campaign
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from ldp_aggregator.cli.campaigns.winner import publish_winner
 from ldp_aggregator.cli.common import (
     CommandError,
     Groups,
@@ -23,12 +24,7 @@ from ldp_aggregator.cli.common import (
 from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
 from ldp_aggregator.estimation.simplex import FLOOR, NORM_SUB
 from ldp_aggregator.learning.published import PublishedGuarantee
-from ldp_aggregator.service.publishing import (
-    TrainingOptions,
-    UntrainableError,
-    publish_evaluated,
-    publish_trained,
-)
+from ldp_aggregator.service.publishing import TrainingOptions, UntrainableError, publish_trained
 
 _SHOWN: Final = {"likelihood": "P(value | class)", "mean": "mean", "variance": "variance"}
 
@@ -68,7 +64,7 @@ def add_commands(groups: Groups) -> None:
 
 def _train(options: argparse.Namespace) -> None:
     if options.evaluation:
-        _publish_winner(options)
+        publish_winner(options)
         return
     chosen = TrainingOptions(options.post, options.prior, options.variance_floor)
     try:
@@ -82,35 +78,6 @@ def _train(options: argparse.Namespace) -> None:
     training = json.loads(models[0].document)["training"]
     tell_guarantees(training["guarantee"]["epsilon"], PublishedGuarantee(**training["published"]))
     _tell_poisoning(training["poisoning"])
-
-
-def _publish_winner(options: argparse.Namespace) -> None:
-    try:
-        evaluation, models = with_store(
-            options, lambda store: publish_evaluated(store, options.ids, options.evaluation)
-        )
-    except UntrainableError as error:
-        raise CommandError(str(error)) from None
-    if options.output:
-        write_file(options.output, models[0].document)
-    say_table(
-        ("candidate", "voters", "accuracy", "low", "high", "per_liar"),
-        [
-            (
-                one.name,
-                one.n,
-                *(f"{number:.4f}" for number in (one.accuracy, one.low, one.high)),
-                shown_reach(one.per_liar),
-            )
-            for one in evaluation.scores
-        ],
-    )
-    versions = " and ".join(str(model.version) for model in models)
-    say(f"\n{evaluation.reason}")
-    say(f"model version {versions}, {evaluation.winner.name}, is published with its accuracy:")
-    say(f"from {evaluation.low:.4f} to {evaluation.high:.4f}, 95 % whichever candidate were chosen")
-    training = json.loads(models[0].document)["training"]
-    tell_guarantees(training["guarantee"]["epsilon"], PublishedGuarantee(**training["published"]))
 
 
 def _tell_poisoning(reaches: Sequence[dict[str, Any]]) -> None:
