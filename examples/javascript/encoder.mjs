@@ -97,8 +97,7 @@ function scaled(campaign, name, record, coins) { // to [-1, 1]
 }
 
 function encode(campaign, question, record, classIndex, coins) {
-  const { kind, feature: name, other } = question;
-  const { classes } = campaign.label;
+  const [{ kind, feature: name, other }, { classes }] = [question, campaign.label];
   if (kind === "label") return classIndex;
   if (kind === "score") return +(predict(campaign.candidates[question.group].model, record) === classes[classIndex]);
   if (question.encoding === "index") {
