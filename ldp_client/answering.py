@@ -1,7 +1,8 @@
 """From a record to perturbed reports: the one place where a person's data meets the coins.
 
 Order matters and is part of the guarantee: the label is looked up and the record's type checked (either is refused
-before anything is drawn), the question is drawn, and only then is the record read, and only at the feature asked about.
+before anything is drawn), the question is drawn, and only then is the record read, and only at the feature asked about
+(in an evaluation round, at those of the candidate).
 
 The question is a keyed hash of the device's secret, never of fresh coins: whatever fails after the draw, and however
 often the app calls again, in whichever process and from whichever backup, the device meets the same question. Otherwise
@@ -17,7 +18,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from protocols import SYSTEM_COINS, Campaign, Coins, Question, RecordError, Report
+from protocols.document.questions import SCORE
 from protocols.encoding import encode
+from protocols.mechanisms import Moment
 from protocols.wire.reports import check_secret, make_secret, report_id, slot_bytes
 
 _QUESTION: Final = b"question"
@@ -72,13 +75,34 @@ def perturb(
     secret = make_secret(coins) if secret is None else check_secret(secret)
     reports = []
     for question in draw_questions(campaign, secret):
-        # Safety: ``encode`` raises nothing, whatever a record does when it is read; it then takes it for one that holds
-        # nothing. Whether a report comes must not depend on the record: a device that fell silent where one question
-        # was asked of one kind of record would tell which kind it has.
-        item = encode(campaign, question, record, class_index, coins)
+        item = item_of(campaign, question, record, class_index, coins)
         payload = question.perturb(item, coins)
         reports.append(Report(question.index, report_id(secret, campaign, question), payload))
     return tuple(reports)
+
+
+def item_of(
+    campaign: Campaign, question: Question, record: Mapping[str, object], class_index: int, coins: Coins
+) -> int | Moment:
+    """What the record answers before it is perturbed; in an evaluation round a missing value takes no part, as whenever
+    the model is used.
+
+    Safety: neither way of reading raises anything, whatever a record does when it is read; it is then taken for one
+    that holds nothing. Whether a report comes must not depend on the record: a device that fell silent where one
+    question was asked of one kind of record would tell which kind it has.
+    """
+    read = _is_right if question.kind == SCORE else encode
+    return read(campaign, question, record, class_index, coins)
+
+
+def _is_right(
+    campaign: Campaign, question: Question, record: Mapping[str, object], class_index: int, _coins: Coins
+) -> int:
+    """Whether the candidate that was drawn says the record's class."""
+    from ldp_client.classifier import Classifier
+
+    told = Classifier(campaign.candidates[question.group].model).predict(record)
+    return int(told == campaign.label.classes[class_index])
 
 
 def draw_questions(campaign: Campaign, secret: bytes) -> tuple[Question, ...]:

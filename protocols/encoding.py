@@ -12,7 +12,7 @@ from typing import Final
 
 from protocols.document.campaign import Campaign
 from protocols.document.projection import Projection
-from protocols.document.questions import LABEL, MOMENT, PAIR, PRODUCT, SQUARE, VALUE, Question
+from protocols.document.questions import INDEX, LABEL, MOMENT, PAIR, PRODUCT, SQUARE, VALUE, XOR, Question
 from protocols.document.schema import ContinuousFeature, Feature
 from protocols.exact.coins import WORD_BITS, Coins
 from protocols.mechanisms import VALUE_BITS, Moment
@@ -29,9 +29,12 @@ def encode(
         return class_index
     classes = len(campaign.label.classes)
     feature = campaign.feature(question.feature)
-    if question.kind == PAIR:
+    if question.encoding == INDEX:
         index = feature.index_of(_value(campaign, feature, record, coins))
-        return (coins.below(feature.size) if index is None else index) * classes + class_index
+        index = coins.below(feature.size) if index is None else index
+        if question.kind == PAIR:
+            return index * classes + class_index
+        return index ^ class_index if question.kind == XOR else index
     t = _scaled(campaign, feature, record, coins)
     if question.kind == VALUE:
         quantity = t

@@ -89,7 +89,7 @@ class Model:
         classes = fields.texts("classes", least=2, most=MOST_CLASSES)
         prior = fields.numbers("prior", len(classes))
         _check_distribution(fields, "prior", prior)
-        features = fields.sequence("features", least=1, most=MOST_FEATURES)
+        features = fields.sequence("features", least=0, most=MOST_FEATURES)
         likelihoods = tuple(
             _read_likelihood(value, f"features[{position}]", len(classes)) for position, value in enumerate(features)
         )

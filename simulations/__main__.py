@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from protocols import ProtocolError
-from simulations.commands import accuracy, demo, draft, plan, population, reproduce
+from simulations.commands import accuracy, demo, draft, evaluate, plan, population, reproduce
 from simulations.commands.common import Parser
 from simulations.fleet.aggregator import AggregatorError
 from simulations.fleet.devices import FleetError
 from simulations.tables.frames import TableError
 
 PROGRAM: Final = "python -m simulations"
-COMMANDS: Final = (demo, population, accuracy, plan, draft, reproduce)
+COMMANDS: Final = (demo, population, accuracy, evaluate, plan, draft, reproduce)
 
 _REPORTED: Final = (ProtocolError, AggregatorError, FleetError, TableError, argparse.ArgumentTypeError)
 

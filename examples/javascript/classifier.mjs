@@ -8,12 +8,17 @@ const adds = (shares) => shares.every((p) => p >= 0) && Math.abs(shares.reduce((
 /** A model document. Throws Refusal with the code `invalid-model`. */
 export function parseModel(bytes) {
   const refuse = (problem) => new Refusal("invalid-model", problem);
-  const model = strictJson(bytes, refuse);
+  return checkModel(strictJson(bytes, refuse), refuse);
+}
+
+/** A model that was parsed; `refuse` makes the error of a problem. */
+export function checkModel(model, refuse) {
   const must = (right, problem) => {
     if (!right) throw refuse(problem);
   };
-  const k = model.classes?.length;
-  must(model.version === 1 && model.kind === "naive-bayes" && k >= 2, "version, kind or classes");
+  const k = model?.classes?.length;
+  must(model?.version === 1 && model.kind === "naive-bayes" && k >= 2, "version, kind or classes");
+  must(Array.isArray(model.features), "features");
   must(model.prior?.length === k && adds(model.prior), "prior");
   for (const feature of model.features) {
     if (feature.kind === "gaussian") {

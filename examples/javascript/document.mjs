@@ -3,13 +3,14 @@ import { createHash } from "node:crypto";
 import { cellBound, indexWidth } from "./encoder.mjs";
 import { Refusal } from "./refusal.mjs";
 import { checkAuthored, isGaussian, isName, isObject, keys, must, sizeOf, whole } from "./schema.mjs";
-import { MOST_CELLS, MOST_WEIGHT } from "./schema.mjs";
+import { MOST_CELLS } from "./schema.mjs";
 
 const LOG_UNIT = 1n << 128n; // a logarithm is an integer L and means L / 2^128
 const LARGEST_DOCUMENT = 4 << 20;
 const MOST_PRODUCTS = 8192; // questions about two features, in a round of moments
+const MOST_DRAWN = 2 ** 30; // weight of one question
 const MOST_QUESTIONS = 2 * 1000 + 1 + MOST_PRODUCTS;
-const KINDS = ["label", "pair", "value", "square", "product"];
+const KINDS = ["label", "pair", "xor", "marginal", "value", "square", "product", "score"];
 const KNOWN = {
   index: ["de", "ss", "oue", "sue", "the", "she"],
   sign: ["de", "ss", "oue", "sue", "the"],
@@ -48,7 +49,9 @@ function cells({ kind, encoding }, feature, k, moments) {
   const perValue = { sign: 2, moment: 1 }[encoding];
   if (moments) return { value: k, product: 1 }[kind] * perValue || undefined;
   if (isGaussian(feature)) return (kind === "value" || kind === "square") && perValue ? k * perValue : undefined;
-  return kind === "pair" && encoding === "index" ? sizeOf(feature) * k : undefined;
+  if (encoding !== "index") return undefined;
+  if (kind === "pair") return sizeOf(feature) * k;
+  return (kind === "xor" || kind === "marginal") && sizeOf(feature) === 2 && k === 2 ? 2 : undefined;
 }
 
 function checkQuestion(question, index, campaign) {
@@ -58,17 +61,21 @@ function checkQuestion(question, index, campaign) {
   const { kind, group, encoding, mechanism, feature, other } = question;
   must(KINDS.includes(kind) && Object.hasOwn(KNOWN, encoding), `${place}.kind or encoding`);
   must([feature, other].every((name) => name == null || isName(name)), `${place}.feature or other`);
-  must(whole(question.weight, 1, MOST_WEIGHT), `${place}.weight`);
+  must(whole(question.weight, 1, MOST_DRAWN), `${place}.weight`);
   must(whole(group, 0, campaign.asked.length + MOST_PRODUCTS), `${place}.group`);
   must(isName(mechanism) && Number.isFinite(question.epsilon) && isObject(question.parameters), `${place}: types`);
   const find = (name) => campaign.asked.find((one) => one.name === name);
-  if (kind === "product") {
+  const scores = campaign.asks === "score";
+  if (scores) {
+    must(kind === "score" && group < campaign.candidates.length && !feature && !other, `${place}.kind`);
+  } else if (kind === "product") {
     must(find(feature) && find(other) && group > campaign.asked.length, `${place}.other`);
   } else {
     must(group <= campaign.asked.length && other == null, `${place}.group`);
     must((group ? campaign.asked[group - 1].name : null) === (feature ?? null), `${place}.feature`);
   }
-  const wanted = cells(question, find(feature), campaign.label.classes.length, campaign.asks === "moments");
+  const shaped = () => cells(question, find(feature), campaign.label.classes.length, campaign.asks === "moments");
+  const wanted = !scores ? shaped() : encoding === "index" ? 2 : undefined;
   must(question.domain_size === wanted && wanted <= MOST_CELLS, `${place}.domain_size`);
   if (!Object.values(KNOWN).flat().includes(mechanism)) throw new Refusal("unknown-mechanism");
   must(KNOWN[encoding].includes(mechanism), `${place}.mechanism`);

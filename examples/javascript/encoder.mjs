@@ -3,8 +3,10 @@
 // Probabilities and 64-bit words are BigInt; a value t in [-1, 1] is an integer V and means V / 2^52.
 import { createHmac } from "node:crypto";
 import { Coins, keyedWords } from "./coins.mjs";
+import { predict } from "./classifier.mjs";
 import { clip, held, numberOf, position, project, valueIndex } from "./record.mjs";
 import { Refusal } from "./refusal.mjs";
+import { sizeOf } from "./schema.mjs";
 
 const UNIT = 2 ** 52;
 
@@ -95,12 +97,14 @@ function scaled(campaign, name, record, coins) { // to [-1, 1]
 }
 
 function encode(campaign, question, record, classIndex, coins) {
-  const { kind, feature: name, other } = question;
+  const [{ kind, feature: name, other }, { classes }] = [question, campaign.label];
   if (kind === "label") return classIndex;
-  if (kind === "pair") {
+  if (kind === "score") return +(predict(campaign.candidates[question.group].model, record) === classes[classIndex]);
+  if (question.encoding === "index") {
     const feature = featureOf(campaign, name);
-    const index = valueIndex(feature, valueOf(campaign, name, record, coins));
-    return (index ?? coins.index(feature.values?.length ?? feature.bins)) * campaign.label.classes.length + classIndex;
+    const index = valueIndex(feature, valueOf(campaign, name, record, coins)) ?? coins.index(sizeOf(feature));
+    if (kind === "pair") return index * classes.length + classIndex;
+    return kind === "xor" ? index ^ classIndex : index;
   }
   let t = scaled(campaign, name, record, coins);
   if (kind === "square" || other === name) t = 2 * (t * t) - 1;

@@ -1,5 +1,6 @@
 // The authored part of a campaign document, as strictly as protocols/document/schema.py reads it: what is asked about,
 // with which privacy settings. Every number that is written as an integer may be written 1, 1.0 or 1e0.
+import { checkModel } from "./classifier.mjs";
 import { composed } from "./record.mjs";
 import { Refusal } from "./refusal.mjs";
 
@@ -107,8 +108,9 @@ function isInstant(text) { // 2027-01-01T00:00:00Z, a time that exists
 }
 
 function checkPrivacy(privacy) {
-  keys(privacy, "privacy", ["epsilon"], ["answers", "discrete", "continuous", "theta", "release_every"]);
+  keys(privacy, "privacy", ["epsilon"], ["answers", "discrete", "continuous", "theta", "xor", "release_every"]);
   const { epsilon, theta, release_every: every } = privacy;
+  must(typeof given(privacy.xor, true) === "boolean", "privacy.xor");
   must(Number.isFinite(epsilon) && epsilon > 0, "privacy.epsilon");
   must(theta == null || (Number.isFinite(theta) && theta > 0 && theta <= 1), "privacy.theta");
   must(every == null || whole(every, 2, MOST_RELEASE), "privacy.release_every");
@@ -122,10 +124,33 @@ function checkPrivacy(privacy) {
   }
 }
 
+const described = ({ name, kind, values, low, high, bins }) =>
+  JSON.stringify([name, kind === "gaussian" ? "continuous" : kind, values, low, high, bins ?? null]);
+
+/** The models of an evaluation round: of its label, about nothing but its features. */
+function checkCandidates({ candidates, features, label }) {
+  must(isList(candidates, 2, 8), "candidates");
+  const declared = new Set(features.map(described));
+  for (const [i, candidate] of candidates.entries()) {
+    const place = `candidates[${i}]`;
+    keys(candidate, place, ["name", "model"]);
+    must(isName(candidate.name), `${place}.name`);
+    const { model } = candidate;
+    checkModel(model, (problem) => new Refusal("invalid-document", `${place}.model: ${problem}`));
+    const right = model.label === label.name && JSON.stringify(model.classes) === JSON.stringify(label.classes);
+    must(right, `${place}.model: another label`);
+    const outputs = (model.projection?.outputs ?? []).map(({ name }) => name);
+    const inputs = (model.projection?.features ?? []).filter(({ name }) => model.projection.inputs.includes(name));
+    const used = [...model.features.filter(({ name }) => !outputs.includes(name)), ...inputs];
+    must(used.every((feature) => declared.has(described(feature))), `${place}.model: features`);
+  }
+  must(distinct(candidates.map(({ name }) => name)), "candidates: names");
+}
+
 /** Checks all but the questions. Returns the projection's inputs and the features that questions are about. */
 export function checkAuthored(document) {
   const required = ["version", "title", "label", "features", "privacy", "questions"];
-  keys(document, "document", required, ["purpose", "projection", "asks", "study", "opens", "closes"]);
+  keys(document, "document", required, ["purpose", "projection", "asks", "candidates", "study", "opens", "closes"]);
   const { label, features, privacy, study, opens, closes } = document;
   must(document.version === 1 && isName(document.title), "version or title");
   must(isText(given(document.purpose, ""), 2000), "purpose");
@@ -145,7 +170,13 @@ export function checkAuthored(document) {
   const values = asked.reduce((sum, feature) => sum + (isGaussian(feature) ? 4 : sizeOf(feature)), 0);
   must((values + 1) * k <= MOST_CAMPAIGN_CELLS, "features: too many cells");
   const asks = given(document.asks, "model");
-  must(["model", "moments"].includes(asks), "asks");
+  must(["model", "moments", "score"].includes(asks), "asks");
+  if (asks === "score") {
+    must(document.projection == null && study != null, "an evaluation round's projection or study");
+    must(given(privacy.answers, "one") === "one", "an evaluation round's answers");
+    must(["auto", "de"].includes(given(privacy.discrete, "auto")), "an evaluation round's mechanism");
+    checkCandidates(document);
+  } else must(document.candidates == null, "candidates are for evaluation rounds");
   if (asks === "moments") {
     must(features.every((feature) => feature.kind === "continuous"), "a moments round's features");
     must(document.projection == null, "a moments round's projection");

@@ -136,7 +136,10 @@ def read_file(path: Path) -> bytes:
 
 
 def tell_guarantees(
-    local: float, published: PublishedGuarantee, behind: Sequence[Relayed], twice: Mapping[str, int]
+    local: float,
+    published: PublishedGuarantee,
+    behind: Sequence[Relayed] = (),
+    twice: Mapping[str, int] | None = None,
 ) -> None:
     """The local guarantee, which has no conditions, and beside it the ones of what is published and behind relays."""
     say(f"what one device loses, to whoever has its report: epsilon = {local:g}")
@@ -144,7 +147,7 @@ def tell_guarantees(
     for one in behind:
         of = f" of campaign {one.campaign}" if len(behind) > 1 else ""
         say(f"what one device{of} loses, to who runs the server: {one}")
-    if twice["at_most"]:
+    if twice and twice["at_most"]:
         say(f"counted twice, by stores that were merged: {twice['known']} reports, {twice['at_most']} at most")
 
 

@@ -21,6 +21,8 @@ COMMANDS: Final = {
     "campaign": "campaigns.campaign",
     "estimates": "campaigns.estimates",
     "train": "campaigns.train",
+    "evaluate": "campaigns.evaluate",
+    "second-round": "campaigns.second_round",
     "fit": "tables.fit",
     "node": "tables.node",
     "project": "campaigns.project",

@@ -5,7 +5,7 @@ Two estimates are kept for every discrete question: the unbiased one, and one po
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, estimate_question
+from ldp_aggregator.estimation.joint import JointTable, sign_of, table_of_pair, table_of_signs
 from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR, Moments, add_record_spread, rebuild_moments
 from ldp_aggregator.estimation.poisoning.moments import (
     Lies,
@@ -26,9 +27,9 @@ from ldp_aggregator.estimation.poisoning.moments import (
 )
 from ldp_aggregator.estimation.poisoning.reports import class_prior_per_liar, per_liar
 from ldp_aggregator.estimation.pooling import pool_classes
-from ldp_aggregator.estimation.simplex import NORM_SUB
+from ldp_aggregator.estimation.simplex import NORM_SUB, post_process
 from protocols import Campaign, Question
-from protocols.document.questions import PAIR, PRODUCT, SQUARE, VALUE
+from protocols.document.questions import MARGINAL, PAIR, PRODUCT, SCORE, SQUARE, VALUE, XOR
 from protocols.document.schema import CategoricalFeature, ContinuousFeature
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class Estimates:
                 }
                 for estimate in self.questions
             ],
+            "tables": {name: [_finite_only(row) for row in self._table_rows(name)] for name in self.tables},
         }
 
     @cached_property
@@ -132,6 +134,20 @@ class Estimates:
             for name, feature in self._gaussian.items()
         }
 
+    def table(self, feature: str) -> JointTable:
+        """P(value, class) of a discrete feature, asked as a pair or as bits."""
+        asked = {e.question.kind: e for e in self.questions if e.question.feature == feature}
+        if PAIR in asked:
+            return table_of_pair(asked[PAIR], self.per_liar[asked[PAIR].question.index])
+        signs = [sign_of(asked[kind]) for kind in (XOR, MARGINAL)]
+        return table_of_signs(signs, self.class_prior, self.class_prior_per_liar)
+
+    @cached_property
+    def tables(self) -> Mapping[str, JointTable]:
+        """The tables of the features that were asked as bits."""
+        names = [e.question.feature for e in self.questions if e.question.kind == XOR]
+        return {name: self.table(name) for name in names if name is not None}
+
     def round_of(self, feature: ContinuousFeature) -> Round:
         """What this campaign tells of a Gaussian feature, and what one lie moves of it."""
         value, square = (self.asking(feature.name, kind) for kind in (VALUE, SQUARE))
@@ -154,21 +170,30 @@ class Estimates:
                     "n": estimate.n,
                     **row,
                 }
+        for name, table in self.tables.items():
+            asked = self.asking(name, XOR).question
+            for row in self._table_rows(name):
+                yield {
+                    "question": asked.index,
+                    "kind": "table",
+                    "feature": name,
+                    "mechanism": asked.mechanism.name,
+                    "n": table.n,
+                    **row,
+                }
 
     def _cell_rows(self, estimate: QuestionEstimate) -> Iterable[dict[str, Any]]:
-        classes = self.campaign.label.classes
-        names = _value_names(self.campaign, estimate.question)
-        for cell, value in enumerate(estimate.cells.value):
-            yield {
-                "value": names[cell // len(classes)] if names else None,
-                "class": None if estimate.question.kind == PRODUCT else classes[cell % len(classes)],
-                "estimate": float(value),
-                "variance": float(estimate.cells.variance[cell]),
-                "low": float(estimate.cells.low[cell]),
-                "high": float(estimate.cells.high[cell]),
-                "per_liar": float(self.per_liar[estimate.question.index][cell]),
-                "processed": None if estimate.processed is None else float(estimate.processed[cell]),
-            }
+        question, classes = estimate.question, self.campaign.label.classes
+        names: Sequence[str | None] = _value_names(self.campaign, question) or [None]
+        of_classes = (None,) if question.kind in (XOR, MARGINAL, PRODUCT, SCORE) else classes
+        places = [(name, of_class) for name in names for of_class in of_classes]
+        return _rows(places, estimate.cells, self.per_liar[question.index], estimate.processed)
+
+    def _table_rows(self, feature: str) -> Iterable[dict[str, Any]]:
+        table, asked = self.tables[feature], self.asking(feature, MARGINAL).question
+        names = _value_names(self.campaign, asked) or []
+        places = [(name, of_class) for name in names for of_class in self.campaign.label.classes]
+        return _rows(places, table.cells, table.per_liar, post_process(table.cells.value, table.n, self.post))
 
 
 def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estimates:
@@ -189,9 +214,13 @@ def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estim
 
 
 def _value_names(campaign: Campaign, question: Question) -> list[str] | None:
-    """Names of the values of a pair question's cells; bins as intervals."""
+    """Names of the values of a question's cells, bins as intervals; of an xor whether both indices are one."""
     feature = campaign.feature_of(question)
-    if question.kind != PAIR:
+    if question.kind == XOR:
+        return ["alike", "crossed"]
+    if question.kind == SCORE:
+        return [f"{campaign.candidates[question.group].name} is {told}" for told in ("wrong", "right")]
+    if question.kind not in (PAIR, MARGINAL):
         return None
     if isinstance(feature, CategoricalFeature):
         return list(feature.values)
@@ -200,6 +229,26 @@ def _value_names(campaign: Campaign, question: Question) -> list[str] | None:
         closing = [")"] * (feature.size - 1) + ["]"]
         return [f"[{low:g}, {high:g}{close}" for low, high, close in zip(edges, edges[1:], closing, strict=False)]
     raise TypeError("a pair question is about a feature")
+
+
+def _rows(
+    places: Sequence[tuple[str | None, str | None]],
+    cells: Cells,
+    per_liar: NDArray[np.float64],
+    processed: NDArray[np.float64] | None,
+) -> Iterable[dict[str, Any]]:
+    """One row per cell, of which ``places`` are value and class."""
+    for cell, (value, of_class) in enumerate(places):
+        yield {
+            "value": value,
+            "class": of_class,
+            "estimate": float(cells.value[cell]),
+            "variance": float(cells.variance[cell]),
+            "low": float(cells.low[cell]),
+            "high": float(cells.high[cell]),
+            "per_liar": float(per_liar[cell]),
+            "processed": None if processed is None else float(processed[cell]),
+        }
 
 
 def _cells_to_json(cells: Cells) -> list[dict[str, Any]]:

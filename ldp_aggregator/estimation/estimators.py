@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.simplex import post_process
 from protocols import Question
-from protocols.document.questions import INDEX, PRODUCT, SIGN
+from protocols.document.questions import INDEX, MARGINAL, PRODUCT, SCORE, SIGN, XOR
 from protocols.mechanisms import NoisyVector, OneBit, PureMechanism
 
 Array = NDArray[np.float64]
@@ -48,13 +48,16 @@ class QuestionEstimate:
     Attributes
     ----------
     cells
-        Label: P(class), shape (k,). Pair: P(value, class), shape (values * k,), index ``value * k + class``. Value and
+        Label: P(class), shape (k,). Pair: P(value, class), shape (values * k,), index ``value * k + class``. Xor and
+        marginal: the shares of the bit, shape (2,); :mod:`ldp_aggregator.estimation.joint` has the table. Score: the
+        shares of devices for which the candidate is wrong, and right. Value and
         square of a Gaussian feature: P(class) E[v | class], shape (k,), v the asked quantity in [-1, 1]. Product: E[v],
         shape (1,).
     processed
-        The cells of a label or pair question after post-processing; None for the others.
+        The cells of a question about an index after post-processing; None for the others.
     classes
-        P(class) as this question's reports tell it, shape (k,); None where they do not (``laplace``, ``onebit``).
+        P(class) as this question's reports tell it, shape (k,); None where they do not (xor, marginal, ``laplace``,
+        ``onebit``).
     n
         Reports. Without any, values are uninformed (uniform, or zero) and variances infinite.
     """
@@ -93,13 +96,13 @@ def _estimate_cells(question: Question, n: int, counts: Counts, classes: int) ->
 
 
 def _estimate_classes(question: Question, n: int, counts: Counts, classes: int) -> Cells | None:
-    """P(class), shape (k,), from a question that carries it; None for ``laplace`` and ``onebit``, which do not.
+    """P(class), shape (k,), from a question that carries it; None for those that do not.
 
     A pair question's joint table and a sign question's bits both add up to it, over m cells per class. The variance of
     the sum follows from the joint support (``PureMechanism.sum_variance``); the spread f (1 - f) is the records' own.
     """
     mechanism = question.mechanism
-    if question.encoding not in (INDEX, SIGN):
+    if question.encoding not in (INDEX, SIGN) or question.kind in (XOR, MARGINAL, SCORE):
         return None
     if n == 0:
         return uninformed(classes, frequencies=True)
@@ -131,7 +134,7 @@ def _frequencies(mechanism: PureMechanism, n: int, counts: Counts) -> Cells:
     p, q = float(mechanism.p), float(mechanism.q)
     share = counts / n
     success = (counts + 0.5) / (n + 1)
-    low, high = _wilson(counts, n)
+    low, high = wilson(counts, n)
     return Cells(
         value=(share - q) / (p - q),
         variance=success * (1 - success) / (n * (p - q) ** 2),
@@ -175,9 +178,9 @@ def _noisy_sums(mechanism: NoisyVector[Any], n: int, counts: Counts, *, one_hot:
     return Cells.normal(value, (mechanism.noise_variance(0.0) + spread) / n)
 
 
-def _wilson(counts: Counts, n: int) -> tuple[Array, Array]:
-    """Wilson's 95 % interval of a binomial proportion."""
-    share, z2 = counts / n, Z_95**2
+def wilson(counts: Counts, n: int, z: float = Z_95) -> tuple[Array, Array]:
+    """Wilson's interval of a binomial proportion, of ``z`` standard deviations: 95 % by default."""
+    share, z2 = counts / n, z**2
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
-    reach = Z_95 / (1 + z2 / n) * np.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    reach = z / (1 + z2 / n) * np.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
     return centre - reach, centre + reach

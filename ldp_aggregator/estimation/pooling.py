@@ -25,12 +25,12 @@ def pool(estimates: Sequence[QuestionEstimate]) -> Cells:
     answered = [e for e in estimates if e.n > 0]
     if not answered:
         return estimates[0].cells
-    return _weighted([e.cells for e in answered], pool_shares(answered))
+    return weighted([e.cells for e in answered], pool_shares(answered))
 
 
 def pool_shares(estimates: Sequence[QuestionEstimate]) -> Array:
     """The share that each campaign's estimate of the same question has in the pooled one."""
-    weights = np.array([e.n / _cell_variance(e) for e in estimates])
+    weights = np.array([e.n / cell_variance(e) for e in estimates])
     shares: Array = weights / weights.sum()
     return shares
 
@@ -45,13 +45,13 @@ def pool_classes(estimates: Sequence[QuestionEstimate], classes: int, *, shared_
     if not telling:
         return uninformed(classes, frequencies=True)
     shares = class_shares([e for e, _ in telling], classes)
-    pooled = _weighted([c for _, c in telling], shares)
+    pooled = weighted([c for _, c in telling], shares)
     if not shared_records:
         return pooled
     inside = np.clip(pooled.value, 0.0, 1.0)
     spread = inside * (1 - inside)
     largest = max(e.n for e, _ in telling)
-    noise_only = _weighted(
+    noise_only = weighted(
         [Cells.normal(c.value, np.maximum(c.variance - spread / e.n, 0.0)) for e, c in telling], shares
     )
     return Cells.normal(pooled.value, noise_only.variance + spread / largest)
@@ -64,14 +64,15 @@ def class_shares(estimates: Sequence[QuestionEstimate], classes: int) -> Array:
     return shares
 
 
-def _weighted(parts: Sequence[Cells], shares: Array) -> Cells:
+def weighted(parts: Sequence[Cells], shares: Array) -> Cells:
+    """The sum of independent estimates, each times its share."""
     column = shares[:, None]
     value = (column * [part.value for part in parts]).sum(axis=0)
     variance = (column**2 * [part.variance for part in parts]).sum(axis=0)
     return Cells.normal(value, variance)
 
 
-def _cell_variance(estimate: QuestionEstimate) -> float:
+def cell_variance(estimate: QuestionEstimate) -> float:
     """Predicted n Var of one cell, at equal frequencies."""
     question = estimate.question
     if question.encoding == SIGN and isinstance(question.mechanism, PureMechanism):

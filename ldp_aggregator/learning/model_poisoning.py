@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
+from ldp_aggregator.estimation.joint import pool_tables, table_shares
 from ldp_aggregator.estimation.moments import Moments
 from ldp_aggregator.estimation.poisoning.intervals import Interval
 from ldp_aggregator.estimation.poisoning.moments import (
@@ -35,9 +36,7 @@ from ldp_aggregator.estimation.poisoning.moments import (
     share_variance,
 )
 from ldp_aggregator.estimation.poisoning.reports import share_moves
-from ldp_aggregator.estimation.pooling import pool, pool_shares
 from ldp_aggregator.estimation.simplex import FLOOR, norm_sub
-from protocols.document.questions import PAIR
 from protocols.document.schema import ContinuousFeature
 
 Array = NDArray[np.float64]
@@ -117,19 +116,15 @@ def model_reach(
 
 def _pair_reach(estimates: Sequence[Estimates], feature: str, liars: int, post: str, smoothing: float) -> Array:
     """Of a discrete feature's table, pooled over the campaigns that have reports to it."""
-    asked = [(one, one.asking(feature, PAIR)) for one in estimates]
-    answered = [(one, question) for one, question in asked if question.n > 0]
-    questions = [question for _, question in answered]
-    reach = np.full(asked[0][1].cells.value.shape, np.inf)
+    tables = [one.table(feature) for one in estimates]
+    answered = [table for table in tables if table.precision > 0]
+    values = pool_tables(tables).value
+    reach = np.full(values.shape, np.inf)
     if answered:
-        weights = pool_shares(questions)
-        reach = sum(
-            (one.per_liar[q.question.index] * w for (one, q), w in zip(answered, weights, strict=True)),
-            np.zeros_like(reach),
-        )
+        weights = table_shares(answered)
+        reach = sum((t.per_liar * w for t, w in zip(answered, weights, strict=True)), np.zeros_like(reach))
     classes = len(estimates[0].campaign.label.classes)
-    values = pool(questions or [asked[0][1]]).value
-    return table_reach(values, liars * reach, classes, sum(q.n for q in questions), post, smoothing)
+    return table_reach(values, liars * reach, classes, sum(t.n for t in tables), post, smoothing)
 
 
 def prior_reach(shares: Cells, reach: float, reports: int) -> Array:

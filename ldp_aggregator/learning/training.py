@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +13,7 @@ from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import Estimates, estimate
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
+from ldp_aggregator.estimation.joint import JointTable, pool_tables
 from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR, Moments, rebuild_moments
 from ldp_aggregator.estimation.pooling import pool, pool_classes
 from ldp_aggregator.estimation.shrinkage import shrink_moments
@@ -23,7 +25,8 @@ from ldp_aggregator.learning.published import published_by
 from ldp_aggregator.learning.relays import counted_twice, relayed
 from protocols import Campaign
 from protocols.document.campaign import MODEL
-from protocols.document.questions import LABEL, PAIR, SQUARE, VALUE, is_gaussian
+from protocols.document.projection import Projection
+from protocols.document.questions import LABEL, SQUARE, VALUE, is_gaussian
 from protocols.document.schema import ContinuousFeature, Feature
 from protocols.model import GaussianLikelihood, Likelihood, Model
 
@@ -88,8 +91,12 @@ def train(
     if arrivals is not None and len(arrivals) != len(pairs):
         raise ValueError(f"arrivals are told of {len(arrivals)} campaigns, and there are {len(pairs)}")
     first = pairs[0][0]
-    if any(one.asks != MODEL for one, _ in pairs):
-        raise ValueError("a moments round asks for a projection, not for a model; fit the projection from it")
+    for one, _ in pairs:
+        if one.asks != MODEL:
+            raise ValueError(
+                f'campaign {one.id} has "asks": "{one.asks}": a moments round fits a projection, an evaluation round '
+                "chooses among models; neither is trained on"
+            )
     for other, _ in pairs[1:]:
         _check_same_schema(first, other)
     estimates = [estimate(one, its_tally, post=post) for one, its_tally in pairs]
@@ -113,7 +120,8 @@ def train(
             if names:
                 insufficient[feature.name] = names
         else:
-            table = _table(_of(estimates, feature, PAIR), len(first.label.classes), post, smoothing)
+            tables = [one.table(feature.name) for one in estimates]
+            table = _table(tables, len(first.label.classes), post, smoothing)
             likelihoods.append(discrete_likelihood(feature, table))
     reports = int(sum(its_tally.n.sum() for _, its_tally in pairs))
     guarantee = Guarantee(_total_epsilon([one for one, _ in pairs]), 0.0, LOCAL_RELATION, _PUBLIC)
@@ -185,8 +193,15 @@ def _total_epsilon(campaigns: Sequence[Campaign]) -> float:
 def _check_same_schema(first: Campaign, other: Campaign) -> None:
     same_label = first.label.to_json() | {"weight": 1} == other.label.to_json() | {"weight": 1}
     mine, theirs = ([f.to_json() | {"weight": 1} for f in c.asked] for c in (first, other))
-    if not same_label or mine != theirs or first.projection != other.projection:
+    if not same_label or mine != theirs or _unweighted(first.projection) != _unweighted(other.projection):
         raise ValueError(f"campaigns {first.id} and {other.id} do not have the same label and features")
+
+
+def _unweighted(projection: Projection | None) -> Projection | None:
+    """Rounds may ask an output more or less often."""
+    if projection is None:
+        return None
+    return replace(projection, outputs=tuple(replace(output, weight=1) for output in projection.outputs))
 
 
 def _prior_questions(estimates: Sequence[Estimates], prior: str) -> list[QuestionEstimate]:
@@ -220,10 +235,10 @@ def _of(estimates: Sequence[Estimates], feature: Feature, kind: str) -> list[Que
     ]
 
 
-def _table(estimates: Sequence[QuestionEstimate], classes: int, post: str, smoothing: float) -> Array:
+def _table(tables: Sequence[JointTable], classes: int, post: str, smoothing: float) -> Array:
     """Non-negative weights of shape (values, k) from the joint table of a discrete feature."""
-    reports = sum(estimate.n for estimate in estimates)
-    values = pool(estimates).value
+    reports = sum(table.n for table in tables)
+    values = pool_tables(tables).value
     joint = floor(values, reports) if post == FLOOR else norm_sub(values) * reports + smoothing
     return joint.reshape(-1, classes)
 

@@ -78,6 +78,19 @@ async def publish_trained(
 
     Raises UntrainableError and NotInstalledError. Returns the number of reports and each campaign's published version.
     """
+    pairs, arrivals = await counts_to_train(store, campaign_ids)
+    document = await asyncio.to_thread(_train, pairs, options, arrivals)
+    reports = int(sum(tally.n.sum() for _, tally in pairs))
+    return reports, tuple([await store.publish_model(campaign.id, document) for campaign, _ in pairs])
+
+
+async def counts_to_train(
+    store: TrainableStore, campaign_ids: Sequence[str]
+) -> tuple[list[tuple[Campaign, Tally]], list[Arrivals]]:
+    """Campaigns with what may be published of them, and how their reports came.
+
+    Raises UntrainableError where there is nothing.
+    """
     pairs, arrivals = [], []
     for campaign_id in dict.fromkeys(campaign_ids):
         if (await store.state(campaign_id)).federated:
@@ -89,13 +102,11 @@ async def publish_trained(
         tally, came = await counts_to_publish(store, campaign)
         pairs.append((campaign, tally))
         arrivals.append(came)
-    reports = int(sum(tally.n.sum() for _, tally in pairs))
-    if not reports:
+    if not any(tally.n.any() for _, tally in pairs):
         waiting = [campaign.privacy.release_every for campaign, _ in pairs if campaign.privacy.release_every]
         until = f"; the document releases nothing before {max(waiting):,} devices have answered" if waiting else ""
         raise UntrainableError(f"no report has been {'released' if waiting else 'counted'} yet{until}")
-    document = await asyncio.to_thread(_train, pairs, options, arrivals)
-    return reports, tuple([await store.publish_model(campaign.id, document) for campaign, _ in pairs])
+    return pairs, arrivals
 
 
 def derive_model(campaign: Campaign, shares: Shares, groups: int = 1) -> str:

@@ -39,8 +39,10 @@ class QuarantinedReport:
 def asked(campaign: Campaign, question: Question) -> str:
     """What a question is about."""
     label = campaign.label.name
-    if question.feature is None:
-        return label
+    if question.kind == "score":
+        return f"whether {campaign.candidates[question.group].name} is right about {label}"
+    if question.kind == "marginal" or question.feature is None:
+        return question.feature or label
     if question.kind in {"value", "square"}:
         return f"{question.feature} ({question.kind}) and {label}"
     return f"{question.feature} and {question.other or label}"
@@ -64,14 +66,22 @@ def _cell(campaign: Campaign, question: Question, cell: int) -> str:
     classes = campaign.label.classes
     if question.kind == "label":
         return classes[cell]
+    if question.kind == "score":
+        return ("wrong", "right")[cell]
     feature: Any = campaign.feature(question.feature)
     if question.encoding == "sign":
         half = "upper" if cell % 2 else "lower"
         return f"the {half} end, {classes[cell // 2 % len(classes)]}"
+    if question.kind == "xor":
+        return " or ".join(f"{_value(feature, v)}, {classes[v ^ cell]}" for v in (0, 1))
+    if question.kind == "marginal":
+        return _value(feature, cell)
     value, class_index = divmod(cell, len(classes))
+    return f"{_value(feature, value)}, {classes[class_index]}"
+
+
+def _value(feature: Any, value: int) -> str:
     if hasattr(feature, "values") and value < len(feature.values):
-        return f"{feature.values[value]}, {classes[class_index]}"
+        return str(feature.values[value])
     edges = (float(feature.low), *feature.inner_edges, float(feature.high)) if hasattr(feature, "inner_edges") else ()
-    if value + 1 < len(edges):
-        return f"{edges[value]:.6g} to {edges[value + 1]:.6g}, {classes[class_index]}"
-    return f"missing, {classes[class_index]}"
+    return f"{edges[value]:.6g} to {edges[value + 1]:.6g}" if value + 1 < len(edges) else "missing"

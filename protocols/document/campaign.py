@@ -8,13 +8,14 @@ from __future__ import annotations
 import hashlib
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from protocols.document.candidates import Candidate, read_candidates
 from protocols.document.projection import PUBLIC, Projection, read_projection
 from protocols.document.questions import MOST_PRODUCTS, Question, is_gaussian, read_question
 from protocols.document.schema import (
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
 VERSION: Final = 1
 MODEL: Final = "model"
 MOMENTS: Final = "moments"
-ASKS: Final = (MODEL, MOMENTS)
+SCORE: Final = "score"
+ASKS: Final = (MODEL, MOMENTS, SCORE)
 LARGEST_DOCUMENT: Final = 4 << 20
 """Bytes; a device refuses longer documents before parsing them."""
 
@@ -49,7 +51,8 @@ _PARSED_AT_ONCE: Final = 16
 class Campaign:
     """A published campaign. ``document`` are the exact bytes, ``id`` their SHA-256 in base64url without padding.
 
-    ``asks`` is ``model`` (what a Naive Bayes model needs) or ``moments`` (what fitting a projection needs).
+    ``asks`` is ``model`` (what a Naive Bayes model needs), ``moments`` (what fitting a projection needs) or ``score``
+    (whether one of the ``candidates`` is right about a record).
     """
 
     document: bytes
@@ -64,6 +67,7 @@ class Campaign:
     opens: datetime | None
     closes: datetime | None
     questions: tuple[Question, ...]
+    candidates: tuple[Candidate, ...] = field(default=(), compare=False)  # the document is compared
 
     @classmethod
     def compile(cls, draft: Mapping[str, Any] | str | bytes) -> Self:
@@ -164,6 +168,10 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
     asks = fields.choice("asks", ASKS, default=MODEL)
     if asks == MOMENTS:
         _check_moments_round(features, privacy, projection, study, fields)
+    if asks == SCORE:
+        _check_score_round(privacy, projection, study, fields)
+    elif fields.raw("candidates") is not None:
+        raise fields.error("candidates", f"are for rounds with asks: {SCORE}")
     return {
         "title": title,
         "purpose": purpose,
@@ -172,6 +180,7 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
         "privacy": privacy,
         "projection": projection,
         "asks": asks,
+        "candidates": read_candidates(fields, label, features, refuse) if asks == SCORE else (),
         "study": study,
         "opens": opens,
         "closes": closes,
@@ -213,6 +222,18 @@ def _check_moments_round(
         raise fields.error("study", "a moments round names a study, so that no device answers it and the next round")
 
 
+def _check_score_round(privacy: Privacy, projection: Projection | None, study: str | None, fields: Fields) -> None:
+    """What a round that asks whether candidate models are right must look like."""
+    if privacy.answers != "one":
+        raise fields.error("privacy.answers", "must be one in an evaluation round: a device votes on one model")
+    if privacy.discrete not in ("auto", "de"):
+        raise fields.error("privacy.discrete", "must be auto or de in an evaluation round, whose answers are one bit")
+    if projection is not None:
+        raise fields.error("projection", "must be null in an evaluation round; its candidates carry their own")
+    if study is None:
+        raise fields.error("study", "an evaluation round is of the study that the candidates were learned in")
+
+
 @lru_cache(maxsize=_PARSED_AT_ONCE)
 def _parse(document: bytes) -> dict[str, Any]:
     """Everything but the hash check. Cached by the bytes: a backend contributes for many people in one campaign."""
@@ -228,7 +249,15 @@ def _parse(document: bytes) -> dict[str, Any]:
     fields.finish()
     asked = asked_features(authored["features"], authored["projection"])
     questions = tuple(
-        read_question(value, index, authored["label"], asked, refuse, moments=authored["asks"] == MOMENTS)
+        read_question(
+            value,
+            index,
+            authored["label"],
+            asked,
+            refuse,
+            moments=authored["asks"] == MOMENTS,
+            candidates=len(authored["candidates"]),
+        )
         for index, value in enumerate(values)
     )
     if len({(question.kind, question.group) for question in questions}) != len(questions):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
-from protocols.document.schema import MOST_CELLS, MOST_WEIGHT, ContinuousFeature, Feature, Label
+from protocols.document.schema import MOST_CELLS, ContinuousFeature, Feature, Label
 from protocols.errors import DocumentError
 from protocols.exact.coins import Coins
 from protocols.exact.rationals import exact_epsilon
@@ -27,9 +27,12 @@ from protocols.mechanisms import (
 
 LABEL: Final = "label"
 PAIR: Final = "pair"
+XOR: Final = "xor"
+MARGINAL: Final = "marginal"
 VALUE: Final = "value"
 SQUARE: Final = "square"
 PRODUCT: Final = "product"
+SCORE: Final = "score"
 
 INDEX: Final = "index"
 SIGN: Final = "sign"
@@ -37,6 +40,9 @@ MOMENT: Final = "moment"
 
 MOST_PRODUCTS: Final = 1 << 13
 """Pairs of features in a moments round, which up to 127 features have."""
+
+MOST_DRAWN: Final = 1 << 30
+"""Weight of one question: those of an author, in hundredths where an answer is split, and of many features together."""
 
 _ENCODED_FOR: Final[Mapping[str, Mapping[str, object]]] = {INDEX: DISCRETE, SIGN: PURE, MOMENT: MOMENTS}
 """The mechanisms that take items of an encoding."""
@@ -49,14 +55,17 @@ class Question:
     """One question of a campaign. ``index`` is its place in the document and on the wire.
 
     kind
-        ``label`` (domain k), ``pair`` of a discrete feature's value and the class (``value * k + class``), ``value`` or
-        ``square`` of a Gaussian feature at the class. In a moments round: ``value``, and the ``product`` of ``feature``
-        and ``other``, without the class.
+        ``label`` (domain k), ``pair`` of a discrete feature's value and the class (``value * k + class``); or, of two
+        values and two classes, ``xor`` (whether just one of both indices is 1, domain 2) and ``marginal`` (the value
+        alone). ``value`` or ``square`` of a Gaussian feature at the class. In a moments round: ``value``, and the
+        ``product`` of ``feature`` and ``other``, without the class. In an evaluation round: ``score``, whether a
+        candidate is right (domain 2).
     encoding
-        ``index`` for label and pair; any other question is asked as ``moment`` (a value at a class) or as ``sign``
-        (``2 * class + bit``, a stochastic bit with the class).
+        ``index`` for label, pair, xor, marginal and score; any other question is asked as ``moment`` (a value at a
+        class) or as ``sign`` (``2 * class + bit``, a stochastic bit with the class).
     group
-        0 for the label, i + 1 for asked feature i, beyond for products; a device answers at most one of a group.
+        0 for the label, i + 1 for asked feature i, beyond for products; in an evaluation round the candidate's place.
+        A device answers at most one of a group.
     """
 
     index: int
@@ -105,26 +114,40 @@ def is_gaussian(feature: Feature | None) -> bool:
 
 
 def read_question(
-    value: Any, index: int, label: Label, features: Sequence[Feature], refuse: Refusal, *, moments: bool = False
+    value: Any,
+    index: int,
+    label: Label,
+    features: Sequence[Feature],
+    refuse: Refusal,
+    *,
+    moments: bool = False,
+    candidates: int = 0,
 ) -> Question:
-    """A question of a document, checked against the schema that stands beside it."""
+    """A question of a document, checked against the schema that stands beside it; in an evaluation round against the
+    number of its candidates.
+    """
     fields = Fields(value, f"questions[{index}]", refuse)
-    kind = fields.choice("kind", (LABEL, PAIR, VALUE, SQUARE, PRODUCT))
+    kind = fields.choice("kind", (LABEL, PAIR, XOR, MARGINAL, VALUE, SQUARE, PRODUCT, SCORE))
     name, other = fields.optional_text("feature"), fields.optional_text("other")
     group = fields.integer("group", least=0, most=len(features) + MOST_PRODUCTS)
     encoding = fields.choice("encoding", (INDEX, SIGN, MOMENT))
     mechanism_name = fields.text("mechanism")
     domain_size = fields.integer("domain_size", least=1, most=MOST_CELLS)
     epsilon = fields.number("epsilon")
-    weight = fields.integer("weight", least=1, most=MOST_WEIGHT)
+    weight = fields.integer("weight", least=1, most=MOST_DRAWN)
     parameters = fields.raw("parameters")
     fields.finish()
     if not isinstance(parameters, dict):
         raise fields.error("parameters", "must be an object")
     declared = {feature.name: feature for feature in features}
     named = [None if text is None else declared.get(text) for text in (name, other)]
-    _check_subject(kind, group, (name, other), named, features, fields)
-    wanted = _cells(kind, encoding, label, named[0], moments=moments)
+    if candidates:
+        if kind != SCORE or group >= candidates or (name, other) != (None, None):
+            raise fields.error("kind", f"an evaluation round asks for a {SCORE}, of groups below {candidates}")
+        wanted = 2 if encoding == INDEX else None
+    else:
+        _check_subject(kind, group, (name, other), named, features, fields)
+        wanted = _cells(kind, encoding, label, named[0], moments=moments)
     if domain_size != wanted:
         raise fields.error(
             "domain_size",
@@ -177,6 +200,10 @@ def _cells(kind: str, encoding: str, label: Label, feature: Feature | None, *, m
         size = {VALUE: classes, PRODUCT: 1}.get(kind)
     elif is_gaussian(feature):
         size = classes if kind in (VALUE, SQUARE) else None
+    elif encoding != INDEX:
+        return None
+    elif kind in (XOR, MARGINAL):
+        return 2 if feature.size == classes == 2 else None
     else:
-        return feature.size * classes if (kind, encoding) == (PAIR, INDEX) else None
+        return feature.size * classes if kind == PAIR else None
     return None if size is None else {SIGN: 2 * size, MOMENT: size}.get(encoding)

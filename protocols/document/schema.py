@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from protocols.fields import Fields, Refusal
+from protocols.fields import Fields, Refusal, describe
 from protocols.values import composed, number_of, positions_of, text_of
 
 MISSING: Final = "missing"
@@ -152,10 +152,13 @@ class Privacy:
     discrete: str = "auto"
     continuous: str = "auto"
     theta: float | None = None
+    xor: bool = True
+    """Whether ``auto`` may split the question about two values and two classes into bits."""
     release_every: int | None = None
     """Devices that have to answer between one publication and the next; None leaves that to the operator."""
 
     def to_json(self) -> dict[str, Any]:
+        refused = {} if self.xor else {"xor": False}
         promised = {} if self.release_every is None else {"release_every": self.release_every}
         return {
             "epsilon": self.epsilon,
@@ -163,6 +166,7 @@ class Privacy:
             "discrete": self.discrete,
             "continuous": self.continuous,
             "theta": self.theta,
+            **refused,
             **promised,
         }
 
@@ -208,10 +212,18 @@ def read_privacy(value: Any, refuse: Refusal) -> Privacy:
         discrete=fields.choice("discrete", DISCRETE_CHOICES, default="auto"),
         continuous=fields.choice("continuous", CONTINUOUS_CHOICES, default="auto"),
         theta=theta,
+        xor=_read_switch(fields, "xor"),
         release_every=_read_release(fields),
     )
     fields.finish()
     return privacy
+
+
+def _read_switch(fields: Fields, name: str) -> bool:
+    value = fields.raw(name)
+    if value is not None and not isinstance(value, bool):
+        raise fields.error(name, f"must be true or false, not {describe(value)}")
+    return value is not False
 
 
 def _read_release(fields: Fields) -> int | None:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from protocols.document.campaign import MOMENTS, VERSION, Campaign, asked_features, read_authored
+from protocols.document.campaign import MOMENTS, SCORE, VERSION, Campaign, asked_features, read_authored
 from protocols.document.questions import Question
-from protocols.drafting.questions import compile_questions
+from protocols.drafting.questions import compile_questions, score_questions
 from protocols.errors import DocumentError, DraftError
 from protocols.fields import Fields, parse_json
 
@@ -24,12 +24,15 @@ def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:
     fields = Fields(draft, "", DraftError)
     authored = read_authored(fields, DraftError)
     fields.finish()
-    questions = compile_questions(
-        authored["label"],
-        asked_features(authored["features"], authored["projection"]),
-        authored["privacy"],
-        moments=authored["asks"] == MOMENTS,
-    )
+    if authored["asks"] == SCORE:
+        questions = score_questions(len(authored["candidates"]), authored["privacy"])
+    else:
+        questions = compile_questions(
+            authored["label"],
+            asked_features(authored["features"], authored["projection"]),
+            authored["privacy"],
+            moments=authored["asks"] == MOMENTS,
+        )
     document = _write(authored, questions)
     try:
         Campaign.parse(document)
@@ -49,6 +52,7 @@ def _write(authored: Mapping[str, Any], questions: tuple[Question, ...]) -> byte
         "privacy": authored["privacy"].to_json(),
         "projection": authored["projection"].to_json() if authored["projection"] else None,
         "asks": authored["asks"],
+        **({"candidates": [one.to_json() for one in authored["candidates"]]} if authored["candidates"] else {}),
         "study": authored["study"],
         "opens": _instant(authored["opens"]),
         "closes": _instant(authored["closes"]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement
@@ -12,24 +12,35 @@ from typing import Final
 from protocols.document.questions import (
     INDEX,
     LABEL,
+    MARGINAL,
     MOMENT,
     MOST_PRODUCTS,
     PAIR,
     PRODUCT,
+    SCORE,
     SIGN,
     SQUARE,
     VALUE,
+    XOR,
     Question,
     is_gaussian,
 )
 from protocols.document.schema import Feature, Label, Privacy
-from protocols.drafting.choice import make_continuous, make_discrete, share_variance
+from protocols.drafting.choice import AUTO, make_continuous, make_discrete, share_variance
 from protocols.errors import DraftError
 from protocols.exact.rationals import divide_down, exact_epsilon
 from protocols.mechanisms import DISCRETE, AnyMechanism, Mechanism
 
 LEAST_EPSILON: Final = 1e-6
 """The least epsilon of one question that a draft may ask for."""
+
+MOST_XOR_EPSILON: Final = 1.25
+"""Above it a cell of the pair tells more of how value and class go together than three bits of different devices."""
+
+_XOR_WEIGHTS: Final = {XOR: 76, MARGINAL: 19}
+_LABEL_WEIGHT: Final = 5
+_WHOLE: Final = 100
+"""Of a feature's devices, in hundredths: .8 answer the xor and .2 the value, and before that 5 % the class alone."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +66,11 @@ def compile_questions(
     classes = len(label.classes)
     groups = len(features) + (label.weight > 0)
     epsilon = divide_down(privacy.epsilon, groups) if privacy.answers == "all" else privacy.epsilon
-    if epsilon < LEAST_EPSILON:
-        raise DraftError(
-            "privacy.epsilon",
-            f"leaves {epsilon:g} for a question; below {LEAST_EPSILON:g} nothing can be learned",
-        )
+    _check_epsilon(epsilon)
     exact = exact_epsilon(epsilon)
     theta = None if privacy.theta is None else Fraction(repr(float(privacy.theta)))
-    asked = _all_asked(label, features, moments=moments)
+    split = set() if moments else {feature.name for feature in features if splits(label, feature, privacy)}
+    asked = _all_asked(label, features, split, moments=moments)
     indexed = {one: make_discrete(privacy.discrete, one.cells, exact, theta) for one in asked if one.cells}
     told, alike = _classes_told(asked, indexed, classes, everything=privacy.answers == "all")
     value = make_continuous(privacy.continuous, classes, exact, classes_told=told, alike=alike)
@@ -83,16 +91,51 @@ def compile_questions(
     return tuple(questions)
 
 
-def _all_asked(label: Label, features: Sequence[Feature], *, moments: bool) -> list[_Asked]:
-    """What is asked, in the order of the document."""
-    classes = len(label.classes)
-    asked = [_Asked(LABEL, 0, label.weight, cells=classes)] if label.weight else []
+def score_questions(candidates: int, privacy: Privacy) -> tuple[Question, ...]:
+    """One question for each candidate of an evaluation round, all alike: was it right? One bit by ``de``."""
+    exact = exact_epsilon(privacy.epsilon)
+    _check_epsilon(privacy.epsilon)
+    mechanism = make_discrete("de", 2, exact)
+    return tuple(
+        Question(place, SCORE, None, None, place, INDEX, mechanism, privacy.epsilon, 1) for place in range(candidates)
+    )
+
+
+def splits(label: Label, feature: Feature, privacy: Privacy) -> bool:
+    """Whether ``auto`` asks bits instead of a pair: of two values and two classes, one answer a device, at an epsilon
+    where that pays, if the label may be asked alone and nobody refused.
+    """
+    chosen = privacy.xor and privacy.discrete == AUTO and privacy.answers == "one" and label.weight > 0
+    binary = len(label.classes) == 2 and not is_gaussian(feature) and feature.size == 2
+    return chosen and binary and privacy.epsilon <= MOST_XOR_EPSILON
+
+
+def _check_epsilon(epsilon: float) -> None:
+    if epsilon < LEAST_EPSILON:
+        raise DraftError(
+            "privacy.epsilon",
+            f"leaves {epsilon:g} for a question; below {LEAST_EPSILON:g} nothing can be learned",
+        )
+
+
+def _all_asked(label: Label, features: Sequence[Feature], split: Collection[str], *, moments: bool) -> list[_Asked]:
+    """What is asked, in the order of the document; of the features named in ``split`` two bits."""
+    classes, whole = len(label.classes), _WHOLE if split else 1
+    alone = whole * label.weight + _LABEL_WEIGHT * sum(f.weight for f in features if f.name in split)
+    asked = [_Asked(LABEL, 0, alone, cells=classes)] if label.weight else []
     for group, feature in enumerate(features, start=1):
+        weight = whole * feature.weight
+        if feature.name in split:
+            asked += [
+                _Asked(kind, group, share * feature.weight, feature.name, cells=2)
+                for kind, share in _XOR_WEIGHTS.items()
+            ]
+            continue
         if moments or is_gaussian(feature):
             kinds = (VALUE,) if moments else (VALUE, SQUARE)
-            asked += [_Asked(kind, group, feature.weight, feature.name) for kind in kinds]
+            asked += [_Asked(kind, group, weight, feature.name) for kind in kinds]
         else:
-            asked.append(_Asked(PAIR, group, feature.weight, feature.name, cells=feature.size * classes))
+            asked.append(_Asked(PAIR, group, weight, feature.name, cells=feature.size * classes))
     if moments:
         pairs = list(combinations_with_replacement(features, 2))
         if len(pairs) > MOST_PRODUCTS:
@@ -117,5 +160,6 @@ def _classes_told(
     if not values:
         return math.inf, 0.0
     typical = math.fsum(values) / len(values)
-    told = math.fsum(shares[one] / share_variance(made, classes) for one, made in indexed.items())
+    telling = ((one, made) for one, made in indexed.items() if one.kind in (LABEL, PAIR))
+    told = math.fsum(shares[one] / share_variance(made, classes) for one, made in telling)
     return told / typical, len(values)

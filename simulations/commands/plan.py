@@ -11,8 +11,9 @@ from typing import Any, Final
 import numpy as np
 
 from ldp_aggregator.learning.published import DEFAULT_DELTA, PublishedGuarantee, published_together
-from protocols import Campaign
-from protocols.document.questions import LABEL, PAIR, SIGN
+from protocols import Campaign, Question
+from protocols.document.candidates import MOST_CANDIDATES
+from protocols.document.questions import LABEL, PAIR, SCORE, SIGN
 from simulations.commands.common import (
     Groups,
     add_json,
@@ -22,6 +23,7 @@ from simulations.commands.common import (
     say,
     warn,
 )
+from simulations.studies.evaluating import voters_for_error
 from simulations.studies.planning import (
     Array,
     accuracy_curve,
@@ -49,6 +51,7 @@ SAME: Final = 0.005
 """Mechanisms whose variances differ by less than this share are as good as each other (``ss`` of size 1 is ``de``)."""
 
 DEFAULT_LOSS: Final = 0.02
+_CANDIDATES: Final = range(2, MOST_CANDIDATES + 1)
 RELATIVE_ERRORS: Final = (0.2, 0.1, 0.05)
 
 DESCRIPTION: Final = """\
@@ -103,6 +106,12 @@ def add_command(groups: Groups) -> None:
         "--repeats", type=at_least(2), default=10, metavar="R", help="of the pilot (default: %(default)s)"
     )
     parser.add_argument("--seed", type=at_least(0), default=0, help="of the pilot's simulations (default: %(default)s)")
+    parser.add_argument(
+        "--accuracy-error", type=between(0, 0.5), metavar="SE", help="of an evaluation round: devices for this error"
+    )
+    parser.add_argument(
+        "--candidates", type=int, choices=_CANDIDATES, default=7, metavar="J", help="of that round (%(default)s)"
+    )
     add_json(parser)
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw error (and accuracy) over devices")
 
@@ -121,6 +130,9 @@ def _run(options: argparse.Namespace) -> None:
     half = Campaign.compile(with_epsilon(draft, campaign.privacy.epsilon / 2))
     plan = make_plan(campaign, half, devices, pilot)
     plan["published"] = published_together([(campaign, devices)], options.delta, options.colluding).to_json()
+    if options.accuracy_error is not None:
+        voters = voters_for_error(campaign.privacy.epsilon, options.candidates, options.accuracy_error)
+        plan["evaluation"] = {"candidates": options.candidates, "error": options.accuracy_error, "devices": voters}
     plan["solution"] = None if solution is None else solution.to_json()
     if pilot is not None:
         curve = accuracy_curve(campaign, pilot, options.loss, repeats=options.repeats, seed=options.seed)
@@ -176,7 +188,7 @@ def make_plan(campaign: Campaign, half: Campaign, devices: int, pilot: Table | N
         "questions": [
             {
                 "kind": question.kind,
-                "feature": question.feature or campaign.label.name,
+                "feature": _subject(campaign, question),
                 "mechanism": SIGN_BY.format(question.mechanism.name)
                 if question.encoding == SIGN
                 else question.mechanism.name,
@@ -196,6 +208,12 @@ def make_plan(campaign: Campaign, half: Campaign, devices: int, pilot: Table | N
     }
 
 
+def _subject(campaign: Campaign, question: Question) -> str:
+    if question.kind == SCORE:
+        return campaign.candidates[question.group].name
+    return question.feature or campaign.label.name
+
+
 def _typical(errors: Array) -> float:
     """The root mean square over a question's cells."""
     return float(np.sqrt(np.mean(errors**2)))
@@ -211,7 +229,9 @@ def _print(plan: Mapping[str, Any]) -> None:
     say(f"{'question':32} {'mechanism':11} {'cells':>5} {'answers':>9} {'error':>8} {'at half':>8}  why")
     for question in plan["questions"]:
         name = (
-            question["feature"] if question["kind"] in (LABEL, PAIR) else f"{question['feature']} ({question['kind']})"
+            question["feature"]
+            if question["kind"] in (LABEL, PAIR, SCORE)
+            else f"{question['feature']} ({question['kind']})"
         )
         say(
             f"{name[:32]:32} {question['mechanism']:11} {question['cells']:5} {question['answers']:9,.0f} "
@@ -224,6 +244,12 @@ def _print(plan: Mapping[str, Any]) -> None:
         say(
             f"for errors of {float(error):.0%} of an even share in the worst question: {needed['epsilon']:,} devices, "
             f"{needed['half']:,} at half the epsilon"
+        )
+    if "evaluation" in plan:
+        asked = plan["evaluation"]
+        say(
+            f"for the accuracy of {asked['candidates']} models with a standard error of {asked['error']:g} each, "
+            f"{asked['devices']:,} devices vote in an evaluation round"
         )
     if "pilot" in plan:
         _print_pilot(plan["pilot"])

@@ -9,7 +9,7 @@ import numpy as np
 
 from ldp_aggregator.learning.frames import MISSING_INDEX
 from protocols import Question
-from protocols.document.questions import LABEL
+from protocols.document.questions import LABEL, PAIR, SCORE, XOR
 from simulations.fidelities.items import Columns, Integers, Moments
 
 
@@ -48,18 +48,25 @@ def resampled(devices: int, rows: int, rng: np.random.Generator) -> Holders:
 
 def hold_cells(columns: Columns, question: Question, holders: Holders, rng: np.random.Generator) -> Integers:
     """Devices per cell of a question about an index."""
-    k, size = columns.class_count, question.domain_size // columns.class_count
+    k = columns.class_count
     if question.kind == LABEL:
         return holders.spread(columns.classes, k)
+    if question.kind == SCORE:
+        return holders.spread(columns.rights[question.group], 2)
     if columns.is_projected(question.feature):
         rows, numbers = _listed(columns, question, holders)
         cells: Integers = np.zeros(question.domain_size, dtype=np.int64)
         np.add.at(cells, columns.indices(question, rows, rng), numbers)
         return cells
+    size = columns.campaign.feature(question.feature).size
     values = columns.value_indices(question.feature)
     held = holders.spread((values - MISSING_INDEX) * k + columns.classes, (size + 1) * k).reshape(size + 1, k)
     replaced = rng.multinomial(held[0], np.full(size, 1 / size))
-    return (held[1:] + replaced.T).ravel()
+    pairs = (held[1:] + replaced.T).ravel()
+    if question.kind == PAIR:
+        return pairs
+    alike = pairs[[0, 3]] if question.kind == XOR else pairs[[0, 1]]
+    return np.array([alike.sum(), pairs.sum() - alike.sum()])
 
 
 def hold_moments(

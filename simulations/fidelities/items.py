@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -24,8 +25,9 @@ from ldp_aggregator.learning.frames import (
     project,
     rescaled,
 )
+from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from protocols import Campaign, Question, RecordError
-from protocols.document.questions import INDEX, LABEL, MOMENT, PRODUCT, VALUE
+from protocols.document.questions import INDEX, LABEL, MOMENT, PAIR, PRODUCT, SCORE, VALUE, XOR
 from protocols.document.schema import ContinuousFeature, Feature, Label
 from protocols.mechanisms import VALUE_BITS
 
@@ -89,11 +91,31 @@ class Columns:
         return 2 * moments.cells + bits
 
     def indices(self, question: Question, rows: Integers, rng: np.random.Generator) -> Integers:
-        """The items of a question about an index: ``value * k + class``, or the class alone."""
+        """The items of a question about an index: ``value * k + class``, the class alone, or a bit of both."""
         classes = self.classes[rows]
         if question.kind == LABEL:
             return classes
-        return self._indices(self.campaign.feature(question.feature), rows, rng) * self.class_count + classes
+        if question.kind == SCORE:
+            return self.rights[question.group][rows]
+        indices = self._indices(self.campaign.feature(question.feature), rows, rng)
+        if question.kind == PAIR:
+            return indices * self.class_count + classes
+        return indices ^ classes if question.kind == XOR else indices
+
+    @cached_property
+    def rights(self) -> tuple[Integers, ...]:
+        """Of an evaluation round, whether each candidate is right about every row: 0 or 1."""
+        columns: dict[str, Any] = {}
+        for feature in self.campaign.features:
+            column = self.features[feature.name]
+            if isinstance(feature, ContinuousFeature):
+                columns[feature.name] = column
+            else:
+                texts = np.array([*feature.values, None], dtype=object)
+                columns[feature.name] = texts[column.astype(np.int64)]
+        frame, labels = pd.DataFrame(columns), np.array(self.campaign.label.classes, dtype=object)[self.classes]
+        models = (NaiveBayes.from_model(one.model) for one in self.campaign.candidates)
+        return tuple((model.predict(frame) == labels).astype(np.int64) for model in models)
 
     def moments(self, question: Question, rows: Integers, rng: np.random.Generator) -> Moments:
         """The quantities behind any other question, before ``sign`` makes bits of them."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from ldp_aggregator.counting.rows import payload_rows
 from protocols import Campaign, Question
-from protocols.document.questions import INDEX, LABEL, SIGN
+from protocols.document.questions import INDEX, LABEL, MARGINAL, SCORE, SIGN, XOR
 from protocols.document.schema import ContinuousFeature
 from protocols.mechanisms import PureMechanism
 
@@ -42,6 +42,13 @@ def cell_name(campaign: Campaign, question: Question, cell: int) -> str:
         return place if question.domain_size == 2 else f"{place} and {campaign.label.name} is {classes[cell // 2]}"
     if question.encoding != INDEX:
         raise ValueError(f"question {question.index} has noisy numbers, not cells with a meaning")
+    if question.kind == SCORE:
+        return f"{campaign.candidates[question.group].name} is {'right' if cell else 'wrong'}"
+    if question.kind == XOR:
+        pairs = [(value, value ^ cell) for value in (0, 1)]
+        return " or ".join(f"{_value_name(campaign, question, v)} and {classes[c]}" for v, c in pairs)
+    if question.kind == MARGINAL:
+        return _value_name(campaign, question, cell)
     value, class_index = divmod(cell, len(classes))
     return f"{_value_name(campaign, question, value)} and {campaign.label.name} is {classes[class_index]}"
 

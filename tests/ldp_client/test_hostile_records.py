@@ -1,5 +1,5 @@
-"""Whatever a record does when it is read, it is answered: ``encode`` itself raises nothing, so that ``perturb`` has
-nothing to catch.
+"""Whatever a record does when it is read, it is answered: reading raises nothing, so that ``perturb`` has nothing to
+catch, neither where it encodes nor where it classifies.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from fractions import Fraction
 import pytest
 from exact_coins import SeededCoins
 
+from ldp_client.answering import item_of
 from protocols import Campaign
-from protocols.encoding import encode
 
 HUGE = 10**5000
 WEIGHT = {"name": "weight", "kind": "continuous", "low": -1e9, "high": 1e9}
@@ -42,6 +42,22 @@ PROJECTION = {
     ],
 }
 
+MODEL = {
+    "name": "both",
+    "model": {
+        "version": 1,
+        "kind": "naive-bayes",
+        "label": "y",
+        "classes": ["a", "b"],
+        "prior": [0.5, 0.5],
+        "features": [
+            {**DRAFT["features"][0], "likelihood": [[0.5, 0.2], [0.3, 0.3], [0.2, 0.5]]},
+            {**SIZE, "bins": 4, "likelihood": [[0.25, 0.25]] * 4},
+            {**WEIGHT, "kind": "gaussian", "mean": [0.0, 1.0], "variance": [1.0, 2.0]},
+        ],
+    },
+}
+
 
 def everything(continuous: str) -> Campaign:
     """A campaign that asks about everything at once."""
@@ -51,6 +67,9 @@ def everything(continuous: str) -> Campaign:
 CAMPAIGNS = {
     **{continuous: everything(continuous) for continuous in ("onebit", "laplace", "sign")},
     "moments": Campaign.compile({**DRAFT, "asks": "moments", "study": "s", "features": [WEIGHT, SIZE]}),
+    "score": Campaign.compile(
+        {**DRAFT, "asks": "score", "study": "s", "candidates": [MODEL, {**MODEL, "name": "same"}]}
+    ),
     "projection": Campaign.compile({**DRAFT, "features": [WEIGHT, SIZE], "projection": PROJECTION}),
 }
 
@@ -105,5 +124,5 @@ def test_no_record_makes_a_question_of_any_kind_fail(campaign: Campaign) -> None
     records = [Unreadable(), *(dict.fromkeys(names, value) for value in ZOO)]
     for question in campaign.questions:
         for record in records:
-            item = encode(campaign, question, record, 1, SeededCoins(1))
+            item = item_of(campaign, question, record, 1, SeededCoins(1))
             question.mechanism.check(question.perturb(item, SeededCoins(2)))

@@ -78,7 +78,7 @@ REFUSED = [
     (("prior",), [True, 0.0], "prior"),
     (("prior",), [10**400, 0], "document"),
     (("prior",), None, "prior"),
-    (("features",), [], "features"),
+    (("features",), None, "features"),
     (("features",), [DOCUMENT["features"][0]] * 2, "features"),
     (("features", 0), None, "features[0]"),
     (("features", 0, "kind"), "ordinal", "features[0].kind"),

@@ -60,9 +60,11 @@ def ask_again(document: str, client: Client, people: Sequence[Person], at_once: 
 
 
 def another(document: str) -> str:
-    """A campaign that asks the same questions of the same people."""
+    """A campaign of another study that asks the same questions of the same people. Some campaigns must name one."""
     value: Document = json.loads(document)
-    return json.dumps({**value, "title": "Another campaign", "study": None}, ensure_ascii=False, separators=(",", ":"))
+    study = next(name for name in ("another study", "a third study") if name != value.get("study"))
+    changed = {**value, "title": "Another campaign", "study": study}
+    return json.dumps(changed, ensure_ascii=False, separators=(",", ":"))
 
 
 def _devices(people: Sequence[Person], owners: Sequence[int], turn: int) -> list[Person]:

@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.audit.asking.black_box import Person
 from ldp_aggregator.audit.asking.people import Document
+from ldp_aggregator.audit.searching.votes import vote_of
 
 Rows = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
 Question = Mapping[str, Any]
 
 _BITMAPS: Final = ("sue", "oue", "the", "ss")
+_INDEXED: Final = ("pair", "xor", "marginal")
 _NUMBERS: Final = ("she", "laplace")
 _SCALES: Final = 16
 """A device cuts its noise at so many scales."""
@@ -123,24 +125,32 @@ def item_of(document: Document, question: Question, person: Person) -> Item | No
     label = classes.index(person.label)
     if question["kind"] == "label":
         return int(label)
+    if question["kind"] == "score":
+        return vote_of(document, question, person)
     declared = {feature["name"]: feature for feature in document["features"]}
     feature = declared.get(question["feature"])
-    if feature is None or question["kind"] == "product":
+    kind = question["kind"]
+    if feature is None or kind == "product":
         return None
     try:
         value = person.record[feature["name"]]
     except (KeyError, RuntimeError):
         return None
     if feature["kind"] == "categorical":
-        known = isinstance(value, str) and value in feature["values"] and question["kind"] == "pair"
-        return feature["values"].index(value) * len(classes) + label if known else None
+        known = isinstance(value, str) and value in feature["values"]
+        return _index(kind, feature["values"].index(value), label, len(classes)) if known else None
     if isinstance(value, bool) or value not in (feature["low"], feature["high"]):
         return None
     at_top = value == feature["high"]
-    if question["kind"] == "pair":
-        return int(at_top * (feature["bins"] - 1) * len(classes) + label)
-    at_top = at_top or question["kind"] == "square"
+    if kind in _INDEXED:
+        return _index(kind, at_top * (feature["bins"] - 1), label, len(classes))
+    at_top = at_top or kind == "square"
     return 2 * label + at_top if question["encoding"] == "sign" else Moment(1.0 if at_top else -1.0, label)
+
+
+def _index(kind: str, value: int, label: int, classes: int) -> int | None:
+    """The index that a value and a class are asked as."""
+    return {"pair": value * classes + label, "xor": value ^ label, "marginal": value}.get(kind)
 
 
 def as_wide(question: Question, width: int) -> bool:

@@ -66,14 +66,15 @@ def _tell(estimates: Estimates, tally: Tally, arrivals: Arrivals) -> None:
     campaign = estimates.campaign
     published = published_by([(campaign, tally)], [arrivals])
     tell_guarantees(campaign.privacy.epsilon, published, [relayed(campaign, arrivals)], counted_twice([arrivals]))
-    say("\nP(class), pooled from every question that tells it")
-    say_table(
-        ("class", "estimate", "low", "high", "per_liar"),
-        [
-            (name, *(_number(row[key]) for key in ("estimate", "low", "high")), shown_reach(row["per_liar"]))
-            for name, row in zip(classes, told["class_prior"], strict=True)
-        ],
-    )
+    if any(question.classes is not None for question in estimates.questions):
+        say("\nP(class), pooled from every question that tells it")
+        say_table(
+            ("class", "estimate", "low", "high", "per_liar"),
+            [
+                (name, *(_number(row[key]) for key in ("estimate", "low", "high")), shown_reach(row["per_liar"]))
+                for name, row in zip(classes, told["class_prior"], strict=True)
+            ],
+        )
     if told["moments"]:
         say("\nmean and variance of the continuous features without bins")
         say_table(

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
+from ldp_aggregator.cli.campaigns.winner import publish_winner
 from ldp_aggregator.cli.common import (
     CommandError,
     Groups,
@@ -41,6 +42,11 @@ def add_commands(groups: Groups) -> None:
         metavar="ID",
         help="the campaign's id; several about the same features (rounds of a study) are combined by inverse variance",
     )
+    parser.add_argument(
+        "--evaluation",
+        metavar="ID",
+        help="train nothing: publish the winner of this evaluation round of these campaigns' models, with its accuracy",
+    )
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the model to a file, too")
     parser.add_argument(
         "--post", choices=(NORM_SUB, FLOOR), default=NORM_SUB, help="post-processing (default: %(default)s)"
@@ -61,6 +67,9 @@ def add_commands(groups: Groups) -> None:
 
 
 def _train(options: argparse.Namespace) -> None:
+    if options.evaluation:
+        publish_winner(options)
+        return
     chosen = TrainingOptions(options.post, options.prior, options.variance_floor)
 
     async def work(store: Store) -> tuple[int, tuple[PublishedModel, ...]]:

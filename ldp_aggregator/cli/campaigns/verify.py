@@ -66,7 +66,7 @@ def _tell(verification: Verification) -> None:
         [
             (
                 row["question"],
-                row["feature"] or "the label",
+                row["feature"] or ("the label" if row["kind"] == "label" else "whether a candidate is right"),
                 row["mechanism"],
                 row["domain_size"],
                 row["epsilon"],

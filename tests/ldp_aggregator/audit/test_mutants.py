@@ -64,6 +64,11 @@ def test_the_same_copy_without_a_flaw_passes(mechanism):
             "the record in the id",
             "the class in the version",
             "coins from a constant seed",
+            "the kind of bit by the class",
+            "equal bits in the clear",
+            "a candidate that is right",
+            "wrong votes in the clear",
+            "votes on all candidates",
         ],
     ),
 )
@@ -84,6 +89,18 @@ def test_a_real_mechanism_passes_and_most_of_its_own_loss_is_found(mechanism):
     assert result.findings == ()
     assert result.lower_bound <= result.stated
     assert result.reached >= 0.85
+
+
+def test_both_bits_of_a_feature_are_an_answer_too_many():
+    make, code = AROUND["both bits of a feature"]
+    assert code in codes(audited(make(), Around("both bits of a feature"), MANY // 2))
+
+
+@pytest.mark.parametrize("flaw", ["both bits of a feature", "votes on all candidates"])
+def test_a_campaign_of_bits_passes_and_most_of_its_loss_is_found(flaw):
+    result = audited(AROUND[flaw][0](), RealClient(), MANY)
+    assert result.findings == ()
+    assert 0.85 * result.stated <= result.lower_bound <= result.stated
 
 
 def test_a_campaign_of_several_questions_passes():

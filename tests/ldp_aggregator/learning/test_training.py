@@ -47,7 +47,7 @@ def test_the_model_states_its_guarantee_and_how_it_was_trained(make_campaign):
 
 
 def test_the_pooled_prior_has_less_variance_than_the_label_question(make_campaign):
-    campaign = make_campaign(BINARY)
+    campaign = make_campaign(BINARY, xor=False)
     frame, labels = people(5_000)
     found = [estimate(campaign, simulate(campaign, frame, labels, rng=seed)) for seed in range(200)]
     pooled = np.array([one.class_prior.value[0] for one in found])

@@ -51,7 +51,7 @@ TAMPERED = [
     ((Q, 1, "mechanism"), "de", "invalid-parameters"),
     ((Q, 1, "weight"), 0, "invalid-document"),
     ((Q, 1, "weight"), -1, "invalid-document"),
-    ((Q, 1, "weight"), 1 << 17, "invalid-document"),
+    ((Q, 1, "weight"), 1 << 31, "invalid-document"),
     ((Q, 1, "weight"), True, "invalid-document"),
     ((Q, 1, "comment"), "hi", "invalid-document"),
     ((Q, 1), None, "invalid-document"),

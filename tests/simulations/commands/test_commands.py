@@ -6,8 +6,11 @@ import json
 
 import pytest
 from buyers import run, write_draft, write_table
+from evaluated import evaluation
 
+from ldp_aggregator.learning.rounds.candidates import DEFAULT
 from protocols import Campaign
+from simulations.tables.sources import draft_of
 
 
 @pytest.fixture
@@ -71,6 +74,40 @@ def test_a_plan_with_a_pilot_finds_the_devices_for_a_loss(table, schema, tmp_pat
     assert "to lose at most 0.1 against no privacy: about " in out
 
 
+def test_a_plan_says_how_many_vote_for_a_wanted_standard_error(schema, capsys):
+    flags = ["--schema", schema, "--devices", 30_000, "--epsilon", 1, "--accuracy-error", 0.01, "--candidates", 4]
+    code, out, _ = run(capsys, "plan", *flags)
+    assert code == 0
+    # n Var = e / (e - 1)^2 + 1/4 = 1.1707 at an accuracy of one half.
+    assert "for the accuracy of 4 models with a standard error of 0.01 each, 46,828 devices vote" in out
+    assert json.loads(run(capsys, "plan", *flags, "--json")[1])["evaluation"]["devices"] == 46_828
+
+
+def test_evaluating_is_simulated_from_learning_to_publishing(table, schema, tmp_path, capsys):
+    flags = ["--data", table, "--schema", schema, "--devices", 40_000, "--repeats", 3, "--workers", 1, "--quiet"]
+    journal = ("--journal", tmp_path / "journal")
+    code, out, _ = run(capsys, "evaluate", *flags, *journal)
+    assert code == 0
+    assert "40,000 devices at a total epsilon of 3, 8,000 of them vote; 3 trials" in out
+    assert f"won: {DEFAULT[0]} 3" in out
+    assert "the round neither pays nor costs by more than chance" in out
+    code, again, _ = run(capsys, "evaluate", *flags, *journal)
+    assert again == out
+    code, out, _ = run(capsys, "evaluate", *flags, "--second-round", "--epsilon", 1, "--json")
+    document = json.loads(out)
+    assert (document["epsilon"], document["trials"], len(document["rows"])) == (1, 3, 3)
+    assert document["majority"] < document["published"] <= 1
+    assert 0 < document["told"] < 1.1
+
+
+def test_voting_is_planned_and_drafted_from_a_schema_of_an_evaluation(tmp_path, capsys):
+    schema = write_draft(tmp_path / "which.json", draft_of(evaluation()))
+    code, out, err = run(capsys, "plan", "--schema", schema, "--devices", 20_000)
+    assert (code, err) == (0, "")
+    assert "both " in out
+    assert "5,000" in out
+
+
 def test_a_drafted_campaign_compiles_and_its_notes_are_loud(table, tmp_path, capsys):
     code, out, err = run(capsys, "draft", "--data", table, "--label", "sold", "--epsilon", 0.5, "--bins", 3)
     assert code == 0
@@ -92,6 +129,11 @@ def test_a_drafted_campaign_compiles_and_its_notes_are_loud(table, tmp_path, cap
         (["accuracy", "--data", "TABLE", "--label", "bought"], "no column 'bought'"),
         (["accuracy", "--data", "TABLE", "--schema", "SCHEMA", "--journal", "FOLDER"], "not a journal of trials"),
         (["plan", "--schema", "SCHEMA"], "give --devices"),
+        (["plan", "--schema", "SCHEMA", "--devices", "9", "--candidates", "9"], "invalid choice: 9"),
+        (
+            ["evaluate", "--data", "TABLE", "--schema", "SCHEMA", "--devices", "100", "--candidates", "best"],
+            "'best' is no candidate",
+        ),
         (["plan", "--schema", "nowhere.toml", "--devices", "10"], "nowhere.toml: cannot be read"),
         (
             ["plan", "--schema", "SCHEMA", "--devices", "10", "--plot", "plan.exe"],

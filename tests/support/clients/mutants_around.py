@@ -13,7 +13,9 @@ from mutants import Remembering, SeededCoins, question
 
 from ldp_aggregator.audit import Answer, Person
 from ldp_client import perturb
+from ldp_client.answering import draw_questions, item_of
 from protocols import Campaign, Report, encode_upload
+from protocols.encoding import encode
 
 Flaw = Callable[[Campaign, Person, "Around"], Answer]
 
@@ -154,6 +156,65 @@ def _more_than_claimed(campaign: Campaign, person: Person, client: Around) -> An
     return (encode_upload(client.reports(_ALONE[key], person)),)
 
 
+def _kind_of_bit_by_class(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """One class draws again, once, where it would answer an xor, "because that holds the class"."""
+    reports = client.reports(campaign, person)
+    kind = campaign.questions[reports[0].question].kind
+    if kind == "xor" and person.label == campaign.label.classes[0]:
+        reports = client.reports(campaign, person)
+    return (encode_upload(reports),)
+
+
+def _both_bits(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """Who draws one bit of a feature answers the other, too, with the whole of epsilon each."""
+    (report,) = client.reports(campaign, person)
+    asked = campaign.questions[report.question]
+    others = [q for q in campaign.groups[asked.group] if q.index != asked.index]
+    reports = [report]
+    for other in others:
+        item = encode(campaign, other, person.record, campaign.label.classes.index(person.label), client.coins)
+        reports.append(Report(other.index, client.random.randbytes(16), other.perturb(item, client.coins)))
+    return (encode_upload(reports),)
+
+
+def _equal_bits_in_the_clear(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """An xor of 0 is taken for "no answer" and not perturbed."""
+    (report,) = client.reports(campaign, person)
+    asked = campaign.questions[report.question]
+    if asked.kind != "xor":
+        return (encode_upload([report]),)
+    item = encode(campaign, asked, person.record, campaign.label.classes.index(person.label), client.coins)
+    payload = report.payload if item else bytes(1)
+    return (encode_upload([Report(report.question, report.id, payload)]),)
+
+
+def _a_candidate_that_is_right(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """A device whose candidate is wrong draws again, once, "so that nobody is offended"."""
+    secret = client.random.randbytes(32)
+    (asked,) = draw_questions(campaign, secret)
+    if not item_of(campaign, asked, person.record, campaign.label.classes.index(person.label), client.coins):
+        secret = client.random.randbytes(32)
+    return (encode_upload(perturb(campaign, person.record, person.label, secret=secret, coins=client.coins)),)
+
+
+def _wrong_in_the_clear(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """A vote of 0 is taken for "no answer" and not perturbed."""
+    (report,) = client.reports(campaign, person)
+    asked = campaign.questions[report.question]
+    vote = item_of(campaign, asked, person.record, campaign.label.classes.index(person.label), client.coins)
+    return (encode_upload([Report(report.question, report.id, report.payload if vote else bytes(1))]),)
+
+
+def _votes_on_all(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """A device votes on every candidate, with the whole of epsilon each."""
+    label = campaign.label.classes.index(person.label)
+    votes = [
+        asked.perturb(item_of(campaign, asked, person.record, label, client.coins), client.coins)
+        for asked in campaign.questions
+    ]
+    return (encode_upload([Report(n, client.random.randbytes(16), vote) for n, vote in enumerate(votes)]),)
+
+
 FLAWS: dict[str, Flaw] = {
     "none": _sound,
     "the record in the id": _record_in_the_id,
@@ -166,6 +227,12 @@ FLAWS: dict[str, Flaw] = {
     "one answer in 2000 in the clear": _rarely_in_the_clear,
     "a generator seeded anew for every question": _reseeded,
     "1.8 times the claim in every answer": _more_than_claimed,
+    "the kind of bit by the class": _kind_of_bit_by_class,
+    "both bits of a feature": _both_bits,
+    "equal bits in the clear": _equal_bits_in_the_clear,
+    "a candidate that is right": _a_candidate_that_is_right,
+    "wrong votes in the clear": _wrong_in_the_clear,
+    "votes on all candidates": _votes_on_all,
 }
 
 
@@ -183,6 +250,30 @@ def categories(
                 for number, size in enumerate(sizes)
             ],
             "privacy": {"epsilon": epsilon, "answers": answers, "discrete": discrete},
+        }
+    ).document.decode()
+
+
+def scores() -> str:
+    """An evaluation round of three candidates."""
+    value = json.loads(categories([3, 2], discrete="de"))
+    table = {"f0": [[0.6, 0.2], [0.3, 0.3], [0.1, 0.5]], "f1": [[0.8, 0.3], [0.2, 0.7]]}
+    features = [{key: f[key] for key in ("name", "kind", "values")} for f in value["features"]]
+    told = [{**feature, "likelihood": table[feature["name"]]} for feature in features]
+    head = {"version": 1, "kind": "naive-bayes", "label": "y", "classes": ["c0", "c1"], "prior": [0.45, 0.55]}
+    return Campaign.compile(
+        {
+            "version": 1,
+            "title": "t",
+            "label": {"name": "y", "classes": ["c0", "c1"]},
+            "features": features,
+            "privacy": {"epsilon": 1.0},
+            "asks": "score",
+            "study": "s",
+            "candidates": [
+                {"name": name, "model": {**head, "features": used}}
+                for name, used in (("both", told), ("one", told[:1]), ("prior", []))
+            ],
         }
     ).document.decode()
 
@@ -205,5 +296,11 @@ AROUND: dict[str, tuple[Callable[[], str], str]] = {
         lambda: categories([8, 8, 8], answers="all", discrete="oue"),
         "answer-above-share",
     ),
+    "the kind of bit by the class": (lambda: categories([2], discrete="auto"), "tells-beside-the-answer"),
+    "both bits of a feature": (lambda: categories([2], discrete="auto"), "loss-above-claim"),
+    "equal bits in the clear": (lambda: categories([2], discrete="auto"), "impossible-report"),
+    "a candidate that is right": (lambda: scores(), "tells-beside-the-answer"),
+    "wrong votes in the clear": (lambda: scores(), "impossible-report"),
+    "votes on all candidates": (lambda: scores(), "loss-above-claim"),
 }
 """Flaw, a campaign that it shows in, the code of what the audit finds."""

@@ -59,8 +59,38 @@ def campaigns() -> dict[str, Campaign]:
             "fitted_on": "public",
         },
     )
+    drafts["xor"] = draft(
+        label={"name": "class", "classes": ["yes", "no"]},
+        features=[
+            {"name": "colour", "kind": "categorical", "values": ["red", "green"], "weight": 3},
+            {"name": "größe", "kind": "continuous", "low": -1.5, "high": 2, "bins": 2},
+            FEATURES[2],
+        ],
+    )
+    drafts["score"] = draft(
+        label={"name": "class", "classes": ["yes", "no"]}, asks="score", study="s", candidates=_candidates()
+    )
     drafts["moments"] = draft(features=numbers, asks="moments", study="s")
     return {name: Campaign.compile(one) for name, one in drafts.items()}
+
+
+def _candidates() -> list[dict[str, Any]]:
+    """Models of the features above: of all of them, of one, and of none."""
+
+    def model(name: str, *features: dict[str, Any]) -> dict[str, Any]:
+        head = {"version": 1, "kind": "naive-bayes", "label": "class", "classes": ["yes", "no"]}
+        return {"name": name, "model": {**head, "prior": [0.4, 0.6], "features": [*features]}}
+
+    colour = {
+        **{key: FEATURES[0][key] for key in ("name", "kind", "values")},
+        "likelihood": [[0.5, 0.1], [0.2, 0.3], [0.2, 0.2], [0.1, 0.4]],
+    }
+    size = {
+        **{key: FEATURES[1][key] for key in ("name", "kind", "low", "high", "bins")},
+        "likelihood": [[0.6, 0.1], [0.1, 0.2], [0.1, 0.2], [0.1, 0.2], [0.1, 0.3]],
+    }
+    hours = {"name": "hours", "kind": "gaussian", "low": 0, "high": 100, "mean": [20, 70], "variance": [400, 900]}
+    return [model("everything", colour, size, hours), model("hours", hours), model("prior")]
 
 
 def as_text(value: Any) -> str:

@@ -139,10 +139,56 @@ def refused_documents(known: dict[str, Campaign]) -> Iterator[tuple[str, str, st
         value = copy.deepcopy(base)
         change(value)
         yield name, as_text(value), None, code
+    yield from _refused_candidates(json.loads(known["score"].document))
+    yield from _refused_bits(base, json.loads(known["xor"].document))
     yield from _refused_projections(json.loads(known["projection"].document))
     value = json.loads(known["all"].document)
     value["privacy"]["epsilon"] = 3.2
     yield "answers that add up to more than the total", as_text(value), None, LOSS
+
+
+def _refused_bits(pairs: Any, bits: Any) -> Iterator[tuple[str, str, None, str]]:
+    """Of two values and two classes there are bits, of more there are none."""
+    for kind in ("xor", "marginal"):
+        value = copy.deepcopy(pairs)
+        value["questions"][1].update(kind=kind, domain_size=2, mechanism="de", parameters={"p": "13000000000000000000"})
+        yield f"{kind} of more than two values", as_text(value), None, "invalid-document"
+    changes: list[tuple[str, Change]] = [
+        ("an xor of four cells", lambda d: d["questions"][1].update(domain_size=4)),
+        ("an xor as a sign", lambda d: d["questions"][1].update(encoding="sign")),
+        ("a weight of a question beyond 2^30", lambda d: d["questions"][1].update(weight=2**30 + 1)),
+        ("a refusal as a number", lambda d: d["privacy"].update(xor=0)),
+    ]
+    for name, change in changes:
+        value = copy.deepcopy(bits)
+        change(value)
+        yield name, as_text(value), None, "invalid-document"
+
+
+def _refused_candidates(base: Any) -> Iterator[tuple[str, str, None, str]]:
+    """Evaluation rounds whose models a device could not, or must not, vote on."""
+    changes: list[tuple[str, Change]] = [
+        ("one candidate", lambda d: d.update(candidates=d["candidates"][:1])),
+        ("nine candidates", lambda d: d.update(candidates=[{**d["candidates"][0], "name": str(n)} for n in range(9)])),
+        ("a candidate's name twice", lambda d: d["candidates"][1].update(name="everything")),
+        ("a candidate of another label", lambda d: d["candidates"][0]["model"].update(label="other")),
+        ("a candidate of other classes", lambda d: d["candidates"][0]["model"].update(classes=["no", "yes"])),
+        ("a candidate that is no model", lambda d: d["candidates"][0].update(model={})),
+        ("a candidate with a prior above one", lambda d: d["candidates"][0]["model"].update(prior=[1, 1])),
+        ("a candidate with other bounds", lambda d: d["candidates"][1]["model"]["features"][0].update(high=99)),
+        ("a candidate of a feature that is not declared", lambda d: d["features"].pop()),
+        ("an evaluation of no study", lambda d: d.update(study=None)),
+        ("an evaluation with several answers", lambda d: d["privacy"].update(answers="all")),
+        ("an evaluation by another mechanism", lambda d: d["privacy"].update(discrete="oue")),
+        ("a question about a candidate that is not there", lambda d: d["questions"][0].update(group=3)),
+        ("a question about something else", lambda d: d["questions"][0].update(kind="label")),
+        ("a score of three cells", lambda d: d["questions"][0].update(domain_size=3)),
+        ("candidates of a round that learns", lambda d: d.update(asks="model")),
+    ]
+    for name, change in changes:
+        value = copy.deepcopy(base)
+        change(value)
+        yield name, as_text(value), None, "invalid-document"
 
 
 def _refused_projections(base: Any) -> Iterator[tuple[str, str, None, str]]:

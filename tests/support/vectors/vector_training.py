@@ -21,13 +21,13 @@ TRAINING_REPORTS = 120
 def training(known: dict[str, Campaign], records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """From an upload to tally, estimates, model and predictions."""
     cases = []
-    for name in ("ss-laplace", "oue-sign", "de-onebit", "projection"):
+    for name in ("ss-laplace", "oue-sign", "de-onebit", "projection", "xor"):
         campaign = known[name]
         people = random.Random(name)
         sent: list[Report] = []
         for seed in range(TRAINING_REPORTS):
             number = people.random()
-            label = campaign.label.classes[int(number * 3)]
+            label = campaign.label.classes[int(number * len(campaign.label.classes))]
             record = {"colour": "red" if number < 0.5 else "green", "größe": 2 * number, "hours": 60 * number, "age": 5}
             secret = seed.to_bytes(32, "little")
             sent += perturb(campaign, record, label, secret=secret, coins=RecordingCoins((name, "training", seed)))

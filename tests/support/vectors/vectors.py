@@ -22,10 +22,9 @@ from vector_training import impossible, models, training
 from vector_uploads import uploads
 
 from ldp_client import perturb
-from ldp_client.answering import draw_questions
+from ldp_client.answering import draw_questions, item_of
 from protocols import Campaign, Coins, encode_upload
 from protocols.document.campaign import document_id
-from protocols.encoding import encode
 from protocols.mechanisms import Moment
 
 DRAWS = 24
@@ -126,7 +125,7 @@ def _items(
     """What was encoded before it was perturbed: an index, or a cell with a value in units of 2**-52."""
     class_index = campaign.label.classes.index(label)
     for question in draw_questions(campaign, secret):
-        item = encode(campaign, question, record, class_index, coins)
+        item = item_of(campaign, question, record, class_index, coins)
         question.perturb(item, coins)
         yield {"cell": item.cell, "value": str(item.value)} if isinstance(item, Moment) else item
 

@@ -1,0 +1,143 @@
+"""Which models an evaluation round puts to the vote: ways to train on the same reports, and fewer features.
+
+Nobody knows beforehand which of them is the best for a population: how much noise a decoder takes away, whether
+features that repeat each other count twice. Devices that took no part in training say so, each by one bit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.estimation.simplex import FLOOR, NORM_SUB
+from ldp_aggregator.learning.training import train
+from protocols import Campaign
+from protocols.document.campaign import SCORE
+from protocols.document.candidates import MOST_CANDIDATES
+from protocols.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
+
+Array = NDArray[np.float64]
+
+TRAININGS: Final[Mapping[str, Mapping[str, Any]]] = {NORM_SUB: {}, FLOOR: {"post": FLOOR}}
+"""Name of a candidate to the options of ``train``; the first is what is published unless another is better."""
+
+SHARES: Final = {"best half": 2, "best quarter": 4}
+BEST_TWO: Final = "best two"
+PRIOR: Final = "prior"
+"""The most frequent class, whatever the record: with it among the candidates no model is published unknowingly that is
+worse."""
+
+DEFAULT: Final = (*TRAININGS, *SHARES, BEST_TWO, PRIOR)
+
+_POINTS: Final = 512
+_LONGEST_TITLE: Final = 200
+
+
+class CandidateError(ValueError):
+    """Candidates that cannot be put to the vote: says what would be right."""
+
+
+def make_candidates(
+    pairs: Sequence[tuple[Campaign, Tally]], names: Sequence[str] = DEFAULT
+) -> tuple[tuple[str, Model], ...]:
+    """The candidates of these names, trained on the tallies of campaigns about the same features.
+
+    Of two that use the same features in the same way the first is left out. Raises CandidateError.
+    """
+    unknown = [name for name in names if name not in DEFAULT]
+    if unknown:
+        raise CandidateError(f"{unknown[0]!r} is no candidate; the known ones are {', '.join(DEFAULT)}")
+    whole = {name: train(pairs, **options).model_ for name, options in TRAININGS.items() if name in names}
+    first = next(iter(whole.values()), None) or train(pairs, **next(iter(TRAININGS.values()))).model_
+    size = len(first.likelihoods)
+    sizes = {**{name: -(-size // part) for name, part in SHARES.items()}, BEST_TWO: 2, PRIOR: 0}
+    used, found = {size}, list[tuple[str, Model]]()
+    for name in dict.fromkeys(names):
+        if name in whole:
+            found.append((name, whole[name]))
+        elif sizes[name] < size and sizes[name] not in used:
+            used.add(sizes[name])
+            found.append((name, best_features(first, sizes[name])))
+    return tuple(found)
+
+
+def best_features(model: Model, count: int) -> Model:
+    """The model with the ``count`` features alone that tell most of the class, as it has them itself."""
+    told = [mutual_information(likelihood, model.prior) for likelihood in model.likelihoods]
+    order = sorted(range(len(told)), key=lambda place: -told[place])[:count]
+    kept = tuple(model.likelihoods[place] for place in sorted(order))
+    names = {likelihood.feature.name for likelihood in kept}
+    projected = model.projection is not None and bool(names & set(model.projection.output_positions))
+    training = {
+        **model.training,
+        "insufficient": _named(model.training.get("insufficient", {}), names),
+        "poisoning": [
+            {**one, "features": _named(one["features"], names)} for one in model.training.get("poisoning", [])
+        ],
+    }
+    return replace(model, likelihoods=kept, projection=model.projection if projected else None, training=training)
+
+
+def _named(of_features: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    return {name: of for name, of in of_features.items() if name in names}
+
+
+def mutual_information(likelihood: Likelihood, prior: Sequence[float]) -> float:
+    """Of a feature and the class under a model, in nats; of a Gaussian one on a grid between its bounds."""
+    table = _discrete(likelihood)
+    joint = table * np.array(prior)
+    alone = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
+    held = joint > 0
+    return float((joint[held] * np.log(joint[held] / alone[held])).sum())
+
+
+def _discrete(likelihood: Likelihood) -> Array:
+    """P(value | class), shape (values, k)."""
+    if isinstance(likelihood, DiscreteLikelihood):
+        return np.array(likelihood.table)
+    feature = likelihood.feature
+    at = np.linspace(float(feature.low), float(feature.high), _POINTS)[:, None]
+    logs = _log_density(likelihood, at)
+    weights = np.exp(logs - logs.max(axis=0))
+    table: Array = weights / weights.sum(axis=0)
+    return table
+
+
+def _log_density(likelihood: GaussianLikelihood, at: Array) -> Array:
+    variance = np.array(likelihood.variance)
+    density: Array = -((at - np.array(likelihood.mean)) ** 2) / (2 * variance)
+    return density
+
+
+def evaluation_draft(
+    pairs: Sequence[Campaign], candidates: Sequence[tuple[str, Model]], title: str | None = None
+) -> dict[str, Any]:
+    """The draft of a round of the same study and epsilon that asks which of ``candidates`` are right.
+
+    Raises CandidateError for campaigns of no study, whose devices could answer both rounds.
+    """
+    first, studies = pairs[0], {campaign.study for campaign in pairs}
+    if None in studies or len(studies) > 1:
+        raise CandidateError(
+            "the campaigns must be of one study, so that no device answers training and evaluation; these are of "
+            + ", ".join(sorted(str(study) for study in studies))
+        )
+    if not 2 <= len(candidates) <= MOST_CANDIDATES:
+        raise CandidateError(f"an evaluation round has 2 to {MOST_CANDIDATES} candidates, not {len(candidates)}")
+    return {
+        "version": 1,
+        "title": title or f"{first.title[: _LONGEST_TITLE - 20]}: which model?",
+        "purpose": first.purpose,
+        "label": first.label.to_json(),
+        "features": [feature.to_json() for feature in first.features],
+        "privacy": {"epsilon": max(campaign.privacy.epsilon for campaign in pairs)},
+        "asks": SCORE,
+        "candidates": [{"name": name, "model": json.loads(model.to_json())} for name, model in candidates],
+        "study": first.study,
+    }

@@ -1,0 +1,100 @@
+"""``python -m simulations evaluate``: does an evaluation round pay, and how well would the accuracy be known?"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from ldp_aggregator.learning.rounds.candidates import DEFAULT
+from simulations.commands.common import (
+    Groups,
+    add_json,
+    add_table_options,
+    at_least,
+    between,
+    give_json,
+    say,
+    source_of,
+    warn,
+)
+from simulations.studies.evaluating import Study, Summary, known, run_study, study_id, summarise_study
+from simulations.studies.journal import Journal
+from simulations.studies.workers import run_trials
+
+DESCRIPTION: Final = """\
+Simulate the whole flow on a table: most devices are learned from, the others say which of several models is right, and
+the winner is published with its accuracy.
+
+Prints the mean accuracy of what is published, on people who took no part, beside that of publishing without the round
+what all devices were learned from; the accuracy that was told, its standard error, and how often its interval holds
+the true one; and how often each candidate won. With --json one object with the same figures and every trial."""
+
+
+def add_command(groups: Groups) -> None:
+    parser = groups.add_parser(
+        "evaluate",
+        help="learn, evaluate, publish: whether the round pays",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(command=_run)
+    add_table_options(parser)
+    parser.add_argument("--devices", type=at_least(10), required=True, metavar="N", help="in all rounds together")
+    parser.add_argument("--epsilon", type=between(0, 64), metavar="E", help="total loss of a device, not the draft's")
+    parser.add_argument(
+        "--voting", type=between(0, 1), default=0.2, metavar="SHARE", help="of the devices (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--candidates", nargs="+", default=list(DEFAULT), metavar="NAME", help=f"of {', '.join(DEFAULT)}"
+    )
+    parser.add_argument("--second-round", action="store_true", help="learn in two rounds, the second by the first")
+    parser.add_argument("--repeats", type=at_least(2), default=20, metavar="R", help="default: %(default)s")
+    parser.add_argument("--seed", type=at_least(0), default=0, help="of the first trial; the next ones count on")
+    parser.add_argument("--workers", type=at_least(1), metavar="N", help="processes (default: one for each core)")
+    parser.add_argument("--journal", type=Path, metavar="FILE", help="keep finished trials there, and go on from it")
+    add_json(parser)
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def _run(options: argparse.Namespace) -> None:
+    source = source_of(options)
+    if options.epsilon is not None:
+        source = source.with_epsilon(options.epsilon)
+    for note in source.notes:
+        warn(f"note: {note}")
+    try:
+        candidates = known(options.candidates)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    study = Study(options.devices, options.voting, candidates, options.second_round)
+    rows = run_trials(
+        partial(run_study, source, study),
+        range(options.seed, options.seed + options.repeats),
+        Journal(options.journal, study_id(source, study)),
+        workers=options.workers,
+        progress=not options.quiet,
+    )
+    summary = summarise_study(rows)
+    if options.json:
+        epsilon = source.draft["privacy"]["epsilon"]
+        give_json({"table": source.name, "epsilon": epsilon, **summary.to_json(), "rows": rows}, options.json)
+    else:
+        _print(summary, study, source.draft["privacy"]["epsilon"])
+
+
+def _print(summary: Summary, study: Study, epsilon: float) -> None:
+    voting = round(study.devices * study.voting)
+    say(
+        f"{study.devices:,} devices at a total epsilon of {epsilon:g}, {voting:,} of them vote; {summary.trials} trials"
+    )
+    say()
+    say(f"  {summary.published:.4f}  published with the round")
+    say(f"  {summary.alone:.4f}  published without, learned from all devices")
+    say(f"  {summary.majority:.4f}  the most frequent class")
+    say(f"  {summary.gain:+.4f}  +- {summary.gain_error:.4f}  the round's gain")
+    say()
+    say(f"told: {summary.told:.4f} +- {summary.error:.4f}; in {summary.covered:.0%} its interval held the true one")
+    say("won: " + ", ".join(f"{name} {times}" for name, times in summary.chosen.items()))
+    say(summary.verdict)

@@ -1,0 +1,48 @@
+"""A study to evaluate: a campaign, its people, and models with known accuracies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from protocols import Campaign
+
+FEATURES: list[dict[str, Any]] = [
+    {"name": "u", "kind": "categorical", "values": ["1", "2", "3"]},
+    {"name": "v", "kind": "categorical", "values": ["p", "q"]},
+    {"name": "size", "kind": "continuous", "low": 0, "high": 10},
+]
+LABEL: dict[str, Any] = {"name": "y", "classes": ["a", "b"]}
+
+
+def draft(**changes: Any) -> dict[str, Any]:
+    base = {"version": 1, "title": "Learn", "label": LABEL, "features": FEATURES, "privacy": {"epsilon": 1}}
+    return {**base, "study": "s", **changes}
+
+
+def people(count: int = 4_000, seed: int = 1) -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    label = rng.random(count) < 0.4
+    u = np.where(rng.random(count) < 0.75, np.where(label, "3", "1"), "2")
+    v = np.where(rng.random(count) < np.where(label, 0.7, 0.4), "q", "p")
+    size = np.clip(rng.normal(np.where(label, 6, 4), 2), 0, 10)
+    return pd.DataFrame({"u": u, "v": v, "size": size}), np.where(label, "b", "a")
+
+
+def model(*features: dict[str, Any], prior: tuple[float, float] = (0.6, 0.4)) -> dict[str, Any]:
+    head = {"version": 1, "kind": "naive-bayes", "label": "y", "classes": ["a", "b"], "prior": list(prior)}
+    return {**head, "features": [*features]}
+
+
+U = {**FEATURES[0], "likelihood": [[0.75, 0.01], [0.24, 0.24], [0.01, 0.75]]}
+V = {**FEATURES[1], "likelihood": [[0.6, 0.3], [0.4, 0.7]]}
+WRONG = {**FEATURES[0], "likelihood": U["likelihood"][::-1]}
+
+
+def evaluation(**changes: Any) -> Campaign:
+    """A round on four models: of both features, of one, of none, and one that is mostly wrong."""
+    models = {"both": model(U, V), "one": model(V), "prior": model(), "wrong": model(WRONG)}
+    candidates = [{"name": name, "model": one} for name, one in models.items()]
+    return Campaign.compile(draft(title="Which?", asks="score", candidates=candidates, **changes))
