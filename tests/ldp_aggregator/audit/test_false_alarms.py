@@ -15,7 +15,7 @@ from scipy.stats import binom
 from sound_clients import Vectorised
 
 from ldp_aggregator.audit import audit
-from ldp_aggregator.audit.verdict import WRONG
+from ldp_aggregator.audit.budget import SHARES
 
 AUDITS = int(os.environ.get("LDP_BAYES_AUDITS", "4"))
 CAMPAIGNS = {
@@ -28,8 +28,8 @@ CAMPAIGNS = {
 
 
 def test_the_kinds_of_evidence_share_the_probability_to_be_wrong():
-    assert sum(WRONG.values()) == pytest.approx(1.0)
-    assert min(WRONG.values()) > 0
+    assert sum(SHARES.values()) == pytest.approx(1.0)
+    assert min(SHARES.values()) > 0
 
 
 @pytest.mark.parametrize("name", CAMPAIGNS)

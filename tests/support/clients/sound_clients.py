@@ -66,6 +66,9 @@ class Vectorised:
                     cells[row, item] = 1
             a = np.exp(-(2**40) / int(parameters["scale"]))
             noise = self._rng.geometric(1 - a, (n, d)) - self._rng.geometric(1 - a, (n, d))
+            # A device cuts its own noise at so many scales.
+            most = 16 * int(parameters["scale"]) // 2**40
+            noise = noise.clip(-most, most)
             return [row.tobytes() for row in (cells + noise).astype("<i4")]
         # A record that means nothing is answered as a random index.
         known = np.array([self._rng.integers(d) if item is None else item for item in items], dtype=np.int64)
