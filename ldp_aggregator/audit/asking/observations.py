@@ -26,8 +26,8 @@ _MOST_LAYOUTS: Final = 64
 """Of uploads of equal lengths; what has yet another shape, or its ids and payloads at yet other places, is kept whole.
 """
 
-MOST_TABLES: Final = 64
-"""That every column of is looked at."""
+_MOST_BLOCKS: Final = 96
+"""Of which every column is looked at."""
 
 
 @dataclass(frozen=True)
@@ -98,10 +98,13 @@ class Seen:
 
     @cached_property
     def largest(self) -> tuple[Table, ...]:
-        """The tables that are looked at closely: those with the most answers in the half that chooses."""
+        """The tables that are looked at closely: those with the most answers in the half that chooses, the first of
+        them in any case.
+        """
         chosen = [int((~self.tests[table.rows]).sum()) for table in self.tables]
         order = np.argsort(-np.array(chosen, dtype=np.int64), kind="stable")
-        return tuple(self.tables[number] for number in order[:MOST_TABLES])
+        blocks = np.cumsum([len(self.tables[number].shape.blocks) for number in order])
+        return tuple(self.tables[number] for number in order[: max(1, int((blocks <= _MOST_BLOCKS).sum()))])
 
     def rows_of(self, person: int) -> list[Numbers]:
         """Where a person's answers are in each of the tables."""
