@@ -17,8 +17,8 @@ from sound_clients import Vectorised
 from ldp_aggregator.audit.asking.observations import Seen, read_tables, within
 from ldp_aggregator.audit.asking.people import people_of
 from ldp_aggregator.audit.budget import SHARES
+from ldp_aggregator.audit.rules import twister
 from ldp_aggregator.audit.rules.repeats import Alike, ids_of, repeated_ids
-from ldp_aggregator.audit.rules.twister import twisted_ids
 from ldp_aggregator.audit.searching.bounds import CONFIDENCE, guess_bound, share_bound
 from ldp_aggregator.audit.searching.columns import columns_of
 from ldp_aggregator.audit.searching.crowds import games
@@ -74,7 +74,7 @@ def test_words_of_uniform_ids_follow_a_twisters_recurrence_as_seldom_as_stated(m
             "ldp_aggregator.audit.rules.twister.followed", lambda words, right=right: right * (len(words) > 0)
         )
         by_chance = binom.sf(right - 1, 4 * count, 2.0**-32) if right else 1.0
-        assert (twisted_ids(seen, alpha) is not None) == (by_chance <= alpha / 4)
+        assert (twister.twisted_ids(seen, alpha) is not None) == (by_chance <= alpha / 4)
 
 
 def test_ids_that_repeat_say_nothing_where_uniform_ones_would():
