@@ -274,7 +274,7 @@ def _coin_findings(
             alikes += coins_between("one device in two campaigns", devices[0], devices[1], usual)
         alikes += coins_within(seen, person)
     # As many as the document allows, so that the number does not depend on what was seen.
-    most = max(len(alikes), 2 * PLACES * (1 + len(document["questions"])))
+    most = max(len(alikes), 2 * PLACES * (2 + len(document["questions"])))
     for alike in alikes:
         if alike.excessive(alpha / most):
             yield Finding(COINS, str(alike))

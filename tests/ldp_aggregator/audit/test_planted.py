@@ -95,5 +95,6 @@ def test_a_client_that_only_looks_odd_passes(name, answers):
         assert found == set()
     else:
         # A counter also tells the place in the list, which the audit's own order makes the person's.
+        place = {"tells-beside-the-answer", "tells-of-others-before", "loss-above-claim"}
         assert SOUND_TO_A_RULE[name] in found
-        assert found <= {SOUND_TO_A_RULE[name], "tells-beside-the-answer"}
+        assert found <= {SOUND_TO_A_RULE[name]} | (place if name == "counting-ids" else set())
