@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,11 +12,14 @@ import numpy as np
 from ldp_aggregator.audit.asking.again import DEVICES, Again, ask_again
 from ldp_aggregator.audit.asking.alone import alone_guesses, ask_alone
 from ldp_aggregator.audit.asking.black_box import Answer, BlackBoxError, Client, Person
-from ldp_aggregator.audit.asking.observations import Seen, read_tables
+from ldp_aggregator.audit.asking.observations import Seen, read_tables, within
 from ldp_aggregator.audit.asking.people import Document, people_of
 from ldp_aggregator.audit.asking.together import two
+from ldp_aggregator.audit.budget import COINS as ALIKE
+from ldp_aggregator.audit.budget import FIXED, GAMES, REPEATED, SHARES, SUM, TWISTED, UNEVEN
 from ldp_aggregator.audit.floor import UNSEEN, Floor, floor_of
 from ldp_aggregator.audit.rules.repeats import (
+    PLACES,
     Alike,
     coins_between,
     coins_within,
@@ -70,20 +73,6 @@ CHECKS: Final = {
 
 TWINS: Final = 256
 """Fresh devices of either of two people that are the first of both processes."""
-
-WRONG: Final = {
-    "fixed guesses": 0.37,
-    "games": 0.15,
-    "sum": 0.1,
-    WHOLE: 0.1,
-    BLOCK: 0.05,
-    SIDE: 0.05,
-    COMPANY: 0.05,
-    ALONE: 0.03,
-    "coins": 0.05,
-    "ids": 0.05,
-}
-"""Shares of the probability to be wrong. Guesses prove the most of a sound client."""
 
 _TOLD: Final = 2
 """Findings of one code that are told in full."""
@@ -164,13 +153,13 @@ def audit(
     people = people_of(value)
     seen, twins = _ask(document, client, people, trials, at_once)
     again = ask_again(document, client, people, at_once)
-    alphas = {kind: share * wrong for kind, share in WRONG.items()}
+    alphas = {kind: share * wrong for kind, share in SHARES.items()}
 
     guesser = Guesser(value, people, seen)
     alone = ask_alone(document, client, guesser, rng, at_once)
-    fixed = _bounded(fixed_guesses(guesser, rng), alphas["fixed guesses"])
-    played = _bounded(games(guesser, rng), alphas["games"])
-    summed = _bounded(summed_guesses(guesser, rng), alphas["sum"])
+    fixed = _bounded(fixed_guesses(guesser, rng), alphas[FIXED])
+    played = _bounded(games(guesser, rng), alphas[GAMES])
+    summed = _bounded(summed_guesses(guesser, rng), alphas[SUM])
     chosen = Chosen()
     search(people, seen, Claims(claim, lambda number: _share(value, claim, number)), chosen)
     pair_columns(guesser, chosen)
@@ -185,8 +174,8 @@ def audit(
         *(Finding(MALFORMED, text) for text in malformed_answers(value, seen)),
         *(Finding(MALFORMED, text) for text in malformed_ids(seen)),
         *(Finding(RETRY, text) for text in again.differences()),
-        *_id_findings(seen, [*twins, again.first, again.other_campaign, alone.answers], alphas["ids"]),
-        *_coin_findings(seen, twins, again, alphas["coins"]),
+        *_id_findings(seen, [*twins, again.first, again.other_campaign, alone.answers], alphas),
+        *_coin_findings(value, seen, twins, again, alphas[ALIKE]),
     ]
     floor = floor_of(
         claim,
@@ -221,7 +210,8 @@ def _ask(
     answers = [answer for of in lives for answer in of[len(twins) :]]
     person = np.concatenate([np.repeat(orders[process], halves[process]) for process in (0, 1)])
     process = np.repeat([0, 1], [halves[0] * len(people), halves[1] * len(people)])
-    seen = Seen(len(people), trials, person, process, read_tables(answers))
+    tables = read_tables(answers, chooses=within(person, len(people)) % 2 == 0)
+    seen = Seen(len(people), trials, person, process, tables)
     return seen, (lives[0][: len(twins)], lives[1][: len(twins)])
 
 
@@ -257,20 +247,20 @@ def _loss_findings(events: Sequence[Event]) -> Iterator[Finding]:
             )
 
 
-def _id_findings(seen: Seen, further: Sequence[list[Answer]], alpha: float) -> Iterator[Finding]:
+def _id_findings(seen: Seen, further: Sequence[list[Answer]], alphas: Mapping[str, float]) -> Iterator[Finding]:
     ids = [*ids_of(seen.tables), *(one for answers in further if any(answers) for one in ids_of(read_tables(answers)))]
-    repeated, uneven = repeated_ids(ids), uneven_ids(seen, alpha)
+    repeated, uneven = repeated_ids(ids, alphas[REPEATED]), uneven_ids(seen, alphas[UNEVEN])
     if repeated is not None:
         yield Finding(ID_REPEATS, repeated)
     if uneven is not None:
         yield Finding(ID_UNEVEN, uneven)
-    twisted = twisted_ids(seen)
+    twisted = twisted_ids(seen, alphas[TWISTED])
     if twisted is not None:
         yield Finding(COINS, twisted)
 
 
 def _coin_findings(
-    seen: Seen, twins: tuple[list[Answer], list[Answer]], again: Again, alpha: float
+    document: Document, seen: Seen, twins: tuple[list[Answer], list[Answer]], again: Again, alpha: float
 ) -> Iterator[Finding]:
     alikes: list[Alike] = []
     for person in (0, 1):
@@ -283,8 +273,10 @@ def _coin_findings(
         if all(any(answers) for answers in devices):
             alikes += coins_between("one device in two campaigns", devices[0], devices[1], usual)
         alikes += coins_within(seen, person)
+    # As many as the document allows, so that the number does not depend on what was seen.
+    most = max(len(alikes), 2 * PLACES * (2 + len(document["questions"])))
     for alike in alikes:
-        if alike.excessive(alpha / len(alikes)):
+        if alike.excessive(alpha / most):
             yield Finding(COINS, str(alike))
 
 

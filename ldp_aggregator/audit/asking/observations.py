@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import msgpack
 import numpy as np
@@ -19,9 +19,15 @@ from ldp_aggregator.audit.asking.black_box import Answer, BlackBoxError
 
 Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
-_MOST_SHAPES: Final = 64
-"""Of uploads of equal lengths; what has yet another shape is kept whole."""
+_MOST_SHAPES: Final = 1024
+_MOST_LAYOUTS: Final = 64
+"""Of uploads of equal lengths; what has yet another shape, or its ids and payloads at yet other places, is kept whole.
+"""
+
+_MOST_BLOCKS: Final = 96
+"""Of which every column is looked at."""
 
 
 @dataclass(frozen=True)
@@ -88,11 +94,17 @@ class Seen:
     @cached_property
     def within(self) -> Numbers:
         """The number of every answer among its person's, shape (n,)."""
-        order = np.argsort(self.person, kind="stable")
-        numbers = np.empty(len(order), dtype=np.int64)
-        starts = np.searchsorted(self.person[order], np.arange(self.people))
-        numbers[order] = np.arange(len(order)) - starts[self.person[order]]
-        return numbers
+        return within(self.person, self.people)
+
+    @cached_property
+    def largest(self) -> tuple[Table, ...]:
+        """The tables that are looked at closely: those with the most answers in the half that chooses, the first of
+        them in any case.
+        """
+        chosen = [int((~self.tests[table.rows]).sum()) for table in self.tables]
+        order = np.argsort(-np.array(chosen, dtype=np.int64), kind="stable")
+        blocks = np.cumsum([len(self.tables[number].shape.blocks) for number in order])
+        return tuple(self.tables[number] for number in order[: max(1, int((blocks <= _MOST_BLOCKS).sum()))])
 
     def rows_of(self, person: int) -> list[Numbers]:
         """Where a person's answers are in each of the tables."""
@@ -112,8 +124,21 @@ class Seen:
         return self.trials // 2 if tests else self.trials - self.trials // 2
 
 
-def read_tables(answers: Sequence[Answer]) -> tuple[Table, ...]:
-    """The answers by shape. Raises BlackBoxError where there is no upload that can be read."""
+def within(person: Numbers, people: int) -> Numbers:
+    """The number of every answer among its person's, shape (n,)."""
+    order = np.argsort(person, kind="stable")
+    numbers = np.empty(len(order), dtype=np.int64)
+    starts = np.searchsorted(person[order], np.arange(people))
+    numbers[order] = np.arange(len(order)) - starts[person[order]]
+    return numbers
+
+
+def read_tables(answers: Sequence[Answer], chooses: Flags | None = None) -> tuple[Table, ...]:
+    """The answers by shape. Where there are more shapes than are told apart, the answers that ``chooses`` flags say
+    which (all of them, if it is None): the others may then test whether people differ in their shapes.
+
+    Raises BlackBoxError where there is no upload that can be read.
+    """
     alike: dict[tuple[int, ...], list[int]] = {}
     for number, answer in enumerate(answers):
         alike.setdefault(tuple(map(len, answer)), []).append(number)
@@ -121,22 +146,38 @@ def read_tables(answers: Sequence[Answer]) -> tuple[Table, ...]:
     for lengths, numbers in alike.items():
         rows = np.array(numbers, dtype=np.int64)
         data = np.frombuffer(b"".join([b"".join(answers[number]) for number in numbers]), dtype=np.uint8)
-        tables += _split(lengths, rows, data.reshape(len(rows), sum(lengths)))
+        weights = np.ones(len(rows)) if chooses is None else chooses[rows].astype(np.float64)
+        tables += _split(lengths, rows, data.reshape(len(rows), sum(lengths)), weights)
     if answers and not any(table.shape.blocks for table in tables):
         first = next((upload for answer in answers for upload in answer), b"")
         raise BlackBoxError(f"not an upload: {first[:40].hex()}")
     return tuple(tables)
 
 
-def _split(lengths: tuple[int, ...], rows: Numbers, data: Bytes) -> list[Table]:
+def _split(lengths: tuple[int, ...], rows: Numbers, data: Bytes, weights: NDArray[np.float64]) -> list[Table]:
+    """Tables of answers of equal lengths; those of which there are most, by their weights, come first."""
     tables: list[Table] = []
-    while len(rows) and len(tables) < _MOST_SHAPES:
-        shape, ids, payloads = _shape_of(lengths, data[0].tobytes())
+    for _ in range(_MOST_LAYOUTS):
+        if not len(rows) or len(tables) >= _MOST_SHAPES:
+            break
+        # Whatever agrees in all bytes beside the places where the heaviest answer has ids and payloads, may share them.
+        _, ids, payloads = _shape_of(lengths, data[int(weights.argmax())].tobytes())
         beside = np.ones(data.shape[1], dtype=np.bool_)
         beside[[*ids, *payloads]] = False
-        same = (data[:, beside] == data[0, beside]).all(axis=1)
-        tables.append(Table(shape, rows[same], data[np.ix_(same, ids)], data[np.ix_(same, payloads)]))
-        rows, data = rows[~same], data[~same]
+        _, firsts, groups = np.unique(hashed(data[:, beside]), return_index=True, return_inverse=True)
+        heaviest = np.argsort(-np.bincount(groups, weights), kind="stable")[: _MOST_SHAPES - len(tables)]
+        order = np.argsort(groups, kind="stable")
+        starts = np.searchsorted(groups[order], np.arange(len(firsts) + 1))
+        taken = np.zeros(len(rows), dtype=np.bool_)
+        for group in heaviest:
+            shape, *places = _shape_of(lengths, data[firsts[group]].tobytes())
+            if places == [ids, payloads]:
+                mine = order[starts[group] : starts[group + 1]]
+                same = (data[np.ix_(mine, beside)] == data[firsts[group], beside]).all(axis=1)
+                mine = mine[same]
+                tables.append(Table(shape, rows[mine], data[np.ix_(mine, ids)], data[np.ix_(mine, payloads)]))
+                taken[mine] = True
+        rows, data, weights = rows[~taken], data[~taken], weights[~taken]
     if len(rows):
         whole = Shape(lengths, b"", (Block(-1, slice(0, 0), slice(0, data.shape[1])),))
         tables.append(Table(whole, rows, data[:, :0], data))
@@ -182,3 +223,14 @@ def _blocks_of(upload: bytes) -> list[tuple[int, range, range]]:
                 spans.append(range(end - len(member), end))
         blocks.append((int(question), spans[0], spans[1]))
     return blocks
+
+
+def hashed(rows: Bytes) -> NDArray[Any]:
+    """A 64-bit number for every row, the same for the same bytes; shape (m,)."""
+    padded = np.zeros((len(rows), -(-max(rows.shape[1], 1) // 8) * 8), dtype=np.uint8)
+    padded[:, : rows.shape[1]] = rows
+    mixed = np.full(len(rows), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for word in padded.view("<u8").T:
+        mixed = (mixed ^ word) * np.uint64(0xD6E8FEB86659FD93)
+        mixed ^= mixed >> np.uint64(32)
+    return mixed

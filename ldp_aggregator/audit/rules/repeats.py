@@ -11,15 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.audit.asking.black_box import Answer
-from ldp_aggregator.audit.asking.observations import Seen, Table, read_tables
+from ldp_aggregator.audit.asking.observations import Seen, Table, hashed, read_tables
 from ldp_aggregator.audit.searching.bounds import loss_bound, share_bound
-from ldp_aggregator.audit.searching.columns import hashed
 
 WHOLE: Final = "whole uploads"
 
 _LAGS: Final = (1, 2, 3)
+PLACES: Final = 2 + 2 * len(_LAGS)
+"""Where answers of one person may be alike: two processes, two campaigns, and within either process."""
+
 _QUESTIONS: Final = 8
-_CHOSEN: Final = 16
+_CHOSEN: Final = 8
+_ID_BITS: Final = 128
 _LEAST: Final = 8
 
 Keys = NDArray[Any]
@@ -115,47 +118,54 @@ def ids_of(tables: Sequence[Table]) -> list[bytes]:
     """All ids, block by block; what one device sends twice counts once."""
     found: list[bytes] = []
     for table in tables:
-        columns = [[row.tobytes() for row in table.ids[:, block.ids]] for block in table.shape.blocks]
+        blocks = [block for block in table.shape.blocks if block.ids.stop > block.ids.start]
+        columns = [[row.tobytes() for row in table.ids[:, block.ids]] for block in blocks]
         for ids in zip(*columns, strict=True):
             found += ids if len(table.shape.lengths) == 1 else set(ids)
     return found
 
 
-def repeated_ids(ids: Sequence[bytes]) -> str | None:
-    """What is wrong about ids of fresh devices that must all differ; None where nothing is."""
+def repeated_ids(ids: Sequence[bytes], alpha: float) -> str | None:
+    """What is wrong about ids of fresh devices that must all differ; None where nothing is, or where there are so many
+    that uniform ones repeat with a probability above ``alpha``.
+    """
+    pairs = len(ids) * (len(ids) - 1) // 2
     ((most, times),) = Counter(ids).most_common(1) or [(b"", 0)]
-    if times < 2:
+    if times < 2 or pairs / 2**_ID_BITS > alpha:
         return None
     return (
         f"{len(ids) - len(set(ids))} of {len(ids)} ids of fresh devices were there before; {most.hex()} {times} times"
     )
 
 
+Candidate = tuple[float, str, int, int, float]
+
+
 def uneven_ids(seen: Seen, alpha: float) -> str | None:
     """Where ids of fresh devices are not uniform: bits and bytes, of ids and of the difference to the id before; chosen
     in one half of the trials, tested in the other. Wrong with probability at most ``alpha``.
     """
-    candidates: list[tuple[float, str, int, int, float]] = []
+    single: list[Candidate] = []
+    paired: list[Candidate] = []
     for table in seen.tables:
         tests = seen.tests[table.rows]
         for block in table.shape.blocks:
             ids = table.ids[:, block.ids]
-            for name, data, of in (
-                ("byte", ids, tests),
-                ("the difference to the id before, byte", ids[1::2] - ids[:-1:2], tests[1::2]),
-                ("the exclusive or with the id before, byte", ids[1::2] ^ ids[:-1:2], tests[1::2]),
-            ):
-                candidates += _uneven(name, data, of)
-    candidates.sort(key=lambda candidate: -candidate[0])
-    for _, name, count, trials, share in candidates[:_CHOSEN]:
-        if share_bound(count, trials, alpha / _CHOSEN) > share:
-            return f"{name} in {count} of {trials} ids of fresh devices; {share * trials:.0f} are right"
+            single += _uneven("byte", ids, tests)
+            ones, others = ids[1::2], ids[: len(ids) // 2 * 2 : 2]
+            # Pairs have no id in common, so that every other pair tests what the rest chose.
+            tested = np.arange(len(ones)) % 2 == 1
+            paired += _uneven("the difference to the id before, byte", ones - others, tested)
+            paired += _uneven("the exclusive or with the id before, byte", ones ^ others, tested)
+    for candidates in (single, paired):
+        candidates.sort(key=lambda candidate: -candidate[0])
+        for _, name, count, trials, share in candidates[:_CHOSEN]:
+            if share_bound(count, trials, alpha / (2 * _CHOSEN)) > share:
+                return f"{name} in {count} of {trials} ids of fresh devices; {share * trials:.0f} are right"
     return None
 
 
-def _uneven(
-    name: str, ids: NDArray[np.uint8], tests: NDArray[np.bool_]
-) -> Iterator[tuple[float, str, int, int, float]]:
+def _uneven(name: str, ids: NDArray[np.uint8], tests: NDArray[np.bool_]) -> Iterator[Candidate]:
     """For every byte its most frequent value, for every bit its most frequent state."""
     chosen, tested = ids[~tests], ids[tests]
     if not len(chosen) or not len(tested):

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 from ldp_aggregator.audit.asking.observations import Seen
 
@@ -16,14 +17,16 @@ _MIDDLE: Final = 397
 _MATRIX: Final = 0x9908B0DF
 _HIGH, _LOW = 0x80000000, 0x7FFFFFFF
 
-LEAST: Final = 3
-"""Words that the recurrence gives; by chance one is right in 2^32."""
+_BY_CHANCE: Final = 2.0**-32
+"""That a uniform word is what the recurrence makes of those before, whatever they are."""
 
 Words = NDArray[Any]
 
 
-def twisted_ids(seen: Seen) -> str | None:
-    """What is wrong about the order of the first ids of uploads; None where nothing is."""
+def twisted_ids(seen: Seen, alpha: float) -> str | None:
+    """What is wrong about the order of the first ids of uploads; None where nothing is. Wrong with probability at most
+    ``alpha`` where ids are uniform.
+    """
     ids = np.zeros((len(seen.person), 16), dtype=np.uint8)
     for table in seen.tables:
         if table.ids.shape[1] >= ids.shape[1]:
@@ -31,8 +34,9 @@ def twisted_ids(seen: Seen) -> str | None:
     for process in (0, 1):
         of_process = ids[seen.process == process]
         for order in (of_process, of_process[:, ::-1]):
-            right = followed(np.ascontiguousarray(order).view("<u4").ravel())
-            if right >= LEAST:
+            words = np.ascontiguousarray(order).view("<u4").ravel()
+            right = followed(words)
+            if right and binom.sf(right - 1, len(words), _BY_CHANCE) <= alpha / 4:
                 return f"{right} words of ids follow from those before as a Mersenne Twister's do, and so do its coins"
     return None
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldp_aggregator.audit.asking.observations import Bytes, Numbers, Table
+from ldp_aggregator.audit.asking.observations import Bytes, Flags, Numbers, Table, hashed
 from ldp_aggregator.audit.asking.people import spread
 
 MOST_BYTES: Final = 160
@@ -44,32 +43,34 @@ class Column:
     side: bool = False
 
 
-def columns_of(table: Table) -> Iterator[Column]:
-    """Every column of a table."""
+def columns_of(table: Table, chooses: Flags) -> Iterator[Column]:
+    """Every column of a table. What a column is depends on the rows that ``chooses`` flags, shape (m,), alone, so that
+    the others may test what these choose.
+    """
     blocks = table.shape.blocks
     for number, block in enumerate(blocks):
         alone = number if len(blocks) > 1 else None
         prefix = f"answer {number}: " if len(blocks) > 1 else ""
         payload, ids = table.payloads[:, block.payload], table.ids[:, block.ids]
-        for name, codes, values in _answer(payload):
+        for name, codes, values in _answer(payload, chooses):
             yield Column(prefix + name, codes, values, block=alone)
         for name, codes, values in _identifier(ids, closely=number == 0):
             yield Column(f"{prefix}id: {name}", codes, values, side=True)
-        for name, codes, values in _crossed(ids, payload):
+        for name, codes, values in _crossed(ids, payload, chooses):
             yield Column(f"{prefix}id and answer: {name}", codes, values)
     for one, other in spread(list(combinations(range(len(blocks)), 2)), _BLOCK_PAIRS):
         first, second = (table.payloads[:, blocks[number].payload] for number in (one, other))
-        for name, codes, values in _together(first, second):
+        for name, codes, values in _together(first, second, chooses):
             yield Column(f"answers {one} and {other}: {name}", codes, values)
         first, second = (table.ids[:, blocks[number].ids] for number in (one, other))
-        for name, codes, values in _together(first[:, :4], second[:, :4]):
+        for name, codes, values in _together(first[:, :4], second[:, :4], chooses):
             yield Column(f"ids {one} and {other}: {name}", codes, values, side=True)
 
 
 Named = tuple[str, Numbers, int]
 
 
-def _answer(rows: Bytes) -> Iterator[Named]:
+def _answer(rows: Bytes, chooses: Flags) -> Iterator[Named]:
     width = rows.shape[1]
     for place in range(min(width, MOST_BYTES)):
         yield f"byte {place}", rows[:, place].astype(np.int64), 256
@@ -77,15 +78,18 @@ def _answer(rows: Bytes) -> Iterator[Named]:
         return
     yield from _sums(rows)
     if width > 1:
-        keys, codes = np.unique(hashed(rows), return_inverse=True)
-        if len(keys) <= _MOST_VALUES:
-            yield "all of it", codes, len(keys)
+        every = hashed(rows)
+        known = np.unique(every[chooses])
+        if 0 < len(known) <= _MOST_VALUES:
+            at = np.searchsorted(known, every)
+            at[known[np.minimum(at, len(known) - 1)] != every] = len(known)
+            yield "all of it", at, len(known) + 1
         ascending = np.asarray((rows[:, 1:] >= rows[:, :-1]).all(axis=1), dtype=np.int64)
         yield "ascending order of the bytes", ascending, 2
         yield "place of the largest byte", np.asarray(rows.argmax(axis=1), dtype=np.int64), width
         yield from _pairs_of_bytes(rows)
     if width % 4 == 0:
-        yield from _words(rows)
+        yield from _words(rows, chooses)
     if width % 8 == 0:
         for place in range(min(width // 8, MOST_BYTES)):
             yield f"fineness of double {place}", *_fineness(rows, place)
@@ -118,16 +122,16 @@ def _pairs_of_bytes(rows: Bytes) -> Iterator[Named]:
         yield f"difference of bytes {one} and {other}", (first - second).astype(np.int64), 256
 
 
-def _crossed(ids: Bytes, payload: Bytes) -> Iterator[Named]:
+def _crossed(ids: Bytes, payload: Bytes, chooses: Flags) -> Iterator[Named]:
     """An id that is the key to its answer."""
     width = min(ids.shape[1], payload.shape[1])
     if width:
-        yield from _together(ids[:, :width], payload[:, :width])
+        yield from _together(ids[:, :width], payload[:, :width], chooses)
         for place in range(width, ids.shape[1]):
             yield f"exclusive or of bytes {place} and 0", (ids[:, place] ^ payload[:, 0]).astype(np.int64), 256
 
 
-def _together(first: Bytes, second: Bytes) -> Iterator[Named]:
+def _together(first: Bytes, second: Bytes, chooses: Flags) -> Iterator[Named]:
     """Two parts that are equally wide."""
     if first.shape[1] != second.shape[1] or not first.shape[1]:
         return
@@ -141,24 +145,27 @@ def _together(first: Bytes, second: Bytes) -> Iterator[Named]:
     if first.shape[1] % 4 == 0:
         words = [np.ascontiguousarray(rows).view("<i4").astype(np.int64) for rows in (first, second)]
         for place in range(min(words[0].shape[1], 8)):
-            yield f"difference of word {place}", _cut(words[0][:, place] - words[1][:, place]), 2 * _BINS + 1
+            yield f"difference of word {place}", _cut(words[0][:, place] - words[1][:, place], chooses), 2 * _BINS + 1
 
 
-def _words(rows: Bytes) -> Iterator[Named]:
+def _words(rows: Bytes, chooses: Flags) -> Iterator[Named]:
     """32-bit words: their range, cut where the reports lie, and the lowest set bit."""
     words = np.ascontiguousarray(rows).view("<i4").astype(np.int64)
     for place in range(min(words.shape[1], MOST_BYTES)):
         word = words[:, place]
-        yield f"range of word {place}", _cut(word), 2 * _BINS + 1
+        yield f"range of word {place}", _cut(word, chooses), 2 * _BINS + 1
         lowest = np.log2(np.maximum(word & -word, 1)).astype(np.int64) + (word != 0)
         yield f"lowest set bit of word {place}", lowest, 34
 
 
-def _cut(numbers: Numbers) -> Numbers:
+def _cut(numbers: Numbers, chooses: Flags) -> Numbers:
     """Which of 32 ranges, more of them in the tails. The cuts come from all people's reports together."""
+    if not chooses.any():
+        return np.zeros(len(numbers), dtype=np.int64)
     tails = np.array([1e-4, 1e-3, 1e-2])
     shares = np.concatenate([tails, np.linspace(0, 1, _BINS + 1)[1:-1], 1 - tails[::-1]])
-    return np.searchsorted(np.unique(np.quantile(numbers, shares, method="lower")), numbers).astype(np.int64)
+    cuts = np.unique(np.quantile(numbers[chooses], shares, method="lower"))
+    return np.searchsorted(cuts, numbers).astype(np.int64)
 
 
 def _fineness(rows: Bytes, place: int) -> tuple[Numbers, int]:
@@ -175,14 +182,3 @@ def _remainder(rows: Bytes, modulus: int) -> Numbers:
     for place in range(rows.shape[1] - 1, -1, -1):
         rest = (rest * 256 + rows[:, place]) % modulus
     return rest
-
-
-def hashed(rows: Bytes) -> NDArray[Any]:
-    """A 64-bit number for every row, the same for the same bytes; shape (m,)."""
-    padded = np.zeros((len(rows), -(-max(rows.shape[1], 1) // 8) * 8), dtype=np.uint8)
-    padded[:, : rows.shape[1]] = rows
-    mixed = np.full(len(rows), 0x9E3779B97F4A7C15, dtype=np.uint64)
-    for word in padded.view("<u8").T:
-        mixed = (mixed ^ word) * np.uint64(0xD6E8FEB86659FD93)
-        mixed ^= mixed >> np.uint64(32)
-    return mixed

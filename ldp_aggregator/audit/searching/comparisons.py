@@ -49,34 +49,44 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Sides:
-    """Whom to compare: rows of ``weights``, shape (sides, people), say which people's counts make up a side."""
+    """Whom to compare. ``classes`` has the number of everyone's class, and None where there are no crowds."""
 
     people: tuple[Person | None, ...]
-    weights: Counts
+    classes: NDArray[np.int64] | None
     pairs: Counts
     """Numbers of the one and the other side of every comparison, shape (comparisons, 2)."""
+
+    def sums(self, counts: Counts) -> Counts:
+        """Counts of every side, shape (sides, ...), from those of everyone, shape (people, ...): everyone alone, and
+        then all others, and all of another class.
+        """
+        if self.classes is None:
+            return counts
+        of_class = np.zeros((self.classes.max() + 1, *counts.shape[1:]), dtype=np.int64)
+        np.add.at(of_class, self.classes, counts)
+        total = of_class.sum(axis=0)
+        return np.concatenate([counts, total - counts, total - of_class[self.classes]])
 
 
 def sides_of(people: Sequence[Person]) -> Sides:
     """Everyone with each of the first people, with all others and with all of another class, in both directions."""
     k = len(people)
-    labels = np.array([person.label for person in people])
-    strangers = (labels[:, None] != labels[None, :]).astype(np.int64)
-    weights = np.concatenate([np.eye(k, dtype=np.int64), 1 - np.eye(k, dtype=np.int64), strangers])
+    labels = list(dict.fromkeys(person.label for person in people))
+    classes = np.array([labels.index(person.label) for person in people], dtype=np.int64)
+    crowded = {1: k > 1, 2: len(labels) > 1}
     singles = [(one, other) for one in range(k) for other in range(min(k, _FIRST)) if one != other]
-    crowds = [(one, crowd * k + one) for one in range(k) for crowd in (1, 2) if weights[crowd * k + one].any()]
+    crowds = [(one, crowd * k + one) for one in range(k) for crowd in (1, 2) if crowded[crowd]]
     pairs = dict.fromkeys(
         pair for found in (singles, crowds) for one, other in found for pair in ((one, other), (other, one))
     )
-    return Sides((*people, *[None] * (2 * k)), weights, np.array(list(pairs), dtype=np.int64).reshape(-1, 2))
+    return Sides((*people, *[None] * (2 * k)), classes, np.array(list(pairs), dtype=np.int64).reshape(-1, 2))
 
 
 def company_of(people: Sequence[Person]) -> Sides:
     """Everyone in one process with the same person in the other, where others had been asked before."""
     k = len(people)
     pairs = [pair for one in range(k) for pair in ((2 * one, 2 * one + 1), (2 * one + 1, 2 * one))]
-    both = tuple(person for person in people for _ in range(2))
-    return Sides(both, np.eye(2 * k, dtype=np.int64), np.array(pairs, dtype=np.int64))
+    return Sides(tuple(person for person in people for _ in range(2)), None, np.array(pairs, dtype=np.int64))
 
 
 class Chosen:
@@ -124,10 +134,13 @@ def search(people: Sequence[Person], seen: Seen, claims: Claims, chosen: Chosen)
         counts = _counts(places[rows], column.codes, column.values, seen.people)
         weigh(counts, column.name, scope, claim, questions)
         if column.values == 256 and (scope == SIDE or "difference" not in column.name):
+            whole = counts.sum(axis=-1)
             for bit in range(8):
-                set_in = (np.arange(256) >> bit & 1).astype(np.bool_)
-                of_bit = np.stack([counts[..., ~set_in].sum(axis=-1), counts[..., set_in].sum(axis=-1)], axis=-1)
-                weigh(of_bit, f"{column.name}, bit {bit}", scope, claim, questions)
+                # The values are even and odd by turns; without their last bit, half as many are left.
+                even, odd = counts[..., 0::2], counts[..., 1::2]
+                is_set = odd.sum(axis=-1)
+                weigh(np.stack([whole - is_set, is_set], axis=-1), f"{column.name}, bit {bit}", scope, claim, questions)
+                counts = even + odd
 
     def weigh(counts: Counts, name: str, scope: str, claim: float, questions: tuple[int, ...]) -> None:
         counts = counts[..., counts[:2].any(axis=(0, 1, 2))]
@@ -148,8 +161,8 @@ def search(people: Sequence[Person], seen: Seen, claims: Claims, chosen: Chosen)
         shapes[table.rows] = number
     name = "which questions are answered, in how many uploads and bytes, with which header"
     look(np.arange(len(shapes)), Column(name, shapes, len(seen.tables)), SIDE, 0.0, ())
-    for table in seen.tables:
-        for column in columns_of(table):
+    for table in seen.largest:
+        for column in columns_of(table, ~seen.tests[table.rows]):
             scope, claim = claims.of(table, column)
             questions = table.shape.questions if column.block is None else (table.shape.questions[column.block],)
             look(table.rows, column, scope, claim, questions)
@@ -190,8 +203,7 @@ def _choose(
     one, other = sides.pairs[:, 0], sides.pairs[:, 1]
     if not len(one):
         return
-    parts = [sides.weights @ part for part in counts]
-    trials = [sides.weights @ part[:, 0] for part in asked]
+    parts, trials = [sides.sums(part) for part in counts], [sides.sums(part[:, 0]) for part in asked]
     both, of_both = parts[0] + parts[1], trials[0] + trials[1]
     order, bounds = prefixes(both[one], both[other], of_both[one][:, None], of_both[other][:, None])
     length = bounds.argmax(axis=1)
@@ -223,7 +235,7 @@ def prefixes(ones: Counts, others: Counts, one_trials: Any, other_trials: Any) -
     """Of every row the values in the order of their ratio, and a cautious estimate of the loss that the first of them
     together prove; both of shape (rows, values).
     """
-    order = np.argsort(-(ones + 0.5) / (others + 0.5), axis=1, kind="stable")
+    order = np.argsort(-(ones + np.float32(0.5)) / (others + np.float32(0.5)), axis=1)
     a = np.cumsum(np.take_along_axis(ones, order, axis=1), axis=1, dtype=np.float32) + np.float32(0.5)
     b = np.cumsum(np.take_along_axis(others, order, axis=1), axis=1, dtype=np.float32) + np.float32(1)
     # Few trials may leave a part without any.

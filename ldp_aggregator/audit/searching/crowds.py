@@ -11,9 +11,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.audit.asking.observations import Seen
+from ldp_aggregator.audit.asking.observations import Seen, hashed
+from ldp_aggregator.audit.asking.people import spread
 from ldp_aggregator.audit.searching.bounds import fair_rounds
-from ldp_aggregator.audit.searching.columns import hashed
 from ldp_aggregator.audit.searching.events import BLOCK, SIDE, WHOLE, Event
 from ldp_aggregator.audit.searching.guesses import Guesser
 from ldp_aggregator.audit.searching.tight_events import Item, without_noise
@@ -38,16 +38,17 @@ def games(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]:
     ):
         if len(players) < 2:
             continue
-        for name, scope, question, keys in _keys(guesser.seen):
+        for name, scope, question, keys in _keys(guesser.seen, len(guesser.document["questions"])):
             yield _game(guesser, f"{name} that only one person had sent", scope, question, keys, players, rng)
     yield from _in_the_clear(guesser, rng)
 
 
-def _keys(seen: Seen) -> Iterator[tuple[str, str, int | None, NDArray[Any]]]:
+def _keys(seen: Seen, questions: int) -> Iterator[tuple[str, str, int | None, NDArray[Any]]]:
     """What may be recognised, as one number for every answer; by name, scope and question."""
+    asked = spread(range(questions), _QUESTIONS)
     whole = np.zeros(len(seen.person), dtype=np.uint64)
     ids = {name: whole.copy() for name in ("the first half of an id", "the second half of an id", "an id")}
-    blocks: dict[int, NDArray[Any]] = {}
+    blocks = {question: whole.copy() for question in asked}
     crossed = whole.copy()
     for number, table in enumerate(seen.tables):
         mark = np.uint64(number << 8)
@@ -57,9 +58,8 @@ def _keys(seen: Seen) -> Iterator[tuple[str, str, int | None, NDArray[Any]]]:
         width = min((block.width for block in table.shape.blocks), default=0)
         combined = np.zeros((len(table.rows), width), dtype=np.uint8)
         for place, block in enumerate(table.shape.blocks):
-            blocks.setdefault(block.question, whole * 0)[table.rows] = hashed(
-                table.payloads[:, block.payload]
-            ) ^ np.uint64(1)
+            if block.question in blocks:
+                blocks[block.question][table.rows] = hashed(table.payloads[:, block.payload]) ^ np.uint64(1)
             if place < 2:
                 combined ^= table.payloads[:, block.payload][:, :width]
         crossed[table.rows] = hashed(combined) ^ mark
@@ -68,7 +68,7 @@ def _keys(seen: Seen) -> Iterator[tuple[str, str, int | None, NDArray[Any]]]:
         yield name, SIDE, None, keys
     if any(len(table.shape.blocks) > 1 for table in seen.tables):
         yield "an exclusive or of two answers", WHOLE, None, crossed
-        for question, keys in list(blocks.items())[:_QUESTIONS]:
+        for question, keys in blocks.items():
             yield "an answer", BLOCK, question, keys
 
 
@@ -123,9 +123,10 @@ def _in_the_clear(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]
                 people.setdefault(item, person)
         told = {item: clear for item in people if (clear := without_noise(question, item)) is not None}
         players = [people[item] for item in told]
-        taken = fair_rounds(guesser.seen.trials, rng, len(players)) if len(players) > 1 else None
-        if taken is None:
+        if len(players) < 2:
             continue
+        # Where the lot asks for too many uploads, nothing is guessed; the event keeps its part of what may be wrong.
+        taken = fair_rounds(guesser.seen.trials, rng, len(players)) or (0,) * len(players)
         right = wrong = 0
         for player, count in zip(players, taken, strict=True):
             for item, hits in _hits(guesser.seen, number, player, count, told).items():

@@ -107,16 +107,16 @@ def _place(item: Item | None) -> tuple[float, ...]:
 
 def fixed_guesses(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]:
     """Guesses on all trials: of every question alone, and by whichever question an upload answers alone."""
-    answered = {q for table in guesser.seen.tables for q in table.shape.questions if guesser.question(q) is not None}
     several = any(len(table.shape.blocks) > 1 for table in guesser.seen.tables)
-    for number in sorted(answered):
+    questions = range(len(guesser.document["questions"]))
+    for number in questions:
         pairs = pairs_by(guesser.items(number))
         claim = float(guesser.document["questions"][number]["epsilon"])
         if pairs:
             scope = BLOCK if several else WHOLE
             total = claim if several else float(guesser.document["privacy"]["epsilon"])
             yield _pooled(guesser, "guesses by the tight event", scope, total, number, pairs, rng)
-    if len(answered) > 1 and not several:
+    if len(questions) > 1 and not several:
         pairs = different(guesser)
         if pairs:
             claim = float(guesser.document["privacy"]["epsilon"])
@@ -254,10 +254,11 @@ def _byte_scores(seen: Seen, one: int, other: int) -> list[Votes]:
     the shape, in quarters; a score for every upload of either.
     """
     scores = [np.zeros(seen.trials) for _ in range(2)]
+    rows = [seen.rows_of(author) for author in (one, other)]
     for number, table in enumerate(seen.tables):
         data, places = [], []
-        for author in (one, other):
-            mine = seen.rows_of(author)[number]
+        for author in (0, 1):
+            mine = rows[author][number]
             data.append(np.concatenate([table.payloads[mine, :_SCORED], table.ids[mine, :16]], axis=1))
             places.append(seen.within[table.rows[mine]])
         fitted = [data[side][places[side] % 2 == 0] for side in (0, 1)]

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from audited import AT_LENGTH
+from audited import AT_LENGTH, chosen, trials
+from audited_campaigns import CAMPAIGNS
 from mutants import Copy, RealClient, question, two_features
 from scipy.stats import binom
 
@@ -144,6 +145,21 @@ def test_the_command_passes_the_client_in_javascript(capsys):
     told = json.loads(capsys.readouterr().out)
     assert (code, told["findings"]) == (0, [])
     assert 1 < told["lower_bound"] <= 2
+
+
+@pytest.mark.parametrize("name", chosen(["one of several", "one, with a projection"], ["one of several"]))
+def test_the_command_passes_the_client_in_javascript_on_several_questions(capsys, tmp_path, name):
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed; the JavaScript client is audited where it is")
+    document = tmp_path / "document.json"
+    document.write_text(CAMPAIGNS[name](), encoding="utf-8")
+    command = shlex.join([node, str(JAVASCRIPT)])
+    asked = ["--document", str(document), "--trials", str(trials(60)), "--json", "--command", command]
+    code = run(["audit", *asked])
+    told = json.loads(capsys.readouterr().out)
+    assert (code, told["findings"]) == (0, [])
+    assert len(told["events"]) > 10
 
 
 LEAKING = """

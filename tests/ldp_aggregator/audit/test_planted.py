@@ -5,9 +5,11 @@ Every run takes a few of them; LDP_BAYES_AUDIT_TRIALS (20000, the command's defa
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
-from audited import Planted, chosen, trials
+from audited import AT_LENGTH, Planted, chosen, trials
 from leaking_clients import LEAKING
 from odd_but_sound_clients import SOUND
 from planted.witness import compiled, draft
@@ -29,6 +31,7 @@ MISSED = {
 """What no black box catches, and why; docs/privacy.md has the list."""
 
 RARE = {
+    "swapped-for-the-first-value": 3000,
     "gaussian-noise": 6000,
     "noise-cut-at-three-scales": 6000,
     "previous-record-fills-gaps": 6000,
@@ -63,6 +66,14 @@ def test_every_miss_is_a_client():
     assert {*MISSED, *RARE} <= set(LEAKING)
 
 
+FEW_SOUND = {
+    ("honest-step-by-step", "one"),
+    ("random-ids", "one"),
+    ("uuid-4-ids", "one"),
+    ("hashed-coins", "all"),
+    ("last-bit-first", "all"),
+}
+
 SOUND_TO_A_RULE = {
     "uuid-4-ids": "id-not-uniform",
     "counting-ids": "id-not-uniform",
@@ -71,8 +82,10 @@ SOUND_TO_A_RULE = {
 """Nothing of the record is in these ids, but ids of fresh devices are to be uniform."""
 
 
-@pytest.mark.parametrize("answers", chosen(["one", "all"], ["one"]))
-@pytest.mark.parametrize("name", chosen(SOUND, ["honest-step-by-step", "uuid-4-ids", "random-ids"]))
+@pytest.mark.parametrize(
+    ("name", "answers"),
+    [(name, answers) for name, answers in product(SOUND, ("one", "all")) if AT_LENGTH or (name, answers) in FEW_SOUND],
+)
 def test_a_client_that_only_looks_odd_passes(name, answers):
     """Wrong with probability 0.001 for each."""
     document = compiled(draft(shapes=True, label=1, answers=answers)).document.decode()
@@ -82,5 +95,6 @@ def test_a_client_that_only_looks_odd_passes(name, answers):
         assert found == set()
     else:
         # A counter also tells the place in the list, which the audit's own order makes the person's.
+        place = {"tells-beside-the-answer", "tells-of-others-before", "loss-above-claim"}
         assert SOUND_TO_A_RULE[name] in found
-        assert found <= {SOUND_TO_A_RULE[name], "tells-beside-the-answer"}
+        assert found <= {SOUND_TO_A_RULE[name]} | (place if name == "counting-ids" else set())

@@ -66,12 +66,29 @@ class Vectorised:
                     cells[row, item] = 1
             a = np.exp(-(2**40) / int(parameters["scale"]))
             noise = self._rng.geometric(1 - a, (n, d)) - self._rng.geometric(1 - a, (n, d))
+            # A device cuts its own noise at so many scales.
+            most = 16 * int(parameters["scale"]) // 2**40
+            noise = noise.clip(-most, most)
             return [row.tobytes() for row in (cells + noise).astype("<i4")]
+        if question["mechanism"] == "onebit":
+            cells = self._rng.integers(d, size=n)
+            values = [
+                item.value if item is not None and item.cell == cell else 0.0
+                for item, cell in zip(items, cells, strict=True)
+            ]
+            ones = self._rng.random(n) < 0.5 + (p - 0.5) * np.array(values)
+            return [row.tobytes() for row in np.stack([cells, ones], axis=1).astype(np.uint8)]
         # A record that means nothing is answered as a random index.
-        known = np.array([self._rng.integers(d) if item is None else item for item in items], dtype=np.int64)
+        indices = np.array([self._rng.integers(d) if item is None else item for item in items], dtype=np.int64)
         if question["mechanism"] == "de":
             lies = self._rng.random(n) >= p
-            other = (known + self._rng.integers(1, d, n)) % d if d > 1 else known
-            return [bytes([value]) for value in np.where(lies, other, known)]
-        bits = self._rng.random((n, d)) < np.where(np.arange(d) == known[:, None], p, q)
+            other = (indices + self._rng.integers(1, d, n)) % d if d > 1 else indices
+            return [bytes([value]) for value in np.where(lies, other, indices)]
+        if question["mechanism"] == "ss":
+            # The true index is in the subset, or it is not; the others are in it by lot.
+            places = self._rng.random((n, d))
+            places[np.arange(n), indices] = np.where(self._rng.random(n) < p, -1.0, 2.0)
+            bits = places.argsort(axis=1).argsort(axis=1) < parameters["w"]
+            return [row.tobytes() for row in np.packbits(bits, axis=1, bitorder="little")]
+        bits = self._rng.random((n, d)) < np.where(np.arange(d) == indices[:, None], p, q)
         return [row.tobytes() for row in np.packbits(bits, axis=1, bitorder="little")]

@@ -1,0 +1,140 @@
+"""Every part of the probability to be wrong is an exact tail, and the parts add up to the whole."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import product
+
+import msgpack
+import numpy as np
+import pytest
+from audited_campaigns import CAMPAIGNS
+from mutants_around import categories
+from scipy.stats import binom
+from sound_clients import Vectorised
+
+from ldp_aggregator.audit.asking.observations import Seen, read_tables, within
+from ldp_aggregator.audit.asking.people import people_of
+from ldp_aggregator.audit.budget import SHARES
+from ldp_aggregator.audit.rules import twister
+from ldp_aggregator.audit.rules.repeats import Alike, ids_of, repeated_ids
+from ldp_aggregator.audit.searching.bounds import CONFIDENCE, guess_bound, share_bound
+from ldp_aggregator.audit.searching.columns import columns_of
+from ldp_aggregator.audit.searching.crowds import games
+from ldp_aggregator.audit.searching.guesses import Guesser, fixed_guesses
+
+
+def upload(question: int, payload: bytes, tag: bytes = bytes(16)) -> bytes:
+    return msgpack.packb([1, [[question, tag, payload]]])
+
+
+def test_the_kinds_of_evidence_share_one_thousandth():
+    assert sum(SHARES.values()) * (1 - CONFIDENCE) <= 1e-3 * (1 + 1e-12)
+    assert min(SHARES.values()) > 0
+
+
+@pytest.mark.parametrize("people", [3, 8, 72])
+@pytest.mark.parametrize("claim", [0.0, 1.0])
+def test_guesses_among_many_exceed_the_claim_as_seldom_as_stated(people, claim):
+    """Exactly, for the best guesser that the claim allows."""
+    right, guesses, alpha = math.exp(claim) / (math.exp(claim) + people - 1), 400, 1e-3
+    least = next(n for n in range(guesses + 1) if guess_bound(n, guesses - n, alpha, people) > claim)
+    assert 0 < binom.sf(least - 1, guesses, right) <= alpha
+
+
+@pytest.mark.parametrize("share", [1 / 2, 1 / 256])
+@pytest.mark.parametrize("trials", [50, 5000])
+def test_bits_and_bytes_of_uniform_ids_exceed_their_share_as_seldom_as_stated(share, trials):
+    alpha = 1e-4
+    least = next(n for n in range(trials + 1) if share_bound(n, trials, alpha) > share)
+    assert 0 < binom.sf(least - 1, trials, share) <= alpha
+
+
+@pytest.mark.parametrize("equal", [0.5, 0.05])
+def test_answers_that_are_as_alike_as_usual_are_excessive_as_seldom_as_stated(equal):
+    pairs, alpha = 24, 0.02
+    chances = binom.pmf(np.arange(pairs + 1), pairs, equal)
+    wrong = sum(
+        chances[one] * chances[other]
+        for one, other in product(range(pairs + 1), repeat=2)
+        if Alike("", one, pairs, other, pairs).excessive(alpha)
+    )
+    assert 0 < wrong <= alpha
+
+
+@pytest.mark.parametrize("count", [2000, 40_000])
+def test_words_of_uniform_ids_follow_a_twisters_recurrence_as_seldom_as_stated(monkeypatch, count):
+    """A word follows with probability 2^-32: so many right ones are needed that chance has less than its share."""
+    alpha = 1e-5
+    one_by_one = np.arange(count, dtype=np.int64)
+    seen = Seen(1, count, np.zeros(count, dtype=np.int64), one_by_one * 0, ())
+    for right in range(4):
+        monkeypatch.setattr(
+            "ldp_aggregator.audit.rules.twister.followed", lambda words, right=right: right * (len(words) > 0)
+        )
+        by_chance = binom.sf(right - 1, 4 * count, 2.0**-32) if right else 1.0
+        assert (twister.twisted_ids(seen, alpha) is not None) == (by_chance <= alpha / 4)
+
+
+def test_ids_that_repeat_say_nothing_where_uniform_ones_would():
+    assert repeated_ids([bytes(16)] * 2, 1e-5) is not None
+    assert repeated_ids([bytes(16)] * 2, 2.0**-129) is None
+    assert repeated_ids([], 1e-5) is None
+
+
+@pytest.mark.parametrize("name", ["oue", "one of several", "all of several"])
+def test_how_many_events_share_a_part_does_not_depend_on_what_was_seen(name):
+    document = CAMPAIGNS[name]()
+    value = json.loads(document)
+    people = people_of(value)
+    numbers = set()
+    for seed, trials in ((1, 2), (2, 8), (3, 40)):
+        answers = Vectorised(seed)(document, [person for person in people for _ in range(trials)])
+        person = np.repeat(np.arange(len(people)), trials)
+        seen = Seen(len(people), trials, person, np.arange(len(person)) % 2, read_tables(answers))
+        guesser, rng = Guesser(value, people, seen), np.random.default_rng(seed)
+        numbers.add((len(list(fixed_guesses(guesser, rng))), len(list(games(guesser, rng)))))
+    assert len(numbers) == 1
+
+
+def test_what_a_column_is_only_the_choosing_half_says():
+    """Of the rows that choose, every code stays the same, whatever the others are; so do the numbers of codes."""
+    rng = np.random.default_rng(3)
+    rows = rng.integers(-50, 50, (200, 4)).astype("<i4")
+    other = rows.copy()
+    chooses = np.arange(200) % 2 == 0
+    other[~chooses] = rng.integers(-9000, 9000, (100, 4))
+    found = []
+    for payloads in (rows, other):
+        (table,) = read_tables([(upload(0, row.tobytes()),) for row in payloads])
+        found.append([(c.name, c.values, c.codes[chooses].tolist()) for c in columns_of(table, chooses)])
+    assert found[0] == found[1]
+
+
+def test_a_campaign_of_many_questions_has_a_table_for_each():
+    document = categories([2] * 80)
+    people = people_of(json.loads(document))[:2]
+    tables = read_tables(Vectorised(5)(document, [person for person in people for _ in range(1500)]))
+    assert len(tables) == len({table.shape.questions for table in tables}) == 81
+    assert len(set(ids_of(tables))) == 3000
+
+
+def test_shapes_beyond_the_most_are_those_that_the_choosing_half_has_least():
+    """Everybody's headers differ: the half that tests may be in any table, but it makes none."""
+    answers = [(upload(number, b"x"),) for number in (*range(128, 256), *range(256, 1600)) for _ in range(2)]
+    chooses = np.arange(len(answers)) % 2 == 0
+    changed = [
+        answer if chosen else (upload(60_000 + number, b"x"),)
+        for number, (answer, chosen) in enumerate(zip(answers, chooses, strict=True))
+    ]
+    shapes = []
+    for of in (answers, changed):
+        tables = read_tables(of, chooses)
+        assert sorted(np.concatenate([table.rows for table in tables])) == list(range(len(answers)))
+        shapes.append({table.shape.header for table in tables if chooses[table.rows].any()})
+    assert shapes[0] == shapes[1]
+
+
+def test_answers_are_numbered_within_their_persons():
+    assert within(np.array([1, 0, 1, 1, 0]), 2).tolist() == [0, 0, 1, 2, 1]
