@@ -6,7 +6,7 @@ export function strictJson(text: string, code: string): any {
   try {
     const value: unknown = JSON.parse(text, function (this: unknown, _, member: unknown) {
       if (!Array.isArray(this)) members++;
-      if (Math.abs(member as number) === Infinity) throw new Error("a number beyond a double");
+      if (member === Infinity || member === -Infinity) throw new Error("a number beyond a double");
       return member;
     });
     const keys = text.match(/"(?:[^"\\]|\\.)*"(\s*:)?/g)?.filter((token) => token.endsWith(":"));

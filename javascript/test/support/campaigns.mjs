@@ -1,0 +1,17 @@
+// Campaigns for tests, from the vectors: documents that the Python package compiled.
+import { readFileSync } from "node:fs";
+import { FakeAggregator } from "../../dist/testing/index.js";
+
+const read = (name) => JSON.parse(readFileSync(new URL(`../../../protocols/vectors/${name}.json`, import.meta.url), "utf8"));
+
+export const documents = Object.fromEntries(read("documents").accepted.map(({ name, document, id }) => [name, { document, id }]));
+export const models = Object.fromEntries(read("training").accepted.map(({ document, model, predictions }) => [document, { model, predictions }]));
+export const URL_OF_TESTS = "http://127.0.0.1:8080";
+export const RECORD = { colour: "green", größe: 0.25, hours: 41.5 };
+
+/** An aggregator that has every campaign of the vectors. */
+export function aggregator() {
+  const made = new FakeAggregator();
+  for (const { document, id } of Object.values(documents)) made.documents.set(id, document);
+  return made;
+}
