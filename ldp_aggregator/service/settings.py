@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -35,6 +35,10 @@ CONFIG_VARIABLE: Final = PREFIX + "CONFIG"
 
 KIBI: Final = 1 << 10
 MEBI: Final = 1 << 20
+
+
+_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@,*A-Z]+")
+"""As browsers write them: scheme, host and any unusual port, in small letters."""
 
 
 class SettingsError(ValueError):
@@ -76,6 +80,9 @@ class Settings(BaseSettings):
     workers: int = Field(default=1, ge=1, le=64, description="processes that serve the same ports")
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least level logged")
     uploads_need_token: bool = Field(default=False, description="accept uploads only with a relay token")
+    allowed_origins: tuple[str, ...] = Field(
+        default=(), description='origins (https://app.example.org) of the pages that may upload; ["*"] is every one'
+    )
     federation_groups: int = Field(
         default=1, ge=1, le=1000, description="groups of nodes of whose models federated campaigns take the median"
     )
@@ -86,6 +93,14 @@ class Settings(BaseSettings):
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise ValueError("tls_certificate and tls_key go together; set both or neither")
         return self
+
+    @field_validator("allowed_origins")
+    @classmethod
+    def _check_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in origins:
+            if origin != "*" and not _ORIGIN.fullmatch(origin):
+                raise ValueError('an origin is like https://app.example.org, without a path, or "*"')
+        return origins
 
     @property
     def database_address(self) -> str | None:

@@ -49,16 +49,17 @@ export function judge(entry: Entry, ids: readonly string[], answer: Answer | nul
   const reason = answer ? code ?? `http-${answer.status}` : "unreachable";
   const status = answer?.status ?? 0;
   const settle = (codeOf: (id: string) => string | undefined): void => {
+    let arrived = entry.sent.length > 0;
     for (const id of ids) {
       const [report, refused] = [entry.queue.find((one) => one.id === id), codeOf(id)];
       if (refused === undefined) {
         if (report) entry.sent.push({ ...report, at: now });
-        if (entry.receipt) entry.receipt.fate = "arrived"; // also where it was deleted on its way
+        arrived = true; // also where it was deleted on its way
       } else if (report) entry.dropped[refused] = (entry.dropped[refused] ?? 0) + 1;
     }
     entry.queue = entry.queue.filter(({ id }) => !ids.includes(id));
     const { receipt } = entry;
-    if (receipt && receipt.fate !== "deleted" && !entry.queue.length) receipt.fate = entry.sent.length ? "arrived" : "refused";
+    if (receipt && !entry.queue.length && (arrived || receipt.fate !== "deleted")) receipt.fate = arrived ? "arrived" : "refused";
   };
   entry.attempts++;
   entry.problem = reason;
