@@ -3,6 +3,8 @@
 # make test    the whole test suite
 # make check   lint, types, layer contracts
 # make flower  the tests of the Flower adapter, with Flower and its simulation in an environment of their own
+# make javascript   builds and tests the npm package in Node, and holds it to its sizes
+# make browsers     its tests in Chromium and Firefox, against a real aggregator
 # make peers   the audit's search on other libraries, installed into an environment of their own
 
 PYTHON ?= python3
@@ -16,7 +18,7 @@ DATA ?=
 LABEL ?=
 DEVICES ?= 20000
 
-.PHONY: setup demo test check flower peers clean
+.PHONY: setup demo test check flower javascript browsers differential peers clean
 .DELETE_ON_ERROR:
 
 setup: $(INSTALLED)
@@ -58,10 +60,28 @@ $(FLOWER)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml
 flower: $(FLOWER)/.installed
 	$(FLOWER)/bin/python -m pytest tests/flower
 
+JAVASCRIPT := javascript/node_modules/.package-lock.json
+
+$(JAVASCRIPT): javascript/package-lock.json
+	cd javascript && npm ci --no-audit --no-fund
+	@touch $@
+
+javascript: $(JAVASCRIPT)
+	cd javascript && npm run build && npm test
+
+browsers: $(INSTALLED) $(JAVASCRIPT)
+	cd javascript && npm run build
+	cd javascript && node --test test/browsers/*.test.mjs
+
+CAMPAIGNS ?= 10000
+
+differential: $(INSTALLED) javascript
+	LDP_BAYES_CAMPAIGNS=$(CAMPAIGNS) $(BIN)/python -m pytest -n auto tests/javascript/test_differential.py
+
 PEER_TRIALS ?= 2000
 
 peers: $(INSTALLED) $(PEERS)/.installed
 	$(BIN)/python benchmarks/audit_peers.py --peers $(PEERS)/bin/python --trials $(PEER_TRIALS)
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(FLOWER) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) $(FLOWER) javascript/node_modules javascript/dist build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,11 +1,11 @@
-import { Classifier } from "../classifier/classifier.js";
+import type { Classifier } from "../classifier/classifier.js";
 import { hex, unhex } from "../bytes.js";
 import { parseCampaign, type Campaign } from "../document/campaign.js";
 import type { CampaignDocument, LabelOf, RecordOf } from "../document/types.js";
 import { LdpError } from "../errors.js";
 import { within } from "../exact/rationals.js";
 import { keyedSource, perturb } from "../perturb.js";
-import { problems, type Problem } from "../problems.js";
+import type { Problem } from "../problems.js";
 import type { Install } from "./install.js";
 import { fits } from "./ledger.js";
 import { get } from "./network.js";
@@ -41,7 +41,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
 
   /** The verified campaign: at hand, or fetched. Nothing is stored before `grant`. */
   async fetch(): Promise<Campaign<D>> {
-    return (await this.atHand()) ?? this.load(await get(this.install.fetch, this.path(), this.install.policy));
+    return (await this.atHand()) ?? this.load(await get(this.install.fetch, this.path, this.install.policy));
   }
 
   /** Takes the document from the app instead of fetching it; verified the same way. */
@@ -54,26 +54,27 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     return this.refused(await this.fetch(), await this.install.state());
   }
 
-  /** Every unusable value of a record, whatever will be asked; for tests and debug builds. */
+  /** Every unusable value of a record, whatever will be asked; for tests and debug builds. Loaded when it is first used. */
   async problems(record: unknown): Promise<Problem[]> {
+    const { problems } = await import("../problems.js");
     return problems(await this.needed(), record);
   }
 
-  /** The campaign's model as it stands now, or as it is stored where the server cannot be reached. */
+  /** The campaign's model as it stands now, or as it is stored where that cannot be had. Loaded when it is first used. */
   async classifier(): Promise<Classifier> {
+    const { Classifier } = await import("../classifier/classifier.js");
     const { storage, fetch, policy } = this.install;
     const key = `model ${this.id}`;
-    let [text, classifier]: [string?, Classifier?] = [];
     try {
-      text = await get(fetch, `${this.path()}/model`, policy);
-      classifier = Classifier.fromJson(text);
+      const text = await get(fetch, `${this.path}/model`, policy);
+      const classifier = Classifier.fromJson(text);
+      if (await this.consented()) await storage.change(key, () => text);
+      return classifier;
     } catch (error) {
       const stored = await storage.read(key);
       if (stored === null) throw error;
       return Classifier.fromJson(stored);
     }
-    if (await this.consented()) await storage.change(key, () => text!);
-    return classifier;
   }
 
   /** The person has agreed to this campaign, and to sending the answer to this address. */
@@ -171,7 +172,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     };
   }
 
-  private path(): string {
+  private get path(): string {
     return `${this.url}/v1/campaigns/${this.id}`;
   }
 

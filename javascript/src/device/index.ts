@@ -1,4 +1,4 @@
-export { Classifier } from "../classifier/classifier.js";
+export type { Classifier } from "../classifier/classifier.js";
 export type { Model, ModelFeature } from "../classifier/model.js";
 export type { Campaign } from "../document/campaign.js";
 export type { CampaignDocument, CategoricalFeature, ContinuousFeature, Feature, LabelOf, RecordOf, ValueOf } from "../document/types.js";

@@ -1,13 +1,13 @@
 import { exact, floatUp, sum, within, type Ratio } from "../exact/rationals.js";
 import type { Fate, Receipt } from "./state.js";
 
-export const FATES: Readonly<Record<Fate, string>> = {
-  "waiting": "on this device; nothing of it has left",
-  "on-its-way": "an upload has begun, and is not known to have arrived",
-  "arrived": "the server has it",
-  "refused": "the server refused it",
-  "expired": "given up after its time; it may have arrived",
-  "deleted": "deleted after an upload had begun; it may have arrived",
+const FATES: Readonly<Record<Fate, string>> = {
+  "waiting": "not sent yet",
+  "on-its-way": "being sent, may have arrived",
+  "arrived": "arrived",
+  "refused": "refused by the server",
+  "expired": "given up, may have arrived",
+  "deleted": "deleted, may have arrived",
 };
 
 /** What the loss is of: one installation, which can be lost with its ledger, or an account. */
@@ -19,7 +19,6 @@ const total = (receipts: readonly Receipt[]): Ratio => receipts.reduce<Ratio>((s
 export const fits = (receipts: readonly Receipt[], epsilon: number, cap: number): boolean => within(sum(total(receipts), exact(epsilon)), cap);
 
 const written = (epsilon: number): number => Math.ceil(epsilon * 1e4) / 1e4;
-const plain = (text: string): string => text.replace(/"/g, "'");
 
 /** The receipts, and the cap that their sum is held to. As a text it tells a person in plain words. */
 export class Ledger {
@@ -31,17 +30,15 @@ export class Ledger {
   }
 
   toString(): string {
-    const { receipts, per } = this;
-    const lines = receipts.map(({ title, at, epsilon, fate, questions: { length } }) =>
-      `* "${plain(title)}" on ${new Date(at).toISOString().slice(0, 10)}: ${length} answer${length > 1 ? "s" : ""}, with noise `
-      + `added on this device; epsilon ${written(epsilon)}; ${FATES[fate]}.`);
+    const { receipts, per, maxTotalEpsilon } = this;
+    const lines = receipts.map(({ title, at, epsilon, fate, questions }) =>
+      `* "${title.replace(/"/g, "'")}" on ${new Date(at).toJSON()?.slice(0, 10)}: ${questions.length} noisy answers; epsilon ${written(epsilon)}; ${FATES[fate]}.`);
     return [
-      `This ${per} has contributed to ${receipts.length} campaign${receipts.length === 1 ? "" : "s"}. `
-      + `Privacy loss so far: epsilon ${written(this.totalEpsilon)} of at most ${this.maxTotalEpsilon}.`,
+      `Privacy loss of this ${per}: epsilon ${written(this.totalEpsilon)} of at most ${maxTotalEpsilon}; campaigns answered: ${receipts.length}.`,
       ...lines,
       per === "account"
-        ? "Your other devices give the same answer to the same data; different data gets a second answer."
-        : "This holds for this installation: if its storage is cleared, this ledger is lost and a new one begins.",
+        ? "Your other devices give the same answer to the same data; different data gets another answer."
+        : "If the storage of this installation is cleared, this count is lost and begins anew.",
     ].join("\n");
   }
 }

@@ -28,9 +28,8 @@ export function problemCode({ body, header }: Answer): string | undefined {
 
 /** Milliseconds that the server asks to wait, 0 where it does not; by its own clock where it tells it. */
 export function retryAfter({ header }: Answer, now: number): number {
-  const text = header("retry-after") ?? "";
-  if (/^\d{1,9}$/.test(text)) return Number(text) * 1e3;
-  return Math.max(0, Date.parse(text) - (Date.parse(header("date") ?? "") || now)) || 0;
+  const [text, date] = [header("retry-after"), header("date")].map((one) => one ?? "") as [string, string];
+  return /^\d{1,9}$/.test(text) ? Number(text) * 1e3 : Math.max(0, Date.parse(text) - (Date.parse(date) || now)) || 0;
 }
 
 /** `{id: code}` of what a success refuses; undefined for a body that no aggregator sent. */

@@ -3,7 +3,7 @@ import { base64url, utf8 } from "../bytes.js";
 import { LdpError } from "../errors.js";
 import { sha256 } from "../exact/sha256.js";
 
-/** What became of a contribution; the keys of {@link FATES}. */
+/** What became of a contribution. */
 export type Fate = "waiting" | "on-its-way" | "arrived" | "refused" | "expired" | "deleted";
 
 /** One contribution, made once and for good. `at` is the device's clock, in milliseconds since 1970. */

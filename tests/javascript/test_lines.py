@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from protocols import Campaign, decode_upload
 
-LINES = Path(__file__).resolve().parents[2] / "examples" / "javascript" / "lines.mjs"
+LINES = Path(__file__).resolve().parents[2] / "javascript" / "test" / "lines.mjs"
 DRAFT = {
     "version": 1,
     "title": "t",
@@ -21,19 +18,17 @@ DRAFT = {
 }
 
 
-def ask(*lines):
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed; the JavaScript port is checked where it is")
+def ask(node, *lines):
     asked = "".join(json.dumps(line) + "\n" for line in lines)
     done = subprocess.run([node, LINES], input=asked, capture_output=True, text=True, timeout=60, check=True)
     return done.stdout.splitlines()
 
 
-def test_a_line_that_must_be_refused_is_answered_with_its_code_and_the_next_one_is_answered_too():
+def test_a_line_that_must_be_refused_is_answered_with_its_code_and_the_next_one_is_answered_too(node):
     campaign = Campaign.compile(DRAFT)
     document, record = campaign.document.decode(), {"u": "1"}
     answered = ask(
+        node,
         {"document": document, "record": record, "label": "perhaps"},
         {"record": record, "label": "a"},
         {"record": [], "label": "a"},
