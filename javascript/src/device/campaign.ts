@@ -112,7 +112,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
         entry.receipt = undefined;
       }
     });
-    await Promise.race([install.storage.exclusive(async () => {}), new Promise((done) => setTimeout(done, install.policy.closeTimeout))]);
+    await install.landed();
     const arrived = begun && (await this.receipt())?.fate === "arrived";
     return { deleted, onItsWay: begun && !arrived ? deleted : 0, refunded };
   }

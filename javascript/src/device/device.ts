@@ -81,8 +81,9 @@ export class Device {
   }
 
   /** Deletes everything in the storage, of all accounts. What follows is a new device; what was sent stays sent. */
-  erase(): Promise<void> {
-    return this.install.storage.clear();
+  async erase(): Promise<void> {
+    await this.install.storage.clear();
+    await this.install.landed();
   }
 
   /** Delivers what is due within `timeout` milliseconds; true when nothing is left to send. For hosts with a schedule of their own, such as service workers. */

@@ -46,6 +46,11 @@ export class Install {
     });
   }
 
+  /** Waits for an upload under way, in whichever tab, as long as the policy says. */
+  landed(): Promise<unknown> {
+    return Promise.race([this.storage.exclusive(async () => {}), new Promise((done) => setTimeout(done, this.policy.closeTimeout))]);
+  }
+
   /** One step of the delivery. Milliseconds until the next one is due; undefined where nothing waits. */
   step(firstDelay: number): Promise<number | undefined> {
     return this.storage.exclusive(async () => {

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { extname, join, normalize } from "node:path";
 
 const ROOT = new URL("../../..", import.meta.url).pathname;
-const AGGREGATOR = join(ROOT, ".venv/bin/ldp-aggregator");
+export const AGGREGATOR = join(ROOT, ".venv/bin/ldp-aggregator");
 const TYPES = { ".js": "text/javascript", ".mjs": "text/javascript", ".html": "text/html", ".json": "application/json" };
 const FOLDERS = { dist: "javascript/dist", pages: "javascript/test/browsers/pages", support: "javascript/test/support", vectors: "protocols/vectors" };
 const DRAFT = {
