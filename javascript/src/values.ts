@@ -56,17 +56,17 @@ export function position(value: unknown, texts: readonly string[]): number {
   return found;
 }
 
-/** The index of a discrete feature's value: null where the record holds none and `missing` is not declared. */
-export function valueIndex(feature: Discrete, value: unknown): number | null {
+/** The index of a discrete feature's value: NaN where the record holds none and `missing` is not declared. */
+export function valueIndex(feature: Discrete, value: unknown): number {
   let index = 0;
   if ("values" in feature) index = either(position(value, feature.values), feature.values.indexOf("missing"));
   else {
     const number = numberOf(value);
     const { low, high, bins } = feature; // equal widths, half-open
     while (index + 1 < bins && number >= low + ((high - low) * (index + 1)) / bins) index++;
-    if (Number.isNaN(number)) index = -1;
+    if (Number.isNaN(number)) return number;
   }
-  return index < 0 ? null : index;
+  return index < 0 ? NaN : index;
 }
 
 export interface Linear {

@@ -20,7 +20,7 @@ export function browserStorage(name = "ldp-bayes"): Storage {
     request.onsuccess = () => done(request.result);
     request.onerror = (event) => {
       event.preventDefault();
-      if (make) fail(failed(request.error));
+      if (make || request.error?.name !== "AbortError") fail(failed(request.error));
       else done(null);
     };
   });

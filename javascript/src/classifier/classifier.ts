@@ -8,7 +8,7 @@ function valueOf({ projection }: Model, name: string, record: unknown): unknown 
   if (!row) return held(record, name);
   const { inputs, features, mean } = projection!;
   const numbers = inputs.map((input) => numberOf(held(record, input)));
-  if (numbers.every(Number.isNaN)) return null;
+  if (numbers.every(Number.isNaN)) return undefined;
   const bounds = inputs.map((input) => features.find((feature) => feature.name === input)!);
   return project(projection!, row, bounds, numbers.map((number, i) => (Number.isNaN(number) ? mean[i]! : number)));
 }
@@ -24,18 +24,16 @@ export class Classifier {
 
   /** ln P(class) + sum of w ln P(value | class) over the features, per class; w is the feature's weight. */
   scores(record: unknown): number[] {
-    const { features, weights, prior } = this.model;
-    const sums = prior.map(Math.log);
-    features.forEach((feature, j) => {
+    const { weights } = this.model;
+    let sums = this.model.prior.map(Math.log);
+    this.model.features.forEach((feature, j) => {
       const value = valueOf(this.model, feature.name, record);
       const weight = weights ? weights[j]! : 1;
       const x = feature.kind === "gaussian" ? clip(numberOf(value), feature.low, feature.high) : valueIndex(feature, value);
-      if (!weight || x === null || Number.isNaN(x)) return; // 0 times a logarithm of 0 is nothing, too
-      sums.forEach((_, c) => {
-        sums[c]! += weight * (feature.kind === "gaussian"
-          ? Math.log(2 * Math.PI * feature.variance[c]!) / -2 - (x - feature.mean[c]!) ** 2 / (2 * feature.variance[c]!)
-          : Math.log(feature.likelihood[x]![c]!));
-      });
+      if (!weight || Number.isNaN(x)) return; // 0 times a logarithm of 0 is nothing, too
+      sums = sums.map((sum, c) => sum + weight * (feature.kind === "gaussian"
+        ? (Math.log(2 * Math.PI * feature.variance[c]!) + (x - feature.mean[c]!) ** 2 / feature.variance[c]!) / -2
+        : Math.log(feature.likelihood[x]![c]!)));
     });
     return sums;
   }

@@ -67,5 +67,5 @@ export function parseModel(text: string): Model {
   } catch {
     // No JSON, or a member of another type than it must have: no model either.
   }
-  throw new LdpError("invalid-model", "no Naive Bayes model");
+  throw new LdpError("invalid-model");
 }

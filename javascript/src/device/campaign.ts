@@ -178,7 +178,12 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
 
   private async atHand(): Promise<Campaign<D> | undefined> {
     const stored = this.document ? null : await this.install.storage.read(`campaign ${this.id}`);
-    return stored === null ? this.document : this.load(stored);
+    try {
+      if (stored !== null) this.load(stored);
+    } catch {
+      // Damaged: it is fetched again.
+    }
+    return this.document;
   }
 
   private async needed(): Promise<Campaign<D>> {

@@ -3,7 +3,7 @@ import { LdpError } from "../errors.js";
 import { DeviceCampaign } from "./campaign.js";
 import { checkCap, Install } from "./install.js";
 import { Ledger } from "./ledger.js";
-import { checkUrl, type Fetch } from "./network.js";
+import { checkUrl, pause, type Fetch } from "./network.js";
 import { POLICY, type Policy } from "./policy.js";
 import type { Kept, State } from "./state.js";
 import type { Storage } from "./storage.js";
@@ -86,14 +86,21 @@ export class Device {
     await this.install.landed();
   }
 
-  /** Delivers what is due within `timeout` milliseconds; true when nothing is left to send. For hosts with a schedule of their own, such as service workers. */
+  /**
+   * Delivers what is due within `timeout` milliseconds; true when nothing is left to send. For hosts with a schedule of their
+   * own, such as service workers. Never throws.
+   */
   async runOnce(timeout: number, firstDelay = 0): Promise<boolean> {
     const until = Date.now() + timeout;
-    for (;;) {
-      const wait = await this.install.step(firstDelay);
-      if (wait === undefined) return true;
-      if (Date.now() + wait > until) return false;
-      await new Promise((done) => setTimeout(done, wait));
+    try {
+      for (;;) {
+        const wait = await this.install.step(firstDelay);
+        if (wait === undefined) return true;
+        if (Date.now() + wait > until) return false;
+        await pause(wait);
+      }
+    } catch {
+      return false;
     }
   }
 

@@ -6,7 +6,7 @@ import { hmac } from "../exact/sha256.js";
 import { encodeUpload } from "../wire.js";
 import type { Per } from "./ledger.js";
 import { judge } from "./machine.js";
-import { post, type Fetch } from "./network.js";
+import { pause, post, type Fetch } from "./network.js";
 import type { Policy } from "./policy.js";
 import { given, pack, unpack, type Kept, type State } from "./state.js";
 import type { Storage } from "./storage.js";
@@ -48,7 +48,7 @@ export class Install {
 
   /** Waits for an upload under way, in whichever tab, as long as the policy says. */
   landed(): Promise<unknown> {
-    return Promise.race([this.storage.exclusive(async () => {}), new Promise((done) => setTimeout(done, this.policy.closeTimeout))]);
+    return Promise.race([this.storage.exclusive(async () => {}), pause(this.policy.closeTimeout)]);
   }
 
   /** One step of the delivery. Milliseconds until the next one is due; undefined where nothing waits. */

@@ -28,15 +28,15 @@ export function problemCode({ body, header }: Answer): string | undefined {
 
 /** Milliseconds that the server asks to wait, 0 where it does not; by its own clock where it tells it. */
 export function retryAfter({ header }: Answer, now: number): number {
-  const [text, date] = [header("retry-after"), header("date")].map((one) => one ?? "") as [string, string];
-  return /^\d{1,9}$/.test(text) ? Number(text) * 1e3 : Math.max(0, Date.parse(text) - (Date.parse(date) || now)) || 0;
+  const text = header("retry-after") ?? "";
+  return /^\d{1,9}$/.test(text) ? Number(text) * 1e3 : Math.max(0, Date.parse(text) - (Date.parse(header("date")!) || now)) || 0;
 }
 
 /** `{id: code}` of what a success refuses; undefined for a body that no aggregator sent. */
 function rejections({ body }: Answer): Map<string, string> | undefined {
   try {
     const { rejected } = JSON.parse(body);
-    return rejected.every((pair: unknown[]) => pair.length === 2 && pair.every((text) => typeof text === "string")) ? new Map(rejected) : undefined;
+    return rejected.every(([, code]: [string, string]) => code.length) ? new Map(rejected) : undefined;
   } catch {
     return undefined;
   }

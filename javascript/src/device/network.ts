@@ -36,6 +36,8 @@ export const post = (fetch: Fetch, url: string, body: Uint8Array, policy: Policy
     method: "POST", headers: { "Content-Type": MEDIA_TYPE }, body: body as BufferSource, keepalive: body.length < MOST_KEPT_ALIVE,
   }, policy);
 
+export const pause = (milliseconds: number): Promise<unknown> => new Promise((done) => setTimeout(done, milliseconds));
+
 /** The text at an address, tried a few times. Throws LdpError with the server's code, or `unreachable`. */
 export async function get(fetch: Fetch, url: string, policy: Policy): Promise<string> {
   for (let tries = policy.fetchTries; ; ) {
@@ -43,5 +45,6 @@ export async function get(fetch: Fetch, url: string, policy: Policy): Promise<st
     if (answer?.status === 200) return answer.body;
     const code = answer ? problemCode(answer) ?? `http-${answer.status}` : "unreachable";
     if (!--tries || (answer && answer.status < 500 && answer.status !== 429)) throw new LdpError(code);
+    await pause(policy.backoffBase);
   }
 }

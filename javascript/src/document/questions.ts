@@ -5,8 +5,8 @@ import { MECHANISMS } from "../mechanisms/registry.js";
 import { ONE, type Mechanism } from "../mechanisms/mechanism.js";
 import { KINDS } from "../questions/registry.js";
 import type { Campaign, Question } from "./campaign.js";
-import { among, check, isName, isObject, must, optional, own, whole } from "./checks.js";
-import { isWeight, MOST_CELLS } from "./schema.js";
+import { among, check, isName, isObject, own, whole } from "./checks.js";
+import { isWeight } from "./schema.js";
 
 export const MOST_PRODUCTS = 8192; // questions about two features, in a round of moments
 
@@ -30,31 +30,24 @@ export function readQuestion(
   value: any, index: number, { asked, label, asks }: Pick<Campaign, "asked" | "label" | "asks">, losses: Map<string, Ratio>,
 ): Question {
   const place = `questions[${index}]`;
+  const { kind, group, encoding, mechanism: name, feature, domain_size: d, epsilon } = value ?? {};
+  const find = (text: string) => asked.find((one) => one.name === text);
+  const product = kind === "product";
+  const groups = asked.length;
   check(value, place, {
-    kind: (kind) => own(KINDS, kind),
-    group: whole(0, asked.length + MOST_PRODUCTS),
+    kind: (text) => own(KINDS, text),
     encoding: among("index sign moment"),
-    mechanism: isName,
-    domain_size: whole(1, MOST_CELLS),
+    group: product ? whole(groups + 1, groups + MOST_PRODUCTS) : whole(0, groups),
+    feature: (text) => (product ? find(text) : (text ?? null) === (group ? asked[group - 1]!.name : null)),
+    other: (text) => (product ? find(text) : text == null),
+    domain_size: (cells) => cells === KINDS[kind]!.cells(encoding, find(feature), label.classes.length, asks === "moments"),
+    mechanism: (text) => isName(text) && (!own(MECHANISMS, text) || MECHANISMS[text]!.encodings.includes(encoding)),
     epsilon: Number.isFinite,
     weight: isWeight,
     parameters: isObject,
-    feature: optional(isName),
-    other: optional(isName),
   });
-  const { kind, group, encoding, mechanism: name, feature, other, domain_size: d, epsilon } = value;
-  const find = (text: string) => asked.find((one) => one.name === text);
-  if (kind === "product") {
-    must(find(feature) && find(other) && group > asked.length, `${place}.other`);
-  } else {
-    must(group <= asked.length && other == null, `${place}.group`);
-    must((group ? asked[group - 1]!.name : null) === (feature ?? null), `${place}.feature`);
-  }
-  const cells = KINDS[kind]!.cells(encoding, find(feature), label.classes.length, asks === "moments");
-  must(d === cells, `${place}.domain_size`);
   if (!own(MECHANISMS, name)) throw new LdpError("unknown-mechanism", name);
   const mechanism = MECHANISMS[name]!;
-  must(mechanism.encodings.includes(encoding), `${place}.mechanism`);
   const parameters = readNumbers(mechanism, value.parameters, d);
   const known = [name, d, ...Object.values(parameters)].join();
   const loss = losses.get(known) ?? mechanism.loss(parameters, BigInt(d));

@@ -16,6 +16,7 @@ export const isGaussian = (feature: Feature): feature is ContinuousFeature => fe
 /** Values of a discrete feature. */
 export const sizeOf = (feature: Feature): number => (feature.kind === "categorical" ? feature.values.length : feature.bins!);
 
+const nameOf = ({ name }: any): string => name;
 const span = ({ low, high }: any): number => high - low;
 
 function checkFeature(feature: any, place: string, k: number): void {
@@ -27,16 +28,21 @@ function checkFeature(feature: any, place: string, k: number): void {
       values: (values) => areDeclared(values, MOST_VALUES) && values.length * k <= MOST_CELLS,
     });
   }
+  const largest = Math.max(Math.abs(feature?.low), Math.abs(feature?.high));
   check(feature, place, {
     ...named,
     kind: among("continuous"),
     low: Number.isFinite,
     high: (high) => Number.isFinite(high) && span(feature) >= 1e-150 && span(feature) <= 1e150,
-    bins: optional((bins) => whole(2, MOST_VALUES)(bins) && bins * k <= MOST_CELLS),
+    bins: optional((bins) => whole(2, MOST_VALUES)(bins) && bins * k <= MOST_CELLS && span(feature) / bins >= 4 * (nextUp(largest) - largest)),
   });
-  must(2 * k <= MOST_CELLS, place);
-  const largest = Math.max(Math.abs(feature.low), Math.abs(feature.high));
-  must(feature.bins == null || span(feature) / feature.bins >= 4 * (nextUp(largest) - largest), `${place}.bins`);
+}
+
+function checkFeatures(features: any[], place: string, k: number, continuous: boolean): void {
+  features.forEach((feature, i) => {
+    checkFeature(feature, `${place}[${i}]`, k);
+    must(!continuous || feature.kind === "continuous", `${place}[${i}].kind`);
+  });
 }
 
 /** The input features of the projection, in its order; none where there is none. */
@@ -57,15 +63,12 @@ function checkProjection({ projection, features, label, study }: any): Continuou
     fitted_epsilon: fitted ? isPositive : (epsilon) => epsilon == null,
   });
   const { outputs, matrix, mean, scale } = projection;
-  outputs.forEach((output: any, i: number) => {
-    checkFeature(output, `projection.outputs[${i}]`, label.classes.length);
-    must(output.kind === "continuous", `projection.outputs[${i}].kind`);
-  });
+  checkFeatures(outputs, "projection.outputs", label.classes.length, true);
   const inputs = projection.inputs.map(find);
   const farthest = inputs.map(({ low, high }: any, i: number) => Math.max(Math.abs(low - mean[i]), Math.abs(high - mean[i])) / scale[i]);
   const reach = (row: number[]): number => row.reduce((sum, factor, i) => sum + Math.abs(factor) * farthest[i], 0);
   must(matrix.length === outputs.length && matrix.map(reach).every(Number.isFinite), "projection.matrix");
-  must(distinct([label, ...features, ...outputs].map(({ name }) => name)), "projection.outputs: names");
+  must(distinct([label, ...features, ...outputs].map(nameOf)), "projection.outputs.name");
   return inputs;
 }
 
@@ -99,9 +102,8 @@ export function checkAuthored(document: any): { inputs: ContinuousFeature[]; ask
     weight: optional(whole(0, 65536)),
   });
   const k = label.classes.length;
-  features.forEach((feature: any, i: number) => checkFeature(feature, `features[${i}]`, k));
-  must(distinct([label, ...features].map(({ name }) => name)), "features: names");
-  must(!moments || features.every((feature: Feature) => feature.kind === "continuous"), "features: of moments");
+  checkFeatures(features, "features", k, moments);
+  must(distinct([label, ...features].map(nameOf)), "features.name");
   check(privacy, "privacy", {
     epsilon: isPositive,
     answers: optional(among(moments ? "one" : "one all")),
@@ -113,6 +115,6 @@ export function checkAuthored(document: any): { inputs: ContinuousFeature[]; ask
   const inputs = checkProjection(document);
   const asked = [...features.filter((feature: any) => !inputs.includes(feature)), ...(document.projection?.outputs ?? [])];
   const values = asked.reduce((sum, feature) => sum + (isGaussian(feature) ? 4 : sizeOf(feature)), 0);
-  must((values + 1) * k <= MOST_CAMPAIGN_CELLS, "features: too many cells");
+  must((values + 1) * k <= MOST_CAMPAIGN_CELLS, "features");
   return { inputs, asked };
 }

@@ -9,7 +9,7 @@ export const pair: Kind = {
   item(asked, label) {
     const { campaign, question, coins } = asked;
     const feature = featureOf(campaign, question.feature);
-    const index = valueIndex(feature as Discrete, valueOf(asked, feature.name)) ?? coins.index(sizeOf(feature));
-    return index * campaign.label.classes.length + label;
+    const index = valueIndex(feature as Discrete, valueOf(asked, feature.name));
+    return (index >= 0 ? index : coins.index(sizeOf(feature))) * campaign.label.classes.length + label;
   },
 };

@@ -44,7 +44,7 @@ export function checkVectors(client, files) {
     check("values", `${i}: ${JSON.stringify(written)}`, () => {
       equal(textOf(value), text);
       equal(numberOf(value), typeof number === "string" ? double(number) : number ?? NaN);
-      for (const feature of values.features) equal(valueIndex(feature, value), feature.indices[i], feature.name);
+      for (const feature of values.features) equal(valueIndex(feature, value), feature.indices[i] ?? NaN, feature.name);
       const found = position(value, values.label.classes);
       equal(found < 0 ? null : found, values.label.indices[i], "label");
     });
