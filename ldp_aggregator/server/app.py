@@ -54,10 +54,10 @@ def _make_app(operations: Sequence[Operation], context: Context) -> web.Applicat
     for path in dict.fromkeys(operation.path for operation in operations):
         there = [operation for operation in operations if operation.path == path]
         allowed = ", ".join(sorted(operation.method for operation in there))
-        refuse = answering(_refusing("method-not-allowed", Allow=allowed), context, path, "other")
+        refuse = _refusing("method-not-allowed", Allow=allowed)
         if any(operation.for_pages for operation in there):
             refuse = answering_preflights(refuse, origins, allowed)
-        app.router.add_route("*", path, refuse)
+        app.router.add_route("*", path, answering(refuse, context, path, "other"))
     app.router.add_route("*", "/{path:.*}", answering(_refusing("not-found"), context, "none", "any"))
     return app
 

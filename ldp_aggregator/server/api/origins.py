@@ -11,6 +11,9 @@ from typing import Final
 
 from aiohttp import hdrs, web
 
+from ldp_aggregator.server.api.rows import Handler
+from ldp_aggregator.server.context import Context
+
 Answer = Callable[[web.Request], Awaitable[web.Response]]
 
 EVERY_ORIGIN: Final = "*"
@@ -65,14 +68,14 @@ def for_other_origins(answer: Answer, allowed: Collection[str], *, embeddable: b
     return shared
 
 
-def answering_preflights(refuse: Answer, allowed: Collection[str], methods: str) -> Answer:
+def answering_preflights(refuse: Handler, allowed: Collection[str], methods: str) -> Handler:
     """Answers the preflights of allowed origins; ``refuse`` has all else whose method a path does not take."""
 
-    async def answer(request: web.Request) -> web.Response:
+    async def answer(request: web.Request, context: Context) -> web.Response:
         if request.method == hdrs.METH_OPTIONS and hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers:
             headers = preflight_headers(allowed, request.headers.get(hdrs.ORIGIN), methods)
             if headers:
                 return web.Response(status=204, headers=headers)
-        return await refuse(request)
+        return await refuse(request, context)
 
     return answer

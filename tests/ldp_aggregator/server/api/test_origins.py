@@ -33,6 +33,7 @@ async def test_a_preflight_is_answered_for_a_page_that_is_allowed_and_remembered
         assert int(answer.headers["Access-Control-Max-Age"]) >= 7200
         assert answer.headers["Vary"] == "Origin"
         assert "Access-Control-Allow-Credentials" not in answer.headers
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
 @pytest.mark.parametrize("origin", [OTHER, "null", PAGE + "/", PAGE.upper(), PAGE + ".evil.example"])
