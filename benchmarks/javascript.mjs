@@ -1,7 +1,12 @@
 // What one report costs in Node: the questions drawn, the record read, the answer randomised, the upload encoded.
 //   make javascript && node benchmarks/javascript.mjs
 import { readFileSync } from "node:fs";
-import { encodeUpload, parseCampaign, perturb, randomBytes } from "../javascript/dist/ldp-bayes-client.min.js";
+import {
+  encodeUpload,
+  parseCampaign,
+  perturb,
+  randomBytes,
+} from "../javascript/dist/ldp-bayes-client.min.js";
 
 const ROUNDS = 41;
 const REPORTS = 500; // in a round
@@ -11,26 +16,57 @@ const BOUND = 50; // microseconds of processor time
 function campaign(mechanism, d) {
   const share = (p) => String(BigInt(Math.floor(p * 2 ** 53)) << 11n);
   const e = Math.E * 0.999;
-  const parameters = { de: { p: share(e / (e + d - 1)) }, oue: { p: String(1n << 63n), q: share(1 / (e + 1)) } }[mechanism];
-  const question = { kind: "pair", feature: "u", group: 1, encoding: "index", mechanism, domain_size: d, epsilon: 1, weight: 1, parameters };
-  return parseCampaign(JSON.stringify({
-    version: 1, title: "t", label: { name: "y", classes: ["a", "b"] },
-    features: [{ name: "u", kind: "categorical", values: Array.from({ length: d / 2 }, (_, i) => `value ${i}`) }],
-    privacy: { epsilon: 1 }, questions: [question],
-  }));
+  const parameters = {
+    de: { p: share(e / (e + d - 1)) },
+    oue: { p: String(1n << 63n), q: share(1 / (e + 1)) },
+  }[mechanism];
+  const question = {
+    kind: "pair",
+    feature: "u",
+    group: 1,
+    encoding: "index",
+    mechanism,
+    domain_size: d,
+    epsilon: 1,
+    weight: 1,
+    parameters,
+  };
+  return parseCampaign(
+    JSON.stringify({
+      version: 1,
+      title: "t",
+      label: { name: "y", classes: ["a", "b"] },
+      features: [
+        {
+          name: "u",
+          kind: "categorical",
+          values: Array.from({ length: d / 2 }, (_, i) => `value ${i}`),
+        },
+      ],
+      privacy: { epsilon: 1 },
+      questions: [question],
+    }),
+  );
 }
 
 function median(values) {
   return values.sort((a, b) => a - b)[values.length >> 1];
 }
 
-const figures = { node: process.version, cpu: readFileSync("/proc/cpuinfo", "utf8").match(/model name\s*: (.*)/)?.[1] };
-for (const [mechanism, d] of [["de", 128], ["oue", 128]]) {
+const figures = {
+  node: process.version,
+  cpu: readFileSync("/proc/cpuinfo", "utf8").match(/model name\s*: (.*)/)?.[1],
+};
+for (const [mechanism, d] of [
+  ["de", 128],
+  ["oue", 128],
+]) {
   const asked = campaign(mechanism, d);
   const secrets = Array.from({ length: REPORTS }, () => randomBytes(32));
   const rounds = Array.from({ length: ROUNDS }, () => {
     const began = process.cpuUsage();
-    for (const secret of secrets) encodeUpload(perturb(asked, { u: "value 40" }, "b", secret));
+    for (const secret of secrets)
+      encodeUpload(perturb(asked, { u: "value 40" }, "b", secret));
     const { user, system } = process.cpuUsage(began);
     return (user + system) / REPORTS;
   });

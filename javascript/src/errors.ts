@@ -3,7 +3,10 @@
  * for people. No message holds a value of anybody's record.
  */
 export class LdpError extends Error {
-  constructor(readonly code: string, problem: string = code) {
+  constructor(
+    readonly code: string,
+    problem: string = code,
+  ) {
     super(problem);
   }
 }

@@ -59,8 +59,11 @@ export function drawQuestions(campaign: Campaign, secret: Uint8Array): Question[
  * them. Throws LdpError `undeclared-label`, `not-a-record` or `invalid-secret`; nothing was then drawn or read.
  */
 export function perturb<D extends CampaignDocument>(
-  campaign: Campaign<D>, record: RecordOf<D>, label: LabelOf<D>,
-  secret: Uint8Array = randomBytes(SECRET_BYTES), source: CoinSource = oneStream(systemCoins()),
+  campaign: Campaign<D>,
+  record: RecordOf<D>,
+  label: LabelOf<D>,
+  secret: Uint8Array = randomBytes(SECRET_BYTES),
+  source: CoinSource = oneStream(systemCoins()),
 ): Answer[] {
   const { classes, name } = campaign.label;
   const classIndex = position(label, classes);
@@ -69,8 +72,12 @@ export function perturb<D extends CampaignDocument>(
   return drawQuestions(campaign, secret).map((question) => {
     const asked = { campaign, question, record, coins: source.encoding(question) };
     const item = KINDS[question.kind]!.item(asked, classIndex);
-    const payload = MECHANISMS[question.mechanism]!
-      .perturb(question.parameters, question.domain_size, item, source.mechanism(question, item));
+    const payload = MECHANISMS[question.mechanism]!.perturb(
+      question.parameters,
+      question.domain_size,
+      item,
+      source.mechanism(question, item),
+    );
     return { question: question.index, item, id: reportId(secret, campaign, question.group), payload };
   });
 }

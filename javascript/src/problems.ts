@@ -13,10 +13,16 @@ export interface Problem {
 
 const MOST_NAMED = 12;
 
-const listed = (texts: readonly string[]): string => texts.slice(0, MOST_NAMED).join(", ") + (texts.length > MOST_NAMED ? ", ..." : "");
+const listed = (texts: readonly string[]): string =>
+  texts.slice(0, MOST_NAMED).join(", ") + (texts.length > MOST_NAMED ? ", ..." : "");
 
 function shown(value: unknown): string {
-  const text = typeof value === "string" ? JSON.stringify(value) : ["object", "function"].includes(typeof value) ? `this ${typeof value}` : String(value);
+  const text =
+    typeof value === "string"
+      ? JSON.stringify(value)
+      : ["object", "function"].includes(typeof value)
+        ? `this ${typeof value}`
+        : String(value);
   return text.length > 60 ? `${text.slice(0, 57)}...` : text;
 }
 
@@ -45,7 +51,10 @@ export function problems(campaign: Campaign<any>, record: unknown): Problem[] {
   const found: Problem[] = [];
   for (const feature of campaign.features) {
     const wrong = wrongWith(feature, record);
-    const right = feature.kind === "categorical" ? `one of ${listed(feature.values)}` : `a number, from ${feature.low} to ${feature.high}`;
+    const right =
+      feature.kind === "categorical"
+        ? `one of ${listed(feature.values)}`
+        : `a number, from ${feature.low} to ${feature.high}`;
     if (wrong) found.push({ feature: feature.name, wrong, right });
   }
   const known = campaign.features.map(({ name }) => name);

@@ -31,7 +31,8 @@ export function numberOf(value: unknown): number {
   return /^[nb]/.test(typeof value) ? Number(value) : NaN; // number, bigint, boolean
 }
 
-const plain = (text: string): string => // a double below 1 may be written 1.5e-7
+const plain = (text: string): string =>
+  // a double below 1 may be written 1.5e-7
   text.replace(/(\d)\.?(\d*)e-(\d+)/, (_, whole, fraction, zeros) => `0.${"0".repeat(zeros - 1)}${whole}${fraction}`);
 
 /** The text that a value is compared by; null where it has none. */
@@ -81,5 +82,13 @@ export const rowOf = (projection: Linear | null | undefined, name: string): read
   projection?.matrix[projection.outputs.findIndex((output) => output.name === name)];
 
 /** An output of a projection: (x - mean) / scale of the clipped inputs, added from left to right. */
-export const project = ({ mean, scale }: Linear, row: readonly number[], inputs: readonly Bounds[], values: readonly number[]): number =>
-  row.reduce((total, factor, i) => total + factor * ((clip(values[i]!, inputs[i]!.low, inputs[i]!.high) - mean[i]!) / scale[i]!), 0);
+export const project = (
+  { mean, scale }: Linear,
+  row: readonly number[],
+  inputs: readonly Bounds[],
+  values: readonly number[],
+): number =>
+  row.reduce(
+    (total, factor, i) => total + factor * ((clip(values[i]!, inputs[i]!.low, inputs[i]!.high) - mean[i]!) / scale[i]!),
+    0,
+  );

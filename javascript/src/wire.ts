@@ -32,7 +32,10 @@ const binary = (bytes: Uint8Array): Uint8Array => concat(head(bytes.length, 0, 0
 
 /** The one encoding of one device's reports, each of which answers a question of its own. */
 export function encodeUpload(reports: readonly Report[]): Uint8Array {
-  const blocks = [...reports].sort((a, b) => a.question - b.question).map(({ question, id, payload }) =>
-    concat(list(3), head(question, 128, 0, [0xcc, 0xcd]), binary(id), binary(payload)));
+  const blocks = [...reports]
+    .sort((a, b) => a.question - b.question)
+    .map(({ question, id, payload }) =>
+      concat(list(3), head(question, 128, 0, [0xcc, 0xcd]), binary(id), binary(payload)),
+    );
   return concat(list(2), Uint8Array.of(1), list(blocks.length), ...blocks);
 }

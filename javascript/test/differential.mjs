@@ -2,7 +2,17 @@
 //   {"document", "secret", "records": [[record, label, [word, ...]], ...]}
 // is answered by {"refused": code}, or by {"id", "epsilon", "questions", "answers": [...]}, one answer for each record.
 import { createInterface } from "node:readline";
-import { Coins, drawQuestions, encodeUpload, hex, LdpError, oneStream, parseCampaign, perturb, unhex } from "../dist/index.js";
+import {
+  Coins,
+  drawQuestions,
+  encodeUpload,
+  hex,
+  LdpError,
+  oneStream,
+  parseCampaign,
+  perturb,
+  unhex,
+} from "../dist/index.js";
 
 const types = { integer: BigInt, double: (text) => Number(text.replace("inf", "Infinity")) };
 
@@ -17,9 +27,10 @@ function answer(campaign, secret, [record, label, words]) {
     if (taken === words.length) throw new Error("more words were asked for than scripted");
     return BigInt(`0x${words[taken++]}`);
   });
-  const whole = Array.isArray(record) || Object(record) !== record
-    ? record
-    : Object.fromEntries(Object.entries(record).map(([name, value]) => [name, read(value)]));
+  const whole =
+    Array.isArray(record) || Object(record) !== record
+      ? record
+      : Object.fromEntries(Object.entries(record).map(([name, value]) => [name, read(value)]));
   try {
     const reports = perturb(campaign, whole, read(label), secret, oneStream(coins));
     return [hex(encodeUpload(reports)), taken];

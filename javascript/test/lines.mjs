@@ -19,7 +19,12 @@ function recordOf({ record, odd = {} }) {
   const whole = { ...record };
   for (const [name, word] of Object.entries(odd)) {
     if (word in words) whole[name] = words[word];
-    else Object.defineProperty(whole, name, { get() { throw new Error(`${name} cannot be read`); } });
+    else
+      Object.defineProperty(whole, name, {
+        get() {
+          throw new Error(`${name} cannot be read`);
+        },
+      });
   }
   return whole;
 }
@@ -31,12 +36,20 @@ class Stranded {
 
   constructor(name) {
     const { epsilon } = campaign.privacy;
-    const storage = folder === undefined ? memoryStorage() : fileStorage(join(folder, createHash("sha256").update(name).digest("hex")));
+    const storage =
+      folder === undefined
+        ? memoryStorage()
+        : fileStorage(join(folder, createHash("sha256").update(name).digest("hex")));
     const fetch = async (_, { body }) => {
       this.sent = hex(new Uint8Array(body));
       throw new TypeError("the connection is lost");
     };
-    this.device = new Device(storage, { maxTotalEpsilon: 100 * epsilon, identity: "per installation", fetch, now: () => this.now });
+    this.device = new Device(storage, {
+      maxTotalEpsilon: 100 * epsilon,
+      identity: "per installation",
+      fetch,
+      now: () => this.now,
+    });
     this.campaign = this.device.campaign(NOWHERE, campaign.id, { maxEpsilon: epsilon });
     this.campaign.load(campaign.document);
   }

@@ -7,13 +7,25 @@ const NOW = Date.parse("2026-11-21T12:00:00Z");
 const IDS = ["a", "b", "c"];
 
 const entry = (changes = {}) => ({
-  queue: IDS.map((id) => ({ id, question: 0, asked: "y", payload: "00" })), sent: [], attempts: 0, due: NOW, most: 3, expires: NOW + 1e9,
-  retries: 0, dropped: {}, problem: null, receipt: { fate: "on-its-way" }, ...changes,
+  queue: IDS.map((id) => ({ id, question: 0, asked: "y", payload: "00" })),
+  sent: [],
+  attempts: 0,
+  due: NOW,
+  most: 3,
+  expires: NOW + 1e9,
+  retries: 0,
+  dropped: {},
+  problem: null,
+  receipt: { fate: "on-its-way" },
+  ...changes,
 });
 const answer = (status, body = "", headers = {}) => ({
-  status, body: typeof body === "string" ? body : JSON.stringify(body), header: (name) => headers[name] ?? null,
+  status,
+  body: typeof body === "string" ? body : JSON.stringify(body),
+  header: (name) => headers[name] ?? null,
 });
-const refusal = (status, code, headers = {}) => answer(status, { code }, { "content-type": "application/problem+json", ...headers });
+const refusal = (status, code, headers = {}) =>
+  answer(status, { code }, { "content-type": "application/problem+json", ...headers });
 const after = (told, ids = IDS, changes = {}) => {
   const one = entry(changes);
   judge(one, ids, told, NOW, 0.5, POLICY);
@@ -23,19 +35,38 @@ const left = ({ queue }) => queue.map(({ id }) => id);
 
 test("a success takes all off the queue but tells which were refused, and why", () => {
   const { queue, sent, dropped, receipt, problem } = after(answer(200, { rejected: [["b", "conflicting-report"]] }));
-  assert.deepEqual([queue.length, sent.map(({ id }) => id), dropped, receipt.fate, problem], [0, ["a", "c"], { "conflicting-report": 1 }, "arrived", null]);
+  assert.deepEqual(
+    [queue.length, sent.map(({ id }) => id), dropped, receipt.fate, problem],
+    [0, ["a", "c"], { "conflicting-report": 1 }, "arrived", null],
+  );
 });
 
 test("a 200 that no aggregator sent is no success", () => {
-  for (const body of ["", "<html>", "{}", "[]", '{"rejected": 1}', '{"rejected": [["a"]]}', '{"rejected": [["a", 1]]}', "null"]) {
+  for (const body of [
+    "",
+    "<html>",
+    "{}",
+    "[]",
+    '{"rejected": 1}',
+    '{"rejected": [["a"]]}',
+    '{"rejected": [["a", 1]]}',
+    "null",
+  ]) {
     const found = after(answer(200, body));
     assert.deepEqual([left(found), found.attempts, found.sent], [IDS, 1, []], body);
   }
 });
 
 test("no answer, and every status that says so, means the same bytes later", () => {
-  const later = [null, ...[401, 403, 408, 425, 429, 500, 502, 503, 504, 302, 511].map((status) => refusal(status, "x")),
-    refusal(409, "campaign-not-open"), refusal(404, "not-found"), answer(404), answer(400, "<html>"), answer(409)];
+  const later = [
+    null,
+    ...[401, 403, 408, 425, 429, 500, 502, 503, 504, 302, 511].map((status) => refusal(status, "x")),
+    refusal(409, "campaign-not-open"),
+    refusal(404, "not-found"),
+    answer(404),
+    answer(400, "<html>"),
+    answer(409),
+  ];
   for (const told of later) {
     const found = after(told);
     assert.deepEqual([left(found), found.retries, found.due], [IDS, 1, NOW + 500], JSON.stringify(told));
@@ -53,11 +84,17 @@ test("Retry-After is the least wait, in seconds or by the server's own clock, up
   assert.equal(after(refusal(503, "x", { "retry-after": "999999999" })).due, NOW + POLICY.retryAfterLongest);
   const date = { "retry-after": "Sat, 21 Nov 2026 10:01:00 GMT", date: "Sat, 21 Nov 2026 10:00:00 GMT" };
   assert.equal(retryAfter(answer(503, "", date), NOW), 60e3);
-  for (const text of ["soon", "-1", "", "Sat, 21 Nov 2020 10:00:00 GMT"]) assert.equal(retryAfter(answer(503, "", { "retry-after": text }), NOW), 0, text);
+  for (const text of ["soon", "-1", "", "Sat, 21 Nov 2020 10:00:00 GMT"])
+    assert.equal(retryAfter(answer(503, "", { "retry-after": text }), NOW), 0, text);
 });
 
 test("a campaign that takes no reports any more ends them", () => {
-  for (const [status, code] of [[404, "unknown-campaign"], [409, "campaign-closed"], [410, "gone"], [451, "x"]]) {
+  for (const [status, code] of [
+    [404, "unknown-campaign"],
+    [409, "campaign-closed"],
+    [410, "gone"],
+    [451, "x"],
+  ]) {
     const found = after(refusal(status, code));
     assert.deepEqual([left(found), found.dropped, found.receipt.fate], [[], { [code]: 3 }, "refused"]);
   }

@@ -9,19 +9,29 @@ import { sizeOf } from "./size.mjs";
 const ROOT = new URL("..", import.meta.url).pathname;
 const ENTRIES = ["index", "browser/index", "classifier/index", "react-native/index", "testing/index"];
 const read = (path) => readFileSync(join(ROOT, path), "utf8");
-const files = (folder) => readdirSync(join(ROOT, folder)).flatMap((name) => (statSync(join(ROOT, folder, name)).isDirectory() ? files(join(folder, name)) : [join(folder, name)]));
+const files = (folder) =>
+  readdirSync(join(ROOT, folder)).flatMap((name) =>
+    statSync(join(ROOT, folder, name)).isDirectory() ? files(join(folder, name)) : [join(folder, name)],
+  );
 
 test("what is imported and not used leaves nothing in a bundle", async () => {
   for (const entry of [...ENTRIES, "node/index"]) {
     const { outputFiles } = await build({
-      stdin: { contents: `import * as everything from "./dist/${entry}.js";`, resolveDir: ROOT }, bundle: true, format: "esm", write: false, platform: "node",
+      stdin: { contents: `import * as everything from "./dist/${entry}.js";`, resolveDir: ROOT },
+      bundle: true,
+      format: "esm",
+      write: false,
+      platform: "node",
     });
     assert.equal(outputFiles[0].text.replace(/^\/\/.*$/gm, "").trim(), "", entry);
   }
 });
 
 test("one part does not bring the others along", async () => {
-  const [classifier, core] = [await sizeOf("export * from './dist/classifier/index.js'"), await sizeOf("export * from './dist/index.js'")];
+  const [classifier, core] = [
+    await sizeOf("export * from './dist/classifier/index.js'"),
+    await sizeOf("export * from './dist/index.js'"),
+  ];
   assert.ok((await sizeOf("export { Classifier } from './dist/index.js'")) < 1.05 * classifier);
   assert.ok(classifier < core / 3);
 });
@@ -39,7 +49,10 @@ test("importing touches no storage, no network, no clock and no coin, as on a se
 test("no module for browsers needs Node, and none needs a package", () => {
   for (const path of files("dist").filter((name) => name.endsWith(".js"))) {
     for (const [, from] of read(path).matchAll(/(?:from|import)\s*\(?"([^"]+)"/g)) {
-      assert.ok(from.startsWith(".") || (from.startsWith("node:") && path.startsWith("dist/node/")), `${path} imports ${from}`);
+      assert.ok(
+        from.startsWith(".") || (from.startsWith("node:") && path.startsWith("dist/node/")),
+        `${path} imports ${from}`,
+      );
     }
   }
   assert.equal(JSON.parse(read("package.json")).dependencies, undefined);
@@ -61,7 +74,11 @@ test("where the platform has no generator of random numbers, nothing is drawn", 
     const { systemCoins } = await import(process.argv[1]);
     try { systemCoins().next(); } catch (error) { console.log(error.code); }`;
   for (const kind of ["none", "empty"]) {
-    const said = execFileSync(process.execPath, ["--input-type=module", "--eval", program, join(ROOT, "dist/index.js"), kind], { encoding: "utf8" });
+    const said = execFileSync(
+      process.execPath,
+      ["--input-type=module", "--eval", program, join(ROOT, "dist/index.js"), kind],
+      { encoding: "utf8" },
+    );
     assert.equal(said.trim(), "no-randomness");
   }
 });

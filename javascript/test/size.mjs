@@ -8,11 +8,18 @@ const here = (path) => new URL(path, import.meta.url);
 
 /** Bytes of the module that a bundler makes of `source`, minified and compressed, without the parts that are loaded `later`. */
 export async function sizeOf(source, later = []) {
-  const { outputFiles: [bundle] } = await build({
-    stdin: { contents: source, resolveDir: here("..").pathname }, bundle: true, format: "esm", write: false, platform: "browser",
+  const {
+    outputFiles: [bundle],
+  } = await build({
+    stdin: { contents: source, resolveDir: here("..").pathname },
+    bundle: true,
+    format: "esm",
+    write: false,
+    platform: "browser",
     external: later,
   });
-  return gzipSync((await minify(bundle.text, { module: true, ecma: 2020, compress: { passes: 3 } })).code, { level: 9 }).length;
+  return gzipSync((await minify(bundle.text, { module: true, ecma: 2020, compress: { passes: 3 } })).code, { level: 9 })
+    .length;
 }
 
 if (process.argv[1] === here("").pathname) {

@@ -10,7 +10,12 @@ function valueOf({ projection }: Model, name: string, record: unknown): unknown 
   const numbers = inputs.map((input) => numberOf(held(record, input)));
   if (numbers.every(Number.isNaN)) return undefined;
   const bounds = inputs.map((input) => features.find((feature) => feature.name === input)!);
-  return project(projection!, row, bounds, numbers.map((number, i) => (Number.isNaN(number) ? mean[i]! : number)));
+  return project(
+    projection!,
+    row,
+    bounds,
+    numbers.map((number, i) => (Number.isNaN(number) ? mean[i]! : number)),
+  );
 }
 
 /** Classifies records with a published model. A feature without a usable value does not take part. */
@@ -29,11 +34,17 @@ export class Classifier {
     this.model.features.forEach((feature, j) => {
       const value = valueOf(this.model, feature.name, record);
       const weight = weights ? weights[j]! : 1;
-      const x = feature.kind === "gaussian" ? clip(numberOf(value), feature.low, feature.high) : valueIndex(feature, value);
+      const x =
+        feature.kind === "gaussian" ? clip(numberOf(value), feature.low, feature.high) : valueIndex(feature, value);
       if (!weight || Number.isNaN(x)) return; // 0 times a logarithm of 0 is nothing, too
-      sums = sums.map((sum, c) => sum + weight * (feature.kind === "gaussian"
-        ? (Math.log(2 * Math.PI * feature.variance[c]!) + (x - feature.mean[c]!) ** 2 / feature.variance[c]!) / -2
-        : Math.log(feature.likelihood[x]![c]!)));
+      sums = sums.map(
+        (sum, c) =>
+          sum +
+          weight *
+            (feature.kind === "gaussian"
+              ? (Math.log(2 * Math.PI * feature.variance[c]!) + (x - feature.mean[c]!) ** 2 / feature.variance[c]!) / -2
+              : Math.log(feature.likelihood[x]![c]!)),
+      );
     });
     return sums;
   }

@@ -6,11 +6,12 @@ interface Named {
   readonly name: string;
 }
 type Table = readonly (readonly number[])[]; // [value][class]
-export type ModelFeature = Named & (
-  | { readonly kind: "categorical"; readonly values: readonly string[]; readonly likelihood: Table }
-  | (Bounds & { readonly kind: "continuous"; readonly bins: number; readonly likelihood: Table })
-  | (Bounds & { readonly kind: "gaussian"; readonly mean: readonly number[]; readonly variance: readonly number[] })
-);
+export type ModelFeature = Named &
+  (
+    | { readonly kind: "categorical"; readonly values: readonly string[]; readonly likelihood: Table }
+    | (Bounds & { readonly kind: "continuous"; readonly bins: number; readonly likelihood: Table })
+    | (Bounds & { readonly kind: "gaussian"; readonly mean: readonly number[]; readonly variance: readonly number[] })
+  );
 
 /** The model document: prior, tables or moments, and how much each feature weighs (1 where `weights` is absent). */
 export interface Model {
@@ -21,10 +22,12 @@ export interface Model {
   readonly prior: readonly number[];
   readonly features: readonly ModelFeature[];
   readonly weights?: readonly number[] | null;
-  readonly projection?: (Linear & {
-    readonly inputs: readonly string[];
-    readonly features: readonly (Named & Bounds)[];
-  }) | null;
+  readonly projection?:
+    | (Linear & {
+        readonly inputs: readonly string[];
+        readonly features: readonly (Named & Bounds)[];
+      })
+    | null;
   readonly training?: unknown;
 }
 
@@ -43,20 +46,31 @@ function isFeature(feature: ModelFeature, k: number): boolean {
   }
   const { likelihood } = feature;
   const size = feature.kind === "categorical" ? new Set(feature.values).size : isRange(feature) && feature.bins;
-  return likelihood.length === size && likelihood.every((row) => isRow(row, k, 0))
-    && likelihood[0]!.every((_, c) => adds(likelihood.map((row) => row[c]!)));
+  return (
+    likelihood.length === size &&
+    likelihood.every((row) => isRow(row, k, 0)) &&
+    likelihood[0]!.every((_, c) => adds(likelihood.map((row) => row[c]!)))
+  );
 }
 
 function isModel({ version, kind, classes, prior, features, weights, projection }: Model): boolean {
   const k = classes.length;
   const find = (name: string) => projection!.features.find((feature) => feature.name === name)!;
-  return version === 1 && kind === "naive-bayes" && k > 1 && isRow(prior, k, 0) && adds(prior)
-    && features.length > 0 && features.every((feature) => isFeature(feature, k))
-    && (weights == null || isRow(weights, features.length, 0))
-    && (projection == null || (projection.inputs.map(find).every(isRange)
-      && isRow(projection.scale, projection.inputs.length, LEAST)
-      && projection.matrix.length === projection.outputs.length
-      && [projection.mean, ...projection.matrix].every((row) => isRow(row, projection.inputs.length))));
+  return (
+    version === 1 &&
+    kind === "naive-bayes" &&
+    k > 1 &&
+    isRow(prior, k, 0) &&
+    adds(prior) &&
+    features.length > 0 &&
+    features.every((feature) => isFeature(feature, k)) &&
+    (weights == null || isRow(weights, features.length, 0)) &&
+    (projection == null ||
+      (projection.inputs.map(find).every(isRange) &&
+        isRow(projection.scale, projection.inputs.length, LEAST) &&
+        projection.matrix.length === projection.outputs.length &&
+        [projection.mean, ...projection.matrix].every((row) => isRow(row, projection.inputs.length))))
+  );
 }
 
 /** A model document's text. Throws LdpError `invalid-model`. */

@@ -37,7 +37,12 @@ export interface Withdrawal {
 export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   private document: Campaign<D> | undefined;
 
-  constructor(private readonly install: Install, private readonly url: string, readonly id: string, private readonly maxEpsilon: number) {}
+  constructor(
+    private readonly install: Install,
+    private readonly url: string,
+    readonly id: string,
+    private readonly maxEpsilon: number,
+  ) {}
 
   /** The verified campaign: at hand, or fetched. Nothing is stored before `grant`. */
   async fetch(): Promise<Campaign<D>> {
@@ -98,7 +103,10 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     const { install } = this;
     let [deleted, refunded, begun] = [0, 0, false];
     await install.change(({ campaigns }) => {
-      const nothing: Entry = { ...NOTHING, consent: { url: this.url, title: "", purpose: "", epsilon: 0, grantedAt: null, withdrawnAt: null } };
+      const nothing: Entry = {
+        ...NOTHING,
+        consent: { url: this.url, title: "", purpose: "", epsilon: 0, grantedAt: null, withdrawnAt: null },
+      };
       const entry = (campaigns[this.id] ??= nothing);
       const { receipt, consent } = entry;
       consent.withdrawnAt = install.now();
@@ -139,18 +147,33 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
       const refused = this.refused(campaign, state);
       if (refused) throw refused;
       const secret = unhex(state.secret);
-      const reports = perturb(campaign, record, label, secret, install.identity ? keyedSource(install.identity, campaign) : undefined);
+      const reports = perturb(
+        campaign,
+        record,
+        label,
+        secret,
+        install.identity ? keyedSource(install.identity, campaign) : undefined,
+      );
       const { title, study, questions, realisedEpsilon: epsilon, closes } = campaign;
       const { reportAge, closingGrace } = install.policy;
       const at = install.now();
       receipt = {
-        campaignId: this.id, title, study: study ?? null, epsilon, questions: reports.map(({ question }) => question), at, url: this.url, fate: "waiting",
+        campaignId: this.id,
+        title,
+        study: study ?? null,
+        epsilon,
+        questions: reports.map(({ question }) => question),
+        at,
+        url: this.url,
+        fate: "waiting",
       };
-      const queue = reports.map(({ question, id, payload }) => {
-        const { feature, other } = questions[question]!;
-        const asked = [feature, other ?? campaign.label.name].filter(Boolean).join(" and ");
-        return { id: hex(id), question, asked, payload: hex(payload) };
-      }).sort((a, b) => (a.id < b.id ? -1 : 1));
+      const queue = reports
+        .map(({ question, id, payload }) => {
+          const { feature, other } = questions[question]!;
+          const asked = [feature, other ?? campaign.label.name].filter(Boolean).join(" and ");
+          return { id: hex(id), question, asked, payload: hex(payload) };
+        })
+        .sort((a, b) => (a.id < b.id ? -1 : 1));
       const expires = Math.min(at + reportAge, closes ? Date.parse(closes) + closingGrace : Infinity);
       Object.assign(state.campaigns[this.id]!, { receipt, queue, expires, most: queue.length, attempts: 0, due: null });
     });
@@ -167,8 +190,14 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     const entry = (await this.install.state()).campaigns[this.id];
     const { receipt, queue, sent, retries, dropped, due, problem } = entry ?? NOTHING;
     return {
-      consent: entry ? given(entry) : null, fate: receipt?.fate ?? null, queued: queue.length, sent: sent.length, retries, dropped,
-      nextTry: queue.length ? due : null, problem,
+      consent: entry ? given(entry) : null,
+      fate: receipt?.fate ?? null,
+      queued: queue.length,
+      sent: sent.length,
+      retries,
+      dropped,
+      nextTry: queue.length ? due : null,
+      problem,
     };
   }
 
@@ -206,18 +235,34 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     const { opens, closes, study, loss, realisedEpsilon } = campaign;
     const tolerance = install.policy.clockTolerance;
     const receipts = Object.values(campaigns).flatMap(({ receipt }) => receipt ?? []);
-    const code = !enabled ? "switched-off"
-      : given(entry) && entry!.consent.url !== url ? "other-recipient"
-      : opens && install.now() + tolerance < Date.parse(opens) ? "campaign-not-open"
-      : closes && install.now() - tolerance > Date.parse(closes) ? "campaign-closed"
-      : !within(loss, maxEpsilon) ? "loss-above-cap"
-      : !fits(receipts, realisedEpsilon, install.maxTotalEpsilon) ? "total-above-cap"
-      : study && receipts.some((receipt) => receipt.study === study) ? "study-answered"
-      : null;
+    const code = !enabled
+      ? "switched-off"
+      : given(entry) && entry!.consent.url !== url
+        ? "other-recipient"
+        : opens && install.now() + tolerance < Date.parse(opens)
+          ? "campaign-not-open"
+          : closes && install.now() - tolerance > Date.parse(closes)
+            ? "campaign-closed"
+            : !within(loss, maxEpsilon)
+              ? "loss-above-cap"
+              : !fits(receipts, realisedEpsilon, install.maxTotalEpsilon)
+                ? "total-above-cap"
+                : study && receipts.some((receipt) => receipt.study === study)
+                  ? "study-answered"
+                  : null;
     return code && new LdpError(code);
   }
 }
 
 const NOTHING = {
-  queue: [], sent: [], attempts: 0, due: null, most: 1, expires: 0, retries: 0, dropped: {}, problem: null, receipt: undefined,
+  queue: [],
+  sent: [],
+  attempts: 0,
+  due: null,
+  most: 1,
+  expires: 0,
+  retries: 0,
+  dropped: {},
+  problem: null,
+  receipt: undefined,
 } satisfies Omit<Entry, "consent">;

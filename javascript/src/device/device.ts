@@ -40,13 +40,28 @@ export class Device {
 
   /** Throws LdpError `bad-cap` or `bad-identity`. */
   constructor(storage: Storage, { maxTotalEpsilon, identity, fetch, now = Date.now, policy }: DeviceOptions) {
-    const account = identity === "per installation" ? null : (identity ?? []) as Uint8Array;
-    if (account && !(account instanceof Uint8Array && account.length >= LEAST_IDENTITY)) throw new LdpError("bad-identity");
-    this.install = new Install(storage, checkCap(maxTotalEpsilon), account, fetch ?? ((url, init) => globalThis.fetch(url, init)), now, { ...POLICY, ...policy });
+    const account = identity === "per installation" ? null : ((identity ?? []) as Uint8Array);
+    if (account && !(account instanceof Uint8Array && account.length >= LEAST_IDENTITY))
+      throw new LdpError("bad-identity");
+    this.install = new Install(
+      storage,
+      checkCap(maxTotalEpsilon),
+      account,
+      fetch ?? ((url, init) => globalThis.fetch(url, init)),
+      now,
+      { ...POLICY, ...policy },
+    );
   }
 
-  /** The device's part in a campaign; touches neither network nor storage. Throws LdpError `bad-url`, `bad-cap` or `bad-campaign-id`. */
-  campaign<D extends CampaignDocument = CampaignDocument>(url: string, id: string, { maxEpsilon }: { readonly maxEpsilon: number }): DeviceCampaign<D> {
+  /**
+   * The device's part in a campaign; touches neither network nor storage. Throws LdpError `bad-url`, `bad-cap` or
+   * `bad-campaign-id`.
+   */
+  campaign<D extends CampaignDocument = CampaignDocument>(
+    url: string,
+    id: string,
+    { maxEpsilon }: { readonly maxEpsilon: number },
+  ): DeviceCampaign<D> {
     if (!/^[\w-]{43}$/.test(id)) throw new LdpError("bad-campaign-id");
     return new DeviceCampaign<D>(this.install, checkUrl(url), id, checkCap(maxEpsilon));
   }
@@ -54,13 +69,25 @@ export class Device {
   /** What was spent in all campaigns; its text is for the person. */
   async ledger(): Promise<Ledger> {
     const { campaigns } = await this.install.state();
-    return new Ledger(Object.values(campaigns).flatMap(({ receipt }) => receipt ?? []), this.install.maxTotalEpsilon, this.install.per);
+    return new Ledger(
+      Object.values(campaigns).flatMap(({ receipt }) => receipt ?? []),
+      this.install.maxTotalEpsilon,
+      this.install.per,
+    );
   }
 
   /** Every report that arrived. */
   async sent(): Promise<SentReport[]> {
     const { campaigns } = await this.install.state();
-    return Object.entries(campaigns).flatMap(([campaignId, { consent: { title, url }, sent }]) => sent.map((report) => ({ campaignId, title, url, ...report })));
+    return Object.entries(campaigns).flatMap(
+      ([
+        campaignId,
+        {
+          consent: { title, url },
+          sent,
+        },
+      ]) => sent.map((report) => ({ campaignId, title, url, ...report })),
+    );
   }
 
   /** The person's switch, on unless it was turned off. */
@@ -87,8 +114,8 @@ export class Device {
   }
 
   /**
-   * Delivers what is due within `timeout` milliseconds; true when nothing is left to send. For hosts with a schedule of their
-   * own, such as service workers. Never throws.
+   * Delivers what is due within `timeout` milliseconds; true when nothing is left to send. For hosts with a schedule of
+   * their own, such as service workers. Never throws.
    */
   async runOnce(timeout: number, firstDelay = 0): Promise<boolean> {
     const until = Date.now() + timeout;
@@ -104,7 +131,7 @@ export class Device {
     }
   }
 
-  /** Delivers in the background from now on, until `close`: at its time, and when the page is seen or the network is back. */
+  /** Delivers in the background until `close`: when it is due, and when the page is seen or the network is back. */
   start(firstDelay = this.install.policy.firstDelay): void {
     if (this.stop) return;
     let [timer, busy, again]: [any, boolean, boolean] = [0, false, false];
@@ -115,7 +142,8 @@ export class Device {
       clearTimeout(timer);
       let wait: number | undefined;
       try {
-        do wait = await this.install.step(firstDelay); while (wait === 0 && this.stop);
+        do wait = await this.install.step(firstDelay);
+        while (wait === 0 && this.stop);
       } catch {
         // A storage that fails is left alone for a while.
       }

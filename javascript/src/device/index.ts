@@ -1,7 +1,15 @@
 export type { Classifier } from "../classifier/classifier.js";
 export type { Model, ModelFeature } from "../classifier/model.js";
 export type { Campaign } from "../document/campaign.js";
-export type { CampaignDocument, CategoricalFeature, ContinuousFeature, Feature, LabelOf, RecordOf, ValueOf } from "../document/types.js";
+export type {
+  CampaignDocument,
+  CategoricalFeature,
+  ContinuousFeature,
+  Feature,
+  LabelOf,
+  RecordOf,
+  ValueOf,
+} from "../document/types.js";
 export { LdpError } from "../errors.js";
 export type { Problem } from "../problems.js";
 export type { DeviceCampaign, Status, Withdrawal } from "./campaign.js";

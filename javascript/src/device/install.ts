@@ -16,8 +16,12 @@ export class Install {
   private readonly key: string;
 
   constructor(
-    readonly storage: Storage, readonly maxTotalEpsilon: number, readonly identity: Uint8Array | null,
-    readonly fetch: Fetch, readonly now: () => number, readonly policy: Policy,
+    readonly storage: Storage,
+    readonly maxTotalEpsilon: number,
+    readonly identity: Uint8Array | null,
+    readonly fetch: Fetch,
+    readonly now: () => number,
+    readonly policy: Policy,
   ) {
     this.key = identity ? `account ${hex(hmac(identity, utf8("storage"))).slice(0, 32)}` : "device";
   }
@@ -54,7 +58,8 @@ export class Install {
   /** One step of the delivery. Milliseconds until the next one is due; undefined where nothing waits. */
   step(firstDelay: number): Promise<number | undefined> {
     return this.storage.exclusive(async () => {
-      const waits = ({ enabled, campaigns }: State) => Object.entries(campaigns).filter(([, entry]) => enabled && given(entry) && entry.queue.length);
+      const waits = ({ enabled, campaigns }: State) =>
+        Object.entries(campaigns).filter(([, entry]) => enabled && given(entry) && entry.queue.length);
       if (!waits(await this.state()).length) return undefined;
       let [wait, url, id]: [number | undefined, string, string] = [undefined, "", ""];
       let batch: Kept[] = [];
@@ -83,11 +88,21 @@ export class Install {
         }
       });
       if (!batch.length) return wait;
-      const body = encodeUpload(batch.map(({ question, id, payload }) => ({ question, id: unhex(id), payload: unhex(payload) })));
+      const body = encodeUpload(
+        batch.map(({ question, id, payload }) => ({ question, id: unhex(id), payload: unhex(payload) })),
+      );
       const answer = await post(this.fetch, `${url}/v1/campaigns/${id}/reports`, body, policy);
       await this.change(({ campaigns }) => {
         const entry = campaigns[id]; // gone, where it was erased
-        if (entry) judge(entry, batch.map((report) => report.id), answer, this.now(), jitter, policy);
+        if (entry)
+          judge(
+            entry,
+            batch.map((report) => report.id),
+            answer,
+            this.now(),
+            jitter,
+            policy,
+          );
       }, false);
       return 0;
     });

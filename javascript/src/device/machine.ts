@@ -29,7 +29,9 @@ export function problemCode({ body, header }: Answer): string | undefined {
 /** Milliseconds that the server asks to wait, 0 where it does not; by its own clock where it tells it. */
 export function retryAfter({ header }: Answer, now: number): number {
   const text = header("retry-after") ?? "";
-  return /^\d{1,9}$/.test(text) ? Number(text) * 1e3 : Math.max(0, Date.parse(text) - (Date.parse(header("date")!) || now)) || 0;
+  return /^\d{1,9}$/.test(text)
+    ? Number(text) * 1e3
+    : Math.max(0, Date.parse(text) - (Date.parse(header("date")!) || now)) || 0;
 }
 
 /** `{id: code}` of what a success refuses; undefined for a body that no aggregator sent. */
@@ -43,9 +45,16 @@ function rejections({ body }: Answer): Map<string, string> | undefined {
 }
 
 /** Takes note in `entry` of the answer to an upload of the reports with these ids; `jitter` is from [0, 1). */
-export function judge(entry: Entry, ids: readonly string[], answer: Answer | null, now: number, jitter: number, policy: Policy): void {
+export function judge(
+  entry: Entry,
+  ids: readonly string[],
+  answer: Answer | null,
+  now: number,
+  jitter: number,
+  policy: Policy,
+): void {
   const code = answer ? problemCode(answer) : undefined;
-  const reason = answer ? code ?? `http-${answer.status}` : "unreachable";
+  const reason = answer ? (code ?? `http-${answer.status}`) : "unreachable";
   const status = answer?.status ?? 0;
   const settle = (codeOf: (id: string) => string | undefined): void => {
     let arrived = entry.sent.length > 0;
@@ -58,7 +67,8 @@ export function judge(entry: Entry, ids: readonly string[], answer: Answer | nul
     }
     entry.queue = entry.queue.filter(({ id }) => !ids.includes(id));
     const { receipt } = entry;
-    if (receipt && !entry.queue.length && (arrived || receipt.fate !== "deleted")) receipt.fate = arrived ? "arrived" : "refused";
+    if (receipt && !entry.queue.length && (arrived || receipt.fate !== "deleted"))
+      receipt.fate = arrived ? "arrived" : "refused";
   };
   entry.attempts++;
   entry.problem = reason;
@@ -69,11 +79,16 @@ export function judge(entry: Entry, ids: readonly string[], answer: Answer | nul
     entry.problem = null;
   } else if (ids.length > 1 && (status === TOO_LARGE || (code && POISON.includes(status)))) {
     entry.most = (ids.length + 1) >> 1; // half of it, until the one that cannot be taken is alone
-  } else if (code && (status === TOO_LARGE || POISON.includes(status) || (TERMINAL.includes(status) && !RETRYABLE_CODES.includes(code)))) {
+  } else if (
+    code &&
+    (status === TOO_LARGE || POISON.includes(status) || (TERMINAL.includes(status) && !RETRYABLE_CODES.includes(code)))
+  ) {
     settle(() => reason);
-  } else { // exponential backoff with full jitter; Retry-After is the floor, up to its cap
+  } else {
+    // exponential backoff with full jitter; Retry-After is the floor, up to its cap
     const window = Math.min(policy.backoffLongest, policy.backoffBase * 2 ** (entry.attempts - 1));
-    entry.due = now + Math.max(jitter * window, Math.min(answer ? retryAfter(answer, now) : 0, policy.retryAfterLongest));
+    entry.due =
+      now + Math.max(jitter * window, Math.min(answer ? retryAfter(answer, now) : 0, policy.retryAfterLongest));
     entry.retries++;
     return;
   }

@@ -16,12 +16,22 @@ export function checkUrl(url: string): string {
 }
 
 /** The answer, null where there is none in time. */
-export async function exchange(fetch: Fetch, url: string, init: RequestInit, { requestTimeout }: Policy): Promise<Answer | null> {
+export async function exchange(
+  fetch: Fetch,
+  url: string,
+  init: RequestInit,
+  { requestTimeout }: Policy,
+): Promise<Answer | null> {
   const stop = new AbortController();
   const timer = setTimeout(() => stop.abort(), requestTimeout);
   try {
     const response = await fetch(url, {
-      ...init, signal: stop.signal, credentials: "omit", redirect: "error", referrerPolicy: "no-referrer", cache: "no-store",
+      ...init,
+      signal: stop.signal,
+      credentials: "omit",
+      redirect: "error",
+      referrerPolicy: "no-referrer",
+      cache: "no-store",
     });
     return { status: response.status, body: await response.text(), header: (name) => response.headers.get(name) };
   } catch {
@@ -32,18 +42,26 @@ export async function exchange(fetch: Fetch, url: string, init: RequestInit, { r
 }
 
 export const post = (fetch: Fetch, url: string, body: Uint8Array, policy: Policy): Promise<Answer | null> =>
-  exchange(fetch, url, {
-    method: "POST", headers: { "Content-Type": MEDIA_TYPE }, body: body as BufferSource, keepalive: body.length < MOST_KEPT_ALIVE,
-  }, policy);
+  exchange(
+    fetch,
+    url,
+    {
+      method: "POST",
+      headers: { "Content-Type": MEDIA_TYPE },
+      body: body as BufferSource,
+      keepalive: body.length < MOST_KEPT_ALIVE,
+    },
+    policy,
+  );
 
 export const pause = (milliseconds: number): Promise<unknown> => new Promise((done) => setTimeout(done, milliseconds));
 
 /** The text at an address, tried a few times. Throws LdpError with the server's code, or `unreachable`. */
 export async function get(fetch: Fetch, url: string, policy: Policy): Promise<string> {
-  for (let tries = policy.fetchTries; ; ) {
+  for (let tries = policy.fetchTries; ;) {
     const answer = await exchange(fetch, url, {}, policy);
     if (answer?.status === 200) return answer.body;
-    const code = answer ? problemCode(answer) ?? `http-${answer.status}` : "unreachable";
+    const code = answer ? (problemCode(answer) ?? `http-${answer.status}`) : "unreachable";
     if (!--tries || (answer && answer.status < 500 && answer.status !== 429)) throw new LdpError(code);
     await pause(policy.backoffBase);
   }

@@ -7,7 +7,7 @@ export interface Policy {
   readonly retryAfterLongest: number;
   readonly requestTimeout: number;
   readonly fetchTries: number;
-  /** A report is given up when it is this old, or its campaign has been closed for `closingGrace`, but only after `expiryTries`. */
+  /** A report is given up at this age, or when its campaign has been closed for `closingGrace`; after `expiryTries`. */
   readonly reportAge: number;
   readonly closingGrace: number;
   readonly expiryTries: number;

@@ -75,4 +75,5 @@ export function unpack(text: string | null): State | null {
   return JSON.parse(body);
 }
 
-export const given = (entry: Entry | undefined): boolean => !!entry && entry.consent.grantedAt !== null && entry.consent.withdrawnAt === null;
+export const given = (entry: Entry | undefined): boolean =>
+  !!entry && entry.consent.grantedAt !== null && entry.consent.withdrawnAt === null;

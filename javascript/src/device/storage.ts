@@ -15,7 +15,7 @@ export interface Storage {
   change(key: string, change: (before: string | null) => string | null): Promise<void>;
   /** Deletes everything. */
   clear(): Promise<void>;
-  /** Does some work while no other tab does its own, as far as the platform can tell: it saves uploads, no promise rests on it. */
+  /** Does some work while no other tab does its own, where the platform can tell: it saves uploads, no promise needs it. */
   exclusive<T>(work: () => Promise<T>): Promise<T>;
 }
 

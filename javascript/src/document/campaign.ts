@@ -56,11 +56,16 @@ export function parseCampaign<const D extends CampaignDocument>(text: string, id
   const authored = { ...document, id: hash, document: text, inputs, asked };
   must(isList(document.questions, 1, 2 * MOST_FEATURES + 1 + MOST_PRODUCTS), "questions");
   const losses = new Map<string, Ratio>();
-  const questions: Question[] = document.questions.map((one: unknown, index: number) => readQuestion(one, index, authored, losses));
+  const questions: Question[] = document.questions.map((one: unknown, index: number) =>
+    readQuestion(one, index, authored, losses),
+  );
   const groups = new Map<number, Question[]>();
   for (const question of questions) {
     const members = groups.get(question.group) ?? [];
-    must(members.every(({ kind }) => kind !== question.kind), "questions: one stands twice");
+    must(
+      members.every(({ kind }) => kind !== question.kind),
+      "questions: one stands twice",
+    );
     groups.set(question.group, [...members, question]);
   }
   const worst = [...groups.values()].map((members) => members.map((question) => question.loss).reduce(larger));

@@ -16,16 +16,27 @@ export const isObject = (value: unknown): value is Record<string, any> =>
 /** An object whose members are right, each by its rule, and that has no other. */
 export function check(value: unknown, place: string, rules: Readonly<Record<string, Rule>>): void {
   must(isObject(value), place);
-  for (const name of Object.keys({ ...rules, ...value })) must(own(rules, name) && rules[name]!(value[name]), `${place}.${name}`);
+  for (const name of Object.keys({ ...rules, ...value }))
+    must(own(rules, name) && rules[name]!(value[name]), `${place}.${name}`);
 }
 
 /** Absent, null, or right. */
-export const optional = (rule: Rule): Rule => (value) => value == null || rule(value);
+export const optional =
+  (rule: Rule): Rule =>
+  (value) =>
+    value == null || rule(value);
 /** A JSON number's integer: 1, 1.0 and 1e0 are one number. */
-export const whole = (least: number, most: number): Rule => (value) => Number.isInteger(value) && value >= least && value <= most;
-export const among = (texts: string): Rule => (value) => texts.split(" ").includes(value);
+export const whole =
+  (least: number, most: number): Rule =>
+  (value) =>
+    Number.isInteger(value) && value >= least && value <= most;
+export const among =
+  (texts: string): Rule =>
+  (value) =>
+    texts.split(" ").includes(value);
 export const isPositive: Rule = (value) => Number.isFinite(value) && value > 0;
-export const isRow = (value: unknown, size: number): boolean => isList(value, size, size) && value.every(Number.isFinite);
+export const isRow = (value: unknown, size: number): boolean =>
+  isList(value, size, size) && value.every(Number.isFinite);
 export const isList = (value: unknown, least: number, most: number): value is any[] =>
   Array.isArray(value) && value.length >= least && value.length <= most;
 export const distinct = (values: readonly unknown[]): boolean => new Set(values).size === values.length;

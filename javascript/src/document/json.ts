@@ -1,6 +1,6 @@
 import { LdpError } from "../errors.js";
 
-/** JSON without repeated keys and without numbers beyond a double, which JSON.parse lets pass. Throws LdpError with `code`. */
+/** JSON without repeated keys and numbers beyond a double, which JSON.parse lets pass. Throws LdpError with `code`. */
 export function strictJson(text: string, code: string): any {
   let members = -1; // of objects, of which the value as a whole is none
   let beyond = false;

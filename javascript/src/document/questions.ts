@@ -17,17 +17,26 @@ function readNumbers({ names, makes }: Mechanism, parameters: any, d: number): Q
   };
   const wanted = names.split(" ");
   refuseUnless(Object.keys(parameters).length === wanted.length);
-  const numbers = Object.fromEntries(wanted.map((name) => {
-    const value = own(parameters, name) && parameters[name];
-    refuseUnless(typeof value === "string" ? /^[1-9][0-9]{0,39}$/.test(value) : Number.isSafeInteger(value) && value > 0);
-    return [name, BigInt(value)];
-  }));
-  refuseUnless([numbers.p, numbers.q].every((share) => share === undefined || share < ONE) && makes(numbers, BigInt(d)));
+  const numbers = Object.fromEntries(
+    wanted.map((name) => {
+      const value = own(parameters, name) && parameters[name];
+      refuseUnless(
+        typeof value === "string" ? /^[1-9][0-9]{0,39}$/.test(value) : Number.isSafeInteger(value) && value > 0,
+      );
+      return [name, BigInt(value)];
+    }),
+  );
+  refuseUnless(
+    [numbers.p, numbers.q].every((share) => share === undefined || share < ONE) && makes(numbers, BigInt(d)),
+  );
   return numbers;
 }
 
 export function readQuestion(
-  value: any, index: number, { asked, label, asks }: Pick<Campaign, "asked" | "label" | "asks">, losses: Map<string, Ratio>,
+  value: any,
+  index: number,
+  { asked, label, asks }: Pick<Campaign, "asked" | "label" | "asks">,
+  losses: Map<string, Ratio>,
 ): Question {
   const place = `questions[${index}]`;
   const { kind, group, encoding, mechanism: name, feature, domain_size: d, epsilon } = value ?? {};
@@ -40,7 +49,8 @@ export function readQuestion(
     group: product ? whole(groups + 1, groups + MOST_PRODUCTS) : whole(0, groups),
     feature: (text) => (product ? find(text) : (text ?? null) === (group ? asked[group - 1]!.name : null)),
     other: (text) => (product ? find(text) : text == null),
-    domain_size: (cells) => cells === KINDS[kind]!.cells(encoding, find(feature), label.classes.length, asks === "moments"),
+    domain_size: (cells) =>
+      cells === KINDS[kind]!.cells(encoding, find(feature), label.classes.length, asks === "moments"),
     mechanism: (text) => isName(text) && (!own(MECHANISMS, text) || MECHANISMS[text]!.encodings.includes(encoding)),
     epsilon: Number.isFinite,
     weight: isWeight,

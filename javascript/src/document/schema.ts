@@ -1,7 +1,21 @@
 // The authored part of a campaign document, as strictly as protocols/document/schema.py reads it: what is asked about, with
 // which privacy settings.
 import { nextUp } from "../exact/rationals.js";
-import { among, areDeclared, areTexts, check, distinct, isList, isName, isPositive, isRow, isText, must, optional, whole } from "./checks.js";
+import {
+  among,
+  areDeclared,
+  areTexts,
+  check,
+  distinct,
+  isList,
+  isName,
+  isPositive,
+  isRow,
+  isText,
+  must,
+  optional,
+  whole,
+} from "./checks.js";
 import type { ContinuousFeature, Feature } from "./types.js";
 
 export const MOST_FEATURES = 1000;
@@ -12,9 +26,11 @@ const MOST_CAMPAIGN_CELLS = 2 ** 18;
 const MOST_RELEASE = 2 ** 40;
 
 export const isWeight = whole(1, 65536);
-export const isGaussian = (feature: Feature): feature is ContinuousFeature => feature.kind === "continuous" && feature.bins == null;
+export const isGaussian = (feature: Feature): feature is ContinuousFeature =>
+  feature.kind === "continuous" && feature.bins == null;
 /** Values of a discrete feature. */
-export const sizeOf = (feature: Feature): number => (feature.kind === "categorical" ? feature.values.length : feature.bins!);
+export const sizeOf = (feature: Feature): number =>
+  feature.kind === "categorical" ? feature.values.length : feature.bins!;
 
 const nameOf = ({ name }: any): string => name;
 const span = ({ low, high }: any): number => high - low;
@@ -34,7 +50,12 @@ function checkFeature(feature: any, place: string, k: number): void {
     kind: among("continuous"),
     low: Number.isFinite,
     high: (high) => Number.isFinite(high) && span(feature) >= 1e-150 && span(feature) <= 1e150,
-    bins: optional((bins) => whole(2, MOST_VALUES)(bins) && bins * k <= MOST_CELLS && span(feature) / bins >= 4 * (nextUp(largest) - largest)),
+    bins: optional(
+      (bins) =>
+        whole(2, MOST_VALUES)(bins) &&
+        bins * k <= MOST_CELLS &&
+        span(feature) / bins >= 4 * (nextUp(largest) - largest),
+    ),
   });
 }
 
@@ -65,16 +86,23 @@ function checkProjection({ projection, features, label, study }: any): Continuou
   const { outputs, matrix, mean, scale } = projection;
   checkFeatures(outputs, "projection.outputs", label.classes.length, true);
   const inputs = projection.inputs.map(find);
-  const farthest = inputs.map(({ low, high }: any, i: number) => Math.max(Math.abs(low - mean[i]), Math.abs(high - mean[i])) / scale[i]);
+  const farthest = inputs.map(
+    ({ low, high }: any, i: number) => Math.max(Math.abs(low - mean[i]), Math.abs(high - mean[i])) / scale[i],
+  );
   const reach = (row: number[]): number => row.reduce((sum, factor, i) => sum + Math.abs(factor) * farthest[i], 0);
   must(matrix.length === outputs.length && matrix.map(reach).every(Number.isFinite), "projection.matrix");
   must(distinct([label, ...features, ...outputs].map(nameOf)), "projection.outputs.name");
   return inputs;
 }
 
-function isInstant(text: unknown): boolean { // 2027-01-01T00:00:00Z, a time that exists
-  return typeof text === "string" && text.length === 20 && !text.startsWith("0000")
-    && new Date(text).toJSON() === text.replace("Z", ".000Z");
+function isInstant(text: unknown): boolean {
+  // 2027-01-01T00:00:00Z, a time that exists
+  return (
+    typeof text === "string" &&
+    text.length === 20 &&
+    !text.startsWith("0000") &&
+    new Date(text).toJSON() === text.replace("Z", ".000Z")
+  );
 }
 
 /** Checks all but the questions. Returns the projection's inputs and the features that questions are about. */
@@ -113,7 +141,10 @@ export function checkAuthored(document: any): { inputs: ContinuousFeature[]; ask
     release_every: optional((every) => whole(2, MOST_RELEASE)(every) && !several && !moments),
   });
   const inputs = checkProjection(document);
-  const asked = [...features.filter((feature: any) => !inputs.includes(feature)), ...(document.projection?.outputs ?? [])];
+  const asked = [
+    ...features.filter((feature: any) => !inputs.includes(feature)),
+    ...(document.projection?.outputs ?? []),
+  ];
   const values = asked.reduce((sum, feature) => sum + (isGaussian(feature) ? 4 : sizeOf(feature)), 0);
   must((values + 1) * k <= MOST_CAMPAIGN_CELLS, "features");
   return { inputs, asked };

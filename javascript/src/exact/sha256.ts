@@ -7,7 +7,10 @@ let constants: Int32Array | undefined; // 64 cube roots of primes, then 8 square
 function roots(): Int32Array {
   const primes: number[] = [];
   for (let n = 2; primes.length < 64; n++) if (primes.every((prime) => n % prime)) primes.push(n);
-  return Int32Array.from([...primes.map(Math.cbrt), ...primes.slice(0, 8).map(Math.sqrt)], (root) => (root % 1) * 2 ** 32);
+  return Int32Array.from(
+    [...primes.map(Math.cbrt), ...primes.slice(0, 8).map(Math.sqrt)],
+    (root) => (root % 1) * 2 ** 32,
+  );
 }
 
 type Eight = [number, number, number, number, number, number, number, number];
@@ -30,11 +33,15 @@ export function sha256(message: Uint8Array): Uint8Array {
       else {
         const w = words[i - 15]!;
         const v = words[i - 2]!;
-        words[i] = (rotate(w, 7) ^ rotate(w, 18) ^ (w >>> 3)) + words[i - 16]! + words[i - 7]! + (rotate(v, 17) ^ rotate(v, 19) ^ (v >>> 10));
+        words[i] =
+          (rotate(w, 7) ^ rotate(w, 18) ^ (w >>> 3)) +
+          words[i - 16]! +
+          words[i - 7]! +
+          (rotate(v, 17) ^ rotate(v, 19) ^ (v >>> 10));
       }
       const t = (h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + k[i]! + words[i]!) | 0;
       const s = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
-      h = g, g = f, f = e, e = (d + t) | 0, d = c, c = b, b = a, a = (t + s) | 0;
+      ((h = g), (g = f), (f = e), (e = (d + t) | 0), (d = c), (c = b), (b = a), (a = (t + s) | 0));
     }
     [a, b, c, d, e, f, g, h].forEach((word, i) => (state[i] = (state[i]! + word) | 0));
   }
@@ -46,6 +53,16 @@ export function sha256(message: Uint8Array): Uint8Array {
 export function hmac(key: Uint8Array, ...message: readonly Uint8Array[]): Uint8Array {
   const block = new Uint8Array(64);
   block.set(key.length > 64 ? sha256(key) : key);
-  const inner = sha256(concat(block.map((byte) => byte ^ 0x36), ...message));
-  return sha256(concat(block.map((byte) => byte ^ 0x5c), inner));
+  const inner = sha256(
+    concat(
+      block.map((byte) => byte ^ 0x36),
+      ...message,
+    ),
+  );
+  return sha256(
+    concat(
+      block.map((byte) => byte ^ 0x5c),
+      inner,
+    ),
+  );
 }

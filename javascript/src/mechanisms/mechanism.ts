@@ -38,4 +38,7 @@ export function bitmap(indices: readonly number[], d: number): Uint8Array {
 }
 
 /** Indices of the d - 1 others. */
-export const skipping = (item: number) => (other: number): number => (other < item ? other : other + 1);
+export const skipping =
+  (item: number) =>
+  (other: number): number =>
+    other < item ? other : other + 1;

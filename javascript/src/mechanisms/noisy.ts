@@ -4,7 +4,8 @@ import type { Mechanism, Moment } from "./mechanism.js";
 const FINEST_GRID = 12n;
 
 /** The largest magnitude of a noisy cell: the unit and 16 scales of noise. */
-export const cellBound = (grid: bigint, scale: bigint): bigint => (1n << grid) + ((16n * scale + (1n << 40n) - 1n) >> 40n);
+export const cellBound = (grid: bigint, scale: bigint): bigint =>
+  (1n << grid) + ((16n * scale + (1n << 40n) - 1n) >> 40n);
 
 function noisyVector(grid: bigint, scale: bigint, d: number, item: number, value: bigint, coins: Coins): Uint8Array {
   let [numerator, denominator] = [scale, 1n << 40n];

@@ -6,4 +6,13 @@ import { ss } from "./ss.js";
 import { unary } from "./unary.js";
 
 /** The one table of mechanisms. */
-export const MECHANISMS: Readonly<Record<string, Mechanism>> = { de, ss, oue: unary, sue: unary, the: unary, she, laplace, onebit };
+export const MECHANISMS: Readonly<Record<string, Mechanism>> = {
+  de,
+  ss,
+  oue: unary,
+  sue: unary,
+  the: unary,
+  she,
+  laplace,
+  onebit,
+};

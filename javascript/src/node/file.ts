@@ -1,4 +1,14 @@
-import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { LdpError } from "../errors.js";
@@ -36,8 +46,11 @@ export function fileStorage(folder: string): Storage {
   const numbers = (key: string): number[] => {
     const prefix = `${encodeURIComponent(key)}.`;
     try {
-      return readdirSync(folder).filter((name) => name.startsWith(prefix)).map((name) => Number(name.slice(prefix.length)))
-        .filter(Number.isInteger).sort((a, b) => a - b);
+      return readdirSync(folder)
+        .filter((name) => name.startsWith(prefix))
+        .map((name) => Number(name.slice(prefix.length)))
+        .filter(Number.isInteger)
+        .sort((a, b) => a - b);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
       throw error;
@@ -74,7 +87,8 @@ export function fileStorage(folder: string): Storage {
     }
     sync(folder, "r");
     const all = numbers(key);
-    if (all[all.length - 1] !== number + 1) { // a name that others had used and left behind, or they were faster still
+    if (all[all.length - 1] !== number + 1) {
+      // a name that others had used and left behind, or they were faster still
       rmSync(name, { force: true });
       return false;
     }
@@ -84,9 +98,10 @@ export function fileStorage(folder: string): Storage {
 
   return {
     read: (key) => guarded(() => newest(key)[1]),
-    change: (key, change) => guarded(() => {
-      while (!tryChange(key, change)) continue;
-    }),
+    change: (key, change) =>
+      guarded(() => {
+        while (!tryChange(key, change)) continue;
+      }),
     clear: () => guarded(() => rmSync(folder, { recursive: true, force: true })),
     exclusive: mine,
   };

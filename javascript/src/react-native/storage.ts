@@ -1,6 +1,9 @@
 import { inTurn, type Storage } from "../device/storage.js";
 
-/** What @react-native-async-storage/async-storage and others like it have. `setItem` must be atomic, and on disk when it resolves. */
+/**
+ * What @react-native-async-storage/async-storage and others like it have. `setItem` must be atomic, and on disk when it
+ * resolves.
+ */
 export interface KeyValueStore {
   getItem(key: string): Promise<string | null>;
   setItem(key: string, value: string): Promise<void>;
@@ -13,15 +16,17 @@ export function keyValueStorage(store: KeyValueStore, prefix = "ldp-bayes/"): St
   const [changes, uploads] = [inTurn(), inTurn()];
   return {
     read: (key) => store.getItem(prefix + key),
-    change: (key, change) => changes(async () => {
-      const before = await store.getItem(prefix + key);
-      const after = change(before);
-      if (after === null) await store.removeItem(prefix + key);
-      else if (after !== before) await store.setItem(prefix + key, after);
-    }),
-    clear: () => changes(async () => {
-      for (const key of await store.getAllKeys()) if (key.startsWith(prefix)) await store.removeItem(key);
-    }),
+    change: (key, change) =>
+      changes(async () => {
+        const before = await store.getItem(prefix + key);
+        const after = change(before);
+        if (after === null) await store.removeItem(prefix + key);
+        else if (after !== before) await store.setItem(prefix + key, after);
+      }),
+    clear: () =>
+      changes(async () => {
+        for (const key of await store.getAllKeys()) if (key.startsWith(prefix)) await store.removeItem(key);
+      }),
     exclusive: uploads,
   };
 }

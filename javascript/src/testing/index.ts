@@ -56,5 +56,8 @@ export class FakeAggregator {
 
 /** A problem document (RFC 9457) as an answer. */
 export function problem(status: number, code: string, headers: Readonly<Record<string, string>> = {}): Response {
-  return new Response(JSON.stringify({ status, code }), { status, headers: { "Content-Type": "application/problem+json", ...headers } });
+  return new Response(JSON.stringify({ status, code }), {
+    status,
+    headers: { "Content-Type": "application/problem+json", ...headers },
+  });
 }

@@ -7,7 +7,14 @@ import { join } from "node:path";
 
 export const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 export const FIREFOX = process.env.FIREFOX ?? "/usr/bin/firefox-esr";
-export const CHROMIUM_FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking"];
+export const CHROMIUM_FLAGS = [
+  "--headless=new",
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-dev-shm-usage",
+  "--no-first-run",
+  "--disable-background-networking",
+];
 
 /** Whether a browser is there; where it must be, its absence is an error. */
 export function installed(path) {
@@ -24,7 +31,10 @@ export function profile(t) {
 
 /** Opens an address in a browser's process group of its own. */
 export function launch(path, folder, address) {
-  const flags = path === FIREFOX ? ["--headless", "--no-remote", "--profile", folder] : [...CHROMIUM_FLAGS, `--user-data-dir=${folder}`];
+  const flags =
+    path === FIREFOX
+      ? ["--headless", "--no-remote", "--profile", folder]
+      : [...CHROMIUM_FLAGS, `--user-data-dir=${folder}`];
   return spawn(path, [...flags, address], { stdio: "ignore", detached: true });
 }
 

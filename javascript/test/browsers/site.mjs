@@ -9,10 +9,23 @@ import { extname, join, normalize } from "node:path";
 
 const ROOT = new URL("../../..", import.meta.url).pathname;
 export const AGGREGATOR = join(ROOT, ".venv/bin/ldp-aggregator");
-const TYPES = { ".js": "text/javascript", ".mjs": "text/javascript", ".html": "text/html", ".json": "application/json" };
-const FOLDERS = { dist: "javascript/dist", pages: "javascript/test/browsers/pages", support: "javascript/test/support", vectors: "protocols/vectors" };
+const TYPES = {
+  ".js": "text/javascript",
+  ".mjs": "text/javascript",
+  ".html": "text/html",
+  ".json": "application/json",
+};
+const FOLDERS = {
+  dist: "javascript/dist",
+  pages: "javascript/test/browsers/pages",
+  support: "javascript/test/support",
+  vectors: "protocols/vectors",
+};
 const DRAFT = {
-  version: 1, title: "Pages", label: { name: "class", classes: ["yes", "no"] }, privacy: { epsilon: 2 },
+  version: 1,
+  title: "Pages",
+  label: { name: "class", classes: ["yes", "no"] },
+  privacy: { epsilon: 2 },
   features: [
     { name: "age", kind: "categorical", values: ["young", "old"] },
     { name: "hours", kind: "continuous", low: 0, high: 100 },
@@ -23,9 +36,15 @@ const DRAFT = {
 export async function site(t, { origins = [] } = {}) {
   const data = mkdtempSync(join(tmpdir(), "pages-"));
   writeFileSync(join(data, "draft.json"), JSON.stringify(DRAFT));
-  const campaign = execFileSync(AGGREGATOR, ["campaign", "create", join(data, "draft.json"), "--data", data], { encoding: "utf8" }).trim();
+  const campaign = execFileSync(AGGREGATOR, ["campaign", "create", join(data, "draft.json"), "--data", data], {
+    encoding: "utf8",
+  }).trim();
   const allowed = origins.flatMap((origin) => ["--allow-origin", origin]);
-  const daemon = spawn(AGGREGATOR, ["serve", "--data", data, "--host", "127.0.0.1", "--port", "0", "--admin-port", "0", ...allowed], { stdio: ["ignore", "pipe", "ignore"] });
+  const daemon = spawn(
+    AGGREGATOR,
+    ["serve", "--data", data, "--host", "127.0.0.1", "--port", "0", "--admin-port", "0", ...allowed],
+    { stdio: ["ignore", "pipe", "ignore"] },
+  );
   let said = "";
   daemon.stdout.on("data", (chunk) => (said += chunk));
   while (!/public (\S+)/.test(said)) await once(daemon.stdout, "data");
@@ -40,11 +59,13 @@ export async function site(t, { origins = [] } = {}) {
     if (pathname.startsWith("/v1/")) return pass(incoming, outgoing, state);
     if (pathname === "/told") {
       const chunks = [];
-      incoming.on("data", (chunk) => chunks.push(chunk)).on("end", () => {
-        told.set(searchParams.get("name"), JSON.parse(Buffer.concat(chunks)));
-        outgoing.end();
-        waiting.splice(0).forEach((wake) => wake());
-      });
+      incoming
+        .on("data", (chunk) => chunks.push(chunk))
+        .on("end", () => {
+          told.set(searchParams.get("name"), JSON.parse(Buffer.concat(chunks)));
+          outgoing.end();
+          waiting.splice(0).forEach((wake) => wake());
+        });
       return;
     }
     const [, top, ...rest] = normalize(pathname).split("/");
@@ -66,7 +87,8 @@ export async function site(t, { origins = [] } = {}) {
   state.hear = async (name, seconds = 60) => {
     const until = Date.now() + 1000 * seconds;
     while (!told.has(name)) {
-      if (Date.now() > until) throw new Error(`no page said ${name} within ${seconds} s; said was ${JSON.stringify([...told])}`);
+      if (Date.now() > until)
+        throw new Error(`no page said ${name} within ${seconds} s; said was ${JSON.stringify([...told])}`);
       await new Promise((wake) => {
         waiting.push(wake);
         setTimeout(wake, 200);
@@ -79,7 +101,9 @@ export async function site(t, { origins = [] } = {}) {
 
   /** Reports counted by the aggregator. */
   state.counted = () => {
-    const estimates = JSON.parse(execFileSync(AGGREGATOR, ["estimates", campaign, "--data", data, "--json"], { encoding: "utf8" }));
+    const estimates = JSON.parse(
+      execFileSync(AGGREGATOR, ["estimates", campaign, "--data", data, "--json"], { encoding: "utf8" }),
+    );
     return estimates.questions.reduce((sum, { n }) => sum + n, 0);
   };
 
@@ -95,17 +119,22 @@ export async function site(t, { origins = [] } = {}) {
 
 function pass(incoming, outgoing, state) {
   const chunks = [];
-  incoming.on("data", (chunk) => chunks.push(chunk)).on("end", () => {
-    const body = Buffer.concat(chunks);
-    const { hostname, port } = new URL(state.aggregator);
-    const onward = request({ hostname, port, method: incoming.method, path: incoming.url, headers: incoming.headers }, (answer) => {
-      if (incoming.method === "POST") state.uploads.push(body.toString("hex"));
-      if (incoming.method === "POST" && Math.random() < state.lose) return outgoing.destroy();
-      outgoing.writeHead(answer.statusCode, answer.headers);
-      answer.pipe(outgoing);
+  incoming
+    .on("data", (chunk) => chunks.push(chunk))
+    .on("end", () => {
+      const body = Buffer.concat(chunks);
+      const { hostname, port } = new URL(state.aggregator);
+      const onward = request(
+        { hostname, port, method: incoming.method, path: incoming.url, headers: incoming.headers },
+        (answer) => {
+          if (incoming.method === "POST") state.uploads.push(body.toString("hex"));
+          if (incoming.method === "POST" && Math.random() < state.lose) return outgoing.destroy();
+          outgoing.writeHead(answer.statusCode, answer.headers);
+          answer.pipe(outgoing);
+        },
+      );
+      onward.on("error", () => outgoing.destroy()).end(body);
     });
-    onward.on("error", () => outgoing.destroy()).end(body);
-  });
 }
 
 /** The ids of uploads of one report (msgpack: ..., c4 10, the id, ...), each with the different bodies that came under it. */

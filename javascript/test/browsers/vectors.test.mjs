@@ -4,7 +4,9 @@ import { test } from "node:test";
 import { CHROMIUM, FIREFOX, installed, kill, launch, profile } from "./engines.mjs";
 import { site } from "./site.mjs";
 
-const inNode = JSON.parse(execFileSync(process.execPath, [new URL("../check_vectors.mjs", import.meta.url).pathname], { encoding: "utf8" }));
+const inNode = JSON.parse(
+  execFileSync(process.execPath, [new URL("../check_vectors.mjs", import.meta.url).pathname], { encoding: "utf8" }),
+);
 
 for (const [name, path] of Object.entries({ Chromium: CHROMIUM, Firefox: FIREFOX })) {
   test(`every vector holds in ${name}, in modules and in the bundled file`, { skip: !installed(path) }, async (t) => {

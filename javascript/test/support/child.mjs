@@ -9,7 +9,12 @@ const fetch = async (_, { body }) => {
   process.stdout.write(`sent ${hex(body)}\n`);
   throw new TypeError("the connection is lost");
 };
-const device = new Device(fileStorage(process.argv[2]), { maxTotalEpsilon: 10, identity: "per installation", fetch, now: () => now });
+const device = new Device(fileStorage(process.argv[2]), {
+  maxTotalEpsilon: 10,
+  identity: "per installation",
+  fetch,
+  now: () => now,
+});
 const campaign = device.campaign("http://127.0.0.1:1", id, { maxEpsilon: 5 });
 campaign.load(document);
 await campaign.grant();

@@ -6,16 +6,37 @@ const utmost = (value, codes) => codes.find(([most]) => value < most).slice(1);
 
 /** Canonical msgpack of reports by question: what is read must give the same bytes when it is written. */
 function encode(reports) {
-  const number = (value, size) => Array.from({ length: size }, (_, i) => Math.floor(value / 256 ** (size - 1 - i)) % 256);
+  const number = (value, size) =>
+    Array.from({ length: size }, (_, i) => Math.floor(value / 256 ** (size - 1 - i)) % 256);
   const sized = (value, codes) => {
     const [code, size] = utmost(value, codes);
     return size ? [code, ...number(value, size)] : [code + value];
   };
-  const list = (length) => sized(length, [[16, 0x90, 0], [65536, 0xdc, 2]]);
-  const binary = (bytes) => [...sized(bytes.length, [[256, 0xc4, 1], [65536, 0xc5, 2], [2 ** 32, 0xc6, 4]]), ...bytes];
+  const list = (length) =>
+    sized(length, [
+      [16, 0x90, 0],
+      [65536, 0xdc, 2],
+    ]);
+  const binary = (bytes) => [
+    ...sized(bytes.length, [
+      [256, 0xc4, 1],
+      [65536, 0xc5, 2],
+      [2 ** 32, 0xc6, 4],
+    ]),
+    ...bytes,
+  ];
   const blocks = [...new Set(reports.map(({ question }) => question))].map((question) => {
     const all = (name) => reports.filter((one) => one.question === question).flatMap((one) => [...one[name]]);
-    return [...list(3), ...sized(question, [[128, 0, 0], [256, 0xcc, 1], [65536, 0xcd, 2]]), ...binary(all("id")), ...binary(all("payload"))];
+    return [
+      ...list(3),
+      ...sized(question, [
+        [128, 0, 0],
+        [256, 0xcc, 1],
+        [65536, 0xcd, 2],
+      ]),
+      ...binary(all("id")),
+      ...binary(all("payload")),
+    ];
   });
   return [...list(2), 1, ...list(blocks.length), ...blocks.flat()];
 }
@@ -72,7 +93,11 @@ function readBlocks(bytes, campaign) {
     const [count, size] = [ids.length / 16, width(campaign.questions[(last = question)])];
     expect(count >= 1 && Number.isInteger(count) && payloads.length === count * size);
     for (let i = 0; i < count; i++) {
-      reports.push({ question, id: ids.slice(16 * i, 16 * i + 16), payload: payloads.slice(size * i, size * i + size) });
+      reports.push({
+        question,
+        id: ids.slice(16 * i, 16 * i + 16),
+        payload: payloads.slice(size * i, size * i + size),
+      });
     }
   }
   return reports;
@@ -96,11 +121,17 @@ export function count(question, payload, counts) {
     const cells = Array.from({ length: d }, (_, i) => view.getInt32(4 * i, true));
     const noise = (16n * parameters.scale + (1n << 40n) - 1n) >> 40n;
     const bound = Number((1n << (parameters.grid ?? 0n)) + noise);
-    refuseWhere(cells.some((cell) => Math.abs(cell) > bound), "value-out-of-range");
+    refuseWhere(
+      cells.some((cell) => Math.abs(cell) > bound),
+      "value-out-of-range",
+    );
     cells.forEach((cell, i) => (counts[i] += cell));
   } else {
     const set = Array.from({ length: 8 * payload.length }, (_, i) => i).filter((i) => (payload[i >> 3] >> (i & 7)) & 1);
-    refuseWhere(set.some((i) => i >= d), "padding-bits-set");
+    refuseWhere(
+      set.some((i) => i >= d),
+      "padding-bits-set",
+    );
     refuseWhere(mechanism === "ss" && set.length !== Number(parameters.w), "wrong-subset-size");
     set.forEach((i) => counts[i]++);
   }

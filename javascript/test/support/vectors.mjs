@@ -18,7 +18,21 @@ function refuses(code, action) {
 
 /** Checks `client`, the module, with `files`, the parsed vectors by name. Returns how many cases of each kind passed. */
 export function checkVectors(client, files) {
-  const { Classifier, Coins, encodeUpload, hex, numberOf, oneStream, parseCampaign, parseModel, perturb, position, textOf, unhex, valueIndex } = client;
+  const {
+    Classifier,
+    Coins,
+    encodeUpload,
+    hex,
+    numberOf,
+    oneStream,
+    parseCampaign,
+    parseModel,
+    perturb,
+    position,
+    textOf,
+    unhex,
+    valueIndex,
+  } = client;
   const checked = {};
   const check = (kind, name, test) => {
     try {
@@ -28,22 +42,26 @@ export function checkVectors(client, files) {
     }
     checked[kind] = (checked[kind] ?? 0) + 1;
   };
-  const scripted = (words, taken = { count: 0 }) => oneStream(new Coins(() => {
-    if (taken.count >= words.length) throw new Error("more words were asked for than scripted");
-    return BigInt(`0x${words[taken.count++]}`);
-  }));
+  const scripted = (words, taken = { count: 0 }) =>
+    oneStream(
+      new Coins(() => {
+        if (taken.count >= words.length) throw new Error("more words were asked for than scripted");
+        return BigInt(`0x${words[taken.count++]}`);
+      }),
+    );
 
   const { values, documents, reports, uploads, training } = files;
   const double = (text) => Number(text.replace("inf", "Infinity"));
   const types = { integer: BigInt, double }; // of those that JSON has not
   values.cases.forEach(({ value: written, text, number }, i) => {
     const [type, ...more] = Object.keys(Object(written));
-    const named = typeof written === "object" && !more.length && ["integer", "double", "decimal", "fraction"].includes(type);
+    const named =
+      typeof written === "object" && !more.length && ["integer", "double", "decimal", "fraction"].includes(type);
     if (named && !types[type]) return; // JavaScript has no decimals and no fractions
     const value = named ? types[type](written[type]) : written;
     check("values", `${i}: ${JSON.stringify(written)}`, () => {
       equal(textOf(value), text);
-      equal(numberOf(value), typeof number === "string" ? double(number) : number ?? NaN);
+      equal(numberOf(value), typeof number === "string" ? double(number) : (number ?? NaN));
       for (const feature of values.features) equal(valueIndex(feature, value), feature.indices[i] ?? NaN, feature.name);
       const found = position(value, values.label.classes);
       equal(found < 0 ? null : found, values.label.indices[i], "label");
@@ -72,7 +90,10 @@ export function checkVectors(client, files) {
 
   for (const { document, secret, questions } of reports.draws) {
     check("draws", document, () => {
-      equal(client.drawQuestions(campaigns[document], unhex(secret)).map(({ index }) => index), questions);
+      equal(
+        client.drawQuestions(campaigns[document], unhex(secret)).map(({ index }) => index),
+        questions,
+      );
     });
   }
   for (const { document, secret, record, label, words, reports: wanted, upload } of reports.accepted) {
@@ -85,7 +106,10 @@ export function checkVectors(client, files) {
         id: hex(id),
         payload: hex(payload),
       });
-      equal(made.map(shown), wanted.map(({ question, item, id, payload }) => ({ question, item, id, payload })));
+      equal(
+        made.map(shown),
+        wanted.map(({ question, item, id, payload }) => ({ question, item, id, payload })),
+      );
       equal(hex(encodeUpload(made)), upload);
       equal(taken.count, words.length);
     });
@@ -120,7 +144,8 @@ export function checkVectors(client, files) {
     for (const { record, scores: wanted, class: name } of predictions) {
       check("predictions", document, () => {
         classifier.scores(record).forEach((score, c) => {
-          if (!(Math.abs(score - wanted[c]) <= 1e-9 * Math.abs(wanted[c]))) throw new Error(`score ${score}, not ${wanted[c]}`);
+          if (!(Math.abs(score - wanted[c]) <= 1e-9 * Math.abs(wanted[c])))
+            throw new Error(`score ${score}, not ${wanted[c]}`);
         });
         equal(classifier.predict(record), name);
       });

@@ -15,7 +15,17 @@ const document = {
 } as const;
 type Document = typeof document;
 
-const right: RecordOf<Document>[] = [{}, { age: "young" }, { age: null }, { flag: 1 }, { flag: true }, { flag: "0" }, { income: 3.5 }, { income: "3.5" }, { income: 10n }];
+const right: RecordOf<Document>[] = [
+  {},
+  { age: "young" },
+  { age: null },
+  { flag: 1 },
+  { flag: true },
+  { flag: "0" },
+  { income: 3.5 },
+  { income: "3.5" },
+  { income: 10n },
+];
 const label: LabelOf<Document> = "yes";
 // @ts-expect-error an undeclared value
 const undeclared: RecordOf<Document> = { age: "middle" };
@@ -36,7 +46,9 @@ void campaign.contribute({ age: "old" }, "no");
 // @ts-expect-error an undeclared label
 void campaign.contribute({ age: "old" }, "perhaps");
 // Of a document that only the server knows, anything may be a record.
-void device.campaign("https://collect.example.org", "A".repeat(43), { maxEpsilon: 1 }).contribute({ anything: 1 }, "whatever");
+void device
+  .campaign("https://collect.example.org", "A".repeat(43), { maxEpsilon: 1 })
+  .contribute({ anything: 1 }, "whatever");
 perturb(parseCampaign("{}"), { anything: 1 }, "whatever");
 perturb(parseCampaign<Document>("{}"), { age: "old" }, "no");
 // @ts-expect-error an undeclared value

@@ -9,15 +9,23 @@ const tell = (name, told) => fetch(`/told?name=${name}`, { method: "POST", body:
 
 await tell("began", {});
 try {
-  const devices = await Promise.all(Array.from({ length: Number(asked.get("devices")) }, async (_, number) => {
-    const device = new Device(browserStorage(`device ${number}`), { maxTotalEpsilon: 2, identity, policy });
-    const campaign = device.campaign(location.origin, asked.get("campaign"), { maxEpsilon: 2 });
-    if (!(await campaign.consented())) await campaign.grant();
-    await campaign.contribute({ age: Math.random() < 0.5 ? "young" : "old", hours: 100 * Math.random() }, Math.random() < 0.5 ? "yes" : "no");
-    await device.runOnce(asked.has("last") ? 60_000 : 5_000);
-    return campaign.status();
-  }));
-  await tell("ended", devices.map(({ fate, queued, sent }) => ({ fate, queued, sent })));
+  const devices = await Promise.all(
+    Array.from({ length: Number(asked.get("devices")) }, async (_, number) => {
+      const device = new Device(browserStorage(`device ${number}`), { maxTotalEpsilon: 2, identity, policy });
+      const campaign = device.campaign(location.origin, asked.get("campaign"), { maxEpsilon: 2 });
+      if (!(await campaign.consented())) await campaign.grant();
+      await campaign.contribute(
+        { age: Math.random() < 0.5 ? "young" : "old", hours: 100 * Math.random() },
+        Math.random() < 0.5 ? "yes" : "no",
+      );
+      await device.runOnce(asked.has("last") ? 60_000 : 5_000);
+      return campaign.status();
+    }),
+  );
+  await tell(
+    "ended",
+    devices.map(({ fate, queued, sent }) => ({ fate, queued, sent })),
+  );
 } catch (error) {
   await tell("ended", `${error.code} ${error.stack}`);
 }

@@ -2,7 +2,11 @@
 import { browserStorage, Device } from "/dist/ldp-bayes-client.min.js";
 
 async function work(id) {
-  const device = new Device(browserStorage("worker"), { maxTotalEpsilon: 2, identity: "per installation", policy: { firstDelay: 0 } });
+  const device = new Device(browserStorage("worker"), {
+    maxTotalEpsilon: 2,
+    identity: "per installation",
+    policy: { firstDelay: 0 },
+  });
   const campaign = device.campaign(location.origin, id, { maxEpsilon: 2 });
   await campaign.grant();
   await campaign.contribute({ age: "old" }, "no");
@@ -12,6 +16,8 @@ async function work(id) {
 }
 
 addEventListener("message", (event) => {
-  const answering = work(event.data).then((told) => event.source ? event.source.postMessage(told) : postMessage(told));
+  const answering = work(event.data).then((told) =>
+    event.source ? event.source.postMessage(told) : postMessage(told),
+  );
   event.waitUntil?.(answering);
 });
