@@ -9,6 +9,8 @@
 # make sbom    what is in the image, as CycloneDX, into build/sbom.json
 # make manifests   checks deploy/kubernetes against the schemas of its API
 # make image   the container image, where something that builds images is running; otherwise it says that there is none
+# make javascript   builds and tests the npm package in Node, and holds it to its sizes
+# make browsers     its tests in Chromium and Firefox, against a real aggregator
 # make peers   the audit's search on other libraries, installed into an environment of their own
 
 PYTHON ?= python3
@@ -24,7 +26,7 @@ DATA ?=
 LABEL ?=
 DEVICES ?= 20000
 
-.PHONY: setup demo test check engines flower pythons peers lock manifests sbom image clean
+.PHONY: setup demo test check engines flower javascript browsers differential pythons peers lock manifests sbom image clean
 .DELETE_ON_ERROR:
 
 setup: $(INSTALLED)
@@ -104,10 +106,28 @@ manifests: $(TOOLS)/.installed
 image:
 	@deploy/image/build ldp-aggregator
 
+JAVASCRIPT := javascript/node_modules/.package-lock.json
+
+$(JAVASCRIPT): javascript/package-lock.json
+	cd javascript && npm ci --no-audit --no-fund
+	@touch $@
+
+javascript: $(JAVASCRIPT)
+	cd javascript && npm run build && npm test
+
+browsers: $(INSTALLED) $(JAVASCRIPT)
+	cd javascript && npm run build
+	cd javascript && node --test test/browsers/*.test.mjs
+
+CAMPAIGNS ?= 10000
+
+differential: $(INSTALLED) javascript
+	LDP_BAYES_CAMPAIGNS=$(CAMPAIGNS) $(BIN)/python -m pytest -n auto tests/javascript/test_differential.py
+
 PEER_TRIALS ?= 2000
 
 peers: $(INSTALLED) $(PEERS)/.installed
 	$(BIN)/python benchmarks/audit_peers.py --peers $(PEERS)/bin/python --trials $(PEER_TRIALS)
 
 clean:
-	rm -rf $(VENV) $(VENV)-python* $(ENGINES) $(PEERS) $(FLOWER) $(TOOLS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-python* $(ENGINES) $(PEERS) $(FLOWER) $(TOOLS) javascript/node_modules javascript/dist build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

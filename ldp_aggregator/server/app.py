@@ -11,6 +11,7 @@ from aiohttp import web
 
 from ldp_aggregator.server.api import admin, directories, operations, public
 from ldp_aggregator.server.api.openapi import openapi_operation
+from ldp_aggregator.server.api.origins import answering_preflights, for_other_origins
 from ldp_aggregator.server.api.rows import Handler, Operation
 from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.problems import ProblemError, retry_later
@@ -49,16 +50,21 @@ def make_apps(context: Context) -> tuple[web.Application, web.Application, web.A
 
 def _make_app(operations: Sequence[Operation], context: Context) -> web.Application:
     app = web.Application()
+    origins = frozenset(context.settings.allowed_origins)
     for operation in operations:
         handler = answering(operation.handler, context, operation.path, operation.method)
+        if operation.for_pages:
+            handler = for_other_origins(handler, origins, embeddable=operation.method == "GET")
         app.router.add_route(operation.method, operation.path, handler)
         if operation.method == "GET":
             app.router.add_route("HEAD", operation.path, handler)
     for path in dict.fromkeys(operation.path for operation in operations):
-        allowed = ", ".join(sorted(operation.method for operation in operations if operation.path == path))
-        app.router.add_route(
-            "*", path, answering(_refusing("method-not-allowed", Allow=allowed), context, path, "other")
-        )
+        there = [operation for operation in operations if operation.path == path]
+        allowed = ", ".join(sorted(operation.method for operation in there))
+        refuse = _refusing("method-not-allowed", Allow=allowed)
+        if any(operation.for_pages for operation in there):
+            refuse = answering_preflights(refuse, origins, allowed)
+        app.router.add_route("*", path, answering(refuse, context, path, "other"))
     app.router.add_route("*", "/{path:.*}", answering(_refusing("not-found"), context, "none", "any"))
     return app
 

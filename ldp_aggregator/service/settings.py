@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -37,6 +37,10 @@ CONFIG_VARIABLE: Final = PREFIX + "CONFIG"
 
 KIBI: Final = 1 << 10
 MEBI: Final = 1 << 20
+
+
+_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@,*A-Z]+")
+"""As browsers write them: scheme, host and any unusual port, in small letters."""
 
 
 class SettingsError(ValueError):
@@ -85,6 +89,9 @@ class Settings(BaseSettings):
     uploads_need_token: bool = Field(
         default=False, description="accept uploads only with a relay token, to whatever campaign"
     )
+    allowed_origins: tuple[str, ...] = Field(
+        default=(), description='origins (https://app.example.org) of the pages that may upload; ["*"] is every one'
+    )
     keep_closed_days: int | None = Field(
         default=None, ge=1, description="delete campaigns so many days after they were closed; unset keeps them"
     )
@@ -107,6 +114,14 @@ class Settings(BaseSettings):
                 "file are slower than one of them, and keep some uploads waiting for more than a second"
             )
         return self
+
+    @field_validator("allowed_origins")
+    @classmethod
+    def _check_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in origins:
+            if origin != "*" and not _ORIGIN.fullmatch(origin):
+                raise ValueError('an origin is like https://app.example.org, without a path, or "*"')
+        return origins
 
     @property
     def database_address(self) -> str | None:

@@ -1,11 +1,9 @@
-"""The test vectors of ``protocols/vectors``: this code passes them, generates them, and so does the JavaScript port."""
+"""The test vectors of ``protocols/vectors``: this code passes them, and generates them."""
 
 from __future__ import annotations
 
 import itertools
 import json
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -212,57 +210,3 @@ def test_a_value_has_this_index_in_a_feature(case):
 def test_a_value_has_this_index_in_a_label():
     label = Label("answer", tuple(VALUES["label"]["classes"]))
     assert [label.index_of(of_json(case["value"])) for case in VALUES["cases"]] == VALUES["label"]["indices"]
-
-
-def run_port(*arguments):
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed; the JavaScript port is checked where it is")
-    return subprocess.run([node, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False)
-
-
-def _members(value):
-    return value if isinstance(value, dict) else ()
-
-
-def test_the_javascript_port_passes_every_vector():
-    done = run_port(ROOT / "examples" / "javascript" / "check_vectors.mjs", FOLDER)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {
-        "values": sum(not {"decimal", "fraction"} & set(_members(case["value"])) for case in VALUES["cases"]),
-        "documents": len(DOCUMENTS["accepted"]),
-        "documents alike": len(DOCUMENTS["alike"]),
-        "documents refused": len(DOCUMENTS["refused"]),
-        "draws": len(REPORTS["draws"]),
-        "reports": len(REPORTS["accepted"]),
-        "records refused": len(REPORTS["refused"]),
-        "uploads refused": len(UPLOADS["malformed"]),
-        "reports refused": len(UPLOADS["impossible"]),
-        "tallies": len(TRAINING["accepted"]),
-        "predictions": sum(len(case["predictions"]) for case in TRAINING["accepted"]),
-        "predictions of the impossible": len(TRAINING["impossible"]["predictions"]),
-        "models refused": len(TRAINING["refused"]),
-    }
-
-
-def test_the_reference_encoder_stays_short_enough_to_be_read_at_once():
-    lines = (ROOT / "examples" / "javascript" / "encoder.mjs").read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 170
-    assert max(map(len, lines)) <= 120
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_the_javascript_port_notices_a_changed_vector(name, tmp_path):
-    for file in FILES:
-        text = (FOLDER / file).read_text(encoding="utf-8")
-        if file == name:
-            text = {
-                "documents.json": lambda t: t.replace('"loss-above-epsilon"', '"unknown-mechanism"', 1),
-                "reports.json": lambda t: t.replace('"payload": "0', '"payload": "f', 1),
-                "uploads.json": lambda t: t.replace("wrong-subset-size", "padding-bits-set", 1),
-                "values.json": lambda t: t.replace('"text": "0.00000025"', '"text": "2.5e-7"', 1),
-                "training.json": lambda t: t.replace('"class": "yes"', '"class": "no"', 1),
-            }[name](text)
-            assert text != (FOLDER / file).read_text(encoding="utf-8")
-        (tmp_path / file).write_text(text, encoding="utf-8")
-    assert run_port(ROOT / "examples" / "javascript" / "check_vectors.mjs", tmp_path).returncode != 0

@@ -18,6 +18,13 @@ def add_commands(groups: Groups) -> None:
     parser.add_argument("--port", type=int, help="port of the public listener; 0 takes a free one (default: 8080)")
     parser.add_argument("--admin-host", help="address of the admin listener (default: 127.0.0.1)")
     parser.add_argument("--admin-port", type=int, help="port of the admin listener (default: 8081)")
+    parser.add_argument(
+        "--allow-origin",
+        dest="allowed_origins",
+        action="append",
+        metavar="ORIGIN",
+        help="a page's origin (https://app.example.org) whose scripts may upload and read models; may be repeated",
+    )
     parser.add_argument("--operations-host", help="address of the listener for health and metrics (default: 127.0.0.1)")
     parser.add_argument("--operations-port", type=int, help="its port (default: 8082)")
     parser.add_argument(

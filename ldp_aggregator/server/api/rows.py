@@ -52,6 +52,8 @@ class Operation:
     codes: tuple[str, ...] = ()
     optional_scopes: bool = False
     """Whether a setting decides if the token is needed."""
+    for_pages: bool = False
+    """Whether pages of other origins may use it, where the operator names them (:mod:`.origins`)."""
 
     @property
     def summary(self) -> str:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-from audited import AT_LENGTH, chosen, trials
-from audited_campaigns import CAMPAIGNS
+from audited import AT_LENGTH
 from mutants import Copy, RealClient, question, two_features
 from scipy.stats import binom
 
@@ -23,8 +20,6 @@ from ldp_aggregator.audit.searching.bounds import loss_bound
 from ldp_aggregator.audit.verdict import CHECKS
 from ldp_aggregator.cli import run
 from ldp_aggregator.cli.audit import REFERENCE
-
-JAVASCRIPT = Path(__file__).resolve().parents[3] / "examples" / "javascript" / "lines.mjs"
 
 
 def test_a_bound_is_wrong_no_more_often_than_it_says():
@@ -119,47 +114,6 @@ def test_the_command_passes_the_reference_client_on_a_document_of_ones_own(capsy
     assert "The audit found nothing." in written
     assert f"| loss at least (confidence 99.9 %) | {told['lower_bound']:.4g}" in written
     assert all(f"| `{code}` |" in written for code in CHECKS)
-
-
-def test_the_command_passes_the_client_in_javascript(capsys):
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed; the JavaScript client is audited where it is")
-    command = shlex.join([node, str(JAVASCRIPT)])
-    code = run(
-        [
-            "audit",
-            "--mechanism",
-            "ss",
-            "--domain",
-            "4",
-            "--epsilon",
-            "2",
-            "--trials",
-            "300",
-            "--json",
-            "--command",
-            command,
-        ]
-    )
-    told = json.loads(capsys.readouterr().out)
-    assert (code, told["findings"]) == (0, [])
-    assert 1 < told["lower_bound"] <= 2
-
-
-@pytest.mark.parametrize("name", chosen(["one of several", "one, with a projection"], ["one of several"]))
-def test_the_command_passes_the_client_in_javascript_on_several_questions(capsys, tmp_path, name):
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed; the JavaScript client is audited where it is")
-    document = tmp_path / "document.json"
-    document.write_text(CAMPAIGNS[name](), encoding="utf-8")
-    command = shlex.join([node, str(JAVASCRIPT)])
-    asked = ["--document", str(document), "--trials", str(trials(60)), "--json", "--command", command]
-    code = run(["audit", *asked])
-    told = json.loads(capsys.readouterr().out)
-    assert (code, told["findings"]) == (0, [])
-    assert len(told["events"]) > 10
 
 
 LEAKING = """

@@ -1,0 +1,78 @@
+import { LdpError } from "../errors.js";
+import { inTurn, type Storage } from "../device/storage.js";
+
+const TABLE = "texts";
+
+/**
+ * IndexedDB, with strict durability: a change is one transaction, which all tabs and workers of the origin take in turn.
+ * Reading makes no database. Throws LdpError `storage-unavailable`.
+ */
+export function browserStorage(name = "ldp-bayes"): Storage {
+  const mine = inTurn();
+  const failed = (error?: unknown): LdpError =>
+    error instanceof LdpError ? error : new LdpError("storage-unavailable", String(error));
+
+  const open = (make: boolean): Promise<IDBDatabase | null> =>
+    new Promise((done, fail) => {
+      const request = indexedDB.open(name);
+      request.onupgradeneeded = () => {
+        if (make) request.result.createObjectStore(TABLE);
+        else request.transaction!.abort(); // there is none, and there shall be none
+      };
+      request.onsuccess = () => done(request.result);
+      request.onerror = (event) => {
+        event.preventDefault();
+        if (make || request.error?.name !== "AbortError") fail(failed(request.error));
+        else done(null);
+      };
+    });
+
+  const transact = async (
+    mode: IDBTransactionMode,
+    work: (table: IDBObjectStore, fail: (error: unknown) => void) => void,
+  ): Promise<void> => {
+    const database = await open(mode === "readwrite");
+    if (!database) return;
+    let thrown: unknown;
+    await new Promise<void>((done, fail) => {
+      const transaction = database.transaction(TABLE, mode, { durability: "strict" });
+      transaction.oncomplete = () => done();
+      transaction.onabort = () => fail(failed(thrown ?? transaction.error));
+      work(transaction.objectStore(TABLE), (error) => {
+        thrown = error;
+        transaction.abort();
+      });
+    }).finally(() => database.close());
+  };
+
+  return {
+    async read(key) {
+      let found: string | null = null;
+      await transact("readonly", (table) => {
+        table.get(key).onsuccess = ({ target }) => (found = (target as IDBRequest).result ?? null);
+      });
+      return found;
+    },
+    change: (key, change) =>
+      transact("readwrite", (table, fail) => {
+        table.get(key).onsuccess = ({ target }) => {
+          try {
+            const before: string | null = (target as IDBRequest).result ?? null;
+            const after = change(before);
+            if (after === null) table.delete(key);
+            else if (after !== before) table.put(after, key);
+          } catch (error) {
+            fail(error);
+          }
+        };
+      }),
+    clear: () =>
+      new Promise((done, fail) => {
+        const request = indexedDB.deleteDatabase(name);
+        request.onsuccess = () => done();
+        request.onerror = () => fail(failed(request.error));
+      }),
+    exclusive: <T>(work: () => Promise<T>) =>
+      globalThis.navigator?.locks ? (navigator.locks.request(name, work) as Promise<T>) : mine(work),
+  };
+}

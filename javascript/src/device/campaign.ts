@@ -1,0 +1,268 @@
+import type { Classifier } from "../classifier/classifier.js";
+import { hex, unhex } from "../bytes.js";
+import { parseCampaign, type Campaign } from "../document/campaign.js";
+import type { CampaignDocument, LabelOf, RecordOf } from "../document/types.js";
+import { LdpError } from "../errors.js";
+import { within } from "../exact/rationals.js";
+import { keyedSource, perturb } from "../perturb.js";
+import type { Problem } from "../problems.js";
+import type { Install } from "./install.js";
+import { fits } from "./ledger.js";
+import { get } from "./network.js";
+import { given, type Entry, type Fate, type Receipt, type State } from "./state.js";
+
+/** What happened so far in one campaign; `nextTry` is in milliseconds since 1970. */
+export interface Status {
+  /** Whether the person agrees; null until somebody decided. */
+  readonly consent: boolean | null;
+  readonly fate: Fate | null;
+  readonly queued: number;
+  readonly sent: number;
+  readonly retries: number;
+  /** Reports that left the queue otherwise, by reason. */
+  readonly dropped: Readonly<Record<string, number>>;
+  readonly nextTry: number | null;
+  /** The code of the last failure. */
+  readonly problem: string | null;
+}
+
+/** What a withdrawal could do: reports deleted, how many of them may arrive all the same, and the loss given back. */
+export interface Withdrawal {
+  readonly deleted: number;
+  readonly onItsWay: number;
+  readonly refunded: number;
+}
+
+/** One device's part in one campaign; made by `Device.campaign`. */
+export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
+  private document: Campaign<D> | undefined;
+
+  constructor(
+    private readonly install: Install,
+    private readonly url: string,
+    readonly id: string,
+    private readonly maxEpsilon: number,
+  ) {}
+
+  /** The verified campaign: at hand, or fetched. Nothing is stored before `grant`. */
+  async fetch(): Promise<Campaign<D>> {
+    return (await this.atHand()) ?? this.load(await get(this.install.fetch, this.path, this.install.policy));
+  }
+
+  /** Takes the document from the app instead of fetching it; verified the same way. */
+  load(document: string): Campaign<D> {
+    return (this.document = parseCampaign(document, this.id) as Campaign<D>);
+  }
+
+  /** Why this device would refuse the campaign, null where it would answer: to know before anybody is asked. */
+  async refusal(): Promise<LdpError | null> {
+    return this.refused(await this.fetch(), await this.install.state());
+  }
+
+  /** Every unusable value of a record, whatever will be asked; for tests and debug builds. Loaded when it is first used. */
+  async problems(record: unknown): Promise<Problem[]> {
+    const { problems } = await import("../problems.js");
+    return problems(await this.needed(), record);
+  }
+
+  /** The campaign's model as it stands now, or as it is stored where that cannot be had. Loaded when it is first used. */
+  async classifier(): Promise<Classifier> {
+    const { Classifier } = await import("../classifier/classifier.js");
+    const { storage, fetch, policy } = this.install;
+    const key = `model ${this.id}`;
+    try {
+      const text = await get(fetch, `${this.path}/model`, policy);
+      const classifier = Classifier.fromJson(text);
+      if (await this.consented()) await storage.change(key, () => text);
+      return classifier;
+    } catch (error) {
+      const stored = await storage.read(key);
+      if (stored === null) throw error;
+      return Classifier.fromJson(stored);
+    }
+  }
+
+  /** The person has agreed to this campaign, and to sending the answer to this address. */
+  async grant(): Promise<void> {
+    const { storage, now } = this.install;
+    const { title, purpose, realisedEpsilon: epsilon, document } = await this.fetch();
+    await storage.change(`campaign ${this.id}`, () => document);
+    await this.install.change(({ campaigns }) => {
+      const entry = campaigns[this.id];
+      if (given(entry) && entry!.consent.url === this.url) return;
+      const consent = { url: this.url, title, purpose: purpose ?? "", epsilon, grantedAt: now(), withdrawnAt: null };
+      campaigns[this.id] = { ...NOTHING, ...entry, consent };
+    });
+  }
+
+  /**
+   * The person no longer agrees, or never did: what is unsent is deleted. Where nothing had begun to leave, its loss is
+   * given back and the person may agree again. What has begun is waited for, a little.
+   */
+  async withdraw(): Promise<Withdrawal> {
+    const { install } = this;
+    let [deleted, refunded, begun] = [0, 0, false];
+    await install.change(({ campaigns }) => {
+      const nothing: Entry = {
+        ...NOTHING,
+        consent: { url: this.url, title: "", purpose: "", epsilon: 0, grantedAt: null, withdrawnAt: null },
+      };
+      const entry = (campaigns[this.id] ??= nothing);
+      const { receipt, consent } = entry;
+      consent.withdrawnAt = install.now();
+      deleted = entry.queue.length;
+      if (!receipt || !deleted) return;
+      begun = receipt.fate !== "waiting";
+      entry.queue = [];
+      if (begun) receipt.fate = "deleted";
+      else {
+        refunded = receipt.epsilon;
+        entry.receipt = undefined;
+      }
+    });
+    await install.landed();
+    const arrived = begun && (await this.receipt())?.fate === "arrived";
+    return { deleted, onItsWay: begun && !arrived ? deleted : 0, refunded };
+  }
+
+  async consented(): Promise<boolean> {
+    return given((await this.install.state()).campaigns[this.id]);
+  }
+
+  /**
+   * Answers the campaign, once: a second call returns the first receipt, whatever the record now says. The ledger's debit,
+   * the answer and its place in the queue are on disk before this returns and before anything is sent; the network is not
+   * used. Throws LdpError, and nothing was then spent: `consent-missing`, `not-fetched`, `undeclared-label`,
+   * `not-a-record`, what `refusal` returns, and what the storage throws.
+   */
+  async contribute(record: RecordOf<D>, label: LabelOf<D>): Promise<Receipt> {
+    const { install } = this;
+    const known = this.answered(await install.state());
+    if (known) return known;
+    const campaign = await this.needed();
+    let receipt: Receipt | undefined;
+    await install.change((state) => {
+      receipt = this.answered(state);
+      if (receipt) return;
+      const refused = this.refused(campaign, state);
+      if (refused) throw refused;
+      const secret = unhex(state.secret);
+      const reports = perturb(
+        campaign,
+        record,
+        label,
+        secret,
+        install.identity ? keyedSource(install.identity, campaign) : undefined,
+      );
+      const { title, study, questions, realisedEpsilon: epsilon, closes } = campaign;
+      const { reportAge, closingGrace } = install.policy;
+      const at = install.now();
+      receipt = {
+        campaignId: this.id,
+        title,
+        study: study ?? null,
+        epsilon,
+        questions: reports.map(({ question }) => question),
+        at,
+        url: this.url,
+        fate: "waiting",
+      };
+      const queue = reports
+        .map(({ question, id, payload }) => {
+          const { feature, other } = questions[question]!;
+          const asked = [feature, other ?? campaign.label.name].filter(Boolean).join(" and ");
+          return { id: hex(id), question, asked, payload: hex(payload) };
+        })
+        .sort((a, b) => (a.id < b.id ? -1 : 1));
+      const expires = Math.min(at + reportAge, closes ? Date.parse(closes) + closingGrace : Infinity);
+      Object.assign(state.campaigns[this.id]!, { receipt, queue, expires, most: queue.length, attempts: 0, due: null });
+    });
+    install.wake();
+    return receipt!;
+  }
+
+  /** What this device has contributed. */
+  async receipt(): Promise<Receipt | null> {
+    return (await this.install.state()).campaigns[this.id]?.receipt ?? null;
+  }
+
+  async status(): Promise<Status> {
+    const entry = (await this.install.state()).campaigns[this.id];
+    const { receipt, queue, sent, retries, dropped, due, problem } = entry ?? NOTHING;
+    return {
+      consent: entry ? given(entry) : null,
+      fate: receipt?.fate ?? null,
+      queued: queue.length,
+      sent: sent.length,
+      retries,
+      dropped,
+      nextTry: queue.length ? due : null,
+      problem,
+    };
+  }
+
+  private get path(): string {
+    return `${this.url}/v1/campaigns/${this.id}`;
+  }
+
+  private async atHand(): Promise<Campaign<D> | undefined> {
+    const stored = this.document ? null : await this.install.storage.read(`campaign ${this.id}`);
+    try {
+      if (stored !== null) this.load(stored);
+    } catch {
+      // Damaged: it is fetched again.
+    }
+    return this.document;
+  }
+
+  private async needed(): Promise<Campaign<D>> {
+    const campaign = await this.atHand();
+    if (!campaign) throw new LdpError("not-fetched", "call fetch() first");
+    return campaign;
+  }
+
+  /** The receipt of an answer given before. */
+  private answered({ campaigns }: State): Receipt | undefined {
+    const entry = campaigns[this.id];
+    if (!given(entry)) throw new LdpError("consent-missing", "call grant() once the person has agreed");
+    return entry!.receipt;
+  }
+
+  private refused(campaign: Campaign<D>, { enabled, campaigns }: State): LdpError | null {
+    const { install, maxEpsilon, url } = this;
+    const entry = campaigns[this.id];
+    if (entry?.receipt) return null;
+    const { opens, closes, study, loss, realisedEpsilon } = campaign;
+    const tolerance = install.policy.clockTolerance;
+    const receipts = Object.values(campaigns).flatMap(({ receipt }) => receipt ?? []);
+    const code = !enabled
+      ? "switched-off"
+      : given(entry) && entry!.consent.url !== url
+        ? "other-recipient"
+        : opens && install.now() + tolerance < Date.parse(opens)
+          ? "campaign-not-open"
+          : closes && install.now() - tolerance > Date.parse(closes)
+            ? "campaign-closed"
+            : !within(loss, maxEpsilon)
+              ? "loss-above-cap"
+              : !fits(receipts, realisedEpsilon, install.maxTotalEpsilon)
+                ? "total-above-cap"
+                : study && receipts.some((receipt) => receipt.study === study)
+                  ? "study-answered"
+                  : null;
+    return code && new LdpError(code);
+  }
+}
+
+const NOTHING = {
+  queue: [],
+  sent: [],
+  attempts: 0,
+  due: null,
+  most: 1,
+  expires: 0,
+  retries: 0,
+  dropped: {},
+  problem: null,
+  receipt: undefined,
+} satisfies Omit<Entry, "consent">;

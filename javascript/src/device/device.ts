@@ -1,0 +1,171 @@
+import type { CampaignDocument } from "../document/types.js";
+import { LdpError } from "../errors.js";
+import { DeviceCampaign } from "./campaign.js";
+import { checkCap, Install } from "./install.js";
+import { Ledger } from "./ledger.js";
+import { checkUrl, pause, type Fetch } from "./network.js";
+import { POLICY, type Policy } from "./policy.js";
+import type { Kept, State } from "./state.js";
+import type { Storage } from "./storage.js";
+
+const LEAST_IDENTITY = 32; // bytes
+
+export interface DeviceOptions {
+  /** Hard cap on the privacy loss over all campaigns. */
+  readonly maxTotalEpsilon: number;
+  /**
+   * Whose loss that is. `"per installation"`: of this storage, which a browser may delete, and then a new device begins.
+   * Or 32 or more secret random bytes of an account, the same on all of its devices and unknown to the aggregator: the
+   * account's answer to the same record is then the same bytes everywhere, and counted once.
+   */
+  readonly identity: Uint8Array | "per installation";
+  readonly fetch?: Fetch;
+  /** Milliseconds since 1970. */
+  readonly now?: () => number;
+  readonly policy?: Partial<Policy>;
+}
+
+/** A report that arrived: what was asked, what was said (hexadecimal), when, and to whom. */
+export interface SentReport extends Kept {
+  readonly campaignId: string;
+  readonly title: string;
+  readonly url: string;
+  readonly at: number;
+}
+
+/** One install of an app. Making one touches neither network nor storage; nothing is written before somebody decides. */
+export class Device {
+  private readonly install: Install;
+  private stop: (() => void) | undefined;
+
+  /** Throws LdpError `bad-cap` or `bad-identity`. */
+  constructor(storage: Storage, { maxTotalEpsilon, identity, fetch, now = Date.now, policy }: DeviceOptions) {
+    const account = identity === "per installation" ? null : ((identity ?? []) as Uint8Array);
+    if (account && !(account instanceof Uint8Array && account.length >= LEAST_IDENTITY))
+      throw new LdpError("bad-identity");
+    this.install = new Install(
+      storage,
+      checkCap(maxTotalEpsilon),
+      account,
+      fetch ?? ((url, init) => globalThis.fetch(url, init)),
+      now,
+      { ...POLICY, ...policy },
+    );
+  }
+
+  /**
+   * The device's part in a campaign; touches neither network nor storage. Throws LdpError `bad-url`, `bad-cap` or
+   * `bad-campaign-id`.
+   */
+  campaign<D extends CampaignDocument = CampaignDocument>(
+    url: string,
+    id: string,
+    { maxEpsilon }: { readonly maxEpsilon: number },
+  ): DeviceCampaign<D> {
+    if (!/^[\w-]{43}$/.test(id)) throw new LdpError("bad-campaign-id");
+    return new DeviceCampaign<D>(this.install, checkUrl(url), id, checkCap(maxEpsilon));
+  }
+
+  /** What was spent in all campaigns; its text is for the person. */
+  async ledger(): Promise<Ledger> {
+    const { campaigns } = await this.install.state();
+    return new Ledger(
+      Object.values(campaigns).flatMap(({ receipt }) => receipt ?? []),
+      this.install.maxTotalEpsilon,
+      this.install.per,
+    );
+  }
+
+  /** Every report that arrived. */
+  async sent(): Promise<SentReport[]> {
+    const { campaigns } = await this.install.state();
+    return Object.entries(campaigns).flatMap(
+      ([
+        campaignId,
+        {
+          consent: { title, url },
+          sent,
+        },
+      ]) => sent.map((report) => ({ campaignId, title, url, ...report })),
+    );
+  }
+
+  /** The person's switch, on unless it was turned off. */
+  async enabled(): Promise<boolean> {
+    return (await this.install.state()).enabled;
+  }
+
+  /** Off, nothing is answered and nothing is sent, now or after a restart; what is queued waits. */
+  async enable(enabled: boolean): Promise<void> {
+    await this.install.change((state) => (state.enabled = enabled));
+    this.install.wake();
+  }
+
+  /** A copy of everything that is kept about the person, except the secret. */
+  async export(): Promise<Omit<State, "secret">> {
+    const { secret, ...rest } = await this.install.state();
+    return rest;
+  }
+
+  /** Deletes everything in the storage, of all accounts. What follows is a new device; what was sent stays sent. */
+  async erase(): Promise<void> {
+    await this.install.storage.clear();
+    await this.install.landed();
+  }
+
+  /**
+   * Delivers what is due within `timeout` milliseconds; true when nothing is left to send. For hosts with a schedule of
+   * their own, such as service workers. Never throws.
+   */
+  async runOnce(timeout: number, firstDelay = 0): Promise<boolean> {
+    const until = Date.now() + timeout;
+    try {
+      for (;;) {
+        const wait = await this.install.step(firstDelay);
+        if (wait === undefined) return true;
+        if (Date.now() + wait > until) return false;
+        await pause(wait);
+      }
+    } catch {
+      return false;
+    }
+  }
+
+  /** Delivers in the background until `close`: when it is due, and when the page is seen or the network is back. */
+  start(firstDelay = this.install.policy.firstDelay): void {
+    if (this.stop) return;
+    let [timer, busy, again]: [any, boolean, boolean] = [0, false, false];
+    const look = async (): Promise<void> => {
+      again = busy;
+      if (busy) return;
+      busy = true;
+      clearTimeout(timer);
+      let wait: number | undefined;
+      try {
+        do wait = await this.install.step(firstDelay);
+        while (wait === 0 && this.stop);
+      } catch {
+        // A storage that fails is left alone for a while.
+      }
+      busy = false;
+      if (!this.stop) return;
+      timer = setTimeout(look, again ? 0 : Math.min(wait ?? Infinity, this.install.policy.idleCheck));
+      timer.unref?.();
+    };
+    const events = ["online", "visibilitychange"];
+    events.forEach((name) => globalThis.addEventListener?.(name, look));
+    this.install.wake = look;
+    this.stop = () => {
+      clearTimeout(timer);
+      events.forEach((name) => globalThis.removeEventListener?.(name, look));
+      this.install.wake = () => {};
+      this.stop = undefined;
+    };
+    void look();
+  }
+
+  /** Stops the background delivery; unsent reports stay queued. */
+  close(): void {
+    this.stop?.();
+  }
+}

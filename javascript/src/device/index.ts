@@ -1,0 +1,21 @@
+export type { Classifier } from "../classifier/classifier.js";
+export type { Model, ModelFeature } from "../classifier/model.js";
+export type { Campaign } from "../document/campaign.js";
+export type {
+  CampaignDocument,
+  CategoricalFeature,
+  ContinuousFeature,
+  Feature,
+  LabelOf,
+  RecordOf,
+  ValueOf,
+} from "../document/types.js";
+export { LdpError } from "../errors.js";
+export type { Problem } from "../problems.js";
+export type { DeviceCampaign, Status, Withdrawal } from "./campaign.js";
+export { Device, type DeviceOptions, type SentReport } from "./device.js";
+export type { Ledger, Per } from "./ledger.js";
+export type { Fetch } from "./network.js";
+export type { Policy } from "./policy.js";
+export type { Consent, Fate, Receipt } from "./state.js";
+export type { Storage } from "./storage.js";

@@ -1,0 +1,115 @@
+// What the campaigns of a device share: its storage, its state in it, and one sender for all of them.
+import { hex, unhex, utf8 } from "../bytes.js";
+import { LdpError } from "../errors.js";
+import { randomBytes } from "../exact/coins.js";
+import { hmac } from "../exact/sha256.js";
+import { encodeUpload } from "../wire.js";
+import type { Per } from "./ledger.js";
+import { judge } from "./machine.js";
+import { pause, post, type Fetch } from "./network.js";
+import type { Policy } from "./policy.js";
+import { given, pack, unpack, type Kept, type State } from "./state.js";
+import type { Storage } from "./storage.js";
+
+export class Install {
+  wake: () => void = () => {};
+  private readonly key: string;
+
+  constructor(
+    readonly storage: Storage,
+    readonly maxTotalEpsilon: number,
+    readonly identity: Uint8Array | null,
+    readonly fetch: Fetch,
+    readonly now: () => number,
+    readonly policy: Policy,
+  ) {
+    this.key = identity ? `account ${hex(hmac(identity, utf8("storage"))).slice(0, 32)}` : "device";
+  }
+
+  get per(): Per {
+    return this.identity ? "account" : "installation";
+  }
+
+  /** A new device's secret; of an account the same on all of its devices. */
+  secret(): string {
+    return hex(this.identity ? hmac(this.identity, utf8("secret")) : randomBytes(32));
+  }
+
+  async state(): Promise<State> {
+    return unpack(await this.storage.read(this.key)) ?? { secret: "", enabled: true, campaigns: {} };
+  }
+
+  /** Changes the state in one transaction; nothing is made by a change that `makes` nothing. */
+  async change(change: (state: State) => void, makes = true): Promise<void> {
+    if (!makes && (await this.storage.read(this.key)) === null) return;
+    await this.storage.change(this.key, (before) => {
+      if (before === null && !makes) return null;
+      const state = unpack(before) ?? { secret: this.secret(), enabled: true, campaigns: {} };
+      change(state);
+      return pack(state);
+    });
+  }
+
+  /** Waits for an upload under way, in whichever tab, as long as the policy says. */
+  landed(): Promise<unknown> {
+    return Promise.race([this.storage.exclusive(async () => {}), pause(this.policy.closeTimeout)]);
+  }
+
+  /** One step of the delivery. Milliseconds until the next one is due; undefined where nothing waits. */
+  step(firstDelay: number): Promise<number | undefined> {
+    return this.storage.exclusive(async () => {
+      const waits = ({ enabled, campaigns }: State) =>
+        Object.entries(campaigns).filter(([, entry]) => enabled && given(entry) && entry.queue.length);
+      if (!waits(await this.state()).length) return undefined;
+      let [wait, url, id]: [number | undefined, string, string] = [undefined, "", ""];
+      let batch: Kept[] = [];
+      const { policy } = this;
+      const jitter = parseInt(hex(randomBytes(4)), 16) / 2 ** 32;
+      await this.change((state) => {
+        const now = this.now();
+        wait = undefined;
+        batch = [];
+        for (const [campaignId, entry] of waits(state)) {
+          const { attempts } = entry;
+          if (now > entry.expires && attempts >= policy.expiryTries) {
+            entry.dropped.expired = (entry.dropped.expired ?? 0) + entry.queue.length;
+            entry.queue = [];
+            entry.receipt!.fate = "expired";
+            continue;
+          }
+          // No try lies further ahead than the policy allows, whatever a clock said when it was planned.
+          const longest = attempts ? Math.max(policy.backoffLongest, policy.retryAfterLongest) : firstDelay;
+          entry.due = Math.min(entry.due ?? now + jitter * firstDelay, now + longest);
+          wait = Math.min(wait ?? Infinity, Math.max(0, entry.due - now));
+          if (wait || batch.length) continue;
+          batch = entry.queue.slice(0, entry.most);
+          [url, id] = [entry.consent.url, campaignId];
+          entry.receipt!.fate = "on-its-way"; // from here on it may arrive
+        }
+      });
+      if (!batch.length) return wait;
+      const body = encodeUpload(
+        batch.map(({ question, id, payload }) => ({ question, id: unhex(id), payload: unhex(payload) })),
+      );
+      const answer = await post(this.fetch, `${url}/v1/campaigns/${id}/reports`, body, policy);
+      await this.change(({ campaigns }) => {
+        const entry = campaigns[id]; // gone, where it was erased
+        if (entry)
+          judge(
+            entry,
+            batch.map((report) => report.id),
+            answer,
+            this.now(),
+            jitter,
+            policy,
+          );
+      }, false);
+      return 0;
+    });
+  }
+}
+
+export function checkCap(cap: number): number {
+  if (!(cap > 0 && cap < Infinity)) throw new LdpError("bad-cap", "a cap is a finite number above 0");
+  return cap;
+}

@@ -1,0 +1,97 @@
+// What an answer means for a queue: the upload state machine, without I/O. A report that has left once may arrive once
+// only, so a doubtful answer always means: the same bytes again, later.
+import type { Policy } from "./policy.js";
+import type { Entry } from "./state.js";
+
+const RETRYABLE_CODES = ["campaign-not-open", "not-found"]; // "later", whatever their status
+const TERMINAL = [404, 409, 410, 451];
+const TOO_LARGE = 413;
+const POISON = [400, 415, 422];
+
+/** An answer of HTTP, or null where there was none. */
+export interface Answer {
+  readonly status: number;
+  readonly body: string;
+  readonly header: (name: string) => string | null;
+}
+
+/** The stable code of a problem document (RFC 9457); undefined for anything else, such as a proxy's error page. */
+export function problemCode({ body, header }: Answer): string | undefined {
+  if (!/^application\/problem\+json/i.test(header("content-type") ?? "")) return undefined;
+  try {
+    const { code } = JSON.parse(body);
+    return /^[\w.-]{1,64}$/.test(code) ? code : "unreadable-code";
+  } catch {
+    return undefined;
+  }
+}
+
+/** Milliseconds that the server asks to wait, 0 where it does not; by its own clock where it tells it. */
+export function retryAfter({ header }: Answer, now: number): number {
+  const text = header("retry-after") ?? "";
+  return /^\d{1,9}$/.test(text)
+    ? Number(text) * 1e3
+    : Math.max(0, Date.parse(text) - (Date.parse(header("date")!) || now)) || 0;
+}
+
+/** `{id: code}` of what a success refuses; undefined for a body that no aggregator sent. */
+function rejections({ body }: Answer): Map<string, string> | undefined {
+  try {
+    const { rejected } = JSON.parse(body);
+    return rejected.every(([, code]: [string, string]) => code.length) ? new Map(rejected) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Takes note in `entry` of the answer to an upload of the reports with these ids; `jitter` is from [0, 1). */
+export function judge(
+  entry: Entry,
+  ids: readonly string[],
+  answer: Answer | null,
+  now: number,
+  jitter: number,
+  policy: Policy,
+): void {
+  const code = answer ? problemCode(answer) : undefined;
+  const reason = answer ? (code ?? `http-${answer.status}`) : "unreachable";
+  const status = answer?.status ?? 0;
+  const settle = (codeOf: (id: string) => string | undefined): void => {
+    let arrived = entry.sent.length > 0;
+    for (const id of ids) {
+      const [report, refused] = [entry.queue.find((one) => one.id === id), codeOf(id)];
+      if (refused === undefined) {
+        if (report) entry.sent.push({ ...report, at: now });
+        arrived = true; // also where it was deleted on its way
+      } else if (report) entry.dropped[refused] = (entry.dropped[refused] ?? 0) + 1;
+    }
+    entry.queue = entry.queue.filter(({ id }) => !ids.includes(id));
+    const { receipt } = entry;
+    if (receipt && !entry.queue.length && (arrived || receipt.fate !== "deleted"))
+      receipt.fate = arrived ? "arrived" : "refused";
+  };
+  entry.attempts++;
+  entry.problem = reason;
+  const rejected = status === 200 ? rejections(answer!) : undefined;
+  if (rejected) {
+    settle((id) => rejected.get(id));
+    entry.most *= 2;
+    entry.problem = null;
+  } else if (ids.length > 1 && (status === TOO_LARGE || (code && POISON.includes(status)))) {
+    entry.most = (ids.length + 1) >> 1; // half of it, until the one that cannot be taken is alone
+  } else if (
+    code &&
+    (status === TOO_LARGE || POISON.includes(status) || (TERMINAL.includes(status) && !RETRYABLE_CODES.includes(code)))
+  ) {
+    settle(() => reason);
+  } else {
+    // exponential backoff with full jitter; Retry-After is the floor, up to its cap
+    const window = Math.min(policy.backoffLongest, policy.backoffBase * 2 ** (entry.attempts - 1));
+    entry.due =
+      now + Math.max(jitter * window, Math.min(answer ? retryAfter(answer, now) : 0, policy.retryAfterLongest));
+    entry.retries++;
+    return;
+  }
+  entry.attempts = 0;
+  entry.due = now;
+}

@@ -1,0 +1,79 @@
+// Everything that a device must not lose, as one text with a checksum: a device that forgot a receipt would answer again.
+import { base64url, utf8 } from "../bytes.js";
+import { LdpError } from "../errors.js";
+import { sha256 } from "../exact/sha256.js";
+
+/** What became of a contribution. */
+export type Fate = "waiting" | "on-its-way" | "arrived" | "refused" | "expired" | "deleted";
+
+/** One contribution, made once and for good. `at` is the device's clock, in milliseconds since 1970. */
+export interface Receipt {
+  readonly campaignId: string;
+  readonly title: string;
+  readonly study: string | null;
+  readonly epsilon: number;
+  /** Indices of the questions drawn. */
+  readonly questions: readonly number[];
+  readonly at: number;
+  readonly url: string;
+  fate: Fate;
+}
+
+/** A report: its id and its payload are hexadecimal; `asked` names the feature and the label. */
+export interface Kept {
+  readonly id: string;
+  readonly question: number;
+  readonly asked: string;
+  readonly payload: string;
+}
+
+/** What a person decided, with a copy of what it was about. */
+export interface Consent {
+  readonly url: string;
+  readonly title: string;
+  readonly purpose: string;
+  readonly epsilon: number;
+  readonly grantedAt: number | null;
+  withdrawnAt: number | null;
+}
+
+/** All about one campaign. */
+export interface Entry {
+  consent: Consent;
+  receipt?: Receipt | undefined;
+  queue: Kept[];
+  sent: (Kept & { readonly at: number })[];
+  /** Tries of what is in front that failed in a row; when the next is due; reports in an upload at most. */
+  attempts: number;
+  due: number | null;
+  most: number;
+  expires: number;
+  retries: number;
+  dropped: Record<string, number>;
+  problem: string | null;
+}
+
+export interface State {
+  secret: string;
+  enabled: boolean;
+  campaigns: Record<string, Entry>;
+}
+
+const CHECKSUM = 43;
+const checksum = (text: string): string => base64url(sha256(utf8(text)));
+
+export function pack(state: State): string {
+  const text = JSON.stringify(state);
+  return checksum(text) + text;
+}
+
+/** Throws LdpError `storage-corrupt`. */
+export function unpack(text: string | null): State | null {
+  if (text === null) return null;
+  const body = text.slice(CHECKSUM);
+  if (checksum(body) + body !== text) throw new LdpError("storage-corrupt");
+  return JSON.parse(body);
+}
+
+export const given = (entry: Entry | undefined): boolean =>
+  !!entry && entry.consent.grantedAt !== null && entry.consent.withdrawnAt === null;

@@ -1,0 +1,67 @@
+// The questions of a document, checked against the schema that stands beside them.
+import { LdpError } from "../errors.js";
+import { within, type Ratio } from "../exact/rationals.js";
+import { MECHANISMS } from "../mechanisms/registry.js";
+import { ONE, type Mechanism } from "../mechanisms/mechanism.js";
+import { KINDS } from "../questions/registry.js";
+import type { Campaign, Question } from "./campaign.js";
+import { among, check, isName, isObject, own, whole } from "./checks.js";
+import { isWeight } from "./schema.js";
+
+export const MOST_PRODUCTS = 8192; // questions about two features, in a round of moments
+
+/** Positive integers, each a number or decimal digits in the document. */
+function readNumbers({ names, makes }: Mechanism, parameters: any, d: number): Question["parameters"] {
+  const refuseUnless = (right: boolean): void => {
+    if (!right) throw new LdpError("invalid-parameters", names);
+  };
+  const wanted = names.split(" ");
+  refuseUnless(Object.keys(parameters).length === wanted.length);
+  const numbers = Object.fromEntries(
+    wanted.map((name) => {
+      const value = own(parameters, name) && parameters[name];
+      refuseUnless(
+        typeof value === "string" ? /^[1-9][0-9]{0,39}$/.test(value) : Number.isSafeInteger(value) && value > 0,
+      );
+      return [name, BigInt(value)];
+    }),
+  );
+  refuseUnless(
+    [numbers.p, numbers.q].every((share) => share === undefined || share < ONE) && makes(numbers, BigInt(d)),
+  );
+  return numbers;
+}
+
+export function readQuestion(
+  value: any,
+  index: number,
+  { asked, label, asks }: Pick<Campaign, "asked" | "label" | "asks">,
+  losses: Map<string, Ratio>,
+): Question {
+  const place = `questions[${index}]`;
+  const { kind, group, encoding, mechanism: name, feature, domain_size: d, epsilon } = value ?? {};
+  const find = (text: string) => asked.find((one) => one.name === text);
+  const product = kind === "product";
+  const groups = asked.length;
+  check(value, place, {
+    kind: (text) => own(KINDS, text),
+    encoding: among("index sign moment"),
+    group: product ? whole(groups + 1, groups + MOST_PRODUCTS) : whole(0, groups),
+    feature: (text) => (product ? find(text) : (text ?? null) === (group ? asked[group - 1]!.name : null)),
+    other: (text) => (product ? find(text) : text == null),
+    domain_size: (cells) =>
+      cells === KINDS[kind]!.cells(encoding, find(feature), label.classes.length, asks === "moments"),
+    mechanism: (text) => isName(text) && (!own(MECHANISMS, text) || MECHANISMS[text]!.encodings.includes(encoding)),
+    epsilon: Number.isFinite,
+    weight: isWeight,
+    parameters: isObject,
+  });
+  if (!own(MECHANISMS, name)) throw new LdpError("unknown-mechanism", name);
+  const mechanism = MECHANISMS[name]!;
+  const parameters = readNumbers(mechanism, value.parameters, d);
+  const known = [name, d, ...Object.values(parameters)].join();
+  const loss = losses.get(known) ?? mechanism.loss(parameters, BigInt(d));
+  losses.set(known, loss);
+  if (!(epsilon > 0 && within(loss, epsilon))) throw new LdpError("loss-above-epsilon", place);
+  return { ...value, index, parameters, loss };
+}

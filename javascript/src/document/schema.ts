@@ -1,0 +1,151 @@
+// The authored part of a campaign document, as strictly as protocols/document/schema.py reads it: what is asked about, with
+// which privacy settings.
+import { nextUp } from "../exact/rationals.js";
+import {
+  among,
+  areDeclared,
+  areTexts,
+  check,
+  distinct,
+  isList,
+  isName,
+  isPositive,
+  isRow,
+  isText,
+  must,
+  optional,
+  whole,
+} from "./checks.js";
+import type { ContinuousFeature, Feature } from "./types.js";
+
+export const MOST_FEATURES = 1000;
+export const MOST_CELLS = 65536;
+const MOST_VALUES = 16384;
+const MOST_CLASSES = 1024;
+const MOST_CAMPAIGN_CELLS = 2 ** 18;
+const MOST_RELEASE = 2 ** 40;
+
+export const isWeight = whole(1, 65536);
+export const isGaussian = (feature: Feature): feature is ContinuousFeature =>
+  feature.kind === "continuous" && feature.bins == null;
+/** Values of a discrete feature. */
+export const sizeOf = (feature: Feature): number =>
+  feature.kind === "categorical" ? feature.values.length : feature.bins!;
+
+const nameOf = ({ name }: any): string => name;
+const span = ({ low, high }: any): number => high - low;
+
+function checkFeature(feature: any, place: string, k: number): void {
+  const named = { name: isName, weight: optional(isWeight) };
+  if (feature?.kind === "categorical") {
+    return check(feature, place, {
+      ...named,
+      kind: () => true,
+      values: (values) => areDeclared(values, MOST_VALUES) && values.length * k <= MOST_CELLS,
+    });
+  }
+  const largest = Math.max(Math.abs(feature?.low), Math.abs(feature?.high));
+  check(feature, place, {
+    ...named,
+    kind: among("continuous"),
+    low: Number.isFinite,
+    high: (high) => Number.isFinite(high) && span(feature) >= 1e-150 && span(feature) <= 1e150,
+    bins: optional(
+      (bins) =>
+        whole(2, MOST_VALUES)(bins) &&
+        bins * k <= MOST_CELLS &&
+        span(feature) / bins >= 4 * (nextUp(largest) - largest),
+    ),
+  });
+}
+
+function checkFeatures(features: any[], place: string, k: number, continuous: boolean): void {
+  features.forEach((feature, i) => {
+    checkFeature(feature, `${place}[${i}]`, k);
+    must(!continuous || feature.kind === "continuous", `${place}[${i}].kind`);
+  });
+}
+
+/** The input features of the projection, in its order; none where there is none. */
+function checkProjection({ projection, features, label, study }: any): ContinuousFeature[] {
+  if (projection == null) return [];
+  const fitted = projection.fitted_on !== "public";
+  const find = (name: string): any => features.find((feature: Feature) => feature.name === name);
+  const m = projection.inputs?.length;
+  check(projection, "projection", {
+    method: among("pca dca"),
+    inputs: (names) => areTexts(names, 1, MOST_FEATURES) && names.every((name) => find(name)?.kind === "continuous"),
+    mean: (mean) => isRow(mean, m),
+    scale: (scale) => isRow(scale, m) && scale.every(isPositive),
+    outputs: (outputs) => isList(outputs, 1, m),
+    matrix: (matrix) => isList(matrix, 1, m) && matrix.every((row) => isRow(row, m) && row.some(Number)),
+    fitted_on: (origin) => !fitted || (isText(origin) && /^[\w-]{43}$/.test(origin) && study != null),
+    fitted_study: fitted ? isName : (round) => round == null,
+    fitted_epsilon: fitted ? isPositive : (epsilon) => epsilon == null,
+  });
+  const { outputs, matrix, mean, scale } = projection;
+  checkFeatures(outputs, "projection.outputs", label.classes.length, true);
+  const inputs = projection.inputs.map(find);
+  const farthest = inputs.map(
+    ({ low, high }: any, i: number) => Math.max(Math.abs(low - mean[i]), Math.abs(high - mean[i])) / scale[i],
+  );
+  const reach = (row: number[]): number => row.reduce((sum, factor, i) => sum + Math.abs(factor) * farthest[i], 0);
+  must(matrix.length === outputs.length && matrix.map(reach).every(Number.isFinite), "projection.matrix");
+  must(distinct([label, ...features, ...outputs].map(nameOf)), "projection.outputs.name");
+  return inputs;
+}
+
+function isInstant(text: unknown): boolean {
+  // 2027-01-01T00:00:00Z, a time that exists
+  return (
+    typeof text === "string" &&
+    text.length === 20 &&
+    !text.startsWith("0000") &&
+    new Date(text).toJSON() === text.replace("Z", ".000Z")
+  );
+}
+
+/** Checks all but the questions. Returns the projection's inputs and the features that questions are about. */
+export function checkAuthored(document: any): { inputs: ContinuousFeature[]; asked: Feature[] } {
+  const { label, features, privacy, asks, opens } = document ?? {};
+  const moments = asks === "moments";
+  const several = privacy?.answers === "all";
+  check(document, "document", {
+    version: (version) => version === 1,
+    title: isName,
+    purpose: optional((text) => isText(text, 2000)),
+    label: () => true,
+    features: (list) => isList(list, 1, MOST_FEATURES),
+    privacy: () => true,
+    questions: Array.isArray,
+    asks: optional(among("model moments")),
+    study: moments ? isName : optional(isName),
+    projection: (projection) => projection == null || !moments,
+    opens: optional(isInstant),
+    closes: optional((time) => isInstant(time) && (opens == null || opens < time)),
+  });
+  check(label, "label", {
+    name: isName,
+    classes: (classes) => areDeclared(classes, MOST_CLASSES),
+    weight: optional(whole(0, 65536)),
+  });
+  const k = label.classes.length;
+  checkFeatures(features, "features", k, moments);
+  must(distinct([label, ...features].map(nameOf)), "features.name");
+  check(privacy, "privacy", {
+    epsilon: isPositive,
+    answers: optional(among(moments ? "one" : "one all")),
+    discrete: optional(among("auto de sue oue she the ss")),
+    continuous: optional(among("auto laplace onebit sign")),
+    theta: optional((theta) => isPositive(theta) && theta <= 1),
+    release_every: optional((every) => whole(2, MOST_RELEASE)(every) && !several && !moments),
+  });
+  const inputs = checkProjection(document);
+  const asked = [
+    ...features.filter((feature: any) => !inputs.includes(feature)),
+    ...(document.projection?.outputs ?? []),
+  ];
+  const values = asked.reduce((sum, feature) => sum + (isGaussian(feature) ? 4 : sizeOf(feature)), 0);
+  must((values + 1) * k <= MOST_CAMPAIGN_CELLS, "features");
+  return { inputs, asked };
+}

@@ -1,0 +1,74 @@
+// The campaign document as TypeScript sees it, and what follows from one for the records that answer it.
+
+export interface CategoricalFeature {
+  readonly name: string;
+  readonly kind: "categorical";
+  readonly values: readonly string[];
+  readonly weight?: number | null;
+}
+
+export interface ContinuousFeature {
+  readonly name: string;
+  readonly kind: "continuous";
+  readonly low: number;
+  readonly high: number;
+  readonly bins?: number | null;
+  readonly weight?: number | null;
+}
+
+export type Feature = CategoricalFeature | ContinuousFeature;
+
+export interface Projection {
+  readonly method: string;
+  readonly inputs: readonly string[];
+  readonly mean: readonly number[];
+  readonly scale: readonly number[];
+  readonly matrix: readonly (readonly number[])[];
+  readonly outputs: readonly ContinuousFeature[];
+  readonly fitted_on: string;
+  readonly fitted_study?: string | null;
+  readonly fitted_epsilon?: number | null;
+}
+
+/** What a device needs of a published document; `questions` are its server's, and are checked when it is parsed. */
+export interface CampaignDocument {
+  readonly version: number;
+  readonly title: string;
+  readonly purpose?: string | null;
+  readonly label: { readonly name: string; readonly classes: readonly string[]; readonly weight?: number | null };
+  readonly features: readonly Feature[];
+  readonly privacy: {
+    readonly epsilon: number;
+    readonly answers?: string | null;
+    readonly discrete?: string | null;
+    readonly continuous?: string | null;
+    readonly theta?: number | null;
+    readonly release_every?: number | null;
+  };
+  readonly projection?: Projection | null;
+  readonly asks?: string | null;
+  readonly study?: string | null;
+  readonly opens?: string | null;
+  readonly closes?: string | null;
+  readonly questions?: readonly unknown[];
+}
+
+/** The values that mean one of the declared texts `V`: the text, a number that reads like it, a truth value for 1 and 0. */
+export type ValueOf<V extends string> =
+  | V
+  | (V extends `${infer N extends number}` ? N : never)
+  | (V extends "0" | "1" | "true" | "True" | "false" | "False" ? boolean : never);
+
+type Answer<F> = F extends { readonly kind: "categorical"; readonly values: readonly (infer V extends string)[] }
+  ? ValueOf<V>
+  : number | bigint | boolean | `${number}`;
+
+/** The record that answers a document of this type (`as const`): every feature may be missing. */
+export type RecordOf<D extends CampaignDocument> = string extends D["features"][number]["name"]
+  ? Readonly<Record<string, unknown>>
+  : { readonly [F in D["features"][number] as F["name"]]?: Answer<F> | null };
+
+/** The labels that a document of this type declares. */
+export type LabelOf<D extends CampaignDocument> = string extends D["label"]["classes"][number]
+  ? unknown
+  : ValueOf<D["label"]["classes"][number]>;

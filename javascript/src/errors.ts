@@ -1,0 +1,12 @@
+/**
+ * What this package refuses, one type: `code` is stable and is the word that the Python client uses for it, the message is
+ * for people. No message holds a value of anybody's record.
+ */
+export class LdpError extends Error {
+  constructor(
+    readonly code: string,
+    problem: string = code,
+  ) {
+    super(problem);
+  }
+}

@@ -1,0 +1,90 @@
+// Exact random decisions out of 64-bit words: no floating-point number decides one. The order in which words are taken is
+// that of protocols/vectors/README.md.
+import { concat, littleEndian } from "../bytes.js";
+import { LdpError } from "../errors.js";
+import { hmac } from "./sha256.js";
+
+export type Words = () => bigint;
+
+export class Coins {
+  /** `next` gives independent words, uniform on [0, 2^64). */
+  constructor(readonly next: Words) {}
+
+  /** True with probability `probability` / 2^64. */
+  bernoulli(probability: bigint): boolean {
+    return this.next() < probability;
+  }
+
+  /** Uniform in [0, bound), by rejection, never by modulo; 1 takes no word. */
+  below(bound: bigint): bigint {
+    if (bound === 1n) return 0n;
+    const bits = (bound - 1n).toString(2).length;
+    for (;;) {
+      let value = 0n;
+      for (let shift = 0; shift < bits; shift += 64) value |= this.next() << BigInt(shift);
+      value = BigInt.asUintN(bits, value);
+      if (value < bound) return value;
+    }
+  }
+
+  index(bound: number): number {
+    return Number(this.below(BigInt(bound)));
+  }
+
+  /** A uniformly random subset of `size` of the numbers below `population` (Floyd's algorithm). */
+  subset(population: number, size: number): number[] {
+    const chosen = new Set<number>();
+    for (let last = population - size; last < population; last++) {
+      const candidate = this.index(last + 1);
+      chosen.add(chosen.has(candidate) ? last : candidate);
+    }
+    return [...chosen];
+  }
+
+  /** Discrete Laplace noise (Canonne, Kamath, Steinke 2020, Algorithm 2); the scale is a fraction in lowest terms. */
+  laplace(numerator: bigint, denominator: bigint): bigint {
+    for (;;) {
+      const offset = this.below(numerator);
+      if (!this.bernoulliExp(offset, numerator)) continue;
+      let periods = 0n;
+      while (this.bernoulliExp(1n, 1n)) periods++;
+      const magnitude = (offset + numerator * periods) / denominator;
+      const negative = this.below(2n) === 1n;
+      if (!(negative && magnitude === 0n)) return negative ? -magnitude : magnitude;
+    }
+  }
+
+  /** True with probability exp(-numerator / denominator) (Algorithm 1). */
+  private bernoulliExp(numerator: bigint, denominator: bigint): boolean {
+    let trials = 1n;
+    while (this.below(denominator * trials) < numerator) trials++;
+    return trials % 2n === 1n;
+  }
+}
+
+/** A secret's 32 bytes, or anything else's, from the platform's generator. Where there is none, nothing is drawn. */
+export function randomBytes(size: number): Uint8Array {
+  if (!globalThis.crypto?.getRandomValues) {
+    throw new LdpError("no-randomness", "crypto.getRandomValues is missing");
+  }
+  return crypto.getRandomValues(new Uint8Array(size));
+}
+
+const BLOCK = 64;
+
+/** The platform's words, drawn in blocks of 64; what is left of a block is dropped with the coins. */
+export function systemCoins(): Coins {
+  let view: DataView;
+  let at = BLOCK;
+  return new Coins(() => {
+    if (at === BLOCK) [view, at] = [new DataView(randomBytes(8 * BLOCK).buffer), 0];
+    return view.getBigUint64(8 * at++, true);
+  });
+}
+
+/** Words that are a function of a secret and a message: one HMAC-SHA256 each, its first 8 bytes, little-endian. */
+export function keyedCoins(secret: Uint8Array, ...message: readonly Uint8Array[]): Coins {
+  let number = 0;
+  const whole = concat(...message);
+  return new Coins(() => new DataView(hmac(secret, whole, littleEndian(number++, 4)).buffer).getBigUint64(0, true));
+}

@@ -1,0 +1,44 @@
+// What a mechanism offers: its numbers in a document, the loss that they mean, and the perturbation. One file each; a new
+// one is a row of registry.ts.
+import type { Coins } from "../exact/coins.js";
+import type { Ratio } from "../exact/rationals.js";
+
+/** A value that belongs to one cell: `value` is an integer V and means V / 2^52. */
+export interface Moment {
+  readonly cell: number;
+  readonly value: bigint;
+}
+
+/** The numbers of a mechanism: a probability P means P / 2^64, a scale S means S / 2^40. */
+export type Parameters = Readonly<Record<string, bigint>>;
+
+export interface Mechanism<Item = any> {
+  /** Names of its numbers, with spaces between. */
+  readonly names: string;
+  /** Encodings of the questions that it answers. */
+  readonly encodings: string;
+  /** Whether numbers that are in range make a mechanism over `d` cells that carries a signal. */
+  readonly makes: (numbers: any, d: bigint) => boolean;
+  /** The worst-case log likelihood ratio, rounded up: proved in protocols/document/verification.py. */
+  readonly loss: (numbers: any, d: bigint) => Ratio;
+  /** The payload for an item. */
+  readonly perturb: (numbers: any, d: number, item: Item, coins: Coins) => Uint8Array;
+}
+
+export const ONE = 1n << 64n;
+export const UNIT = 2 ** 52;
+
+/** Bytes of an index on the wire. */
+export const indexWidth = (d: number): number => (d <= 256 ? 1 : d <= 65536 ? 2 : 4);
+
+export function bitmap(indices: readonly number[], d: number): Uint8Array {
+  const bytes = new Uint8Array((d + 7) >> 3);
+  for (const index of indices) bytes[index >> 3]! |= 1 << (index & 7);
+  return bytes;
+}
+
+/** Indices of the d - 1 others. */
+export const skipping =
+  (item: number) =>
+  (other: number): number =>
+    other < item ? other : other + 1;

@@ -1,0 +1,44 @@
+import type { Coins } from "../exact/coins.js";
+import type { Mechanism, Moment } from "./mechanism.js";
+
+const FINEST_GRID = 12n;
+
+/** The largest magnitude of a noisy cell: the unit and 16 scales of noise. */
+export const cellBound = (grid: bigint, scale: bigint): bigint =>
+  (1n << grid) + ((16n * scale + (1n << 40n) - 1n) >> 40n);
+
+function noisyVector(grid: bigint, scale: bigint, d: number, item: number, value: bigint, coins: Coins): Uint8Array {
+  let [numerator, denominator] = [scale, 1n << 40n];
+  for (; numerator % 2n === 0n && denominator > 1n; numerator /= 2n) denominator /= 2n;
+  const bound = cellBound(grid, scale);
+  const view = new DataView(new ArrayBuffer(4 * d));
+  for (let cell = 0; cell < d; cell++) {
+    const noisy = (cell === item ? value : 0n) + coins.laplace(numerator, denominator);
+    view.setInt32(4 * cell, Number(noisy > bound ? bound : noisy < -bound ? -bound : noisy), true);
+  }
+  return new Uint8Array(view.buffer);
+}
+
+const fits = (grid: bigint, scale: bigint): boolean => grid <= FINEST_GRID && cellBound(grid, scale) < 1n << 31n;
+
+/** Summing histogram encoding: a one-hot vector with discrete Laplace noise in every cell. */
+export const she: Mechanism<number> = {
+  names: "scale",
+  encodings: "index",
+  makes: ({ scale }) => fits(0n, scale),
+  loss: ({ scale }) => [1n << 41n, scale],
+  perturb: ({ scale }, d, item, coins) => noisyVector(0n, scale, d, item, 1n, coins),
+};
+
+/** The Laplace vector: a value at its cell, rounded at random to the grid, with noise in every cell. */
+export const laplace: Mechanism<Moment> = {
+  names: "grid scale",
+  encodings: "moment",
+  makes: ({ grid, scale }) => fits(grid, scale),
+  loss: ({ grid, scale }) => [1n << (41n + grid), scale],
+  perturb({ grid, scale }, d, { cell, value }, coins) {
+    const cut = 52n - grid;
+    const up = coins.bernoulli(BigInt.asUintN(Number(cut), value) << (64n - cut));
+    return noisyVector(grid, scale, d, cell, (value >> cut) + BigInt(up), coins);
+  },
+};

@@ -1,0 +1,16 @@
+import { concat, littleEndian } from "../bytes.js";
+import { logUp } from "../exact/rationals.js";
+import { indexWidth, ONE, UNIT, type Mechanism, type Moment } from "./mechanism.js";
+
+/** One bit of one cell: a cell drawn at random, and a bit whose bias tells the value there. */
+export const onebit: Mechanism<Moment> = {
+  names: "p",
+  encodings: "moment",
+  makes: ({ p }) => 2n * p > ONE,
+  loss: ({ p }) => logUp(p, ONE - p),
+  perturb({ p }, d, { cell, value }, coins) {
+    const drawn = coins.index(d);
+    const rise = ((2n * p - ONE) * ((drawn === cell ? value : 0n) + BigInt(UNIT))) >> 53n;
+    return concat(littleEndian(drawn, indexWidth(d)), Uint8Array.of(Number(coins.bernoulli(ONE - p + rise))));
+  },
+};

@@ -1,0 +1,15 @@
+import { logUp } from "../exact/rationals.js";
+import { bitmap, ONE, skipping, type Mechanism } from "./mechanism.js";
+
+/** Subset selection: w random indices, the true one among them with probability p. */
+export const ss: Mechanism<number> = {
+  names: "w p",
+  encodings: "index sign",
+  makes: ({ w, p }, d) => w < d && p * d > w * ONE,
+  loss: ({ w, p }, d) => logUp(p * (d - w), (ONE - p) * w),
+  perturb({ w, p }, d, item, coins) {
+    const included = coins.bernoulli(p);
+    const others = coins.subset(d - 1, Number(w) - Number(included)).map(skipping(item));
+    return bitmap(included ? [...others, item] : others, d);
+  },
+};

@@ -1,0 +1,83 @@
+// From a record to perturbed reports: the one place where a person's data meets the coins. The label is looked up first,
+// then the question is drawn, and only then is the record read, only where it is asked about.
+import { utf8 } from "./bytes.js";
+import type { Campaign, Question } from "./document/campaign.js";
+import { isObject } from "./document/checks.js";
+import type { CampaignDocument, LabelOf, RecordOf } from "./document/types.js";
+import { LdpError } from "./errors.js";
+import { keyedCoins, randomBytes, systemCoins, type Coins } from "./exact/coins.js";
+import type { Moment } from "./mechanisms/mechanism.js";
+import { MECHANISMS } from "./mechanisms/registry.js";
+import { KINDS } from "./questions/registry.js";
+import { position } from "./values.js";
+import { reportId, slot, type Report } from "./wire.js";
+
+const SECRET_BYTES = 32;
+
+/** A report with the item that was perturbed; the item must not leave the device. */
+export interface Answer extends Report {
+  readonly item: number | Moment;
+}
+
+/** Where the coins of an answer come from: those of its encoding, and those of its mechanism for an item. */
+export interface CoinSource {
+  readonly encoding: (question: Question) => Coins;
+  readonly mechanism: (question: Question, item: number | Moment) => Coins;
+}
+
+/** Everything from one stream. */
+export const oneStream = (coins: Coins): CoinSource => ({ encoding: () => coins, mechanism: () => coins });
+
+/**
+ * Coins that are a function of an account's secret, the campaign and the item: the same answer to the same record, from
+ * whichever installation. Privacy is then computational. Another item has other, independent coins, so that of two
+ * different records both answers are learned, each with its own noise, and that they differ.
+ */
+export function keyedSource(secret: Uint8Array, campaign: Campaign): CoinSource {
+  const words = (question: Question, about: string): Coins =>
+    keyedCoins(secret, utf8(`answer ${about} `), slot(campaign, question.group));
+  return {
+    encoding: (question) => words(question, ""),
+    mechanism: (question, item) => words(question, typeof item === "number" ? `${item}` : `${item.cell}:${item.value}`),
+  };
+}
+
+/** The questions of the device with this secret: the same at every call, whatever failed after the last one. */
+export function drawQuestions(campaign: Campaign, secret: Uint8Array): Question[] {
+  if (secret?.length !== SECRET_BYTES) throw new LdpError("invalid-secret");
+  const pools = campaign.privacy.answers === "all" ? campaign.groups : [campaign.questions];
+  return pools.map((questions) => {
+    const coins = keyedCoins(secret, utf8("question"), slot(campaign, questions[0]!.group));
+    let ticket = coins.index(questions.reduce((sum, question) => sum + question.weight, 0));
+    return questions.find((question) => (ticket -= question.weight) < 0)!;
+  });
+}
+
+/**
+ * The reports of one device, which together satisfy the campaign's epsilon-LDP: one, or with `answers: "all"` one of every
+ * group. Missing, undeclared and unreadable values are answered as the campaign says of a missing one; `problems` finds
+ * them. Throws LdpError `undeclared-label`, `not-a-record` or `invalid-secret`; nothing was then drawn or read.
+ */
+export function perturb<D extends CampaignDocument>(
+  campaign: Campaign<D>,
+  record: RecordOf<D>,
+  label: LabelOf<D>,
+  secret: Uint8Array = randomBytes(SECRET_BYTES),
+  source: CoinSource = oneStream(systemCoins()),
+): Answer[] {
+  const { classes, name } = campaign.label;
+  const classIndex = position(label, classes);
+  if (classIndex < 0) throw new LdpError("undeclared-label", `${name} must be one of ${classes.join(", ")}`);
+  if (!isObject(record)) throw new LdpError("not-a-record");
+  return drawQuestions(campaign, secret).map((question) => {
+    const asked = { campaign, question, record, coins: source.encoding(question) };
+    const item = KINDS[question.kind]!.item(asked, classIndex);
+    const payload = MECHANISMS[question.mechanism]!.perturb(
+      question.parameters,
+      question.domain_size,
+      item,
+      source.mechanism(question, item),
+    );
+    return { question: question.index, item, id: reportId(secret, campaign, question.group), payload };
+  });
+}

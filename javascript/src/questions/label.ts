@@ -1,0 +1,7 @@
+import type { Kind } from "./kind.js";
+
+/** The class alone. */
+export const label: Kind = {
+  cells: (encoding, feature, k) => (!feature && encoding === "index" ? k : undefined),
+  item: (_, label) => label,
+};

@@ -1,0 +1,94 @@
+// What a record holds, as numbers and indices: read alike by the encoder and by the classifier, by the rules of
+// docs/values.md. Numbers are doubles, in the order of operations written here. Nothing throws: what cannot be read is
+// missing.
+
+const NUMERAL = /^[-+.e \t]*\d[-+.\de \t]*$/i; // of these texts Number takes the numerals and no other
+const LONGEST_TEXT = 200; // of a declared one
+
+export interface Bounds {
+  readonly low: number;
+  readonly high: number;
+}
+
+/** What the index of a value is found in: declared texts, or bins of equal width. */
+export type Discrete = { readonly values: readonly string[] } | (Bounds & { readonly bins: number });
+
+export const clip = (x: number, low: number, high: number): number => Math.min(Math.max(x, low), high);
+export const composed = (text: string): string => text.normalize("NFC");
+
+/** What a record holds under a name. */
+export function held(record: unknown, name: string): unknown {
+  try {
+    return (record as Record<string, unknown>)[name];
+  } catch {
+    return undefined;
+  }
+}
+
+/** The number of a value, infinities included; NaN for anything else. */
+export function numberOf(value: unknown): number {
+  if (typeof value === "string") return value.length <= LONGEST_TEXT && NUMERAL.test(value) ? Number(value) : NaN;
+  return /^[nb]/.test(typeof value) ? Number(value) : NaN; // number, bigint, boolean
+}
+
+const plain = (text: string): string =>
+  // a double below 1 may be written 1.5e-7
+  text.replace(/(\d)\.?(\d*)e-(\d+)/, (_, whole, fraction, zeros) => `0.${"0".repeat(zeros - 1)}${whole}${fraction}`);
+
+/** The text that a value is compared by; null where it has none. */
+export function textOf(value: unknown): string | null {
+  if (typeof value === "string") return composed(value);
+  if (typeof value === "boolean") value = Number(value);
+  const whole = typeof value === "bigint" || Number.isInteger(value);
+  if (!whole && !Number.isFinite(value)) return null;
+  const text = whole ? String(BigInt(value as number)) : plain(String(value));
+  return text.replace(whole ? "-" : "", "").length > LONGEST_TEXT ? null : text;
+}
+
+const either = (one: number, other: number): number => (one < 0 ? other : one);
+
+/** The position of the declared text that a value means; -1 for anything else. */
+export function position(value: unknown, texts: readonly string[]): number {
+  const text = textOf(value);
+  const find = (name: string | null): number => texts.findIndex((declared) => composed(declared) === name);
+  let found = find(text); // the digits have other names, where they are not declared themselves
+  if (found < 0 && text === "1") found = either(find("true"), find("True"));
+  if (found < 0 && text === "0") found = either(find("false"), find("False"));
+  return found;
+}
+
+/** The index of a discrete feature's value: NaN where the record holds none and `missing` is not declared. */
+export function valueIndex(feature: Discrete, value: unknown): number {
+  let index = 0;
+  if ("values" in feature) index = either(position(value, feature.values), feature.values.indexOf("missing"));
+  else {
+    const number = numberOf(value);
+    const { low, high, bins } = feature; // equal widths, half-open
+    while (index + 1 < bins && number >= low + ((high - low) * (index + 1)) / bins) index++;
+    if (Number.isNaN(number)) return number;
+  }
+  return index < 0 ? NaN : index;
+}
+
+export interface Linear {
+  readonly outputs: readonly { readonly name: string }[];
+  readonly matrix: readonly (readonly number[])[];
+  readonly mean: readonly number[];
+  readonly scale: readonly number[];
+}
+
+/** The factors of a projection's output, undefined for what is none. */
+export const rowOf = (projection: Linear | null | undefined, name: string): readonly number[] | undefined =>
+  projection?.matrix[projection.outputs.findIndex((output) => output.name === name)];
+
+/** An output of a projection: (x - mean) / scale of the clipped inputs, added from left to right. */
+export const project = (
+  { mean, scale }: Linear,
+  row: readonly number[],
+  inputs: readonly Bounds[],
+  values: readonly number[],
+): number =>
+  row.reduce(
+    (total, factor, i) => total + factor * ((clip(values[i]!, inputs[i]!.low, inputs[i]!.high) - mean[i]!) / scale[i]!),
+    0,
+  );

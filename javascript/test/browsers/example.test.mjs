@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { test } from "node:test";
+import { chromium } from "playwright-core";
+import { CHROMIUM, CHROMIUM_FLAGS, installed } from "./engines.mjs";
+import { AGGREGATOR, site } from "./site.mjs";
+
+const SERVE = new URL("../../../examples/javascript/serve.mjs", import.meta.url).pathname;
+
+test(
+  "the example's page: agree, answer, see the ledger and what left, classify, delete",
+  { skip: !installed(CHROMIUM) },
+  async (t) => {
+    const server = spawn(process.execPath, [SERVE, "0"], { stdio: ["ignore", "pipe", "inherit"] });
+    t.after(() => server.kill());
+    const origin = String((await once(server.stdout, "data"))[0]).trim();
+    const { aggregator, campaign, data, counted } = await site(t, { origins: [origin] });
+    const browser = await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_FLAGS });
+    t.after(() => browser.close());
+    const page = await browser.newPage();
+    const errors = [];
+    page.on("pageerror", (error) => errors.push(String(error)));
+    await page.goto(`${origin}/?url=${aggregator}&campaign=${campaign}`);
+    await page.getByRole("heading", { name: "Pages" }).waitFor();
+    await page.getByLabel("age").selectOption("old");
+    await page.getByLabel("hours").fill("30");
+    await page.getByRole("button", { name: "I agree" }).click();
+    await page.getByText("undeclared-label").waitFor();
+    await page.getByLabel("class").selectOption("yes");
+    await page.getByRole("button", { name: "I agree" }).click();
+    await page.getByText("Your answer: arrived.").waitFor();
+    assert.match(await page.locator("#ledger").textContent(), /campaigns answered: 1/);
+    assert.match(await page.locator("#sent").textContent(), /which is noise as well as truth/);
+    assert.equal(counted(), 1);
+    await page.getByRole("button", { name: "What would the model say?" }).click();
+    await page.getByText("no-model").waitFor();
+    execFileSync(AGGREGATOR, ["train", campaign, "--data", data], { stdio: "ignore" });
+    await page.getByRole("button", { name: "What would the model say?" }).click();
+    await page.getByText(/The model says: yes \d+ %, no \d+ %/).waitFor();
+    await page.getByRole("button", { name: "Delete everything here" }).click();
+    await page.getByText("keeps nothing any more").waitFor();
+    assert.match(await page.locator("#ledger").textContent(), /campaigns answered: 0/);
+    assert.deepEqual(errors, []);
+  },
+);

@@ -1,0 +1,14 @@
+import { checkVectors } from "/support/vectors.mjs";
+
+const told = {};
+try {
+  const names = ["values", "documents", "reports", "uploads", "training"];
+  const files = Object.fromEntries(
+    await Promise.all(names.map(async (name) => [name, await (await fetch(`/vectors/${name}.json`)).json()])),
+  );
+  for (const module of ["/dist/index.js", "/dist/ldp-bayes-client.min.js"])
+    told[module] = checkVectors(await import(module), files);
+} catch (error) {
+  told.error = `${error.message} ${error.stack}`;
+}
+await fetch(`/told?name=vectors`, { method: "POST", body: JSON.stringify({ ...told, engine: navigator.userAgent }) });

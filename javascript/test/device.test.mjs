@@ -1,0 +1,270 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import "fake-indexeddb/auto";
+import { browserStorage } from "../dist/browser/index.js";
+import { Device, fileStorage } from "../dist/node/index.js";
+import { keyValueStorage } from "../dist/react-native/index.js";
+import { memoryStorage, problem } from "../dist/testing/index.js";
+import { aggregator, deviceOn, documents, models, RECORD, refuses, URL_OF_TESTS } from "./support/campaigns.mjs";
+
+const ONE = documents["de-onebit"].id;
+const OTHER = documents["oue-sign"].id;
+const ALL = documents.all.id;
+
+function keyValueStore(map = new Map()) {
+  return {
+    getItem: async (key) => map.get(key) ?? null,
+    setItem: async (key, value) => void map.set(key, value),
+    removeItem: async (key) => void map.delete(key),
+    getAllKeys: async () => [...map.keys()],
+  };
+}
+
+let made = 0;
+const storages = {
+  memory: () => {
+    const texts = new Map();
+    return () => memoryStorage(texts);
+  },
+  file: (t) => {
+    const folder = mkdtempSync(join(tmpdir(), "device-"));
+    t.after(() => rmSync(folder, { recursive: true, force: true }));
+    return () => fileStorage(folder);
+  },
+  IndexedDB: () => {
+    const name = `database ${made++}`;
+    return () => browserStorage(name);
+  },
+  "React Native": () => {
+    const storage = keyValueStorage(keyValueStore());
+    return () => storage;
+  },
+};
+
+for (const [kind, open] of Object.entries(storages)) {
+  const named = (promise) => `${promise} (${kind})`;
+
+  test(named("a device that agreed answers once, and what it sends is the same at every try"), async (t) => {
+    const [reopen, server] = [open(t), aggregator()];
+    const campaign = deviceOn(reopen(), server).campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
+    assert.equal((await campaign.status()).consent, null);
+    await campaign.grant();
+    const receipt = await campaign.contribute(RECORD, "yes");
+    assert.deepEqual(await campaign.contribute({ colour: "red" }, "no"), receipt);
+    server.loseAnswers = 2;
+    let now = Date.now();
+    for (let start = 0; start < 3; start++) {
+      // an app that starts again on the same storage
+      const device = deviceOn(reopen(), server, { now: () => now });
+      await device.runOnce(0);
+      now += 24 * 3600e3;
+    }
+    assert.equal(server.uploads.length, 3);
+    assert.equal(new Set(server.uploads).size, 1);
+    const device = deviceOn(reopen(), server);
+    assert.equal((await device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 }).status()).fate, "arrived");
+    const [sent, ...more] = await device.sent();
+    assert.deepEqual(more, []);
+    assert.ok(server.uploads[0].endsWith(sent.payload) && server.uploads[0].includes(sent.id));
+    assert.equal(await device.runOnce(5000), true);
+    assert.equal(server.uploads.length, 3);
+  });
+
+  test(named("nothing is stored and nothing is sent before somebody decides"), async (t) => {
+    const [reopen, server] = [open(t), aggregator()];
+    const storage = reopen();
+    const writes = [];
+    const device = deviceOn(
+      { ...storage, change: (...change) => (writes.push(change[0]), storage.change(...change)) },
+      server,
+    );
+    const campaign = device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
+    await campaign.fetch();
+    assert.equal(await campaign.refusal(), null);
+    await refuses("consent-missing", campaign.contribute(RECORD, "yes"));
+    assert.equal(await device.runOnce(5000), true);
+    assert.match(String(await device.ledger()), /answered: 0/);
+    await device.export();
+    assert.deepEqual(writes, []);
+    if (kind === "IndexedDB")
+      assert.ok(!(await indexedDB.databases()).some(({ name }) => name === `database ${made - 1}`));
+  });
+
+  test(named("who withdraws before anything left gets the loss back, and nothing is sent"), async (t) => {
+    const [reopen, server] = [open(t), aggregator()];
+    const device = deviceOn(reopen(), server);
+    const campaign = device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
+    await campaign.grant();
+    const { epsilon } = await campaign.contribute(RECORD, "yes");
+    assert.deepEqual(await campaign.withdraw(), { deleted: 1, onItsWay: 0, refunded: epsilon });
+    assert.equal((await device.ledger()).totalEpsilon, 0);
+    assert.equal(await device.runOnce(5000), true);
+    await refuses("consent-missing", campaign.contribute(RECORD, "yes"));
+    assert.deepEqual(server.uploads, []);
+    await campaign.grant();
+    await campaign.contribute(RECORD, "yes");
+    assert.equal(await device.runOnce(5000), true);
+    assert.equal(server.uploads.length, 1);
+  });
+
+  test(named("erasing leaves nothing, and what follows is a new device"), async (t) => {
+    const [reopen, server] = [open(t), aggregator()];
+    const storage = reopen();
+    const device = deviceOn(storage, server);
+    const campaign = device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
+    await campaign.grant();
+    await campaign.contribute(RECORD, "yes");
+    await device.erase();
+    assert.equal(await storage.read("device"), null);
+    assert.equal(await storage.read(`campaign ${ONE}`), null);
+    assert.equal((await campaign.status()).consent, null);
+    assert.equal(await device.runOnce(5000), true);
+    assert.deepEqual(server.uploads, []);
+  });
+
+  test(named("many at once contribute once"), async (t) => {
+    const [reopen, server] = [open(t), aggregator()];
+    await deviceOn(reopen(), server).campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 }).grant();
+    const devices = Array.from({ length: 8 }, () => deviceOn(reopen(), server));
+    const records = ["red", "green", "0"].map((colour) => ({ ...RECORD, colour }));
+    await Promise.all(
+      devices.map(async (device, i) => {
+        await device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 }).contribute(records[i % 3], "no");
+        await device.runOnce(1000);
+      }),
+    );
+    assert.equal(new Set(server.uploads).size, 1);
+  });
+}
+
+test("a damaged ledger is never taken for an empty one", async () => {
+  const [texts, server] = [new Map(), aggregator()];
+  const campaign = deviceOn(memoryStorage(texts), server).campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
+  await campaign.grant();
+  await campaign.contribute(RECORD, "yes");
+  const whole = texts.get("device");
+  for (const damaged of ["", whole.slice(0, -1), whole.replace('"waiting"', '"arrived"'), "x"]) {
+    texts.set("device", damaged);
+    await refuses("storage-corrupt", campaign.contribute(RECORD, "yes"));
+    assert.equal(texts.get("device"), damaged);
+  }
+});
+
+test("a campaign that costs more than a cap is refused, and the cap of all campaigns is exact", async () => {
+  const server = aggregator();
+  const device = deviceOn(memoryStorage(), server, { maxTotalEpsilon: 2 });
+  const cheap = device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 0.99 });
+  assert.equal((await cheap.refusal()).code, "loss-above-cap");
+  for (const id of [ONE, OTHER, documents["sue-laplace"].id]) {
+    const campaign = device.campaign(URL_OF_TESTS, id, { maxEpsilon: 1 });
+    await campaign.grant();
+    if (id === documents["sue-laplace"].id) await refuses("total-above-cap", campaign.contribute(RECORD, "yes"));
+    else await campaign.contribute(RECORD, "yes");
+  }
+  const ledger = await device.ledger();
+  assert.ok(ledger.totalEpsilon <= 2 && ledger.totalEpsilon > 1.99);
+  assert.equal(ledger.receipts.length, 2);
+});
+
+test("campaigns that are not open, of an answered study, or of another recipient are refused", async () => {
+  const server = aggregator();
+  const [wide, moments] = [documents.wide.id, documents.moments.id];
+  const at = (time) => deviceOn(memoryStorage(), server, { now: () => Date.parse(time), maxTotalEpsilon: 50 });
+  const code = async (device, id) => (await device.campaign(URL_OF_TESTS, id, { maxEpsilon: 5 }).refusal())?.code;
+  assert.equal(await code(at("2025-12-30T00:00:00Z"), wide), "campaign-not-open");
+  assert.equal(await code(at("2025-12-31T12:00:00Z"), wide), undefined);
+  assert.equal(await code(at("2027-01-02T00:00:01Z"), wide), "campaign-closed");
+  const device = deviceOn(memoryStorage(), server, { maxTotalEpsilon: 50 });
+  const first = device.campaign(URL_OF_TESTS, ALL, { maxEpsilon: 5 });
+  await first.grant();
+  await first.contribute(RECORD, "yes");
+  assert.equal(await code(device, moments), "study-answered");
+  const other = device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 5 });
+  await other.grant();
+  assert.equal(
+    (await device.campaign("https://elsewhere.example", ONE, { maxEpsilon: 5 }).load(documents["de-onebit"].document))
+      .id,
+    ONE,
+  );
+  const elsewhere = device.campaign("https://elsewhere.example", ONE, { maxEpsilon: 5 });
+  elsewhere.load(documents["de-onebit"].document);
+  await refuses("other-recipient", elsewhere.contribute(RECORD, "yes"));
+  await device.enable(false);
+  assert.equal(await code(device, ONE), "switched-off");
+});
+
+test("what cannot be answered spends nothing", async () => {
+  const device = deviceOn(memoryStorage(), aggregator());
+  const campaign = device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
+  await campaign.grant();
+  await refuses("undeclared-label", campaign.contribute(RECORD, "perhaps"));
+  await refuses("not-a-record", campaign.contribute(null, "yes"));
+  assert.equal((await device.ledger()).receipts.length, 0);
+  assert.deepEqual(
+    (await campaign.problems({ colour: "mauve", hours: "many", extra: 1 })).map(({ feature }) => feature),
+    ["colour", "größe", "hours", "extra"],
+  );
+});
+
+test("wrong set-ups are refused before anything happens", () => {
+  const options = { maxTotalEpsilon: 1, identity: "per installation" };
+  const code = (wrong) => (error) => error.code === wrong;
+  assert.throws(() => new Device(memoryStorage(), { maxTotalEpsilon: 1 }), code("bad-identity"));
+  assert.throws(() => new Device(memoryStorage(), { ...options, identity: new Uint8Array(31) }), code("bad-identity"));
+  assert.throws(() => new Device(memoryStorage(), { ...options, identity: "x".repeat(40) }), code("bad-identity"));
+  for (const cap of [0, -1, NaN, Infinity, undefined, "x"])
+    assert.throws(() => new Device(memoryStorage(), { ...options, maxTotalEpsilon: cap }), code("bad-cap"));
+  const device = new Device(memoryStorage(), options);
+  for (const url of [
+    "http://example.org",
+    "ftp://example.org",
+    "https://",
+    "https://a/?q",
+    "https://u:p@a",
+    "http://localhost.evil.example",
+    "http://127.0.0.1.evil.example",
+    "https://a b",
+  ]) {
+    assert.throws(() => device.campaign(url, ONE, { maxEpsilon: 1 }), code("bad-url"), url);
+  }
+  for (const url of ["https://a.example/base/", "http://localhost:8080", "http://127.0.0.1", "http://[::1]:1"])
+    device.campaign(url, ONE, { maxEpsilon: 1 });
+  assert.throws(() => device.campaign(URL_OF_TESTS, "short", { maxEpsilon: 1 }), code("bad-campaign-id"));
+});
+
+test("a model is classified with, and the stored one where the server cannot be reached", async () => {
+  const server = aggregator();
+  const [[name, { model, predictions }]] = Object.entries(models);
+  const { id } = documents[name];
+  const device = deviceOn(memoryStorage(), server);
+  const campaign = device.campaign(URL_OF_TESTS, id, { maxEpsilon: 5 });
+  await refuses("no-model", campaign.classifier());
+  await campaign.grant();
+  server.models.set(id, model);
+  assert.equal((await campaign.classifier()).predict(predictions[0].record), predictions[0].class);
+  server.intercept = () => {
+    throw new TypeError("offline");
+  };
+  assert.equal((await campaign.classifier()).predict(predictions[1].record), predictions[1].class);
+});
+
+test("a document that is not what the id says is refused", async () => {
+  const server = aggregator();
+  server.documents.set(ONE, documents["oue-sign"].document);
+  await refuses("wrong-hash", deviceOn(memoryStorage(), server).campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 }).grant());
+});
+
+test("a campaign that has closed meanwhile takes the report off the queue, and says so", async () => {
+  const server = aggregator();
+  const device = deviceOn(memoryStorage(), server);
+  const campaign = device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
+  await campaign.grant();
+  await campaign.contribute(RECORD, "yes");
+  server.intercept = (method) => (method === "POST" ? problem(409, "campaign-closed") : undefined);
+  assert.equal(await device.runOnce(5000), true);
+  const { fate, queued, dropped } = await campaign.status();
+  assert.deepEqual({ fate, queued, dropped }, { fate: "refused", queued: 0, dropped: { "campaign-closed": 1 } });
+});

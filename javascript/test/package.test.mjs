@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { build } from "esbuild";
+import { sizeOf } from "./size.mjs";
+
+const ROOT = new URL("..", import.meta.url).pathname;
+const ENTRIES = ["index", "browser/index", "classifier/index", "react-native/index", "testing/index"];
+const read = (path) => readFileSync(join(ROOT, path), "utf8");
+const files = (folder) =>
+  readdirSync(join(ROOT, folder)).flatMap((name) =>
+    statSync(join(ROOT, folder, name)).isDirectory() ? files(join(folder, name)) : [join(folder, name)],
+  );
+
+test("what is imported and not used leaves nothing in a bundle", async () => {
+  for (const entry of [...ENTRIES, "node/index"]) {
+    const { outputFiles } = await build({
+      stdin: { contents: `import * as everything from "./dist/${entry}.js";`, resolveDir: ROOT },
+      bundle: true,
+      format: "esm",
+      write: false,
+      platform: "node",
+    });
+    assert.equal(outputFiles[0].text.replace(/^\/\/.*$/gm, "").trim(), "", entry);
+  }
+});
+
+test("one part does not bring the others along", async () => {
+  const [classifier, core] = [
+    await sizeOf("export * from './dist/classifier/index.js'"),
+    await sizeOf("export * from './dist/index.js'"),
+  ];
+  assert.ok((await sizeOf("export { Classifier } from './dist/index.js'")) < 1.05 * classifier);
+  assert.ok(classifier < core / 3);
+});
+
+test("importing touches no storage, no network, no clock and no coin, as on a server that renders pages", () => {
+  const guard = `
+    const forbidden = ["indexedDB", "fetch", "crypto", "navigator", "localStorage", "setTimeout", "addEventListener", "document", "window"];
+    for (const name of forbidden) Object.defineProperty(globalThis, name, { get() { throw new Error(name + " was touched"); } });
+    await import(process.argv[1]);`;
+  for (const entry of [...ENTRIES.map((name) => `dist/${name}.js`), "dist/ldp-bayes-client.min.js"]) {
+    execFileSync(process.execPath, ["--input-type=module", "--eval", guard, join(ROOT, entry)], { stdio: "pipe" });
+  }
+});
+
+test("no module for browsers needs Node, and none needs a package", () => {
+  for (const path of files("dist").filter((name) => name.endsWith(".js"))) {
+    for (const [, from] of read(path).matchAll(/(?:from|import)\s*\(?"([^"]+)"/g)) {
+      assert.ok(
+        from.startsWith(".") || (from.startsWith("node:") && path.startsWith("dist/node/")),
+        `${path} imports ${from}`,
+      );
+    }
+  }
+  assert.equal(JSON.parse(read("package.json")).dependencies, undefined);
+});
+
+test("no code is made of texts, and nothing is sent that cannot be answered", () => {
+  for (const path of files("dist").filter((name) => name.endsWith(".js"))) {
+    assert.doesNotMatch(read(path), /\beval\(|new Function\(|innerHTML|sendBeacon|unload|Math\.random/, path);
+  }
+});
+
+test("the types tell what a record of a document may hold, and what is wrong", () => {
+  execFileSync(join(ROOT, "node_modules/.bin/tsc"), ["--project", join(ROOT, "test/types")], { stdio: "inherit" });
+});
+
+test("where the platform has no generator of random numbers, nothing is drawn", () => {
+  const program = `
+    Object.defineProperty(globalThis, "crypto", { value: process.argv[2] === "none" ? undefined : {} });
+    const { systemCoins } = await import(process.argv[1]);
+    try { systemCoins().next(); } catch (error) { console.log(error.code); }`;
+  for (const kind of ["none", "empty"]) {
+    const said = execFileSync(
+      process.execPath,
+      ["--input-type=module", "--eval", program, join(ROOT, "dist/index.js"), kind],
+      { encoding: "utf8" },
+    );
+    assert.equal(said.trim(), "no-randomness");
+  }
+});

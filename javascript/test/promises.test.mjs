@@ -1,0 +1,165 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { keyedSource, LdpError, parseCampaign, utf8 } from "../dist/index.js";
+import { fileStorage } from "../dist/node/index.js";
+import { memoryStorage } from "../dist/testing/index.js";
+import { aggregator, deviceOn, documents, RECORD, refuses, URL_OF_TESTS } from "./support/campaigns.mjs";
+
+const ONE = documents["de-onebit"].id;
+
+test("switched off, nothing is sent; switched on again, what waited is", async () => {
+  const server = aggregator();
+  const device = deviceOn(memoryStorage(), server);
+  const campaign = device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
+  await campaign.grant();
+  await campaign.contribute(RECORD, "yes");
+  await device.enable(false);
+  assert.equal(await device.runOnce(5000), true);
+  assert.deepEqual(server.uploads, []);
+  await device.enable(true);
+  assert.equal(await device.runOnce(5000), true);
+  assert.equal(server.uploads.length, 1);
+});
+
+test("an account's answer to the same record is the same bytes from every installation, to another record others", async () => {
+  const server = aggregator();
+  const identity = crypto.getRandomValues(new Uint8Array(32));
+  const answer = async (record, label, account) => {
+    const device = deviceOn(memoryStorage(), server, { identity: account });
+    const campaign = device.campaign(URL_OF_TESTS, documents.all.id, { maxEpsilon: 4 });
+    await campaign.grant();
+    await campaign.contribute(record, label);
+    await device.runOnce(0);
+    assert.match(String(await device.ledger()), /this account: .*\n.*\nYour other devices give the same answer/);
+    return server.uploads.pop();
+  };
+  const first = await answer(RECORD, "yes", identity);
+  assert.equal(await answer({ ...RECORD }, "yes", identity), first);
+  assert.notEqual(await answer(RECORD, "no", identity), first);
+  assert.notEqual(await answer(RECORD, "yes", crypto.getRandomValues(new Uint8Array(32))), first);
+});
+
+test("the ledger says whose loss it tells", async () => {
+  const ledger = await deviceOn(memoryStorage(), aggregator()).ledger();
+  assert.equal(ledger.per, "installation");
+  assert.match(String(ledger), /storage of this installation is cleared, this count is lost/);
+});
+
+test("an account's coins have the law of the mechanism, and those of two items are independent", () => {
+  // No chance is left in it: the 4,000 accounts are fixed. For a fair draw of accounts each bound would be exceeded with
+  // probability below 1e-4 (four standard errors).
+  const campaign = parseCampaign(documents["de-onebit"].document, ONE);
+  const question = campaign.questions.find(({ mechanism }) => mechanism === "de");
+  const [p, trials] = [Number(question.parameters.p) / 2 ** 64, 4000];
+  const kept = [0, 1].map((item) =>
+    Array.from({ length: trials }, (_, account) => {
+      const coins = keyedSource(utf8(`account ${account}`.padEnd(32)), campaign).mechanism(question, item);
+      return Number(coins.bernoulli(question.parameters.p));
+    }),
+  );
+  const near = (found, wanted) =>
+    assert.ok(Math.abs(found - wanted) < 4 * Math.sqrt((wanted * (1 - wanted)) / trials), `${found} is not ${wanted}`);
+  for (const flags of kept) near(flags.reduce((a, b) => a + b) / trials, p);
+  near(kept[0].filter((flag, i) => flag && kept[1][i]).length / trials, p * p);
+});
+
+test("who withdraws while an upload is under way is told that it may arrive, and what arrived", async () => {
+  for (const lands of [false, true]) {
+    const server = aggregator();
+    const device = deviceOn(memoryStorage(), server, { policy: { closeTimeout: 300 } });
+    const campaign = device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
+    await campaign.grant();
+    await campaign.contribute(RECORD, "yes");
+    let land;
+    const landing = new Promise((done) => (land = done));
+    const begun = new Promise((begin) => {
+      server.intercept = async (method) => void (method === "POST" && (begin(), await landing));
+    });
+    const delivery = device.runOnce(0);
+    await begun;
+    const withdrawal = campaign.withdraw();
+    if (lands) land();
+    assert.deepEqual(await withdrawal, { deleted: 1, onItsWay: lands ? 0 : 1, refunded: 0 });
+    land();
+    await delivery;
+    assert.equal((await campaign.receipt()).fate, "arrived");
+    await refuses("consent-missing", campaign.contribute(RECORD, "yes"));
+    assert.ok((await device.ledger()).totalEpsilon > 0, "what began to leave stays spent");
+    server.intercept = () => undefined;
+    assert.equal(await device.runOnce(1000), true);
+    assert.equal(server.uploads.length, 1);
+  }
+});
+
+test("a storage that fails spends nothing, stops no delivery for good, and throws nothing from the background", async () => {
+  const [texts, server] = [new Map(), aggregator()];
+  const storage = memoryStorage(texts);
+  let broken = false;
+  const fragile = Object.fromEntries(
+    Object.entries(storage).map(([name, method]) => [
+      name,
+      async (...given) => {
+        if (broken && name !== "exclusive") throw new LdpError("storage-unavailable");
+        return method(...given);
+      },
+    ]),
+  );
+  const device = deviceOn(fragile, server, { policy: { firstDelay: 0, idleCheck: 20 } });
+  const campaign = device.campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
+  await campaign.grant();
+  const before = texts.get("device");
+  broken = true;
+  await refuses("storage-unavailable", campaign.contribute(RECORD, "yes"));
+  assert.equal(await device.runOnce(1000), false);
+  device.start();
+  await new Promise((done) => setTimeout(done, 50));
+  assert.equal(texts.get("device"), before);
+  broken = false;
+  await campaign.contribute(RECORD, "yes");
+  for (let tries = 0; tries < 100 && !server.uploads.length; tries++) await new Promise((done) => setTimeout(done, 20));
+  device.close();
+  assert.equal(server.uploads.length, 1);
+});
+
+test("a damaged document is fetched again", async () => {
+  const [texts, server] = [new Map(), aggregator()];
+  const campaign = () => deviceOn(memoryStorage(texts), server).campaign(URL_OF_TESTS, ONE, { maxEpsilon: 1 });
+  await campaign().grant();
+  texts.set(`campaign ${ONE}`, "{}");
+  await refuses("not-fetched", campaign().contribute(RECORD, "yes"));
+  assert.equal((await campaign().fetch()).id, ONE);
+});
+
+test("processes on one folder answer once, and one that is killed at any instant goes on with the same bytes", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "device-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const child = new URL("support/child.mjs", import.meta.url).pathname;
+  const said = [];
+  const run = (killed) =>
+    new Promise((done) => {
+      const process_ = spawn(process.execPath, [child, join(folder, "ledger")], {
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      let text = "";
+      process_.stdout.on("data", (chunk) => (text += chunk));
+      process_.on("exit", () => done(said.push(...text.split("\n").filter((line) => /^sent \w+$/.test(line)))));
+      if (killed) setTimeout(() => process_.kill("SIGKILL"), 30 + Math.random() * 150);
+    });
+  for (let round = 0; round < 5; round++) await Promise.all([run(true), run(true), run(true), run(true)]);
+  await Promise.all([run(false), run(false), run(false)]);
+  assert.ok(said.length >= 3);
+  assert.equal(new Set(said).size, 1);
+});
+
+test("files of a storage do not pile up", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "device-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const storage = fileStorage(folder);
+  for (let i = 0; i < 20; i++) await storage.change("device", (before) => String(Number(before ?? 0) + 1));
+  assert.equal(await storage.read("device"), "20");
+  assert.deepEqual(readdirSync(folder), ["device.20"]);
+});

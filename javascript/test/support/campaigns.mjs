@@ -1,0 +1,32 @@
+// Campaigns for tests, from the vectors: documents that the Python package compiled.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { Device } from "../../dist/node/index.js";
+import { FakeAggregator } from "../../dist/testing/index.js";
+
+const read = (name) =>
+  JSON.parse(readFileSync(new URL(`../../../protocols/vectors/${name}.json`, import.meta.url), "utf8"));
+
+export const documents = Object.fromEntries(
+  read("documents").accepted.map(({ name, document, id }) => [name, { document, id }]),
+);
+export const models = Object.fromEntries(
+  read("training").accepted.map(({ document, model, predictions }) => [document, { model, predictions }]),
+);
+export const URL_OF_TESTS = "http://127.0.0.1:8080";
+export const RECORD = { colour: "green", größe: 0.25, hours: 41.5 };
+
+/** An aggregator that has every campaign of the vectors. */
+export function aggregator() {
+  const made = new FakeAggregator();
+  for (const { document, id } of Object.values(documents)) made.documents.set(id, document);
+  return made;
+}
+
+/** A device whose aggregator is `server`. */
+export function deviceOn(storage, server, options = {}) {
+  return new Device(storage, { maxTotalEpsilon: 10, identity: "per installation", fetch: server.fetch, ...options });
+}
+
+export const refuses = (code, promise) =>
+  assert.rejects(promise, (error) => error.code === code || assert.fail(String(error.stack)));

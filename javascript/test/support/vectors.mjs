@@ -1,0 +1,162 @@
+// Every test vector of protocols/vectors, in whatever engine: no module of Node's, so that browsers run it too.
+import { count, decodeUpload } from "./server.mjs";
+
+function equal(found, wanted, place = "") {
+  const shown = (value) => JSON.stringify(value, (_, one) => (typeof one === "bigint" ? String(one) : one));
+  if (Number.isNaN(found) && Number.isNaN(wanted)) return;
+  if (shown(found) !== shown(wanted)) throw new Error(`${place} ${shown(found)}, not ${shown(wanted)}`);
+}
+
+function refuses(code, action) {
+  try {
+    action();
+  } catch (error) {
+    return equal(error.code ?? String(error), code);
+  }
+  throw new Error(`not refused, although ${code}`);
+}
+
+/** Checks `client`, the module, with `files`, the parsed vectors by name. Returns how many cases of each kind passed. */
+export function checkVectors(client, files) {
+  const {
+    Classifier,
+    Coins,
+    encodeUpload,
+    hex,
+    numberOf,
+    oneStream,
+    parseCampaign,
+    parseModel,
+    perturb,
+    position,
+    textOf,
+    unhex,
+    valueIndex,
+  } = client;
+  const checked = {};
+  const check = (kind, name, test) => {
+    try {
+      test();
+    } catch (error) {
+      throw new Error(`${kind} (${name}): ${error.message}`);
+    }
+    checked[kind] = (checked[kind] ?? 0) + 1;
+  };
+  const scripted = (words, taken = { count: 0 }) =>
+    oneStream(
+      new Coins(() => {
+        if (taken.count >= words.length) throw new Error("more words were asked for than scripted");
+        return BigInt(`0x${words[taken.count++]}`);
+      }),
+    );
+
+  const { values, documents, reports, uploads, training } = files;
+  const double = (text) => Number(text.replace("inf", "Infinity"));
+  const types = { integer: BigInt, double }; // of those that JSON has not
+  values.cases.forEach(({ value: written, text, number }, i) => {
+    const [type, ...more] = Object.keys(Object(written));
+    const named =
+      typeof written === "object" && !more.length && ["integer", "double", "decimal", "fraction"].includes(type);
+    if (named && !types[type]) return; // JavaScript has no decimals and no fractions
+    const value = named ? types[type](written[type]) : written;
+    check("values", `${i}: ${JSON.stringify(written)}`, () => {
+      equal(textOf(value), text);
+      equal(numberOf(value), typeof number === "string" ? double(number) : (number ?? NaN));
+      for (const feature of values.features) equal(valueIndex(feature, value), feature.indices[i] ?? NaN, feature.name);
+      const found = position(value, values.label.classes);
+      equal(found < 0 ? null : found, values.label.indices[i], "label");
+    });
+  });
+
+  const campaigns = {};
+  for (const { name, document, id, realised_epsilon: epsilon } of documents.accepted) {
+    check("documents", name, () => {
+      const campaign = (campaigns[name] = parseCampaign(document, id));
+      equal(campaign.id, id);
+      const off = campaign.realisedEpsilon / epsilon - 1;
+      if (!(off >= 0 && off < 1e-15)) throw new Error(`loses ${campaign.realisedEpsilon}, not ${epsilon}`);
+    });
+  }
+  for (const { name, document, like } of documents.alike) {
+    const asked = ({ questions }) => questions.map((question) => Object.entries(question).sort());
+    check("documents alike", name, () => {
+      const plain = (campaign) => asked(campaign).map((members) => members.filter(([, value]) => value != null));
+      equal(plain(parseCampaign(document)), plain(campaigns[like]));
+    });
+  }
+  for (const { name, document, id, code } of documents.refused) {
+    check("documents refused", name, () => refuses(code, () => parseCampaign(document, id ?? undefined)));
+  }
+
+  for (const { document, secret, questions } of reports.draws) {
+    check("draws", document, () => {
+      equal(
+        client.drawQuestions(campaigns[document], unhex(secret)).map(({ index }) => index),
+        questions,
+      );
+    });
+  }
+  for (const { document, secret, record, label, words, reports: wanted, upload } of reports.accepted) {
+    check("reports", document, () => {
+      const taken = { count: 0 };
+      const made = perturb(campaigns[document], record, label, unhex(secret), scripted(words, taken));
+      const shown = ({ question, item, id, payload }) => ({
+        question,
+        item: typeof item === "number" ? item : { cell: item.cell, value: String(item.value) },
+        id: hex(id),
+        payload: hex(payload),
+      });
+      equal(
+        made.map(shown),
+        wanted.map(({ question, item, id, payload }) => ({ question, item, id, payload })),
+      );
+      equal(hex(encodeUpload(made)), upload);
+      equal(taken.count, words.length);
+    });
+  }
+  for (const { document, record, label, code } of reports.refused) {
+    const asked = () => perturb(campaigns[document], record, label, new Uint8Array(32), scripted([]));
+    check("records refused", JSON.stringify([record, label]), () => refuses(code, asked));
+  }
+
+  const decode = (upload, document) => decodeUpload(unhex(upload), campaigns[document]);
+  for (const { name, upload, code } of uploads.malformed) {
+    check("uploads refused", name, () => refuses(code, () => decode(upload, uploads.document)));
+  }
+  for (const { document, upload, code } of uploads.impossible) {
+    check("reports refused", upload, () => {
+      const [report] = decode(upload, document);
+      refuses(code, () => count(campaigns[document].questions[report.question], report.payload, []));
+    });
+  }
+
+  for (const { document, upload, n, counts, model, predictions } of training.accepted) {
+    check("tallies", document, () => {
+      const tally = counts.map((cells) => cells.map(() => 0));
+      const answered = n.map(() => 0);
+      for (const { question, payload } of decode(upload, document)) {
+        count(campaigns[document].questions[question], payload, tally[question]);
+        answered[question]++;
+      }
+      equal([answered, tally], [n, counts]);
+    });
+    const classifier = Classifier.fromJson(model);
+    for (const { record, scores: wanted, class: name } of predictions) {
+      check("predictions", document, () => {
+        classifier.scores(record).forEach((score, c) => {
+          if (!(Math.abs(score - wanted[c]) <= 1e-9 * Math.abs(wanted[c])))
+            throw new Error(`score ${score}, not ${wanted[c]}`);
+        });
+        equal(classifier.predict(record), name);
+      });
+    }
+  }
+  const strict = Classifier.fromJson(training.impossible.model);
+  for (const { record, class: name } of training.impossible.predictions) {
+    check("predictions of the impossible", JSON.stringify(record), () => equal(strict.predict(record), name));
+  }
+  for (const { name, model, code } of training.refused) {
+    check("models refused", name, () => refuses(code, () => parseModel(model)));
+  }
+  return checked;
+}

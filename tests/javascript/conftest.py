@@ -1,0 +1,22 @@
+"""Node, and what ``make javascript`` builds."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[2] / "javascript"
+
+
+@pytest.fixture(scope="session")
+def node() -> str:
+    """The command; skips where Node or the built package is missing, except where they must not be."""
+    found = shutil.which("node")
+    if found is not None and (FOLDER / "dist" / "index.js").is_file():
+        return found
+    if "LDP_BAYES_JAVASCRIPT" in os.environ:
+        pytest.fail("node or javascript/dist is missing; make javascript")
+    pytest.skip("node or javascript/dist is missing; make javascript builds it")

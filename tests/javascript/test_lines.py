@@ -1,0 +1,45 @@
+"""The JavaScript client as a program of lines."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from protocols import Campaign, decode_upload
+
+LINES = Path(__file__).resolve().parents[2] / "javascript" / "test" / "lines.mjs"
+DRAFT = {
+    "version": 1,
+    "title": "t",
+    "label": {"name": "y", "classes": ["a", "b"]},
+    "features": [{"name": "u", "kind": "categorical", "values": ["1", "2"]}],
+    "privacy": {"epsilon": 1.0},
+}
+
+
+def ask(node, *lines):
+    asked = "".join(json.dumps(line) + "\n" for line in lines)
+    done = subprocess.run([node, LINES], input=asked, capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.splitlines()
+
+
+def test_a_line_that_must_be_refused_is_answered_with_its_code_and_the_next_one_is_answered_too(node):
+    campaign = Campaign.compile(DRAFT)
+    document, record = campaign.document.decode(), {"u": "1"}
+    answered = ask(
+        node,
+        {"document": document, "record": record, "label": "perhaps"},
+        {"record": record, "label": "a"},
+        {"record": [], "label": "a"},
+        {"document": "{}", "record": record, "label": "a"},
+        {"document": document.replace('"epsilon":1', '"epsilon":0.5'), "record": record, "label": "a"},
+        {"record": record, "label": "b", "device": "1"},
+        {"record": {}, "label": "a", "device": "1"},
+    )
+    codes = [answer for answer in answered if answer.startswith("!")]
+    assert codes == ["!undeclared-label", "!not-a-record", "!invalid-document", "!loss-above-epsilon"]
+    assert answered[5] == answered[6], "a device is asked again, and sends the same bytes"
+    for answer in (answered[1], answered[5]):
+        (block,) = decode_upload(bytes.fromhex(answer), campaign)
+        assert block.count == 1

@@ -1,0 +1,166 @@
+"""Random campaigns, documents that were tampered with, and records, for a comparison of two implementations."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import random
+from typing import Any
+
+from protocols import Campaign, DraftError
+
+NAMES = ["age", "größe", "x", "missing", "label", "constructor", "__proto__", "toString", "length", "0", "a b", "日本"]
+TEXTS = ["yes", "no", "0", "1", "true", "False", "missing", "é", "e\u0301", "2.5", "1e3", "-1", "Straße", "𝒳"]
+TEXTS += ["constructor", "Infinity"]
+LONG = "9" * 400
+ODD = [None, True, False, 0, 1, -1, 1.5, 2**53, -0.0, 1e300, 1e-7, 0.1, [], {}, [1]]
+ODD += ["", "x", "1", " 1 ", "\ud800", "a\nb", LONG]
+ODD_RECORDS: list[Any] = [None, "record", 1, []]
+MECHANISMS = ["auto", "de", "sue", "oue", "she", "the", "ss"]
+
+
+def campaign(rng: random.Random) -> Campaign:
+    """A campaign that compiles."""
+    while True:
+        with contextlib.suppress(DraftError):
+            return Campaign.compile(draft(rng))
+
+
+def draft(rng: random.Random) -> dict[str, Any]:
+    """A draft; a few of them do not compile."""
+    moments = rng.random() < 0.1
+    names = rng.sample(NAMES, rng.randint(2, 5))
+    features = [_feature(rng, name, moments) for name in names[1:]]
+    made: dict[str, Any] = {
+        "version": 1,
+        "title": rng.choice(TEXTS),
+        "label": {"name": names[0], "classes": rng.sample(TEXTS, rng.randint(2, 4)), "weight": rng.randint(0, 3)},
+        "features": features,
+        "privacy": {
+            "epsilon": rng.choice([0.05, 0.1, 0.5, 1, 1.0, 2, 3.3, 8, 40, rng.uniform(0.01, 6)]),
+            "answers": "one" if moments else rng.choice(["one", "all"]),
+            "discrete": rng.choice(MECHANISMS),
+            "continuous": rng.choice(["auto", "laplace", "onebit", "sign"]),
+        },
+    }
+    if moments:
+        made |= {"asks": "moments", "study": "s"}
+    inputs = [one for one in features if one["kind"] == "continuous"]
+    if inputs and not moments and rng.random() < 0.3:
+        made["projection"] = _projection(rng, inputs)
+    if rng.random() < 0.2:
+        made |= {"opens": "2026-01-01T00:00:00Z", "closes": "2027-12-31T23:59:59Z", "study": "other"}
+    return made
+
+
+def document(rng: random.Random, source: Campaign) -> str:
+    """Its document, or with probability 1/2 one with a few changes, nearly all of which must be refused."""
+    if rng.random() < 0.5:
+        return source.document.decode()
+    content = json.loads(source.document)
+    for _ in range(rng.choice([1, 1, 1, 2])):
+        _tamper(rng, content)
+    text = json.dumps(content, ensure_ascii=True if "\\ud8" in json.dumps(content) else rng.random() < 0.5)
+    if rng.random() < 0.05:
+        text = text.replace('"title"', '"study": null, "study"', 1)
+    if rng.random() < 0.05:
+        at = rng.randrange(len(text))
+        text = text[:at] + text[at + 1 :]
+    return text
+
+
+def record(rng: random.Random, source: Campaign) -> tuple[Any, Any]:
+    """A record and a label, as JSON has them; ``{"integer": ...}`` and ``{"double": ...}`` for what it has not."""
+    values = {feature.name: _value(rng, feature) for feature in source.features if rng.random() < 0.9}
+    label = rng.choice(source.label.classes) if rng.random() < 0.9 else _odd(rng)
+    return rng.choice(ODD_RECORDS) if rng.random() < 0.03 else values, label
+
+
+def as_python(value: Any) -> Any:
+    """What a value of :func:`record` stands for."""
+    if isinstance(value, dict):
+        ((kind, text),) = value.items()
+        return {"integer": int, "double": float}[kind](text)
+    return value
+
+
+def _feature(rng: random.Random, name: str, moments: bool) -> dict[str, Any]:
+    if not moments and rng.random() < 0.5:
+        values = rng.sample(TEXTS, rng.randint(2, 8))
+        return {"name": name, "kind": "categorical", "values": values, "weight": rng.randint(1, 5)}
+    low = rng.choice([0, -1.5, -100, 1e-3, 12345.678])
+    bins = None if moments else rng.choice([None, None, 2, 3, 7])
+    return {"name": name, "kind": "continuous", "low": low, "high": low + rng.choice([1, 0.3, 99, 1e6]), "bins": bins}
+
+
+def _projection(rng: random.Random, features: list[dict[str, Any]]) -> dict[str, Any]:
+    chosen = rng.sample(features, rng.randint(1, len(features)))
+    outputs = rng.randint(1, len(chosen))
+    number = lambda: rng.uniform(-3, 3)  # noqa: E731 - a word for this function
+    private = rng.random() < 0.3
+    return {
+        "method": rng.choice(["pca", "dca"]),
+        "inputs": [one["name"] for one in chosen],
+        "mean": [number() for _ in chosen],
+        "scale": [abs(number()) + 0.1 for _ in chosen],
+        "matrix": [[number() for _ in chosen] for _ in range(outputs)],
+        "outputs": [
+            {"name": f"out {i}", "kind": "continuous", "low": -4, "high": 4, "bins": rng.choice([None, 3])}
+            for i in range(outputs)
+        ],
+        "fitted_on": "A" * 43 if private else "public",
+        **({"fitted_study": "earlier", "fitted_epsilon": 1.0} if private else {}),
+    }
+
+
+def _tamper(rng: random.Random, content: Any) -> None:
+    """One change somewhere."""
+    place = content
+    while True:
+        keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+        key = rng.choice(keys)
+        if isinstance(place[key], (dict, list)) and place[key] and rng.random() < 0.85:
+            place = place[key]
+            continue
+        break
+    value = place[key]
+    change = rng.randrange(7)
+    if change == 0 and isinstance(place, dict):
+        del place[key]
+    elif change == 1 and isinstance(place, dict):
+        place[rng.choice([*NAMES, "other", "weight"])] = copy.deepcopy(rng.choice(ODD))
+    elif change == 2 and isinstance(place, list):
+        place.insert(rng.randrange(len(place) + 1), copy.deepcopy(rng.choice(place)))
+    elif change == 3 and isinstance(value, str) and value.isdigit():
+        place[key] = str(int(value) + rng.choice([-1, 1, 2**20, -(2**20)]))
+    elif change == 4 and isinstance(value, (int, float)) and not isinstance(value, bool):
+        place[key] = rng.choice([value + 1, value - 1, -value, float(value), value * 1.0000001, str(value)])
+    elif change == 5 and isinstance(value, str):
+        place[key] = rng.choice([value + " ", value.upper(), value * 50, *TEXTS, *MECHANISMS])
+    else:
+        place[key] = copy.deepcopy(rng.choice(ODD))
+
+
+def _value(rng: random.Random, feature: Any) -> Any:
+    if rng.random() < 0.3:
+        return _odd(rng)
+    if hasattr(feature, "values"):
+        return rng.choice(feature.values)
+    number = rng.uniform(feature.low - 1, feature.high + 1)
+    return rng.choice([number, round(number), str(number), f" {number:.3e}", {"integer": str(round(number))}])
+
+
+def _odd(rng: random.Random) -> Any:
+    texts = [*TEXTS, LONG, "", "nan", "Infinity", "0x1", "1_0", "+.5", "5.", ".", "1e", "\t7 ", "\n7", "١"]
+    doubles = ["nan", "inf", "-inf", "-0.0", "1e22", "1e-9", "5e-324", "1.5"]
+    return rng.choice(
+        [
+            None,
+            rng.random() < 0.5,
+            rng.choice([0, 1, -1, 2.5, 1000, 2**53 - 1]),
+            rng.choice(texts),
+            {"double": rng.choice(doubles)},
+            {"integer": rng.choice([str(10**25), "1", "0", str(-(10**210))])},
+        ]
+    )
