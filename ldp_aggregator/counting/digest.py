@@ -20,9 +20,9 @@ _FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND: Final = np.uint64(0x94D049BB133111EB)
 
 
-def digests(question: int, rows: Rows) -> NDArray[np.uint64]:
-    """One number per payload of a question; another question or another payload gives another number, but for a
-    chance of 2**-64.
+def digests(question: int | NDArray[np.int64], rows: Rows) -> NDArray[np.uint64]:
+    """One number per payload of a question, or of a question for each; another question or another payload gives
+    another number, but for a chance of 2**-64. Zeros that fill up the last eight bytes change nothing.
     """
     count, width = rows.shape
     words = -(-width // 8)
@@ -33,7 +33,7 @@ def digests(question: int, rows: Rows) -> NDArray[np.uint64]:
     values = np.ascontiguousarray(rows).view("<u8").astype(np.uint64)
     places = np.arange(1, words + 1, dtype=np.uint64) * _STEP
     total = _mix(values + places).sum(axis=1, dtype=np.uint64)
-    return _mix(total + np.full(1, question, dtype=np.uint64) * _SECOND)
+    return _mix(total + np.atleast_1d(np.asarray(question, dtype=np.uint64)) * _SECOND)
 
 
 def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -15,7 +15,7 @@ What is decided from what was read is in :mod:`ldp_aggregator.store.decisions`, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -75,6 +75,8 @@ class Outcome:
     rejected: tuple[tuple[bytes, str], ...] = ()
     """Report id and code of every report that was not counted and never will be."""
     refused: str | None = None
+    places: tuple[int, ...] = field(default=(), compare=False)
+    """Where each of the rejected stands among the reports of the submission."""
 
 
 @dataclass(frozen=True, slots=True)
