@@ -35,13 +35,14 @@ _APART: Final = -1
 @dataclass(frozen=True, eq=False)
 class Layout:
     """A campaign's questions as arrays, one entry each. ``bound`` is the largest magnitude of a noisy cell, ``subset``
-    the number of bits of a subset; -1 where there is none.
+    the number of bits of a subset; -1 where there is none. Payloads of one ``size`` are padded to the longest of them.
     """
 
     campaign: Campaign
     family: Numbers
     width: Numbers
     words: Numbers
+    size: Numbers
     domain: Numbers
     cells: Numbers
     bound: Numbers
@@ -70,11 +71,13 @@ def layout_of(campaign: Campaign) -> Layout:
 def _layout(key: ById) -> Layout:
     mechanisms = [question.mechanism for question in key.campaign.questions]
     width = np.array([mechanism.width for mechanism in mechanisms], dtype=np.int64)
+    words = -(-width // WORD_BYTES)
     return Layout(
         campaign=key.campaign,
         family=np.array([_family(mechanism) for mechanism in mechanisms], dtype=np.int64),
         width=width,
-        words=-(-width // WORD_BYTES),
+        words=words,
+        size=np.ceil(np.log2(words) / 2).astype(np.int64),  # Up to 1, 4, 16, 64, ... words.
         domain=np.array([mechanism.domain_size for mechanism in mechanisms], dtype=np.int64),
         cells=np.array([cells(question) for question in key.campaign.questions], dtype=np.int64),
         bound=np.array([getattr(mechanism, "bound", -1) for mechanism in mechanisms], dtype=np.int64),
@@ -125,7 +128,7 @@ class ManyQuestions:
         return found
 
     def digests(self) -> NDArray[np.uint64]:
-        return digests(self.questions, self.rows)
+        return digests(self.questions, self.rows, self.layout.words[self.questions])
 
     def sums(self, counted: NDArray[np.bool_]) -> Sums:
         chosen = counted[self.places]
@@ -148,8 +151,7 @@ def sheets(campaign: Campaign, questions: Numbers, payloads: bytes) -> list[Shee
     families = layout.family[questions]
     if len(questions) > FEW * len(starts):
         families = np.full_like(families, _APART)
-    # A sheet for each family and number of words, in one number.
-    kinds = families * (1 << 32) + layout.words[questions]
+    kinds = families * (1 << 32) + layout.size[questions]
     apart = families == _APART
     for first, last in _stretches(questions, apart):
         text = payloads[ends[first] - widths[first] : ends[last - 1]]
@@ -160,7 +162,7 @@ def sheets(campaign: Campaign, questions: Numbers, payloads: bytes) -> list[Shee
     for kind in np.unique(kinds[~apart]).tolist():
         places = np.flatnonzero(kinds == kind)
         chosen = widths[places]
-        rows = _padded(payloads, ends[places] - chosen, chosen, WORD_BYTES * int(layout.words[questions[places[0]]]))
+        rows = _padded(payloads, ends[places] - chosen, chosen, WORD_BYTES * int(layout.words[questions[places]].max()))
         found.append(ManyQuestions(layout, kind >> 32, places, questions[places], rows))
     return found
 
@@ -180,7 +182,7 @@ def _padded(payloads: bytes, starts: Numbers, widths: Numbers, columns: int) -> 
     # The last row may be looked for beyond the end.
     text = np.frombuffer(payloads + bytes(columns), dtype=np.uint8)
     reach = np.arange(columns)
-    rows = text[starts[:, None] + reach]
+    rows: Rows = text[starts[:, None] + reach]
     rows[reach >= widths[:, None]] = 0
     return rows
 
@@ -240,7 +242,7 @@ def _count_vectors(layout: Layout, questions: Numbers, rows: Rows) -> Sums:
 
 def _counted_positions(layout: Layout, questions: Numbers, positions: Numbers) -> Sums:
     """One vector for all questions that were asked, cut into theirs."""
-    asked, starts, numbers = _runs(questions)
+    asked, _, numbers = _runs(questions)
     sizes = layout.cells[asked]
     ends = np.cumsum(sizes)
     flat = np.bincount(np.repeat(ends - sizes, numbers) + positions, minlength=int(ends[-1])).astype(np.int64)

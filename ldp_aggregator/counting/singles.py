@@ -50,7 +50,7 @@ class _Frames:
 
     @property
     def reach(self) -> int:
-        return self.masks.shape[1]
+        return int(self.masks.shape[1])
 
 
 def read_singles(campaign: Campaign, uploads: Sequence[bytes]) -> Singles:
@@ -76,8 +76,8 @@ def _blocks(
     frames: _Frames, uploads: Sequence[bytes], order: list[int], questions: NDArray[np.int64]
 ) -> tuple[Block, ...]:
     starts = np.flatnonzero(np.diff(questions, prepend=-1))
-    asked = questions[starts].tolist()
-    bounds = zip(asked, starts.tolist(), [*starts.tolist()[1:], len(order)], strict=True)
+    ends = np.append(starts[1:], len(order))[: len(starts)]
+    bounds = zip(questions[starts].tolist(), starts.tolist(), ends.tolist(), strict=True)
     blocks = []
     for question, first, last in bounds:
         at, behind = frames.ids[question], frames.payloads[question]

@@ -13,19 +13,10 @@ from ldp_aggregator.server.api.openapi import openapi_operation
 from ldp_aggregator.server.api.rows import Handler, Operation
 from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.problems import RETRY_SECONDS, ProblemError, retry_later
+from ldp_aggregator.server.uploads.answers import SECURITY_HEADERS
 from ldp_aggregator.store.contract import UNKNOWN, StoreError, UnknownCampaignError
 
 LOG: Final = logging.getLogger("ldp_aggregator")
-
-SECURITY_HEADERS: Final = {
-    "Server": "ldp-aggregator",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-}
-"""On every answer. Nothing this server sends is meant to be framed, sniffed or run."""
 
 PUBLIC: Final = (*public.OPERATIONS, openapi_operation("/openapi.json", public.OPERATIONS))
 ADMIN: Final = (*admin.OPERATIONS, openapi_operation("/openapi.json", admin.OPERATIONS))

@@ -38,6 +38,10 @@ class CampaignCache:
             self._parsed[campaign_id] = campaign
         return campaign
 
+    def known(self, campaign_id: str) -> Campaign | None:
+        """A campaign that was asked for before, where it is still kept."""
+        return self._parsed.get(campaign_id)
+
     async def is_federated(self, campaign_id: str) -> bool:
         """Whether it takes shares of nodes; once it does, it always will. Raises UnknownCampaignError."""
         if campaign_id in self._federated:

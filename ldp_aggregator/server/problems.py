@@ -95,6 +95,11 @@ class ProblemError(Exception):
         self.headers = dict(headers or {})
         self.members = dict(members or {})
 
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return PROBLEMS[self.code].status
+
     def body(self) -> bytes:
         """The problem document."""
         kind = PROBLEMS[self.code]
@@ -104,9 +109,7 @@ class ProblemError(Exception):
         return json.dumps(document | self.members, ensure_ascii=False).encode()
 
     def response(self) -> web.Response:
-        return web.Response(
-            status=PROBLEMS[self.code].status, body=self.body(), content_type=MEDIA_TYPE, headers=self.headers
-        )
+        return web.Response(status=self.status, body=self.body(), content_type=MEDIA_TYPE, headers=self.headers)
 
 
 def retry_later(code: str, seconds: int, detail: str = "") -> ProblemError:

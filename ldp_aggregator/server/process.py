@@ -20,6 +20,7 @@ from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.sockets.descriptors import raise_limit
 from ldp_aggregator.server.sockets.listener import Listeners, Listening, listen
 from ldp_aggregator.server.sockets.tls import load_tls, reload_tls
+from ldp_aggregator.server.uploads.desk import UploadDesk
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store, open_store
 
@@ -77,9 +78,12 @@ async def running(
     ]
     accepting: list[Listening] = []
     try:
-        for runner, bound, secure in zip(runners, (listeners.public, listeners.admin), (tls, None), strict=True):
+        for runner in runners:
             await runner.setup()
-            accepting.append(await listen(runner, bound, limits, secure))
+        public, admin = runners
+        desk = UploadDesk(context)
+        accepting.append(await listen(public, listeners.public, limits, ingest.memory, desk=desk, tls=tls))
+        accepting.append(await listen(admin, listeners.admin, limits, ingest.memory))
         yield ended
     finally:
         for listening in accepting:
@@ -111,10 +115,14 @@ def _first_to_end(*tasks: asyncio.Task[None]) -> asyncio.Future[str]:
 
 async def end_connections(runners: Sequence[web.AppRunner], accepting: Sequence[Listening], seconds: float) -> None:
     """Let open requests end; what has not after ``seconds`` in all is cut off, whoever does not read his answer."""
-    ending = [asyncio.create_task(runner.cleanup()) for runner in runners]
-    _, late = await asyncio.wait(ending, timeout=seconds)
+    until = asyncio.get_running_loop().time() + seconds
+    finishing = [asyncio.create_task(listening.connections.finish()) for listening in accepting]
+    if finishing:
+        await asyncio.wait(finishing, timeout=seconds)
     for listening in accepting:
         listening.connections.cut()
+    ending = [*finishing, *(asyncio.create_task(runner.cleanup()) for runner in runners)]
+    _, late = await asyncio.wait(ending, timeout=max(until - asyncio.get_running_loop().time(), 0))
     for task in late:
         task.cancel()
     await asyncio.gather(*ending, return_exceptions=True)

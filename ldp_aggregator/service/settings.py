@@ -48,11 +48,14 @@ class Limits(BaseModel):
 
     body_bytes: int = Field(default=4 * MEBI, ge=KIBI, le=256 * MEBI, description="longest upload or draft")
     reports_per_upload: int = Field(default=100_000, ge=1, description="reports in one upload")
-    queue_bytes: int = Field(default=64 * MEBI, ge=KIBI, description="uploads in memory, read or waiting for a commit")
+    queue_bytes: int = Field(
+        default=64 * MEBI, ge=KIBI, description="what is held of clients: bodies, uploads that wait, answers not read"
+    )
     group_reports: int = Field(default=200_000, ge=1, description="reports in one commit, one upload at least")
     header_bytes: int = Field(default=8 * KIBI, ge=KIBI, le=64 * KIBI, description="longest header line")
     header_seconds: float = Field(default=10.0, gt=0, description="time for a request's headers to arrive")
     body_seconds: float = Field(default=30.0, gt=0, description="time for a body to arrive")
+    answer_seconds: float = Field(default=60.0, gt=0, description="time for a client to read an answer")
     idle_seconds: float = Field(default=60.0, gt=0, description="how long an idle connection is kept open")
     drain_seconds: float = Field(default=20.0, gt=0, description="time for open requests to end when stopping")
     connections: int = Field(default=1000, ge=1, description="open connections of one listener and process")

@@ -20,14 +20,15 @@ from ldp_aggregator.server.api.query import campaign_id, parameters, whole_numbe
 from ldp_aggregator.server.api.rows import JSON, STORED, Operation
 from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
+from ldp_aggregator.server.uploads.answers import rejected_body
+from ldp_aggregator.server.uploads.reading import read_upload
 from ldp_aggregator.service.publishing import tally_to_publish
-from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, TAKES_SHARES, UNKNOWN, Outcome, Submission
-from protocols import Campaign, UploadError, decode_upload
+from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, TAKES_SHARES, UNKNOWN
+from protocols import Campaign
 from protocols.wire.upload import MEDIA_TYPE
 
 FOREVER: Final = "public, max-age=31536000, immutable"
 _REPORTS: Final = (MEDIA_TYPE,)
-_ALL_COUNTED: Final = b'{"rejected": []}'
 
 
 async def get_campaign(request: web.Request, context: Context) -> web.Response:
@@ -44,18 +45,11 @@ async def post_reports(request: web.Request, context: Context) -> web.Response:
         await authorise(request, context.store, "relay")
     campaign = await context.campaigns.get(request.match_info["id"])
     async with held_body(request, context, _REPORTS) as body:
-        try:
-            blocks = decode_upload(body, campaign)
-        except UploadError as error:
-            raise ProblemError(error.code, str(error)) from None
-        submission = Submission(campaign, blocks)
-        reports, most = submission.reports, settings.limits.reports_per_upload
-        if reports > most:
-            raise ProblemError("too-many-reports", f"at most {most} are accepted, not {reports}")
-        outcome = await context.ingest.submit(submission, reports)
+        submission = read_upload(campaign, body, most=settings.limits.reports_per_upload)
+        outcome = await context.ingest.submit(submission, submission.reports)
     if outcome.refused:
         raise ProblemError(outcome.refused)
-    return web.Response(body=_answer(outcome), content_type=JSON)
+    return web.Response(body=rejected_body(outcome), content_type=JSON)
 
 
 async def get_model(request: web.Request, context: Context) -> web.Response:
@@ -106,12 +100,6 @@ def _cacheable(request: web.Request, body: bytes, tag: str, cache: str) -> web.R
     if have and any(entry.value in ("*", tag) for entry in have if isinstance(entry, ETag)):
         return web.Response(status=304, headers=headers)
     return web.Response(body=body, content_type=JSON, headers=headers)
-
-
-def _answer(outcome: Outcome) -> bytes:
-    if not outcome.rejected:
-        return _ALL_COUNTED
-    return json.dumps({"rejected": [[report.hex(), code] for report, code in outcome.rejected]}).encode()
 
 
 _OBJECT: Final = {"type": "object"}

@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from aiohttp import web
 
-from ldp_aggregator.server.sockets.connections import Connection, Connections
+from ldp_aggregator.server.sockets.connection import Connection
+from ldp_aggregator.server.sockets.connections import Connections
+from ldp_aggregator.server.sockets.handler import Handler
+from ldp_aggregator.server.sockets.memory import Memory
 from ldp_aggregator.server.sockets.tls_door import TlsDoor
+from ldp_aggregator.server.uploads.desk import Desk
 from ldp_aggregator.service.settings import Limits, Settings
 
 BACKLOG: Final = 1024
@@ -60,13 +65,24 @@ class Listening:
     connections: Connections
 
 
-async def listen(runner: web.AppRunner, bound: socket.socket, limits: Limits, tls: ssl.SSLContext | None) -> Listening:
-    """Accept connections for a runner that was set up."""
+async def listen(
+    runner: web.AppRunner,
+    bound: socket.socket,
+    limits: Limits,
+    memory: Memory,
+    *,
+    desk: Desk | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> Listening:
+    """Accept connections for a runner that was set up, and uploads for a desk."""
     loop = asyncio.get_running_loop()
     connections = Connections(limits.connections)
 
+    def make_handler(answered: Callable[[], None]) -> Handler:
+        return Handler(runner.server, loop, limits, answered)
+
     def connect() -> Connection:
-        return Connection(runner.server, loop, limits, connections)
+        return Connection(loop, limits, connections, memory, make_handler, desk)
 
     if tls is not None:
         return Listening(TlsDoor(bound, tls, connect), connections)

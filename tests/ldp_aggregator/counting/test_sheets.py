@@ -94,4 +94,4 @@ def test_a_mechanism_that_the_table_does_not_know_is_counted_question_by_questio
     sheets_module._layout.cache_clear()
     assert {type(sheet) for sheet in laid_out} == {OneQuestion, ManyQuestions}
     places = [np.arange(len(questions))[sheet.places].tolist() for sheet in laid_out]
-    assert sorted(sum(places, [])) == list(range(len(questions)))
+    assert sorted(place for members in places for place in members) == list(range(len(questions)))

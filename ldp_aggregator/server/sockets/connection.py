@@ -1,0 +1,402 @@
+"""One connection of a client: uploads of devices are taken from it as bytes, every other request is aiohttp's.
+
+Requests are answered one after another, and what a client sends ahead stays here until its turn has come: the next
+request begins when the answer to the last one was written and the client reads. No task, future or request object is
+made for an upload; its connection waits in the writer's queue itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from enum import Enum, auto
+from http import HTTPStatus
+from typing import Any, Final, cast
+
+from ldp_aggregator.server.problems import RETRY_SECONDS, ProblemError, retry_later
+from ldp_aggregator.server.sockets.connections import Connections
+from ldp_aggregator.server.sockets.handler import LINGER_SECONDS, Handler
+from ldp_aggregator.server.sockets.heads import END, UNCLEAR, Head, read_head
+from ldp_aggregator.server.sockets.memory import Memory
+from ldp_aggregator.server.uploads.answers import JSON, encode_answer, encode_problem, rejected_body
+from ldp_aggregator.server.uploads.desk import Desk, too_slow
+from ldp_aggregator.service.settings import Limits
+from ldp_aggregator.store.contract import Outcome
+from protocols import Campaign
+
+HEAD_LINES: Final = 4
+"""A head may be as long as so many lines of the greatest length."""
+UNSENT_BYTES: Final = 1 << 14
+"""More of an answer than this that a client does not read counts in the budget, and has a time."""
+_HOPS: Final = 4
+"""Turns of the loop that aiohttp takes to get from an answer to waiting for the next request."""
+_LINGERING_SECONDS: Final = 0.02
+
+
+class State(Enum):
+    """What a connection does."""
+
+    BETWEEN = auto()
+    """It waits for a request, of which the beginning may be there."""
+    READING = auto()
+    """The body of an upload arrives."""
+    COUNTING = auto()
+    """An upload is in the writer's queue."""
+    HANDLING = auto()
+    """aiohttp answers a request."""
+    HANDED_OVER = auto()
+    """aiohttp reads what no length is known of, answers, and that is the end."""
+    LEAVING = auto()
+    """The last answer was given; what still comes is not looked at."""
+
+
+class Connection(asyncio.Protocol):
+    """``desk`` takes uploads; without one every request is aiohttp's."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        limits: Limits,
+        others: Connections,
+        memory: Memory,
+        make_handler: Callable[[Callable[[], None]], Handler],
+        desk: Desk | None,
+    ) -> None:
+        self._loop, self._limits, self._others, self._memory = loop, limits, others, memory
+        self._make_handler, self._desk = make_handler, desk
+        self._transport: Any = None
+        self._handler: Handler | None = None
+        self._state = State.BETWEEN
+        self._deadline = self._unsent_deadline = math.inf
+        self._ahead = b""
+        """What has arrived and nobody has taken."""
+        self._ahead_held = self._request_held = 0
+        """Bytes in the budget: of what is ahead, and of the request that is being answered."""
+        self._missing = 0
+        """Bytes of the current request's body that have not arrived."""
+        self._parts: list[bytes] = []
+        self._head_begun = True
+        self._proceeding = self._paused = self._starved = False
+        self._last = False
+        """Whether the connection closes with the current answer."""
+        self.campaign: Campaign
+        self.body = b""
+
+    @property
+    def reports(self) -> int:
+        """Of the upload in the queue: nearly always one, never more than the campaign has groups."""
+        return 1
+
+    @property
+    def is_idle(self) -> bool:
+        return self._state is State.BETWEEN
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # Not isinstance: uvloop's transports are no subclasses of asyncio's.
+        if not self._others.admit(self):
+            self._others.refuse(cast("asyncio.Transport", transport))
+            return
+        self._transport = transport
+        self._transport.set_write_buffer_limits(high=UNSENT_BYTES)
+        self._deadline = self._loop.time() + self._limits.header_seconds
+
+    def data_received(self, data: bytes) -> None:
+        self._others.heard(self)
+        if self._state is State.LEAVING:
+            return
+        if self._state is State.HANDED_OVER:
+            self._hand_over(data)
+            return
+        self._ahead = self._ahead + data if self._ahead else data
+        if self._state is State.BETWEEN:
+            self._proceed()
+        elif self._state is State.READING:
+            self._read_body()
+        elif self._state is State.HANDLING and self._missing:
+            self._feed()
+        self._balance()
+
+    def eof_received(self) -> bool:
+        """Who has said all he wants to say still gets his answer. (TLS has no such state.)"""
+        waits = self._state in (State.COUNTING, State.HANDLING) and not self._missing
+        if not waits or self._transport.get_extra_info("sslcontext") is not None:
+            return False
+        self._last = True
+        return True
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._others.remove(self)
+        self._memory.read(self)
+        if self._handler is not None:
+            self._handler.connection_lost(exc)
+        if self._state is not State.COUNTING:  # Else it is in the queue, and given back after its commit.
+            self._release()
+        self._state = State.LEAVING
+        self._handler = self._transport = None
+        self._ahead, self._parts = b"", []
+        self._balance()
+
+    def pause_writing(self) -> None:
+        if self._handler is not None:
+            self._handler.pause_writing()
+        self._unsent_deadline = self._loop.time() + self._limits.answer_seconds
+        self._memory.wait_for(self, self._transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        if self._handler is not None:
+            self._handler.resume_writing()
+        self._memory.read(self)
+        self._unsent_deadline = math.inf
+        self._proceed()
+        self._balance()
+
+    def settle(self, outcome: Outcome) -> None:
+        """The answer to the upload in the queue, after its commit."""
+        if outcome.refused is not None:
+            self.refuse(ProblemError(outcome.refused))
+        elif outcome.rejected:
+            self._answer(HTTPStatus.OK, encode_answer(HTTPStatus.OK, JSON, rejected_body(outcome), close=self._last))
+        elif self._desk is not None:
+            self._answer(HTTPStatus.OK, self._desk.answer.bytes(close=self._last))
+
+    def refuse(self, problem: ProblemError) -> None:
+        """The answer to an upload of which nothing was counted."""
+        self._answer(problem.status, encode_problem(problem, close=self._last))
+
+    def look(self, now: float) -> None:
+        if now >= self._unsent_deadline:
+            self.cut()
+        elif now >= self._deadline:
+            if self._state is State.READING:
+                self._last = True
+                self.refuse(too_slow())
+            else:
+                self.cut()
+        elif self._deadline == math.inf and self._transport is not None and self._transport.is_closing():
+            self._deadline = now + self._limits.answer_seconds
+
+    def finish(self) -> None:
+        self._last = True
+        if self._handler is not None:
+            self._handler.answer_once()
+        if self._state is State.BETWEEN:
+            self._leave()
+
+    def cut(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _proceed(self) -> None:
+        """Begin requests for as long as they are there and can be answered at once."""
+        if self._proceeding:
+            return
+        self._proceeding = True
+        try:
+            while self._ahead and self._state is State.BETWEEN and self._unsent_deadline == math.inf:
+                if not self._begin():
+                    break
+        finally:
+            self._proceeding = False
+
+    def _begin(self) -> bool:
+        """Begin the next request; False where its head is not there yet."""
+        end = self._ahead.find(END) + len(END)
+        whole = end >= len(END)
+        if (end if whole else len(self._ahead)) > HEAD_LINES * self._limits.header_bytes:
+            self._turn_away(ProblemError("headers-too-large"))
+            return True
+        if not whole and self._ahead[:1].isupper():
+            if not self._head_begun:
+                self._head_begun = True
+                self._deadline = self._loop.time() + self._limits.header_seconds
+            return False
+        head = read_head(self._ahead[:end]) if whole else UNCLEAR
+        if head.length is None:
+            data, self._ahead = self._ahead, b""
+            self._hand_over(data)
+            return True
+        campaign = self._desk.campaign_of(head) if head.campaign_id is not None and self._desk is not None else None
+        rest, self._missing = self._ahead[end:], head.length
+        if campaign is None:
+            self._handle(self._ahead[:end], rest)
+        else:
+            self._ahead = rest
+            self._upload(campaign, head)
+        return True
+
+    def _upload(self, campaign: Campaign, head: Head) -> None:
+        """Take an upload: its room, then its body, then a place in the queue."""
+        self._last = self._last or not head.keeps_open
+        self.campaign = campaign
+        try:
+            cast("Desk", self._desk).hold(campaign, self._missing)
+        except ProblemError as problem:
+            self._drop_body()
+            self._last = self._last or self._missing > 0
+            self.refuse(problem)
+            return
+        self._request_held = self._missing
+        self._state = State.READING
+        self._deadline = math.inf
+        self._read_body()
+        if self._missing:
+            self._deadline = self._loop.time() + self._limits.body_seconds
+
+    def _read_body(self) -> None:
+        ahead = self._ahead
+        if len(ahead) < self._missing:
+            self._parts.append(ahead)
+            self._ahead = b""
+            self._missing -= len(ahead)
+            return
+        body, self._ahead = (ahead, b"") if len(ahead) == self._missing else self._split(ahead)
+        if self._parts:
+            body = b"".join((*self._parts, body))
+            self._parts = []
+        self._missing = 0
+        self.body = body
+        self._state = State.COUNTING
+        self._deadline = math.inf
+        cast("Desk", self._desk).take(self)
+
+    def _split(self, data: bytes) -> tuple[bytes, bytes]:
+        """What is missing of a body, and what comes after it."""
+        return data[: self._missing], data[self._missing :]
+
+    def _drop_body(self) -> None:
+        """Skip what is there of a body that nobody will read."""
+        dropped, self._ahead = self._split(self._ahead)
+        self._missing -= len(dropped)
+
+    def _answer(self, status: int, data: bytes) -> None:
+        """The answer to an upload."""
+        if self._desk is not None:
+            self._desk.note(status)
+        self._release()
+        if self._transport is not None:
+            self._transport.write(data)
+            self._done()
+
+    def _release(self) -> None:
+        self._memory.give(self._request_held)
+        self._request_held = 0
+        self.body = b""
+
+    def _done(self) -> None:
+        """An answer was written."""
+        if self._last:
+            self._leave()
+            return
+        self._state = State.BETWEEN
+        self._head_begun = self._starved = False
+        self._deadline = self._loop.time() + self._limits.idle_seconds
+        if not self._proceeding and (self._ahead or self._paused):
+            self._proceed()
+            self._balance()
+
+    def _leave(self) -> None:
+        """Close. Where more comes than was looked at, it is read until the client has heard the answer."""
+        self._state = State.LEAVING
+        unread = self._missing > 0 or self._paused or bool(self._ahead)
+        self._ahead, self._parts = b"", []
+        if unread and not self._transport.is_closing():
+            self._deadline = self._loop.time() + LINGER_SECONDS
+            if self._transport.can_write_eof():
+                self._transport.write_eof()
+        else:
+            self._deadline = self._loop.time() + self._limits.answer_seconds
+            self._transport.close()
+        self._balance()
+
+    def _turn_away(self, problem: ProblemError) -> None:
+        """Answer what nobody handles, and close."""
+        self._last = True
+        self._transport.write(encode_problem(problem, close=True))
+        self._leave()
+
+    def _handle(self, head: bytes, rest: bytes) -> None:
+        """Have aiohttp answer one request."""
+        here = min(len(rest), self._missing)
+        self._ahead = rest
+        if not self._memory.take(here):
+            self._drop_body()
+            self._turn_away(retry_later("overloaded", RETRY_SECONDS))
+            return
+        self._request_held = here
+        self._state = State.HANDLING
+        self._deadline = math.inf
+        handler = self._ready_handler()
+        if self._last:
+            handler.answer_once()
+        handler.data_received(head)
+        if here:
+            body, self._ahead = self._split(rest)
+            self._missing -= here
+            handler.data_received(body)
+
+    def _ready_handler(self) -> Handler:
+        if self._handler is None:
+            self._handler = self._make_handler(self._handler_answered)
+            self._handler.connection_made(self._transport)
+        return self._handler
+
+    def _feed(self) -> None:
+        """More of a body that aiohttp reads."""
+        piece, self._ahead = self._split(self._ahead)
+        self._missing -= len(piece)
+        handler = self._ready_handler()
+        if self._starved:
+            return
+        if self._memory.take(len(piece)):
+            self._request_held += len(piece)
+            handler.data_received(piece)
+            return
+        self._starved = True
+        handler.answer_once()
+        if not handler.fail_body(retry_later("overloaded", RETRY_SECONDS)):
+            self.cut()
+
+    def _hand_over(self, data: bytes) -> None:
+        """Give aiohttp everything from here on, for one answer."""
+        if not self._memory.take(len(data)):
+            self.cut()
+            return
+        self._request_held += len(data)
+        handler = self._ready_handler()
+        if self._state is not State.HANDED_OVER:
+            self._state = State.HANDED_OVER
+            self._deadline = self._loop.time() + self._limits.header_seconds + self._limits.body_seconds
+            handler.answer_once()
+        handler.data_received(data)
+
+    def _handler_answered(self) -> None:
+        self._await_handler(_HOPS)
+
+    def _await_handler(self, hops: int) -> None:
+        """aiohttp has written its answer, and may still read and drop a body."""
+        if self._state not in (State.HANDLING, State.HANDED_OVER) or self._transport.is_closing():
+            return
+        if self._handler is not None and self._handler.is_idle and not self._missing:
+            self._release()
+            self._done()
+        elif hops:
+            self._loop.call_soon(self._await_handler, hops - 1)
+        else:
+            self._loop.call_later(_LINGERING_SECONDS, self._await_handler, 0)
+
+    def _balance(self) -> None:
+        """What stays for later needs room in the budget; where it has to wait for an answer, nothing more is read."""
+        grown = len(self._ahead) - self._ahead_held
+        if grown > 0 and not self._memory.take(grown):
+            self._ahead = self._ahead[: self._ahead_held]
+            self.cut()
+        elif grown:
+            if grown < 0:
+                self._memory.give(-grown)
+            self._ahead_held += grown
+        waits = bool(self._ahead) and (self._state is not State.BETWEEN or self._unsent_deadline < math.inf)
+        if waits is not self._paused:
+            self._paused = waits
+            if self._transport is not None and not self._transport.is_closing():
+                (self._transport.pause_reading if waits else self._transport.resume_reading)()
