@@ -147,7 +147,7 @@ def sheets(campaign: Campaign, questions: Numbers, payloads: bytes) -> list[Shee
     widths = layout.width[questions]
     ends = np.cumsum(widths)
     found: list[Sheet] = []
-    starts = np.flatnonzero(np.diff(questions, prepend=-1))
+    starts = starts_of(questions)
     families = layout.family[questions]
     if len(questions) > FEW * len(starts):
         families = np.full_like(families, _APART)
@@ -159,7 +159,7 @@ def sheets(campaign: Campaign, questions: Numbers, payloads: bytes) -> list[Shee
         found.append(OneQuestion(campaign, int(questions[first]), slice(first, last), rows))
     if apart.all():
         return found
-    for kind in np.unique(kinds[~apart]).tolist():
+    for kind in sorted(set(kinds[~apart].tolist())):
         places = np.flatnonzero(kinds == kind)
         chosen = widths[places]
         rows = _padded(payloads, ends[places] - chosen, chosen, WORD_BYTES * int(layout.words[questions[places]].max()))
@@ -167,11 +167,18 @@ def sheets(campaign: Campaign, questions: Numbers, payloads: bytes) -> list[Shee
     return found
 
 
+def starts_of(ordered: Numbers) -> Numbers:
+    """Where each run of equal numbers begins."""
+    begins = np.ones(len(ordered), dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
+    return begins.nonzero()[0]
+
+
 def _stretches(questions: Numbers, wanted: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
     """First and one beyond the last place of every question among those wanted."""
     if not wanted.any():
         return
-    starts = np.flatnonzero(np.diff(questions, prepend=-1)).tolist()
+    starts = starts_of(questions).tolist()
     for first, last in zip(starts, [*starts[1:], len(questions)], strict=True):
         if wanted[first]:
             yield first, last
@@ -260,8 +267,8 @@ def _added_up(layout: Layout, questions: Numbers, values: NDArray[Any]) -> Sums:
 
 def _runs(questions: Numbers) -> tuple[Numbers, Numbers, Numbers]:
     """The questions that occur, where each begins, how often."""
-    starts = np.flatnonzero(np.diff(questions, prepend=-1))
-    return questions[starts], starts, np.diff(starts, append=len(questions))
+    starts = starts_of(questions)
+    return questions[starts], starts, np.append(starts[1:], len(questions)) - starts
 
 
 def _indices(rows: Rows) -> Numbers:

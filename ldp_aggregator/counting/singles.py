@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.counting.sheets import MOST_LAYOUTS, ById
+from ldp_aggregator.counting.sheets import MOST_LAYOUTS, ById, starts_of
 from protocols import Campaign, Report, encode_upload
 from protocols.wire.reports import ID_BYTES
 from protocols.wire.upload import Block
@@ -75,7 +75,7 @@ def read_singles(campaign: Campaign, uploads: Sequence[bytes]) -> Singles:
 def _blocks(
     frames: _Frames, uploads: Sequence[bytes], order: list[int], questions: NDArray[np.int64]
 ) -> tuple[Block, ...]:
-    starts = np.flatnonzero(np.diff(questions, prepend=-1))
+    starts = starts_of(questions)
     ends = np.append(starts[1:], len(order))[: len(starts)]
     bounds = zip(questions[starts].tolist(), starts.tolist(), ends.tolist(), strict=True)
     blocks = []

@@ -9,6 +9,7 @@ from typing import Final
 from ldp_aggregator.server.derived_models import FederatedModels
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.server.uploads.admission import Admission
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store.contract import CampaignStore, Store, UnknownCampaignError
 from protocols import Campaign
@@ -64,3 +65,4 @@ class Context:
     settings: Settings
     campaigns: CampaignCache
     federated_models: FederatedModels
+    admission: Admission

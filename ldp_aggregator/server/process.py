@@ -20,6 +20,7 @@ from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.sockets.descriptors import raise_limit
 from ldp_aggregator.server.sockets.listener import Listeners, Listening, listen
 from ldp_aggregator.server.sockets.tls import load_tls, reload_tls
+from ldp_aggregator.server.uploads.admission import admission_of
 from ldp_aggregator.server.uploads.desk import UploadDesk
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store, open_store
@@ -64,15 +65,17 @@ async def running(
 
     Gives what is done once the server cannot go on, with the name of what ended.
     """
+    admission = admission_of(settings)
     opened = store or await open_store(settings.data, settings.database_address)
     limits, metrics = settings.limits, Metrics()
     ingest = Ingest(opened, metrics, queue_bytes=limits.queue_bytes, group_reports=limits.group_reports)
     models = FederatedModels(opened, settings.federation_groups)
-    context = Context(opened, ingest, metrics, settings, CampaignCache(opened), models)
+    context = Context(opened, ingest, metrics, settings, CampaignCache(opened), models, admission)
     await ingest.beat()
     writer = asyncio.create_task(ingest.write(), name="writer")
     keeper = asyncio.create_task(keep(opened, metrics), name="keeper")
-    ended = _first_to_end(writer, keeper)
+    ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    _watch(ended, writer, keeper)
     runners = [
         web.AppRunner(app, handle_signals=False, shutdown_timeout=limits.drain_seconds) for app in make_apps(context)
     ]
@@ -84,6 +87,7 @@ async def running(
         desk = UploadDesk(context)
         accepting.append(await listen(public, listeners.public, limits, ingest.memory, desk=desk, tls=tls))
         accepting.append(await listen(admin, listeners.admin, limits, ingest.memory))
+        _watch(ended, *(listening.task for listening in accepting if listening.task is not None))
         yield ended
     finally:
         for listening in accepting:
@@ -96,9 +100,8 @@ async def running(
             await opened.close()
 
 
-def _first_to_end(*tasks: asyncio.Task[None]) -> asyncio.Future[str]:
-    """Done once one of the tasks is, with its name."""
-    ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+def _watch(ended: asyncio.Future[str], *tasks: asyncio.Task[None]) -> None:
+    """Have ``ended`` done, with its name, once one of the tasks is."""
 
     def note(task: asyncio.Task[None]) -> None:
         if task.cancelled():
@@ -110,7 +113,6 @@ def _first_to_end(*tasks: asyncio.Task[None]) -> asyncio.Future[str]:
 
     for task in tasks:
         task.add_done_callback(note)
-    return ended
 
 
 async def end_connections(runners: Sequence[web.AppRunner], accepting: Sequence[Listening], seconds: float) -> None:

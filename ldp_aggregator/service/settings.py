@@ -58,6 +58,9 @@ class Limits(BaseModel):
     answer_seconds: float = Field(default=60.0, gt=0, description="time for a client to read an answer")
     idle_seconds: float = Field(default=60.0, gt=0, description="how long an idle connection is kept open")
     drain_seconds: float = Field(default=20.0, gt=0, description="time for open requests to end when stopping")
+    uploads_per_second: float | None = Field(
+        default=None, gt=0, description="uploads of one campaign without a token, in each process; unset: any number"
+    )
     connections: int = Field(default=1000, ge=1, description="open connections of one listener and process")
 
 
@@ -79,6 +82,11 @@ class Settings(BaseSettings):
     workers: int = Field(default=1, ge=1, le=64, description="processes that serve the same ports")
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least level logged")
     uploads_need_token: bool = Field(default=False, description="accept uploads only with a relay token")
+    admission: str | None = Field(
+        default=None,
+        pattern=r"^[\w.]+:\w+$",
+        description="module:function that is asked before an upload without a token",
+    )
     federation_groups: int = Field(
         default=1, ge=1, le=1000, description="groups of nodes of whose models federated campaigns take the median"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from http import HTTPStatus
 from typing import Any, Final
 
 from aiohttp import ETag, web
@@ -21,6 +22,7 @@ from ldp_aggregator.server.api.rows import JSON, STORED, Operation
 from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
 from ldp_aggregator.server.uploads.answers import rejected_body
+from ldp_aggregator.server.uploads.limits import most_from_a_device, most_from_a_relay
 from ldp_aggregator.server.uploads.reading import read_upload
 from ldp_aggregator.service.publishing import tally_to_publish
 from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, TAKES_SHARES, UNKNOWN
@@ -40,16 +42,38 @@ async def get_campaign(request: web.Request, context: Context) -> web.Response:
 
 async def post_reports(request: web.Request, context: Context) -> web.Response:
     """Count an upload; answered after the commit that holds it is on disk."""
-    settings = context.settings
-    if settings.uploads_need_token:
-        await authorise(request, context.store, "relay")
+    unknown = await _refuse_relay(request, context)
     campaign = await context.campaigns.get(request.match_info["id"])
-    async with held_body(request, context, _REPORTS) as body:
-        submission = read_upload(campaign, body, most=settings.limits.reports_per_upload)
-        outcome = await context.ingest.submit(submission, submission.reports)
+    limits = context.settings.limits
+    most = most_from_a_relay(limits) if unknown is None else most_from_a_device(campaign, limits)
+    if unknown is not None:
+        await context.admission.check(campaign.id, request.headers)
+        context.admission.count(campaign.id)
+    try:
+        async with held_body(request, context, _REPORTS, most=most.bytes) as body:
+            submission = read_upload(campaign, body, most=most.reports)
+            outcome = await context.ingest.submit(submission, submission.reports)
+    except ProblemError as problem:
+        # Too much for a device; who has shown a token learns what is wrong with that.
+        if problem.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE and "Authorization" in request.headers and unknown:
+            raise unknown from None
+        raise
     if outcome.refused:
         raise ProblemError(outcome.refused)
     return web.Response(body=rejected_body(outcome), content_type=JSON)
+
+
+async def _refuse_relay(request: web.Request, context: Context) -> ProblemError | None:
+    """Why this is no relay, None where it is one; raised where only relays may upload."""
+    try:
+        if context.settings.uploads_need_token or "Authorization" in request.headers:
+            await authorise(request, context.store, "relay")
+            return None
+    except ProblemError as problem:
+        if context.settings.uploads_need_token:
+            raise
+        return problem
+    return ProblemError("missing-token")
 
 
 async def get_model(request: web.Request, context: Context) -> web.Response:
@@ -117,6 +141,8 @@ _REJECTED: Final = {
     },
 }
 
+_UPLOAD_CODES: Final = ("malformed-upload", "too-many-reports", "not-admitted", "too-many-uploads")
+
 OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all there is.
     Operation(
         "POST",
@@ -126,7 +152,17 @@ OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all t
         optional_scopes=True,
         bodies={MEDIA_TYPE: {"type": "string", "format": "binary"}},
         answers={200: (JSON, _REJECTED)},
-        codes=(UNKNOWN, CLOSED, NOT_OPEN, TAKES_SHARES, "malformed-upload", "too-many-reports", *STORED),
+        codes=(
+            UNKNOWN,
+            CLOSED,
+            NOT_OPEN,
+            TAKES_SHARES,
+            "malformed-upload",
+            "too-many-reports",
+            "not-admitted",
+            "too-many-uploads",
+            *STORED,
+        ),
     ),
     Operation(
         "GET",

@@ -41,6 +41,11 @@ class Head:
 
 UNCLEAR: Final = Head(None)
 
+MOST_KNOWN: Final = 256
+LONGEST_KNOWN: Final = 512
+"""Heads of uploads that are remembered, and their bytes."""
+_known: Final[dict[bytes, Head]] = {}
+
 
 class _Reader:
     """What httptools calls while it parses."""
@@ -66,7 +71,23 @@ class _Reader:
 
 
 def read_head(head: bytes) -> Head:
-    """``head`` ends with the first empty line of what a client has sent."""
+    """``head`` ends with the first empty line of what a client has sent.
+
+    The same app sends the same head from every device, so those of uploads are remembered for a while; none of them
+    has a header that names anybody to us.
+    """
+    known = _known.get(head)
+    if known is not None:
+        return known
+    found = _read(head)
+    if found.campaign_id is not None and len(head) <= LONGEST_KNOWN:
+        if len(_known) >= MOST_KNOWN:
+            _known.clear()
+        _known[head] = found
+    return found
+
+
+def _read(head: bytes) -> Head:
     reader = _Reader()
     parser = httptools.HttpRequestParser(reader)
     try:

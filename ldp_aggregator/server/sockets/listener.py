@@ -63,6 +63,8 @@ class Listening:
 
     server: Accepting
     connections: Connections
+    task: asyncio.Task[None] | None = None
+    """What accepts, where that is a task of ours: the listener is as good as closed once it ends."""
 
 
 async def listen(
@@ -85,7 +87,8 @@ async def listen(
         return Connection(loop, limits, connections, memory, make_handler, desk)
 
     if tls is not None:
-        return Listening(TlsDoor(bound, tls, connect), connections)
+        door = TlsDoor(bound, tls, connect)
+        return Listening(door, connections, door.accepting)
     return Listening(await loop.create_server(connect, sock=bound, backlog=BACKLOG), connections)
 
 

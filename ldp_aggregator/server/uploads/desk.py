@@ -43,8 +43,8 @@ class UploadDesk:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._open = not context.settings.uploads_need_token
-        self._most_bytes = context.settings.limits.body_bytes
+        self._open = not (context.settings.uploads_need_token or context.admission.checks)
+        self._limits = context.settings.limits
         self.take = context.ingest.take
         self.answer = CountedAnswer()
 
@@ -52,11 +52,13 @@ class UploadDesk:
         if not self._open or head.campaign_id is None or head.length is None:
             return None
         campaign = self._context.campaigns.known(head.campaign_id)
-        if campaign is None or head.length > min(most_from_a_device(campaign).bytes, self._most_bytes):
+        if campaign is None:
             return None
-        return campaign
+        most = most_from_a_device(campaign, self._limits)
+        return campaign if head.length <= most.bytes and most.reports >= len(campaign.groups) else None
 
     def hold(self, campaign: Campaign, size: int) -> None:
+        self._context.admission.count(campaign.id)
         self._context.ingest.hold(size)
 
     def note(self, status: int) -> None:

@@ -8,7 +8,6 @@ from typing import Final, Protocol
 
 from ldp_aggregator.counting.singles import read_singles
 from ldp_aggregator.server.problems import ProblemError
-from ldp_aggregator.server.uploads.limits import most_from_a_device
 from ldp_aggregator.store.contract import Outcome, Submission
 from protocols import Campaign, UploadError, decode_upload
 
@@ -85,7 +84,7 @@ def bundle(raw: Iterable[RawUpload], read: Iterable[ReadUpload]) -> tuple[list[B
             bundles.append(Bundle(Submission(campaign, found.blocks), [uploads[place] for place in found.order]))
         for upload in (uploads[place] for place in found.others):
             try:
-                submission = read_upload(campaign, upload.body, most=most_from_a_device(campaign).reports)
+                submission = read_upload(campaign, upload.body, most=len(campaign.groups))
             except ProblemError as problem:  # noqa: PERF203 - one bad upload fails no other
                 refusals.append((upload, problem))
             else:

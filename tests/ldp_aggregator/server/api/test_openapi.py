@@ -10,6 +10,7 @@ from ldp_aggregator.server.derived_models import FederatedModels
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
+from ldp_aggregator.server.uploads.admission import Admission
 from ldp_aggregator.service.settings import Settings
 
 
@@ -19,7 +20,7 @@ async def listener(request, server):
     base, operations = (server.public, PUBLIC) if request.param == "public" else (server.admin, ADMIN)
     ingest = Ingest(server.store, Metrics(), queue_bytes=1, group_reports=1)
     models = FederatedModels(server.store, 1)
-    context = Context(server.store, ingest, Metrics(), Settings(), CampaignCache(server.store), models)
+    context = Context(server.store, ingest, Metrics(), Settings(), CampaignCache(server.store), models, Admission())
     app = make_apps(context)[request.param == "admin"]
     routes = {(r.method, r.resource.canonical) for r in app.router.routes() if r.method not in ("HEAD", "*")}
     async with server.session.get(base + "/openapi.json") as answer:
