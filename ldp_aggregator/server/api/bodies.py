@@ -34,6 +34,9 @@ async def held_body(
         while arrived < length and (chunk := await request.content.read(_CHUNK)):
             arrived += len(chunk)
             chunks.append(chunk)
+    problem = getattr(request.protocol, "body_problem", None)
+    if arrived < length and problem is not None:
+        raise problem
     yield b"".join(chunks)
 
 

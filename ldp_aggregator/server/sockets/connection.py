@@ -274,9 +274,14 @@ class Connection(asyncio.Protocol):
         if self._desk is not None:
             self._desk.note(status)
         self._release()
-        if self._transport is not None:
+        if self._transport is None:
+            return
+        try:
             self._transport.write(data)
             self._done()
+        except (OSError, RuntimeError):
+            # The writer and its other clients are not to suffer from what this one's socket does.
+            self.cut()
 
     def _release(self) -> None:
         self._memory.give(self._request_held)
@@ -302,8 +307,11 @@ class Connection(asyncio.Protocol):
         self._ahead, self._parts = b"", []
         if unread and not self._transport.is_closing():
             self._deadline = self._loop.time() + LINGER_SECONDS
-            if self._transport.can_write_eof():
-                self._transport.write_eof()
+            try:
+                if self._transport.can_write_eof():
+                    self._transport.write_eof()
+            except OSError:
+                self.cut()  # It is not connected any more.
         else:
             self._deadline = self._loop.time() + self._limits.answer_seconds
             self._transport.close()
@@ -353,8 +361,9 @@ class Connection(asyncio.Protocol):
             handler.data_received(piece)
             return
         self._starved = True
-        handler.answer_once()
-        if not handler.fail_body(retry_later("overloaded", RETRY_SECONDS)):
+        problem = retry_later("overloaded", RETRY_SECONDS)
+        problem.headers["Connection"] = "close"
+        if not handler.fail_body(problem):
             self.cut()
 
     def _hand_over(self, data: bytes) -> None:
@@ -377,8 +386,9 @@ class Connection(asyncio.Protocol):
         """aiohttp has written its answer, and may still read and drop a body."""
         if self._state not in (State.HANDLING, State.HANDED_OVER) or self._transport.is_closing():
             return
-        if self._handler is not None and self._handler.is_idle and not self._missing:
+        if self._handler is not None and self._handler.is_idle and (self._starved or not self._missing):
             self._release()
+            self._last = self._last or self._starved
             self._done()
         elif hops:
             self._loop.call_soon(self._await_handler, hops - 1)

@@ -97,7 +97,10 @@ class Connections:
         loop = asyncio.get_running_loop()
         now = loop.time()
         for connection in list(self._open):
-            connection.look(now)
+            try:
+                connection.look(now)
+            except (OSError, RuntimeError):  # noqa: PERF203 - one socket's failure is not the others'
+                connection.cut()
         self._watch = loop.call_later(WATCH_SECONDS, self._look) if self._open else None
 
 

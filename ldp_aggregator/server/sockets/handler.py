@@ -30,7 +30,7 @@ _SILENT.propagate = False  # aiohttp's messages carry the client's address.
 class Handler(RequestHandler):
     """``answered`` is called whenever the answer to a request was written."""
 
-    __slots__ = ("_answered", "_last")
+    __slots__ = ("_answered", "_last", "body_problem")
 
     def __init__(
         self, manager: Any, loop: asyncio.AbstractEventLoop, limits: Limits, answered: Callable[[], None]
@@ -48,6 +48,8 @@ class Handler(RequestHandler):
             auto_decompress=False,
         )
         self._answered = answered
+        self.body_problem: ProblemError | None = None
+        """Why the body of the current request is shorter than it was to be."""
         self._last = False
 
     @property
@@ -65,10 +67,11 @@ class Handler(RequestHandler):
         self._last = True
 
     def fail_body(self, problem: ProblemError) -> bool:
-        """Have a body that is being read end with a problem; False where nobody reads it yet."""
+        """Have a body that is being read end before its end, with a problem; False where nobody reads it yet."""
         if self._current_request is None:
             return False
-        self._current_request.content.set_exception(problem)
+        self.body_problem = problem
+        self._current_request.content.feed_eof()
         return True
 
     def handle_error(
