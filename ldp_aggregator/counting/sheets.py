@@ -141,7 +141,7 @@ class ManyQuestions:
 Sheet = OneQuestion | ManyQuestions
 
 
-def sheets(campaign: Campaign, questions: Numbers, payloads: bytes) -> list[Sheet]:
+def lay_out(campaign: Campaign, questions: Numbers, payloads: bytes) -> list[Sheet]:
     """Reports in increasing order of their ``questions``, one entry each, payloads concatenated in the same order."""
     layout = layout_of(campaign)
     widths = layout.width[questions]

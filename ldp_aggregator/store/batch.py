@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ldp_aggregator.counting.digest import DIGEST_BYTES
 from ldp_aggregator.counting.parts import Sums
 from ldp_aggregator.counting.rows import Rows
-from ldp_aggregator.counting.sheets import Sheet, sheets
+from ldp_aggregator.counting.sheets import Sheet, lay_out
 from ldp_aggregator.store.contract import CLOSED, CONFLICTING, Outcome, Submission
 from protocols import Campaign
 from protocols.wire.reports import ID_BYTES
@@ -154,7 +154,7 @@ def gather(campaign: Campaign, submissions: Sequence[Submission]) -> Batch:
     owners = np.repeat(np.array([owner for _, owner, _ in blocks], dtype=np.int64), counts)
     ids = np.frombuffer(b"".join(block.ids for _, _, block in blocks), dtype=np.uint8).reshape(-1, ID_BYTES)
     questions = np.repeat(np.array([question for question, _, _ in blocks], dtype=np.int64), counts)
-    laid_out = sheets(campaign, questions, b"".join([block.payloads for _, _, block in blocks]))
+    laid_out = lay_out(campaign, questions, b"".join([block.payloads for _, _, block in blocks]))
     codes: dict[int, str] = {}
     checks = np.empty(len(questions), dtype=np.uint64)
     for sheet in laid_out:

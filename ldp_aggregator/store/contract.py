@@ -36,7 +36,6 @@ UNKNOWN: Final = "unknown-campaign"
 TAKES_SHARES: Final = "takes-shares"
 TAKES_REPORTS: Final = "takes-reports"
 REVOKED: Final = "wrong-token"
-
 SALT_BYTES: Final = 32
 
 SCOPES: Final = ("admin", "collector", "node", "relay")
@@ -73,10 +72,9 @@ class Outcome:
     counted: int = 0
     duplicates: int = 0
     rejected: tuple[tuple[bytes, str], ...] = ()
-    """Report id and code of every report that was not counted and never will be."""
+    """Report id and code of each that never will be counted; ``places``: where it stands in the submission."""
     refused: str | None = None
     places: tuple[int, ...] = field(default=(), compare=False)
-    """Where each of the rejected stands among the reports of the submission."""
 
 
 @dataclass(frozen=True, slots=True)

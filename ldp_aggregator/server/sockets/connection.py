@@ -10,15 +10,15 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
-from enum import Enum, auto
 from http import HTTPStatus
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from ldp_aggregator.server.problems import RETRY_SECONDS, ProblemError, retry_later
 from ldp_aggregator.server.sockets.connections import Connections
-from ldp_aggregator.server.sockets.handler import LINGER_SECONDS, Handler
+from ldp_aggregator.server.sockets.handler import Handler
 from ldp_aggregator.server.sockets.heads import END, UNCLEAR, Head, read_head
 from ldp_aggregator.server.sockets.memory import Memory
+from ldp_aggregator.server.sockets.wire import State, Wire
 from ldp_aggregator.server.uploads.answers import JSON, encode_answer, encode_problem, rejected_body
 from ldp_aggregator.server.uploads.desk import Desk, too_slow
 from ldp_aggregator.service.settings import Limits
@@ -27,31 +27,12 @@ from protocols import Campaign
 
 HEAD_LINES: Final = 4
 """A head may be as long as so many lines of the greatest length."""
-UNSENT_BYTES: Final = 1 << 14
-"""More of an answer than this that a client does not read counts in the budget, and has a time."""
 _HOPS: Final = 4
 """Turns of the loop that aiohttp takes to get from an answer to waiting for the next request."""
 _LINGERING_SECONDS: Final = 0.02
 
 
-class State(Enum):
-    """What a connection does."""
-
-    BETWEEN = auto()
-    """It waits for a request, of which the beginning may be there."""
-    READING = auto()
-    """The body of an upload arrives."""
-    COUNTING = auto()
-    """An upload is in the writer's queue."""
-    HANDLING = auto()
-    """aiohttp answers a request."""
-    HANDED_OVER = auto()
-    """aiohttp reads what no length is known of, answers, and that is the end."""
-    LEAVING = auto()
-    """The last answer was given; what still comes is not looked at."""
-
-
-class Connection(asyncio.Protocol):
+class Connection(Wire):
     """``desk`` takes uploads; without one every request is aiohttp's."""
 
     def __init__(
@@ -63,43 +44,16 @@ class Connection(asyncio.Protocol):
         make_handler: Callable[[Callable[[], None]], Handler],
         desk: Desk | None,
     ) -> None:
-        self._loop, self._limits, self._others, self._memory = loop, limits, others, memory
+        super().__init__(loop, limits, others, memory)
         self._make_handler, self._desk = make_handler, desk
-        self._transport: Any = None
-        self._handler: Handler | None = None
-        self._state = State.BETWEEN
-        self._deadline = self._unsent_deadline = math.inf
-        self._ahead = b""
-        """What has arrived and nobody has taken."""
-        self._ahead_held = self._request_held = 0
-        """Bytes in the budget: of what is ahead, and of the request that is being answered."""
-        self._missing = 0
-        """Bytes of the current request's body that have not arrived."""
-        self._parts: list[bytes] = []
         self._head_begun = True
-        self._proceeding = self._paused = self._starved = False
-        self._last = False
-        """Whether the connection closes with the current answer."""
+        self._proceeding = self._starved = False
         self.campaign: Campaign
-        self.body = b""
 
     @property
     def reports(self) -> int:
         """Of the upload in the queue: nearly always one, never more than the campaign has groups."""
         return 1
-
-    @property
-    def is_idle(self) -> bool:
-        return self._state is State.BETWEEN
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Not isinstance: uvloop's transports are no subclasses of asyncio's.
-        if not self._others.admit(self):
-            self._others.refuse(cast("asyncio.Transport", transport))
-            return
-        self._transport = transport
-        self._transport.set_write_buffer_limits(high=UNSENT_BYTES)
-        self._deadline = self._loop.time() + self._limits.header_seconds
 
     def data_received(self, data: bytes) -> None:
         self._others.heard(self)
@@ -125,32 +79,6 @@ class Connection(asyncio.Protocol):
         self._last = True
         return True
 
-    def connection_lost(self, exc: BaseException | None) -> None:
-        self._others.remove(self)
-        self._memory.read(self)
-        if self._handler is not None:
-            self._handler.connection_lost(exc)
-        if self._state is not State.COUNTING:  # Else it is in the queue, and given back after its commit.
-            self._release()
-        self._state = State.LEAVING
-        self._handler = self._transport = None
-        self._ahead, self._parts = b"", []
-        self._balance()
-
-    def pause_writing(self) -> None:
-        if self._handler is not None:
-            self._handler.pause_writing()
-        self._unsent_deadline = self._loop.time() + self._limits.answer_seconds
-        self._memory.wait_for(self, self._transport.get_write_buffer_size())
-
-    def resume_writing(self) -> None:
-        if self._handler is not None:
-            self._handler.resume_writing()
-        self._memory.read(self)
-        self._unsent_deadline = math.inf
-        self._proceed()
-        self._balance()
-
     def settle(self, outcome: Outcome) -> None:
         """The answer to the upload in the queue, after its commit."""
         if outcome.refused is not None:
@@ -164,17 +92,12 @@ class Connection(asyncio.Protocol):
         """The answer to an upload of which nothing was counted."""
         self._answer(problem.status, encode_problem(problem, close=self._last))
 
-    def look(self, now: float) -> None:
-        if now >= self._unsent_deadline:
+    def _time_is_up(self) -> None:
+        if self._state is State.READING:
+            self._last = True
+            self.refuse(too_slow())
+        else:
             self.cut()
-        elif now >= self._deadline:
-            if self._state is State.READING:
-                self._last = True
-                self.refuse(too_slow())
-            else:
-                self.cut()
-        elif self._deadline == math.inf and self._transport is not None and self._transport.is_closing():
-            self._deadline = now + self._limits.answer_seconds
 
     def finish(self) -> None:
         self._last = True
@@ -182,10 +105,6 @@ class Connection(asyncio.Protocol):
             self._handler.answer_once()
         if self._state is State.BETWEEN:
             self._leave()
-
-    def cut(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
 
     def _proceed(self) -> None:
         """Begin requests for as long as they are there and can be answered at once."""
@@ -260,10 +179,6 @@ class Connection(asyncio.Protocol):
         self._deadline = math.inf
         cast("Desk", self._desk).take(self)
 
-    def _split(self, data: bytes) -> tuple[bytes, bytes]:
-        """What is missing of a body, and what comes after it."""
-        return data[: self._missing], data[self._missing :]
-
     def _drop_body(self) -> None:
         """Skip what is there of a body that nobody will read."""
         dropped, self._ahead = self._split(self._ahead)
@@ -283,11 +198,6 @@ class Connection(asyncio.Protocol):
             # The writer and its other clients are not to suffer from what this one's socket does.
             self.cut()
 
-    def _release(self) -> None:
-        self._memory.give(self._request_held)
-        self._request_held = 0
-        self.body = b""
-
     def _done(self) -> None:
         """An answer was written."""
         if self._last:
@@ -299,29 +209,6 @@ class Connection(asyncio.Protocol):
         if not self._proceeding and (self._ahead or self._paused):
             self._proceed()
             self._balance()
-
-    def _leave(self) -> None:
-        """Close. Where more comes than was looked at, it is read until the client has heard the answer."""
-        self._state = State.LEAVING
-        unread = self._missing > 0 or self._paused or bool(self._ahead)
-        self._ahead, self._parts = b"", []
-        if unread and not self._transport.is_closing():
-            self._deadline = self._loop.time() + LINGER_SECONDS
-            try:
-                if self._transport.can_write_eof():
-                    self._transport.write_eof()
-            except OSError:
-                self.cut()  # It is not connected any more.
-        else:
-            self._deadline = self._loop.time() + self._limits.answer_seconds
-            self._transport.close()
-        self._balance()
-
-    def _turn_away(self, problem: ProblemError) -> None:
-        """Answer what nobody handles, and close."""
-        self._last = True
-        self._transport.write(encode_problem(problem, close=True))
-        self._leave()
 
     def _handle(self, head: bytes, rest: bytes) -> None:
         """Have aiohttp answer one request."""
@@ -394,19 +281,3 @@ class Connection(asyncio.Protocol):
             self._loop.call_soon(self._await_handler, hops - 1)
         else:
             self._loop.call_later(_LINGERING_SECONDS, self._await_handler, 0)
-
-    def _balance(self) -> None:
-        """What stays for later needs room in the budget; where it has to wait for an answer, nothing more is read."""
-        grown = len(self._ahead) - self._ahead_held
-        if grown > 0 and not self._memory.take(grown):
-            self._ahead = self._ahead[: self._ahead_held]
-            self.cut()
-        elif grown:
-            if grown < 0:
-                self._memory.give(-grown)
-            self._ahead_held += grown
-        waits = bool(self._ahead) and (self._state is not State.BETWEEN or self._unsent_deadline < math.inf)
-        if waits is not self._paused:
-            self._paused = waits
-            if self._transport is not None and not self._transport.is_closing():
-                (self._transport.pause_reading if waits else self._transport.resume_reading)()

@@ -10,7 +10,7 @@ import pytest
 from ldp_aggregator.counting import sheets as sheets_module
 from ldp_aggregator.counting.digest import digests
 from ldp_aggregator.counting.rows import count, payload_rows, refusals
-from ldp_aggregator.counting.sheets import ManyQuestions, OneQuestion, sheets
+from ldp_aggregator.counting.sheets import ManyQuestions, OneQuestion, lay_out
 from protocols import Campaign
 
 KINDS = ("de", "oue", "ss", "she", "sue", "the")
@@ -73,7 +73,7 @@ def test_both_ways_of_counting_agree(discrete, continuous, few, monkeypatch):
     dice = random.Random(f"{discrete} {continuous}")
     for most in (1, 3, 6):
         questions, payloads = some_payloads(campaign, dice, most)
-        laid_out = sheets(campaign, np.array(questions, dtype=np.int64), b"".join(payloads))
+        laid_out = lay_out(campaign, np.array(questions, dtype=np.int64), b"".join(payloads))
         codes, checks, sums = {}, np.zeros(len(questions), np.uint64), {}
         for sheet in laid_out:
             codes |= sheet.refusals()
@@ -90,7 +90,7 @@ def test_a_mechanism_that_the_table_does_not_know_is_counted_question_by_questio
     sheets_module._layout.cache_clear()
     monkeypatch.setattr(sheets_module, "_FAMILIES", sheets_module._FAMILIES[:2])
     questions, payloads = some_payloads(campaign, random.Random(3), 2)
-    laid_out = sheets(campaign, np.array(questions, dtype=np.int64), b"".join(payloads))
+    laid_out = lay_out(campaign, np.array(questions, dtype=np.int64), b"".join(payloads))
     sheets_module._layout.cache_clear()
     assert {type(sheet) for sheet in laid_out} == {OneQuestion, ManyQuestions}
     places = [np.arange(len(questions))[sheet.places].tolist() for sheet in laid_out]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from typing import ClassVar
 
 import pytest
 from raw_http import request_head
@@ -17,7 +18,7 @@ from protocols import encode_upload
 class WatchedMemory(Memory):
     """Remembers the most that was held."""
 
-    made: list[WatchedMemory] = []
+    made: ClassVar[list[WatchedMemory]] = []
 
     def __init__(self, most):
         super().__init__(most)
