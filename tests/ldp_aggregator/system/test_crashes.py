@@ -94,6 +94,7 @@ def test_two_instances_and_a_restarted_database_count_each_report_once(kept, pos
     if postgres.server is None:
         pytest.skip("this database is not ours to restart")
     half = REPORTS // 2
+    token = kept.relay_token()
     campaign = kept.publish(0, **two_questions(half))
     reports = [
         Report(question, cell_report(campaign, question * half + cell, cell=0).id, cell.to_bytes(2, "little"))
@@ -106,7 +107,7 @@ def test_two_instances_and_a_restarted_database_count_each_report_once(kept, pos
         return [encode_upload(group) for group in in_groups(mixed, 250)]
 
     with Daemon(kept.folder, **kept.environment) as first, Daemon(kept.folder, **kept.environment) as second:
-        both = [Uploaders(lambda d=d: d.public, campaign, shuffled(s), 3) for s, d in enumerate((first, second))]
+        both = [Uploaders(lambda d=d: d.public, campaign, shuffled(s), 3, token) for s, d in enumerate((first, second))]
         time.sleep(0.3)
         postgres.restart()
         for uploaders in both:
