@@ -23,6 +23,7 @@ from protocols.wire.reports import ID_BYTES
 from protocols.wire.upload import MEDIA_TYPE, Block, encode_blocks
 
 READY = re.compile(r"ready: public (\S+) admin (\S+)")
+WITHOUT_UVLOOP = "import sys; sys.modules['uvloop'] = None; from ldp_aggregator.__main__ import main; sys.exit(main())"
 ALL_COUNTED = b'{"rejected": []}'
 
 
@@ -243,11 +244,11 @@ def make_certificate(folder: Path) -> tuple[Path, Path]:
 class Server:
     """``ldp-aggregator serve`` in a process of its own, on the first processor."""
 
-    def __init__(self, data: Path, database: str | None, **environment: str) -> None:
+    def __init__(self, data: Path, database: str | None, *, on_asyncio: bool = False, **environment: str) -> None:
         values = {"HOST": "127.0.0.1", "PORT": "0", "ADMIN_PORT": "0", "DATA": str(data), "LOG_LEVEL": "error"}
         values |= ({"DATABASE": database} if database else {}) | environment
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "ldp_aggregator", "serve"],
+            [sys.executable, *(["-c", WITHOUT_UVLOOP] if on_asyncio else ["-m", "ldp_aggregator"]), "serve"],
             stdout=subprocess.PIPE,
             text=True,
             env=os.environ | {f"LDP_AGGREGATOR_{name}": value for name, value in values.items()},
