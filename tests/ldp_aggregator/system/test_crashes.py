@@ -32,14 +32,14 @@ def uploads_of(campaign, numbers, size=1):
     ]
 
 
-def test_no_acknowledged_report_is_lost_when_the_server_is_killed(kept):
+@pytest.mark.parametrize("uvloop", [True, False], ids=["uvloop", "asyncio"])
+def test_no_acknowledged_report_is_lost_when_the_server_is_killed(kept, uvloop):
     reports = 1500 * max(1, KILLS // 2)
     campaign = kept.publish(min(reports, 20_000))
     cells = campaign.questions[0].domain_size
     uploads = uploads_of(campaign, range(cells))
     dice = random.Random(20)
-    daemon = Daemon(kept.folder, **kept.environment)
-    current = [daemon]
+    current = [Daemon(kept.folder, uvloop=uvloop, **kept.environment)]
     uploaders = Uploaders(lambda: current[0].public, campaign, uploads)
     for _ in range(KILLS):
         time.sleep(dice.uniform(0.05, 0.5))
@@ -49,7 +49,7 @@ def test_no_acknowledged_report_is_lost_when_the_server_is_killed(kept):
         counted = {encode_upload([cell_report(campaign, cell)]) for cell, n in enumerate(tally.counts[0]) if n}
         assert acknowledged <= counted
         assert kept.audit() == []
-        current[0] = Daemon(kept.folder, **kept.environment)
+        current[0] = Daemon(kept.folder, uvloop=uvloop, **kept.environment)
     uploaders.join()
     assert uploaders.refusals == []
     for upload in random.Random(21).sample(uploads, 200):
