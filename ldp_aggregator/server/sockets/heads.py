@@ -24,6 +24,8 @@ _ELSEWHERE: Final = frozenset(
     {b"authorization", b"content-encoding", b"expect", b"origin", b"cookie", b"trailer", b"te"}
 )
 """Headers with a meaning that the short way does not know. So has every header of this project's own, ``LDP-...``."""
+_ALIKE: Final = _ONCE | {b"accept", b"accept-encoding", b"user-agent"}
+"""Headers that many devices send alike."""
 _UNFRAMED: Final = frozenset({b"transfer-encoding", b"upgrade"})
 """Headers after which the length of a body is not the Content-Length."""
 
@@ -73,22 +75,23 @@ class _Reader:
 def read_head(head: bytes) -> Head:
     """``head`` ends with the first empty line of what a client has sent.
 
-    The same app sends the same head from every device, so those of uploads are remembered for a while; none of them
-    has a header that names anybody to us.
+    The same app sends the same head from every device, so those of uploads are remembered for a while, unless a header
+    may tell one device from another.
     """
     known = _known.get(head)
     if known is not None:
         return known
-    found = _read(head)
-    if found.campaign_id is not None and len(head) <= LONGEST_KNOWN:
+    reader = _Reader()
+    found = _read(head, reader)
+    alike = len(head) <= LONGEST_KNOWN and all(name in _ALIKE for name, _ in reader.headers)
+    if found.campaign_id is not None and alike:
         if len(_known) >= MOST_KNOWN:
             _known.clear()
         _known[head] = found
     return found
 
 
-def _read(head: bytes) -> Head:
-    reader = _Reader()
+def _read(head: bytes, reader: _Reader) -> Head:
     parser = httptools.HttpRequestParser(reader)
     try:
         parser.feed_data(head)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import numpy as np
 
 from ldp_aggregator.counting.digest import DIGEST_BYTES
 from ldp_aggregator.counting.rows import Rows
@@ -13,30 +13,31 @@ from protocols.wire.reports import ID_BYTES
 
 
 async def insert(db: Connection, number: int, batch: Batch, room: int | None) -> Settlement:
-    """Store the ids that are new, ``room`` of them at most. Nearly always all are, and one statement without an answer
-    does it.
+    """Store the ids that are new, ``room`` of them at most.
+
+    What is there already is looked up first, so that replays cost one question more and not everything twice; only
+    where another instance comes in between are the new ones told apart one by one.
     """
     records = batch.candidates
-    if room is not None and len(records) > room:
-        known = await known_digests(db, number, records, range(len(records)))
-        chosen = batch.earliest(known, room)
-        await insert_records(db, number, records[chosen])
-        return batch.settle(known, chosen)
-    if not len(records):
-        return batch.settle({})
+    known = await known_digests(db, number, records)
+    fresh = batch.earliest(known, len(records) if room is None else room)
     attempt = db.transaction()
     await attempt.start()
-    if await insert_all(db, number, records):
+    if await insert_all(db, number, records[fresh]):
         await attempt.commit()
-        return batch.settle({})
+        return batch.settle(known, fresh)
     await attempt.rollback()
-    inserted = await insert_records(db, number, records)
-    old = [position for position, (id_, _) in enumerate(pairs(records)) if id_ not in inserted]
-    return batch.settle(await known_digests(db, number, records, old))
+    inserted = await insert_records(db, number, records[fresh])
+    mine = {position for position in fresh.tolist() if records[position, :ID_BYTES].tobytes() in inserted}
+    found = await known_digests(db, number, records)
+    known = {position: digest for position, digest in found.items() if position not in mine}
+    return batch.settle(known, np.array(sorted(mine), dtype=np.int64))
 
 
 async def insert_all(db: Connection, number: int, records: Rows) -> bool:
     """Insert records, cut from one blob inside the database; False where some id was there already."""
+    if not len(records):
+        return True
     status: str = await db.execute(
         f"INSERT INTO {schema.ids_table(number)} "
         f"SELECT substring($1::bytea FROM at + 1 FOR {ID_BYTES}), "
@@ -50,8 +51,6 @@ async def insert_all(db: Connection, number: int, records: Rows) -> bool:
 
 async def insert_records(db: Connection, number: int, records: Rows) -> set[bytes]:
     """The ids that were not there before. Waits for another instance that is inserting one of them."""
-    if not len(records):
-        return set()
     ids, digests = zip(*pairs(records), strict=True)
     rows = await db.fetch(
         f"INSERT INTO {schema.ids_table(number)} SELECT * FROM unnest($1::bytea[], $2::bytea[]) "
@@ -62,14 +61,18 @@ async def insert_records(db: Connection, number: int, records: Rows) -> set[byte
     return {row[0] for row in rows}
 
 
-async def known_digests(db: Connection, number: int, records: Rows, positions: Sequence[int]) -> dict[int, bytes]:
+async def known_digests(db: Connection, number: int, records: Rows) -> dict[int, bytes]:
     """Position to stored digest of those records whose id is in the store."""
-    members = pairs(records)
-    position_of = {members[position][0]: position for position in positions}
+    if not len(records):
+        return {}
     rows = await db.fetch(
-        f"SELECT id, digest FROM {schema.ids_table(number)} WHERE id = ANY($1::bytea[])", list(position_of)
+        f"SELECT at / {RECORD_BYTES} AS position, ids.digest "
+        f"FROM generate_series(0, $2::integer - 1, {RECORD_BYTES}) AS at JOIN {schema.ids_table(number)} AS ids "
+        f"ON ids.id = substring($1::bytea FROM at + 1 FOR {ID_BYTES})",
+        records.tobytes(),
+        records.size,
     )
-    return {position_of[row["id"]]: row["digest"] for row in rows}
+    return {row[0]: row[1] for row in rows}
 
 
 def pairs(records: Rows) -> list[tuple[bytes, bytes]]:

@@ -88,8 +88,9 @@ def test_heads_are_remembered_within_bounds():
     for number in range(3 * MOST_KNOWN):
         read_head(head(*HEADERS, f"User-Agent: {number}"))
         read_head(head(*HEADERS, f"User-Agent: {number}", "Cookie: secret"))
+        read_head(head(*HEADERS, "X-Forwarded-For: secret"))
     read_head(head(*HEADERS, "X: " + "x" * LONGEST_KNOWN))
-    assert len(heads._known) <= MOST_KNOWN
+    assert 0 < len(heads._known) <= MOST_KNOWN
     assert all(len(known) <= LONGEST_KNOWN and b"secret" not in known for known in heads._known)
 
 
