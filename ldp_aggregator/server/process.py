@@ -19,6 +19,7 @@ from ldp_aggregator.server.keeper import keep
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.sockets.descriptors import raise_limit
 from ldp_aggregator.server.sockets.listener import Listeners, Listening, listen
+from ldp_aggregator.server.sockets.memory import Memory
 from ldp_aggregator.server.sockets.tls import load_tls, reload_tls
 from ldp_aggregator.server.uploads.admission import admission_of
 from ldp_aggregator.server.uploads.desk import UploadDesk
@@ -86,7 +87,8 @@ async def running(
         public, admin = runners
         desk = UploadDesk(context)
         accepting.append(await listen(public, listeners.public, limits, ingest.memory, desk=desk, tls=tls))
-        accepting.append(await listen(admin, listeners.admin, limits, ingest.memory))
+        # Operators have a budget of their own, or a flood of uploads would shut them out.
+        accepting.append(await listen(admin, listeners.admin, limits, Memory(limits.queue_bytes)))
         _watch(ended, *(listening.task for listening in accepting if listening.task is not None))
         yield ended
     finally:

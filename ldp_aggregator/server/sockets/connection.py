@@ -8,6 +8,7 @@ made for an upload; its connection waits in the writer's queue itself.
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import Callable
 from http import HTTPStatus
@@ -24,6 +25,8 @@ from ldp_aggregator.server.uploads.desk import Desk, too_slow
 from ldp_aggregator.service.settings import Limits
 from ldp_aggregator.store.contract import Outcome
 from protocols import Campaign
+
+LOG: Final = logging.getLogger("ldp_aggregator")
 
 HEAD_LINES: Final = 4
 """A head may be as long as so many lines of the greatest length."""
@@ -194,8 +197,9 @@ class Connection(Wire):
         try:
             self._transport.write(data)
             self._done()
-        except (OSError, RuntimeError):
+        except Exception as error:
             # The writer and its other clients are not to suffer from what this one's socket does.
+            LOG.warning("an answer was not written", extra={"reason": type(error).__name__})
             self.cut()
 
     def _done(self) -> None:

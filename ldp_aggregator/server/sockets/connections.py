@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any, Final, Protocol
 
 from ldp_aggregator.server.problems import MEDIA_TYPE, RETRY_SECONDS, retry_later
 from ldp_aggregator.server.sockets.handler import LINGER_SECONDS
+
+LOG: Final = logging.getLogger("ldp_aggregator")
 
 MOST_REFUSALS: Final = 128
 """Connections that are being refused in words at one time; more are cut off."""
@@ -99,7 +102,8 @@ class Connections:
         for connection in list(self._open):
             try:
                 connection.look(now)
-            except (OSError, RuntimeError):  # noqa: PERF203 - one socket's failure is not the others'
+            except Exception as error:  # noqa: PERF203 - one socket's failure is not the others'
+                LOG.warning("a connection was cut", extra={"reason": type(error).__name__})
                 connection.cut()
         self._watch = loop.call_later(WATCH_SECONDS, self._look) if self._open else None
 

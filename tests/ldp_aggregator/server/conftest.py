@@ -28,7 +28,7 @@ from ldp_aggregator.store.clock import utc_now
 from protocols import Campaign, encode_upload
 from protocols.wire.upload import MEDIA_TYPE
 
-ON_BOTH_LOOPS = ("test_connections.py", "test_hostile.py", "test_memory.py", "test_short_way.py")
+ON_BOTH_LOOPS = ("test_connections.py", "test_harm.py", "test_hostile.py", "test_memory.py", "test_short_way.py")
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
