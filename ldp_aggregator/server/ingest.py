@@ -27,7 +27,7 @@ LOG: Final = logging.getLogger("ldp_aggregator")
 HEARTBEAT_SECONDS: Final = 5.0
 """A writer with nothing to commit writes this often, to know whether it could."""
 
-LEAST_SECONDS: Final = 0.005
+LEAST_SECONDS: Final = 0.003
 """From the start of a commit to that of the next, where uploads wait: a commit costs nearly the same whatever is in it.
 Whoever comes to an idle server is committed at once.
 """

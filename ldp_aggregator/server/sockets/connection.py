@@ -50,7 +50,7 @@ class Connection(Wire):
         super().__init__(loop, limits, others, memory)
         self._make_handler, self._desk = make_handler, desk
         self._head_begun = True
-        self._proceeding = self._starved = False
+        self._proceeding = self._starved = self._heard_all = False
         self.campaign: Campaign
 
     @property
@@ -77,10 +77,13 @@ class Connection(Wire):
     def eof_received(self) -> bool:
         """Who has said all he wants to say still gets his answer. (TLS has no such state.)"""
         waits = self._state in (State.COUNTING, State.HANDLING) and not self._missing
-        if not waits or self._transport.get_extra_info("sslcontext") is not None:
-            return False
-        self._last = True
-        return True
+        if waits and self._transport.get_extra_info("sslcontext") is None:
+            self._heard_all = True
+            return True
+        # Nobody hears another answer, so no other request is begun.
+        self._last, self._ahead = True, b""
+        self._balance()
+        return False
 
     def settle(self, outcome: Outcome) -> None:
         """The answer to the upload in the queue, after its commit."""
@@ -204,7 +207,7 @@ class Connection(Wire):
 
     def _done(self) -> None:
         """An answer was written."""
-        if self._last:
+        if self._last or (self._heard_all and not self._ahead):
             self._leave()
             return
         self._state = State.BETWEEN
