@@ -252,7 +252,7 @@ def _accepted(submission: Submission, outcome: Outcome, *, repeated: bool = Fals
     """What of an upload was counted; repetitions may be among it, but alone only where they are asked for."""
     if outcome.refused is not None or not (outcome.counted or repeated):
         return Submission(submission.campaign, ())
-    wrong = set(outcome.rejected_at)
+    wrong = set(outcome.places)
     if not wrong:
         return submission
     blocks, start = [], 0

@@ -91,10 +91,9 @@ class Outcome:
     counted: int = 0
     duplicates: int = 0
     rejected: tuple[tuple[bytes, str], ...] = ()
-    """Report id and code of every report that was not counted and never will be."""
+    """Report id and code of each that never will be counted; ``places``: where it stands in the submission."""
     refused: str | None = None
-    rejected_at: tuple[int, ...] = field(default=(), compare=False)
-    """Where the rejected ones stand among the upload's reports, question by question."""
+    places: tuple[int, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
