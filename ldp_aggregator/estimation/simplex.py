@@ -17,6 +17,11 @@ NORM_SUB: Final = "norm_sub"
 NONE: Final = "none"
 MODES: Final = (FLOOR, NORM_SUB, NONE)
 
+POSTERIOR: Final = "posterior"
+"""Of training only, where all questions are seen together: :mod:`ldp_aggregator.estimation.posterior`."""
+
+TRAINING_MODES: Final = (POSTERIOR, NORM_SUB, FLOOR)
+
 
 def post_process(values: Array, n: float, mode: str) -> Array:
     """Frequencies of one question (shape (d,), ``n`` reports) under ``mode``; see the three functions' names.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -18,7 +19,7 @@ from ldp_aggregator.estimation.estimators import QuestionEstimate
 from ldp_aggregator.estimation.posterior.factors import contrasts
 from protocols import Question
 from protocols.document.questions import INDEX, PAIR, SIGN
-from protocols.mechanisms import PureMechanism
+from protocols.mechanisms import AnyMechanism, PureMechanism
 
 Array = NDArray[np.float64]
 
@@ -86,7 +87,12 @@ def information_of_cells(question: Question, n: int, frequencies: Array | None =
 
 def unit_variance(question: Question) -> float:
     """N Var of a unit contrast of a question's cells where all are as frequent, the records' own spread included."""
-    mechanism, share = question.mechanism, 1 / question.domain_size
+    return _unit_variance(question.mechanism)
+
+
+@lru_cache(maxsize=1024)
+def _unit_variance(mechanism: AnyMechanism) -> float:
+    share = 1 / mechanism.domain_size
     if isinstance(mechanism, PureMechanism):
         return mechanism.contrast_variance(share, share) / 2 + share
     noise: float = mechanism.noise_variance(share)
@@ -126,13 +132,19 @@ def _covariance(question: Question, frequencies: Array) -> Array:
     if not isinstance(mechanism, PureMechanism):
         spread = np.diag(frequencies) - np.outer(frequencies, frequencies)
         return spread + mechanism.noise_variance(0.0) * np.eye(frequencies.size)
-    p, q = float(mechanism.p), float(mechanism.q)
-    one_true, none_true = map(float, mechanism.joint_support)
+    p, q, one_true, none_true = _support(mechanism)
     support = q + (p - q) * frequencies
     both = none_true + (one_true - none_true) * np.add.outer(frequencies, frequencies)
     both[diagonal, diagonal] = support
     covariance: Array = (both - np.outer(support, support)) / (p - q) ** 2
     return covariance
+
+
+@lru_cache(maxsize=1024)
+def _support(mechanism: PureMechanism) -> tuple[float, float, float, float]:
+    """p, q and :attr:`PureMechanism.joint_support` as doubles: fractions take their time."""
+    one_true, none_true = mechanism.joint_support
+    return float(mechanism.p), float(mechanism.q), float(one_true), float(none_true)
 
 
 def _tell_cells(evidence: Evidence, estimate: QuestionEstimate, classes_too: bool) -> None:

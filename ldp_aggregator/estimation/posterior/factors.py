@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,7 +24,29 @@ def factor(shares: Array) -> Array:
     return result
 
 
+@lru_cache(maxsize=256)
+def even_factor(cells: int) -> Array:
+    """F of equal shares, shape (d, d - 1)."""
+    result = factor(np.full(cells, 1 / cells))
+    result.flags.writeable = False
+    return result
+
+
+@lru_cache(maxsize=256)
 def contrasts(cells: int) -> Array:
     """An orthonormal basis of what adds up to 0, shape (d, d - 1)."""
-    result: Array = np.sqrt(cells) * factor(np.full(cells, 1 / cells))
+    result: Array = np.sqrt(cells) * even_factor(cells)
+    result.flags.writeable = False
+    return result
+
+
+def kron(first: Array, second: Array) -> Array:
+    """The Kronecker product of two matrices; numpy's own takes longer than the product does."""
+    rows, columns = first.shape[0] * second.shape[0], first.shape[1] * second.shape[1]
+    return (first[:, None, :, None] * second[None, :, None, :]).reshape(rows, columns)
+
+
+def product(first: Array, second: Array) -> Array:
+    """The joint shares of what is independent, shape (K C,), index ``value * C + class``."""
+    result: Array = np.multiply.outer(first, second).ravel()
     return result

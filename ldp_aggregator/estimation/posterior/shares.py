@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.posterior.evidence import Statistics
-from ldp_aggregator.estimation.posterior.factors import factor
+from ldp_aggregator.estimation.posterior.factors import even_factor, factor, kron, product
 from ldp_aggregator.estimation.simplex import norm_sub
 
 Array = NDArray[np.float64]
@@ -53,7 +53,7 @@ def class_shares(told: Statistics, reports: int) -> ClassShares:
     """pi: the posterior mean under a prior as wide as that of uniform shares, and one pseudo-report a class."""
     classes = told.linear.size
     even = np.full(classes, 1 / classes)
-    scale = factor(even) / np.sqrt(classes + 1)
+    scale = even_factor(classes) / np.sqrt(classes + 1)
     variance = np.linalg.inv(scale.T @ told.information @ scale + np.eye(classes - 1))
     covariance = scale @ variance @ scale.T
     raw = even + covariance @ (told.linear - told.information @ even)
@@ -65,15 +65,14 @@ def marginal(told: Statistics, classes: Array) -> Marginal:
     """m: the values' shares, jointly with a small interaction that is thrown away."""
     size = told.linear.size // classes.size
     even = np.full(size, 1 / size)
-    values = np.sqrt(size) * factor(even)
-    design = np.hstack(
-        [np.kron(values, classes[:, None]), np.sqrt(_INTERACTION) * np.kron(factor(even), factor(classes))]
-    )
+    values = np.sqrt(size) * even_factor(size)
+    interaction = kron(np.sqrt(_INTERACTION) * even_factor(size), factor(classes))
+    design = np.concatenate([kron(values, classes[:, None]), interaction], axis=1)
     variance = np.linalg.inv(design.T @ told.information @ design + np.eye(design.shape[1]))
     gain = values @ (variance @ design.T)[: size - 1]
-    raw = even + gain @ (told.linear - told.information @ np.kron(even, classes))
+    raw = even + gain @ (told.linear - told.information @ product(even, classes))
     share = norm_sub(raw)
-    spread = np.trace(values @ variance[: size - 1, : size - 1] @ values.T)
+    spread = np.trace(variance[: size - 1, : size - 1])  # The columns of ``values`` are orthonormal.
     effective = float(((share * (1 - share)).sum() + 1 / size) / spread)
     value = (effective * share + PSEUDO_REPORTS / size) / (effective + PSEUDO_REPORTS)
     return Marginal(value, raw, gain, effective)

@@ -9,7 +9,7 @@ with eigenvalues S, y = U' F' (h - L q) tells z coordinate by coordinate.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimators import QuestionEstimate
 from ldp_aggregator.estimation.posterior.evidence import Evidence, Statistics, gather
-from ldp_aggregator.estimation.posterior.factors import factor
+from ldp_aggregator.estimation.posterior.factors import factor, kron, product
 from ldp_aggregator.estimation.posterior.scale import SCALES, scale_posteriors
 from ldp_aggregator.estimation.posterior.shares import ClassShares, Marginal, class_shares, marginal
 from ldp_aggregator.estimation.simplex import norm_sub
@@ -40,10 +40,12 @@ class FeaturePosterior:
     """What is believed of one feature.
 
     ``table`` is P(value | class), shape (K, C), columns add up to 1, nothing impossible. ``basis`` F U, shape (K C, r);
-    ``information`` S and ``effects`` y, shape (r,); ``scales`` P(tau | reports), shape (11,).
+    ``information`` S and ``effects`` y, shape (r,); ``scales`` P(tau | reports), shape (11,). ``frequencies``, shape
+    (K C,), are those that the noise was taken at.
     """
 
     told: Statistics
+    frequencies: Array
     marginal: Marginal
     basis: Array
     information: Array
@@ -82,8 +84,9 @@ class FeaturePosterior:
         deviation = (self.basis @ effect).reshape(-1, classes.size)
         nearest = np.column_stack([norm_sub(share + deviation[:, c] / classes[c]) for c in range(classes.size)])
         weight = self.pseudo_reports
-        result: Array = (weight * nearest + size * share[:, None]) / (weight + size)
-        return result / result.sum(axis=0)
+        table = (weight * nearest + size * share[:, None]) / (weight + size)
+        result: Array = table / table.sum(axis=0)
+        return result
 
     def draw(self, rng: np.random.Generator) -> Array:
         """Effects z drawn from the posterior."""
@@ -123,8 +126,8 @@ def posterior_of(
     shares = class_shares(first.classes, reports)
     frequencies = {}
     for name, told in first.features.items():
-        product = np.kron(marginal(told, shares.value).value, shares.value)
-        frequencies[name] = _TRUST * product + (1 - _TRUST) / product.size
+        cells = product(marginal(told, shares.value).value, shares.value)
+        frequencies[name] = _TRUST * cells + (1 - _TRUST) / cells.size
     return _fit(gather(questions, prior_questions, classes, sizes, frequencies), shares)
 
 
@@ -137,18 +140,18 @@ def _fit(evidence: Evidence, shares: ClassShares) -> Posterior:
     )
     features = {}
     for (name, told), believed in zip(evidence.features.items(), scales, strict=True):
-        unfinished = FeaturePosterior(told, marginals[name], *rotated[name], believed, np.empty(0))
-        table = unfinished.table_of(unfinished.mean, pi)
-        features[name] = FeaturePosterior(told, marginals[name], *rotated[name], believed, table)
+        noise_at = evidence.frequencies[name]
+        untold = FeaturePosterior(told, noise_at, marginals[name], *rotated[name], believed, np.empty(0))
+        features[name] = replace(untold, table=untold.table_of(untold.mean, pi))
     return Posterior(shares, features)
 
 
 def _rotate(told: Statistics, values: Array, classes: Array) -> tuple[Array, Array, Array]:
     """F U, S and y of a feature."""
-    design = np.kron(factor(values), factor(classes))
+    design = kron(factor(values), factor(classes))
     information, rotation = np.linalg.eigh(design.T @ told.information @ design)
     basis = design @ rotation
-    effects = basis.T @ (told.linear - told.information @ np.kron(values, classes))
+    effects = basis.T @ (told.linear - told.information @ product(values, classes))
     return basis, np.maximum(information, 0.0), effects
 
 

@@ -1,0 +1,123 @@
+"""How far lying devices can move what the shrinking estimator believes.
+
+Its steps are linear in the reports, but for ``norm_sub`` and for the gains, which say how much of what is reported to
+believe. The gains are taken as given: that is the noise at the fitted frequencies, how large effects are
+(P(tau | reports)), and the shares of values and classes where they shape the prior. Everything else is followed step by
+step (:mod:`ldp_aggregator.estimation.posterior.tables` has the notation): reports to class shares, those and reports to
+the marginal, all of them to the effects, and these to the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldp_aggregator.estimation.estimates import Estimates
+from ldp_aggregator.estimation.estimators import QuestionEstimate
+from ldp_aggregator.estimation.poisoning.intervals import Interval, norm_sub_reach
+from ldp_aggregator.estimation.poisoning.reports import class_range
+from ldp_aggregator.estimation.posterior.evidence import information_of_cells, information_of_classes
+from ldp_aggregator.estimation.posterior.factors import product
+from ldp_aggregator.estimation.posterior.shares import PSEUDO_REPORTS
+from ldp_aggregator.estimation.posterior.tables import FeaturePosterior, Posterior
+from protocols.document.questions import PAIR
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PosteriorReach:
+    """The most that lies move P(class), shape (C,), and every P(value | class), shape (K, C)."""
+
+    classes: Array
+    tables: Mapping[str, Array]
+
+
+def posterior_reach(
+    posterior: Posterior, estimates: Sequence[Estimates], prior_questions: Sequence[QuestionEstimate], liars: int
+) -> PosteriorReach:
+    """Of what is believed from ``estimates``, one for each campaign; a liar lies in all of them."""
+    classes = _class_reach(posterior, estimates, prior_questions, liars)
+    return PosteriorReach(
+        classes,
+        {
+            name: _table_reach(posterior, feature, classes, list(_lies(estimates, name)), liars)
+            for name, feature in posterior.features.items()
+        },
+    )
+
+
+def _class_reach(
+    posterior: Posterior, estimates: Sequence[Estimates], prior_questions: Sequence[QuestionEstimate], liars: int
+) -> Array:
+    told = posterior.classes
+    count = told.value.size
+    telling = {id(one) for one in prior_questions if one.n > 0 and one.classes is not None}
+    moved, known = np.zeros(count), False
+    for one in estimates:
+        steps = [
+            np.abs(told.gain @ information_of_classes(question, count)).sum(axis=1)
+            * class_range(question.question, count)
+            / question.n
+            for question in one.questions
+            if id(question) in telling
+        ]
+        if steps:
+            known = True
+            moved += np.sum(steps, axis=0) if one.campaign.privacy.answers == "all" else np.max(steps, axis=0)
+    if not known:
+        return np.ones(count)
+    share = norm_sub_reach(told.raw, liars * moved)
+    value = (share * told.reports + 1.0) / (told.reports + count)
+    return value.reach(told.value)
+
+
+def _lies(estimates: Sequence[Estimates], feature: str) -> Iterator[tuple[QuestionEstimate, Array]]:
+    """Each answered question about a feature's cells, and the most that one lie moves each of them."""
+    for one in estimates:
+        for question in one.questions:
+            if question.question.feature == feature and question.question.kind == PAIR and question.n > 0:
+                yield question, one.per_liar[question.question.index]
+
+
+def _table_reach(
+    posterior: Posterior,
+    feature: FeaturePosterior,
+    class_reach: Array,
+    lies: Sequence[tuple[QuestionEstimate, Array]],
+    liars: int,
+) -> Array:
+    pi, m, size = posterior.classes.value, feature.marginal.value, feature.marginal.value.size
+    if not lies:
+        return np.ones((size, pi.size))
+
+    def moved(gain: Array) -> Array:
+        """How far the lies move ``gain @ h``."""
+        steps = [
+            np.abs(gain @ information_of_cells(one.question, one.n, feature.frequencies)) @ reach for one, reach in lies
+        ]
+        total: Array = liars * np.sum(steps, axis=0)
+        return total
+
+    told, first = feature.told.information, feature.marginal
+    of_classes = np.abs(first.gain @ told) @ product(np.full(size, 1 / size), class_reach)
+    share = norm_sub_reach(first.raw, moved(first.gain) + of_classes)
+    values = (share * first.effective + PSEUDO_REPORTS / size) / (first.effective + PSEUDO_REPORTS)
+    value_reach = values.reach(m)
+    together = product(m, class_reach) + product(value_reach, pi) + product(value_reach, class_reach)
+    gain = (feature.basis * feature.kept) @ feature.basis.T
+    deviation = (feature.basis @ feature.mean).reshape(size, -1)
+    deviation_reach = (moved(gain) + np.abs(gain @ told) @ together).reshape(size, -1)
+    least = 1 / (posterior.classes.reports + pi.size)  # A pseudo-report a class: no share is ever below.
+    columns = []
+    for c in range(pi.size):
+        of_class = Interval(np.array(max(pi[c] - class_reach[c], least)), np.array(pi[c] + class_reach[c]))
+        raw = Interval.around(deviation[:, c], deviation_reach[:, c]) / of_class + values
+        centre = m + deviation[:, c] / pi[c]
+        nearest = norm_sub_reach(centre, raw.reach(centre))
+        columns.append((nearest * feature.pseudo_reports + values * size) / (feature.pseudo_reports + size))
+    low, high = np.column_stack([one.low for one in columns]), np.column_stack([one.high for one in columns])
+    return Interval(low, high).reach(feature.table)
