@@ -12,9 +12,8 @@ A Naive Bayes model as plain probabilities (zeros are allowed: a model trained w
 
 ``projection`` is the campaign's, with its input features beside it; the likelihoods are then of its outputs.
 ``likelihood[value][class]`` is P(value | class). Mean and variance are in the feature's own units. A feature may have a
-``weight``, above 0 and at most 1: its log likelihood counts that many times, 1 where there is none (features that repeat
-each other count less). ``training`` says how the model came about (campaign ids, number of reports, epsilon,
-post-processing, predicted accuracy); a device ignores it.
+``weight``, above 0 and at most 1: its log likelihood counts that many times, once where there is none. ``training``
+says how the model came about (campaign ids, number of reports, epsilon, post-processing); a device ignores it.
 """
 
 from __future__ import annotations

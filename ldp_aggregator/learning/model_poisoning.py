@@ -86,8 +86,8 @@ def model_reach(
 ) -> ModelReach:
     """Of a model trained from campaigns; a liar lies in all of them.
 
-    ``shares`` is P(class), pooled from ``prior_questions``; ``moments`` are those of the model. With a ``posterior`` the
-    classes and the tables are its own.
+    ``shares`` is P(class), pooled from ``prior_questions``; ``moments`` are those of the model. With a ``posterior``
+    the classes and the tables are its own.
     """
     campaigns = [one.campaign for one in estimates]
     classes = len(campaigns[0].label.classes)

@@ -112,12 +112,11 @@ def _table_reach(
     deviation = (feature.basis @ feature.mean).reshape(size, -1)
     deviation_reach = (moved(gain) + np.abs(gain @ told) @ together).reshape(size, -1)
     least = 1 / (posterior.classes.reports + pi.size)  # A pseudo-report a class: no share is ever below.
-    columns = []
-    for c in range(pi.size):
-        of_class = Interval(np.array(max(pi[c] - class_reach[c], least)), np.array(pi[c] + class_reach[c]))
-        raw = Interval.around(deviation[:, c], deviation_reach[:, c]) / of_class + values
-        centre = m + deviation[:, c] / pi[c]
-        nearest = norm_sub_reach(centre, raw.reach(centre))
-        columns.append((nearest * feature.pseudo_reports + values * size) / (feature.pseudo_reports + size))
-    low, high = np.column_stack([one.low for one in columns]), np.column_stack([one.high for one in columns])
-    return Interval(low, high).reach(feature.table)
+    of_class = Interval(np.maximum(pi - class_reach, least), pi + class_reach)
+    of_value = Interval(values.low[:, None], values.high[:, None])
+    raw = Interval.around(deviation, deviation_reach) / of_class + of_value
+    centre = m[:, None] + deviation / pi
+    nearest = norm_sub_reach(centre, raw.reach(centre))
+    cells = feature.told.linear.size
+    table = (nearest * feature.pseudo_reports + of_value * cells) / (feature.pseudo_reports + cells)
+    return table.reach(feature.table)

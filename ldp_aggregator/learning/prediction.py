@@ -1,10 +1,10 @@
 """How good a model will be, as far as its own reports can tell.
 
-Nothing in the reports says how features go together, so that no exact number can be known from them; an evaluation round
-measures one. What can be told are two ends. ``low``: what the best feature alone reaches, however much the others repeat
-it. ``high``: what all reach if they know different things of the class (if they are independent given the class, as
-Naive Bayes takes them to be). Both are averaged over populations drawn from the posterior, and widened by two standard
-deviations among these populations. The model is the published one throughout.
+Nothing in the reports says how features go together, so that no exact number can be known from them; an evaluation
+round measures one. What can be told are two ends. ``low``: what the best feature alone reaches, however much the others
+repeat it. ``high``: what all reach if they know different things of the class (if they are independent given the class,
+as Naive Bayes takes them to be). Both are averaged over populations drawn from the posterior, and widened by two
+standard deviations among these populations. The model is the published one throughout.
 """
 
 from __future__ import annotations
@@ -57,27 +57,26 @@ class PredictedAccuracy:
 def predict_accuracy(model: Model, posterior: Posterior) -> PredictedAccuracy:
     """Of ``model`` among the populations that ``posterior`` leaves possible; Gaussian features are as in the model."""
     rng = np.random.default_rng(_SEED)
-    populations = [_draw(model, posterior, rng) for _ in range(_POPULATIONS)]
+    shares, tables = _draw(model, posterior, rng)
     prior = np.array(model.prior)
     said = int(prior.argmax())
-    classes = np.stack([_classes(shares, rng) for shares, _ in populations])
+    classes = np.stack([_classes(one, rng) for one in shares])
     with np.errstate(divide="ignore"):
         scores = np.broadcast_to(np.log(prior), (*classes.shape, prior.size)).copy()
         for position, likelihood in enumerate(model.likelihoods):
             if isinstance(likelihood, GaussianLikelihood):
                 terms = _gaussian_terms(likelihood, classes, rng)
             else:
-                values = _values([tables[position] for _, tables in populations], classes, rng)
+                values = _values(tables[position], classes, rng)
                 terms = np.log(np.array(likelihood.table))[values]
             scores += likelihood.weight * terms
     right = scores.argmax(axis=2) == classes
-    shares = np.stack([shares for shares, _ in populations])
     most = shares.max(axis=1)
     above = right.mean() - (classes == said).mean()  # On the same records: their own spread cancels.
     unknown = float((most - shares[:, said]).mean())
     each = right.mean(axis=1)
     spread = max(0.0, float(each.var(ddof=1) - (each * (1 - each)).mean() / _RECORDS))
-    alone = _best_feature(model, populations)
+    alone = _best_feature(model, shares, tables)
     high = float(each.mean()) + _WIDTH * spread**0.5
     low = float(alone.mean() - _WIDTH * alone.std(ddof=1))
     low = min(low, float(each.mean()) - _WIDTH * spread**0.5)
@@ -85,14 +84,17 @@ def predict_accuracy(model: Model, posterior: Posterior) -> PredictedAccuracy:
 
 
 def _draw(model: Model, posterior: Posterior, rng: np.random.Generator) -> tuple[Array, list[Array]]:
-    """P(class), and P(value | class) of every discrete feature of the model (an empty table for the others)."""
+    """P(class), shape (populations, C), and P(value | class) of every feature of the model, shape (populations, K, C);
+    an empty array for a Gaussian one.
+    """
     told = posterior.classes
-    noise = rng.multivariate_normal(np.zeros(told.raw.size), told.covariance, method="eigh")
-    shares = norm_sub(told.raw + noise)
+    noise = rng.multivariate_normal(np.zeros(told.raw.size), told.covariance, size=_POPULATIONS, method="eigh")
+    shares = norm_sub((told.raw + noise).T).T
     tables = []
     for likelihood in model.likelihoods:
         feature = posterior.features.get(likelihood.feature.name)
-        tables.append(np.empty(0) if feature is None else feature.table_of(feature.draw(rng), told.value))
+        drawn = None if feature is None else feature.draw(_POPULATIONS, rng)
+        tables.append(np.empty(0) if feature is None or drawn is None else feature.tables_of(drawn, told.value))
     return shares, tables
 
 
@@ -103,10 +105,9 @@ def _classes(shares: Array, rng: np.random.Generator) -> Integers:
     return found
 
 
-def _values(tables: Sequence[Array], classes: Integers, rng: np.random.Generator) -> Integers:
+def _values(tables: Array, classes: Integers, rng: np.random.Generator) -> Integers:
     """A value for every record, from its class's column of its population's table; shape (populations, records)."""
-    below = np.cumsum(np.stack(tables), axis=1)[:, :-1]
-    limits = below[np.arange(len(tables))[:, None], :, classes]
+    limits = np.cumsum(tables, axis=1)[np.arange(len(tables))[:, None], :-1, classes]
     found: Integers = (rng.random(classes.shape)[..., None] > limits).sum(axis=2)
     return found
 
@@ -119,15 +120,13 @@ def _gaussian_terms(likelihood: GaussianLikelihood, classes: Integers, rng: np.r
     return terms
 
 
-def _best_feature(model: Model, populations: Sequence[tuple[Array, list[Array]]]) -> Array:
+def _best_feature(model: Model, shares: Array, tables: Sequence[Array]) -> Array:
     """The accuracy, in every population, of the best discrete feature alone; of the prior where there is none."""
     prior = np.array(model.prior)
-    best = np.array([shares[prior.argmax()] for shares, _ in populations])
-    for position, likelihood in enumerate(model.likelihoods):
+    best = shares[:, prior.argmax()]
+    for likelihood, drawn in zip(model.likelihoods, tables, strict=True):
         if isinstance(likelihood, DiscreteLikelihood):
-            table = np.array(likelihood.table)
-            said = (table * prior).argmax(axis=1)
-            values = np.arange(len(table))
-            found = np.array([(tables[position][values, said] * shares[said]).sum() for shares, tables in populations])
+            said = (np.array(likelihood.table) * prior).argmax(axis=1)
+            found = (drawn[:, np.arange(said.size), said] * shares[:, said]).sum(axis=1)
             best = found if found.mean() > best.mean() else best
     return best

@@ -91,11 +91,12 @@ class Interval:
 
 
 def norm_sub_reach(values: Array, reach: Array) -> Interval:
-    """``norm_sub`` of values that may each be moved; see :mod:`ldp_aggregator.learning.model_poisoning`."""
-    processed = norm_sub(values)
-    largest = int(np.argmax(values))
-    tau = values[largest] - processed[largest]
-    reaches = reach.max(initial=0.0)
+    """``norm_sub``, along the first axis, of values that may each be moved: by at most the own reach and the largest
+    (the proof is in :mod:`ldp_aggregator.learning.model_poisoning`).
+    """
+    largest = values.argmax(axis=0, keepdims=True)
+    tau = np.take_along_axis(values - norm_sub(values), largest, axis=0)
+    reaches = reach.max(axis=0, initial=0.0)
     ends = [np.clip(values + sign * (reach + reaches) - tau, 0.0, 1.0) for sign in (-1, 1)]
     return Interval(ends[0], ends[1])
 

@@ -76,23 +76,21 @@ class FeaturePosterior:
         """How many reports without noise stand behind the table."""
         return _REPORTS * float(self.information.mean())
 
-    def table_of(self, effect: Array, classes: Array) -> Array:
-        """P(value | class) for effects z: the nearest probabilities, class by class, and K C pseudo-reports that do not
-        know the class.
+    def tables_of(self, effects: Array, classes: Array) -> Array:
+        """P(value | class), shape (populations, K, C), for effects z, shape (populations, r): the nearest
+        probabilities, class by class, and K C pseudo-reports that do not know the class.
         """
-        share, size = self.marginal.value, self.told.linear.size
-        deviation = (self.basis @ effect).reshape(-1, classes.size)
-        nearest = np.column_stack([norm_sub(share + deviation[:, c] / classes[c]) for c in range(classes.size)])
-        weight = self.pseudo_reports
-        table = (weight * nearest + size * share[:, None]) / (weight + size)
-        result: Array = table / table.sum(axis=0)
+        share, size, weight = self.marginal.value[:, None, None], self.told.linear.size, self.pseudo_reports
+        deviation = (self.basis @ effects.T).reshape(len(share), classes.size, -1)
+        table = (weight * norm_sub(share + deviation / classes[:, None]) + size * share) / (weight + size)
+        result: Array = np.moveaxis(table / table.sum(axis=0), 2, 0)
         return result
 
-    def draw(self, rng: np.random.Generator) -> Array:
-        """Effects z drawn from the posterior."""
-        scale = rng.choice(SCALES, p=self.scales)
-        gain = scale / (1 + scale * self.information)
-        result: Array = gain * self.effects + np.sqrt(gain) * rng.standard_normal(gain.size)
+    def draw(self, populations: int, rng: np.random.Generator) -> Array:
+        """Effects z drawn from the posterior, shape (populations, r)."""
+        scales = rng.choice(SCALES, p=self.scales, size=(populations, 1))
+        gains = scales / (1 + scales * self.information)
+        result: Array = gains * self.effects + np.sqrt(gains) * rng.standard_normal(gains.shape)
         return result
 
 
@@ -142,7 +140,7 @@ def _fit(evidence: Evidence, shares: ClassShares) -> Posterior:
     for (name, told), believed in zip(evidence.features.items(), scales, strict=True):
         noise_at = evidence.frequencies[name]
         untold = FeaturePosterior(told, noise_at, marginals[name], *rotated[name], believed, np.empty(0))
-        features[name] = replace(untold, table=untold.table_of(untold.mean, pi))
+        features[name] = replace(untold, table=untold.tables_of(untold.mean[None], pi)[0])
     return Posterior(shares, features)
 
 
