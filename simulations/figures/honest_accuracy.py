@@ -137,12 +137,10 @@ def _believed(asked: Asked) -> Classifier:
 
 def _weighed(asked: Asked) -> Classifier:
     prior, tables, _, _ = _believed(asked)
-    likelihoods = [
-        DiscreteLikelihood(
-            CategoricalFeature(name, tuple(map(str, range(len(table))))), tuple(map(tuple, table.tolist()))
-        )
-        for name, table in zip(asked.posterior.features, tables, strict=True)
-    ]
+    likelihoods = []
+    for name, table in zip(asked.posterior.features, tables, strict=True):
+        feature = CategoricalFeature(name, tuple(map(str, range(len(table)))))
+        likelihoods.append(DiscreteLikelihood(feature, tuple(tuple(row) for row in table.tolist())))
     weights = feature_weights(likelihoods, prior, asked.posterior.explained)
     weighed = [replace(one, weight=weight) for one, weight in zip(likelihoods, weights, strict=True)]
     classes = asked.people.campaign.label.classes
@@ -192,7 +190,8 @@ def run_trial(name: str, variants: Sequence[Variant], seed: int) -> list[dict[st
         columns.classes[training],
         {feature: column[training] for feature, column in columns.features.items()},
     )
-    truth, k = columns.classes[held_out], columns.class_count
+    asked_people = training[:_MOST_HELD_OUT]
+    truth, own_truth, k = columns.classes[held_out], columns.classes[asked_people], columns.class_count
     shares = np.bincount(own.classes, minlength=k)
     majority = float((truth == shares.argmax()).mean())
     exact = [
@@ -218,24 +217,30 @@ def run_trial(name: str, variants: Sequence[Variant], seed: int) -> list[dict[st
                     "accuracy": found,
                     "majority": majority,
                     "non_private": non_private,
-                    "published": None if told is None else float(told.above_prior),
-                    "in_range": None if told is None else float(told.low <= found <= told.high),
+                    **({} if told is None else _told(told, learned.accuracy(values[asked_people], own_truth))),
                 }
             )
     return rows
 
 
+def _told(predicted: PredictedAccuracy, found: float) -> dict[str, float]:
+    """What was told of the accuracy, beside what it is on the people whose devices answered."""
+    return {"published": float(predicted.above_prior), "low": predicted.low, "high": predicted.high, "asked": found}
+
+
 def summarise(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
     """One row for every setting, in the order of the experiment."""
     frame = pd.DataFrame(list(rows))
-    base = frame[frame["variant"] == BASE].set_index(["seed", *KEYS[:3]])["accuracy"]
-    frame["above_base"] = (
-        frame["accuracy"] - base.reindex(pd.MultiIndex.from_frame(frame[["seed", *KEYS[:3]]])).to_numpy()
-    )
+    place = ["seed", *KEYS[:3]]
+    base = frame[frame["variant"] == BASE].set_index(place)["accuracy"]
+    frame["above_base"] = frame["accuracy"] - base.reindex(pd.MultiIndex.from_frame(frame[place])).to_numpy()
+    inside = (frame["low"] <= frame["asked"]) & (frame["asked"] <= frame["high"])
+    frame["in_range"] = inside.astype(float).where(frame["low"].notna())
     frame["above_majority"] = frame["accuracy"] - frame["majority"]
     frame["published_above_majority"] = frame["above_majority"].where(frame["published"] == 1)
     groups = frame.groupby(list(KEYS), sort=False)
-    means = groups[["accuracy", "majority", "non_private", "published", "in_range", "published_above_majority"]].mean()
+    averaged = ("majority", "non_private", "published", "published_above_majority", "low", "high", "asked", "in_range")
+    means = groups[["accuracy", *averaged]].mean()
     means.insert(1, "standard_error", groups["accuracy"].sem())
     for name in ("above_base", "above_majority"):
         means[name], means[f"{name}_error"] = groups[name].mean(), groups[name].sem()
