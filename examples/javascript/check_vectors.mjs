@@ -117,6 +117,13 @@ for (const { document, upload, n, counts, model, predictions } of training.accep
     });
   }
 }
+const weighted = parseModel(Buffer.from(training.weighted.model));
+for (const { record, scores: wanted, class: name } of training.weighted.predictions) {
+  check("predictions by weight", JSON.stringify(record), () => {
+    scores(weighted, record).forEach((score, c) => assert(Math.abs(score - wanted[c]) <= 1e-9 * Math.abs(wanted[c]), "score"));
+    assert.equal(predict(weighted, record), name);
+  });
+}
 const strict = parseModel(Buffer.from(training.impossible.model));
 for (const { record, class: name } of training.impossible.predictions) {
   check("predictions of the impossible", JSON.stringify(record), () => assert.equal(predict(strict, record), name));

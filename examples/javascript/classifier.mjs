@@ -21,6 +21,8 @@ export function checkModel(model, refuse) {
   must(Array.isArray(model.features), "features");
   must(model.prior?.length === k && adds(model.prior), "prior");
   for (const feature of model.features) {
+    const { weight = 1 } = feature;
+    must(typeof weight === "number" && weight > 0 && weight <= 1, `${feature.name}: weight`);
     if (feature.kind === "gaussian") {
       must(feature.mean?.length === k && feature.variance?.length === k, `${feature.name}: mean or variance`);
       must(feature.variance.every((v) => v > 0 && v <= 1e300), `${feature.name}: variance`);
@@ -44,22 +46,23 @@ function valueOf(model, name, record) { // a projection's output is computed, a 
   return project(projection, inputs, row, values);
 }
 
-/** ln P(class) + sum of ln P(value | class), per class; a feature without a usable value does not take part. */
+/** ln P(class) + sum of weight * ln P(value | class), per class; a feature without a usable value does not take part. */
 export function scores(model, record) {
   let sums = model.prior.map(Math.log);
   for (const feature of model.features) {
     const value = valueOf(model, feature.name, record);
+    const weight = feature.weight ?? 1;
     if (feature.kind === "gaussian") {
       const number = numberOf(value);
       if (Number.isNaN(number)) continue;
       const x = clip(number, feature.low, feature.high);
       sums = sums.map((sum, c) => {
         const [mean, variance] = [feature.mean[c], feature.variance[c]];
-        return sum - 0.5 * Math.log(2 * Math.PI * variance) - ((x - mean) * (x - mean)) / (2 * variance);
+        return sum + weight * (-0.5 * Math.log(2 * Math.PI * variance) - ((x - mean) * (x - mean)) / (2 * variance));
       });
     } else {
       const index = valueIndex(feature, value);
-      if (index !== null) sums = sums.map((sum, c) => sum + Math.log(feature.likelihood[index][c]));
+      if (index !== null) sums = sums.map((sum, c) => sum + weight * Math.log(feature.likelihood[index][c]));
     }
   }
   return sums;

@@ -57,6 +57,7 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     TAKES_SHARES: Kind(409, "The campaign is federated: it takes shares of nodes, and no reports of devices"),
     TAKES_REPORTS: Kind(409, "The campaign takes reports of devices, and no shares of nodes"),
     "nothing-to-train": Kind(409, "What was counted so far does not give a model"),
+    "useless-model": Kind(409, "The model would not be better than always saying the most frequent class"),
     "length-required": Kind(411, "The request needs a Content-Length"),
     "body-too-large": Kind(413, "The body is larger than this server accepts; split it"),
     "too-many-reports": Kind(413, "The upload holds more reports than this server accepts at once; split it"),

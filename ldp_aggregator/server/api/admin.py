@@ -8,7 +8,7 @@ from typing import Final
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from ldp_aggregator.estimation.simplex import FLOOR, NORM_SUB
+from ldp_aggregator.estimation.simplex import POSTERIOR, TRAINING_MODES
 from ldp_aggregator.server.api.authorisation import authorise
 from ldp_aggregator.server.api.bodies import held_body
 from ldp_aggregator.server.api.query import campaign_id, parameters, whole_number
@@ -16,7 +16,7 @@ from ldp_aggregator.server.api.rows import JSON, STORED, Operation
 from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.problems import RETRY_SECONDS, ProblemError, retry_later
 from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
-from ldp_aggregator.service.publishing import TrainingOptions, UntrainableError, publish_trained
+from ldp_aggregator.service.publishing import TrainingOptions, UntrainableError, UselessModelError, publish_trained
 from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.contract import TAKES_REPORTS, UNKNOWN
 from protocols import DraftError
@@ -68,13 +68,24 @@ async def close_campaign(request: web.Request, context: Context) -> web.Response
 
 
 async def train_campaign(request: web.Request, context: Context) -> web.Response:
-    """Train on what was counted so far and publish the model under the next version."""
+    """Train on what was counted so far and publish the model under the next version.
+
+    One that cannot be expected to be above always saying the most frequent class only with ``anyway``.
+    """
     await authorise(request, context.store, "admin")
-    post = parameters(request, ["post"]).get("post", NORM_SUB)
-    if post not in (NORM_SUB, FLOOR):
-        raise ProblemError("malformed-query", f"post must be {NORM_SUB} or {FLOOR}")
+    values = parameters(request, ["post", "anyway"])
+    post, anyway = values.get("post", POSTERIOR), values.get("anyway", "false")
+    if post not in TRAINING_MODES:
+        raise ProblemError("malformed-query", f"post must be one of {', '.join(TRAINING_MODES)}")
+    if anyway not in ("true", "false"):
+        raise ProblemError("malformed-query", "anyway must be true or false")
+    options = TrainingOptions(post=post)
     try:
-        reports, (model,) = await publish_trained(context.store, [campaign_id(request)], TrainingOptions(post=post))
+        reports, (model,) = await publish_trained(
+            context.store, [campaign_id(request)], options, anyway=anyway == "true"
+        )
+    except UselessModelError as error:
+        raise ProblemError("useless-model", f"{error}; anyway=true publishes it") from None
     except UntrainableError as error:
         raise ProblemError("nothing-to-train", str(error)) from None
     context.metrics.mutations.labels("model-published").inc()
@@ -153,9 +164,9 @@ OPERATIONS: Final = (
         "/admin/v1/campaigns/{id}/train",
         train_campaign,
         scopes=("admin",),
-        query={"post": {"enum": [NORM_SUB, FLOOR]}},
+        query={"post": {"enum": list(TRAINING_MODES)}, "anyway": {"type": "boolean"}},
         answers={200: (JSON, _TRAINED)},
-        codes=(UNKNOWN, "nothing-to-train", "malformed-query", *STORED),
+        codes=(UNKNOWN, "nothing-to-train", "useless-model", "malformed-query", *STORED),
     ),
     Operation("GET", "/healthz", get_health, answers={200: (JSON, _STATUS)}),
     Operation("GET", "/readyz", get_readiness, answers={200: (JSON, _STATUS)}, codes=STORED),
