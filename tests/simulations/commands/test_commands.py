@@ -8,6 +8,7 @@ import pytest
 from buyers import run, write_draft, write_table
 from evaluated import evaluation
 
+from ldp_aggregator.learning.rounds.candidates import DEFAULT
 from protocols import Campaign
 from simulations.tables.sources import draft_of
 
@@ -88,7 +89,7 @@ def test_evaluating_is_simulated_from_learning_to_publishing(table, schema, tmp_
     code, out, _ = run(capsys, "evaluate", *flags, *journal)
     assert code == 0
     assert "40,000 devices at a total epsilon of 3, 8,000 of them vote; 3 trials" in out
-    assert "won: norm_sub 3" in out
+    assert f"won: {DEFAULT[0]} 3" in out
     assert "the round neither pays nor costs by more than chance" in out
     code, again, _ = run(capsys, "evaluate", *flags, *journal)
     assert again == out
