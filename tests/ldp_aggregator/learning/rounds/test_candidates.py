@@ -38,9 +38,10 @@ def names_of(model):
 
 def test_the_default_candidates_are_the_trainings_the_best_features_and_the_prior_alone():
     found = dict(make_candidates([study()]))
-    assert tuple(found) == DEFAULT
-    sizes = [len(model.likelihoods) for model in found.values()]
-    assert sizes == [9] * len(TRAININGS) + [5, 3, 2, 0]
+    assert set(TRAININGS) <= set(found) <= set(DEFAULT)
+    sizes = {name: len(model.likelihoods) for name, model in found.items()}
+    fewer = {"best half": 5, "best quarter": 3, "best two": 2, "prior": 0}
+    assert {name: size for name, size in sizes.items() if size < 9} == fewer
     assert set(names_of(found["best quarter"])) == {"u", "v", "size"}
     assert set(names_of(found["best two"])) == {"u", "size"}
     first = next(iter(found.values()))

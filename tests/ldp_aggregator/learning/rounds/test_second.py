@@ -69,9 +69,9 @@ def test_the_strengths_are_an_argument():
     assert asked["label"]["weight"] == 1_111
 
 
-def test_without_reports_everything_is_asked_alike():
+def test_where_nothing_tells_the_class_everything_is_asked_alike():
     campaign = Campaign.compile(draft())
-    asked = second_round_draft([(campaign, Tally(campaign))])
+    asked = second_round_draft([(campaign, Tally(campaign))], lambda _: {f.name: 0.0 for f in campaign.asked})
     assert {one["weight"] for one in asked["features"]} == {3_333}
 
 
@@ -111,7 +111,7 @@ def test_outputs_of_a_projection_get_weights_and_still_train_together():
     frame = frame.assign(one=frame["size"], two=5.0)
     tally = simulate(campaign, frame, labels, rng=1, fidelity="counts", devices=50_000)
     second = Campaign.compile(second_round_draft([(campaign, tally)]))
-    assert second.asked[0].weight > 1.3 * second.asked[1].weight
+    assert second.asked[0].weight > 1.1 * second.asked[1].weight
     more = simulate(second, frame, labels, rng=2, fidelity="counts", devices=50_000)
     assert train([(campaign, tally), (second, more)]).model_.projection is not None
 
