@@ -99,8 +99,8 @@ def train(
     for one, _ in pairs:
         if one.asks != MODEL:
             raise ValueError(
-                f'campaign {one.id} has "asks": "{one.asks}": a moments round fits a projection, an evaluation round '
-                "chooses among models; neither is trained on"
+                f'campaign {one.id} has "asks": "{one.asks}" and asks not for a model: a moments round fits a '
+                "projection, an evaluation round chooses among models; neither is trained on"
             )
     for other, _ in pairs[1:]:
         _check_same_schema(first, other)

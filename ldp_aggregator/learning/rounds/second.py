@@ -33,7 +33,7 @@ ADAPTED: Final = 0.9
 """Share of the devices that goes by strength; the rest is spread evenly, so that no feature is given up."""
 
 FIRST_SHARE: Final = 0.3
-"""Of all devices, in the first round; between .2 and .45 it makes no difference that was measured."""
+"""Of all devices that are learned from, in the first round of a simulated study."""
 
 _WHOLE: Final = 10_000
 """The weights of all features together."""
