@@ -129,8 +129,7 @@ def some_reports(campaign_id, tmp_path):
     """300 people answered, straight into the store."""
     import asyncio
 
-    from ldp_aggregator.learning.training import TAKEN_AS_GIVEN
-from ldp_aggregator.store import Submission, open_store
+    from ldp_aggregator.store import Submission, open_store
     from ldp_client.answering import perturb
     from protocols import decode_upload, encode_upload
 
