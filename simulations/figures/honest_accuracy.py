@@ -213,7 +213,10 @@ def run_trial(name: str, variants: Sequence[Variant], seed: int) -> list[dict[st
             rows.append(
                 {
                     "seed": seed,
-                    **dict(zip(KEYS, (name, epsilon, devices, variant.name), strict=True)),
+                    "dataset": name,
+                    "epsilon": epsilon,
+                    "devices": devices,
+                    "variant": variant.name,
                     "accuracy": found,
                     "majority": majority,
                     "non_private": non_private,
