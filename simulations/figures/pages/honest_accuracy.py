@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,7 +36,7 @@ _STYLES: Final = {
     BELIEVED: Style("S: shrunk", ORANGE, marker="s"),
     WEIGHED: Style("S W: shrunk and weighed, the default", GREEN, marker="^"),
 }
-_TICKS: Final = {1_000: "1k", 5_000: "5k", 20_000: "20k", 80_000: "80k", 320_000: "320k"}
+_TICKS: Final[Mapping[float, str]] = {1_000: "1k", 5_000: "5k", 20_000: "20k", 80_000: "80k", 320_000: "320k"}
 _TOLERATED: Final = 0.006
 
 
@@ -67,8 +68,8 @@ def make_page(table: pd.DataFrame) -> str:
         [
             "# Honest accuracy",
             "",
-            "How good a model is at a *total* epsilon, over the number of devices: the same reports of the same devices, "
-            "made into tables in three ways. *base* takes the nearest probabilities (`--post norm_sub`), *S* shrinks "
+            "How good a model is at a *total* epsilon, over the number of devices: the same reports of the same "
+            "devices, made into tables in three ways. *base* takes the nearest probabilities (`--post norm_sub`), *S* shrinks "
             "by the known noise, *S W*, the default, also weighs features that repeat each other. Drawn by "
             f"`{COMMAND}`; {splits} splits of each table, devices drawn with replacement from four fifths of the "
             "people. Every constant was chosen on the first four tables; the others are checks.",
