@@ -69,8 +69,8 @@ def make_page(table: pd.DataFrame) -> str:
             "# Honest accuracy",
             "",
             "How good a model is at a *total* epsilon, over the number of devices: the same reports of the same "
-            "devices, made into tables in three ways. *base* takes the nearest probabilities (`--post norm_sub`), *S* shrinks "
-            "by the known noise, *S W*, the default, also weighs features that repeat each other. Drawn by "
+            "devices, made into tables in three ways. *base* takes the nearest probabilities (`--post norm_sub`), *S* "
+            "shrinks by the known noise, *S W*, the default, also weighs features that repeat each other. Drawn by "
             f"`{COMMAND}`; {splits} splits of each table, devices drawn with replacement from four fifths of the "
             "people. Every constant was chosen on the first four tables; the others are checks.",
             "",

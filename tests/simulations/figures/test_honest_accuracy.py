@@ -7,7 +7,16 @@ import math
 import pandas as pd
 import pytest
 
-from simulations.figures.honest_accuracy import BASE, BELIEVED, DEVICES, VARIANTS, WEIGHED, Variant, run_trial, summarise
+from simulations.figures.honest_accuracy import (
+    BASE,
+    BELIEVED,
+    DEVICES,
+    VARIANTS,
+    WEIGHED,
+    Variant,
+    run_trial,
+    summarise,
+)
 from simulations.figures.pages.honest_accuracy import ratio
 
 
