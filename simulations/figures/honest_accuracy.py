@@ -25,7 +25,7 @@ from ldp_aggregator.estimation.estimators import QuestionEstimate, estimate_ques
 from ldp_aggregator.estimation.pooling import pool_classes
 from ldp_aggregator.estimation.posterior.tables import Posterior, posterior_of
 from ldp_aggregator.estimation.simplex import norm_sub
-from ldp_aggregator.learning.prediction import PredictedAccuracy, predict_accuracy
+from ldp_aggregator.learning.prediction import PredictedAccuracy, predict_accuracy, widened
 from ldp_aggregator.learning.redundancy import feature_weights
 from protocols import Campaign
 from protocols.document.questions import PAIR
@@ -213,7 +213,10 @@ def run_trial(name: str, variants: Sequence[Variant], seed: int) -> list[dict[st
             rows.append(
                 {
                     "seed": seed,
-                    **dict(zip(KEYS, (name, epsilon, devices, variant.name), strict=True)),
+                    "dataset": name,
+                    "epsilon": epsilon,
+                    "devices": devices,
+                    "variant": variant.name,
                     "accuracy": found,
                     "majority": majority,
                     "non_private": non_private,
@@ -225,7 +228,12 @@ def run_trial(name: str, variants: Sequence[Variant], seed: int) -> list[dict[st
 
 def _told(predicted: PredictedAccuracy, found: float) -> dict[str, float]:
     """What was told of the accuracy, beside what it is on the people whose devices answered."""
-    return {"published": float(predicted.above_prior), "low": predicted.low, "high": predicted.high, "asked": found}
+    return {
+        "published": float(predicted.above_prior),
+        "low": predicted.alone,
+        "high": predicted.together,
+        "asked": found,
+    }
 
 
 def summarise(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
@@ -234,6 +242,8 @@ def summarise(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
     place = ["seed", *KEYS[:3]]
     base = frame[frame["variant"] == BASE].set_index(place)["accuracy"]
     frame["above_base"] = frame["accuracy"] - base.reindex(pd.MultiIndex.from_frame(frame[place])).to_numpy()
+    ends = [widened(low, high) for low, high in zip(frame["low"], frame["high"], strict=True)]
+    frame["low"], frame["high"] = [low for low, _ in ends], [high for _, high in ends]
     inside = (frame["low"] <= frame["asked"]) & (frame["asked"] <= frame["high"])
     frame["in_range"] = inside.astype(float).where(frame["low"].notna())
     frame["above_majority"] = frame["accuracy"] - frame["majority"]
