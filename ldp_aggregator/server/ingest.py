@@ -19,7 +19,7 @@ from ldp_aggregator.server.problems import ProblemError, retry_later
 from ldp_aggregator.server.sockets.memory import Memory
 from ldp_aggregator.server.uploads.reading import Bundle, RawUpload, Upload, bundle
 from ldp_aggregator.server.write_health import WriteHealth
-from ldp_aggregator.store.contract import CountStore, Outcome, StoreError, Submission
+from ldp_aggregator.store.contract import Counting, Outcome, StoreError, Submission
 from ldp_aggregator.store.failures import kind_of
 from protocols import Campaign
 
@@ -65,7 +65,7 @@ class Ingest:
     ``queue_bytes`` bounds what is held of clients' bytes, those being read included; ``group_reports`` one commit.
     """
 
-    def __init__(self, store: CountStore, metrics: Metrics, *, queue_bytes: int, group_reports: int) -> None:
+    def __init__(self, store: Counting, metrics: Metrics, *, queue_bytes: int, group_reports: int) -> None:
         self._store = store
         self._metrics = metrics
         self._group_reports = group_reports

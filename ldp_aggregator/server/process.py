@@ -24,6 +24,7 @@ from ldp_aggregator.server.sockets.tls import load_tls, reload_tls
 from ldp_aggregator.server.upload_access import UploadAccess
 from ldp_aggregator.server.uploads.admission import admission_of
 from ldp_aggregator.server.uploads.desk import UploadDesk
+from ldp_aggregator.service.archiving import counts_of
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store, open_store
 
@@ -91,7 +92,13 @@ async def running(
     admission = admission_of(settings)
     opened = store or await open_store(settings.data, settings.database_address)
     limits, metrics = settings.limits, Metrics()
-    ingest = Ingest(opened, metrics, queue_bytes=limits.queue_bytes, group_reports=limits.group_reports)
+    try:
+        counts = await counts_of(opened, settings)
+    except BaseException:
+        if store is None:
+            await opened.close()
+        raise
+    ingest = Ingest(counts, metrics, queue_bytes=limits.queue_bytes, group_reports=limits.group_reports)
     models = FederatedModels(opened, settings.federation_groups)
     access = UploadAccess(opened, "relay" if settings.uploads_need_token else None)
     context = Context(opened, ingest, metrics, settings, CampaignCache(opened), models, access, leaving, admission)

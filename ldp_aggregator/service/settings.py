@@ -92,6 +92,12 @@ class Settings(BaseSettings):
     tls_key: Path | None = Field(default=None, description="its private key (PEM); both are read again on SIGHUP")
     workers: int = Field(default=1, ge=1, le=64, description="processes that serve the same ports; needs database")
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least level logged")
+    archive: str | None = Field(
+        default=None, description="folder or address (s3://...) where accepted reports are kept as Parquet; unset: none"
+    )
+    archive_slots: Literal[1, 2, 4, 8, 16, 32, 64, 128, 256] = Field(
+        default=16, description="files of one large commit in the archive, and parts that a recount can run on at once"
+    )
     uploads_need_token: bool = Field(
         default=False, description="accept uploads only with a relay token, to whatever campaign"
     )
