@@ -105,12 +105,12 @@ class Classifier:
         return {name: weight / total for name, weight in zip(self.classes, weights, strict=True)}
 
     def joint_log_likelihood(self, record: Mapping[str, object]) -> list[float]:
-        """Ln P(class) + sum of ln P(value | class) over the features, per class."""
+        """Ln P(class) + sum of weight * ln P(value | class) over the features, per class."""
         scores = [_log(prior) for prior in self.model.prior]
         for likelihood in self.model.likelihoods:
             terms = _log_likelihood(likelihood, self._value(likelihood.feature, record))
             if terms is not None:
-                scores = [score + term for score, term in zip(scores, terms, strict=True)]
+                scores = [score + likelihood.weight * term for score, term in zip(scores, terms, strict=True)]
         return scores
 
     def _value(self, feature: Feature, record: Mapping[str, object]) -> object:

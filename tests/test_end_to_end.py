@@ -75,7 +75,7 @@ def test_serve_create_contribute_train_predict(served, data, tmp_path):
     listed = json.loads(shell(*AGGREGATOR, "campaign", "list", "--data", str(data), "--json"))
     assert [(one["id"], one["reports"]) for one in listed] == [(campaign, 3 * len(PEOPLE))]
 
-    shell(*AGGREGATOR, "train", campaign, "--data", str(data), "--output", str(tmp_path / "model.json"))
+    shell(*AGGREGATOR, "train", campaign, "--data", str(data), "--anyway", "--output", str(tmp_path / "model.json"))
     assert json.loads((tmp_path / "model.json").read_text())["label"] == "missed_payment"
     for age, income, label in PEOPLE:
         given = json.dumps({"record": {"age": age, "income": income}})

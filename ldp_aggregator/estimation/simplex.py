@@ -17,6 +17,11 @@ NORM_SUB: Final = "norm_sub"
 NONE: Final = "none"
 MODES: Final = (FLOOR, NORM_SUB, NONE)
 
+POSTERIOR: Final = "posterior"
+"""Of training only, where all questions are seen together: :mod:`ldp_aggregator.estimation.posterior`."""
+
+TRAINING_MODES: Final = (POSTERIOR, NORM_SUB, FLOOR)
+
 
 def post_process(values: Array, n: float, mode: str) -> Array:
     """Frequencies of one question (shape (d,), ``n`` reports) under ``mode``; see the three functions' names.
@@ -44,12 +49,13 @@ def floor(values: Array, n: float) -> Array:
 
 
 def norm_sub(values: Array, total: float = 1.0) -> Array:
-    """The nearest point (least squares) with non-negative entries that add up to ``total``.
+    """The nearest point (least squares) with non-negative entries that add up to ``total``, along the first axis.
 
     Wang et al., NDSS 2020: subtract one constant from every entry and cut at zero, so that the sum is right.
     """
-    descending = np.sort(values)[::-1]
-    excess = (np.cumsum(descending) - total) / np.arange(1, values.size + 1)
-    kept = int(np.flatnonzero(descending > excess)[-1])
-    result: Array = np.maximum(values - excess[kept], 0.0)
+    descending = np.sort(values, axis=0)[::-1]
+    ranks = np.arange(1, len(values) + 1).reshape(-1, *[1] * (values.ndim - 1))
+    excess = (np.cumsum(descending, axis=0) - total) / ranks
+    kept = (descending > excess).sum(axis=0, keepdims=True) - 1  # True up to there, and nowhere after.
+    result: Array = np.maximum(values - np.take_along_axis(excess, kept, axis=0), 0.0)
     return result

@@ -27,7 +27,7 @@ from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
 from ldp_aggregator.estimation.joint import pool_tables, table_shares
 from ldp_aggregator.estimation.moments import Moments
-from ldp_aggregator.estimation.poisoning.intervals import Interval
+from ldp_aggregator.estimation.poisoning.intervals import Interval, norm_sub_reach
 from ldp_aggregator.estimation.poisoning.moments import (
     Lies,
     MomentsReach,
@@ -36,7 +36,9 @@ from ldp_aggregator.estimation.poisoning.moments import (
     share_variance,
 )
 from ldp_aggregator.estimation.poisoning.reports import share_moves
+from ldp_aggregator.estimation.posterior.tables import Posterior
 from ldp_aggregator.estimation.simplex import FLOOR, norm_sub
+from ldp_aggregator.learning.posterior_poisoning import posterior_reach
 from protocols.document.schema import ContinuousFeature
 
 Array = NDArray[np.float64]
@@ -79,10 +81,12 @@ def model_reach(
     smoothing: float,
     variance_floor: float,
     shrinkage: bool,
+    posterior: Posterior | None = None,
 ) -> ModelReach:
     """Of a model trained from campaigns; a liar lies in all of them.
 
-    ``shares`` is P(class), pooled from ``prior_questions``; ``moments`` are those of the model.
+    ``shares`` is P(class), pooled from ``prior_questions``; ``moments`` are those of the model. With a ``posterior``
+    the classes and the tables are its own.
     """
     campaigns = [one.campaign for one in estimates]
     classes = len(campaigns[0].label.classes)
@@ -93,6 +97,7 @@ def model_reach(
     share = sum((sum if both else max)([0.0, *moved]) for both, moved in zip(everything, by_campaign, strict=True))
     noise = share_variance(prior_questions, shares, classes, liars, shared_records=any(everything))
     features: dict[str, Array | MomentsReach] = {}
+    believed = None if posterior is None else posterior_reach(posterior, estimates, prior_questions, liars)
     for feature in campaigns[0].asked:
         if isinstance(feature, ContinuousFeature) and feature.name in moments:
             one_answer = liars == 1 and len(estimates) == 1 and not everything[0]
@@ -108,10 +113,13 @@ def model_reach(
                 variance_floor=variance_floor,
                 shrinkage=shrinkage,
             )
+        elif believed is not None:
+            features[feature.name] = believed.tables[feature.name]
         else:
             features[feature.name] = _pair_reach(estimates, feature.name, liars, post, smoothing)
     reports = sum(question.n for one in estimates for question in one.questions)
-    return ModelReach(liars, prior_reach(shares, liars * share, reports), features)
+    prior = prior_reach(shares, liars * share, reports) if believed is None else believed.classes
+    return ModelReach(liars, prior, features)
 
 
 def _pair_reach(estimates: Sequence[Estimates], feature: str, liars: int, post: str, smoothing: float) -> Array:
@@ -132,7 +140,7 @@ def prior_reach(shares: Cells, reach: float, reports: int) -> Array:
     classes = shares.value.size
     if not math.isfinite(reach):
         return np.ones(classes)
-    moved = _processed(shares.value, np.full(classes, reach))
+    moved = norm_sub_reach(shares.value, np.full(classes, reach))
     return (moved * reports).reach(norm_sub(shares.value) * reports) / (reports + classes)
 
 
@@ -149,22 +157,12 @@ def table_reach(values: Array, reach: Array, classes: int, reports: int, post: s
 def _weights(values: Array, reach: Array, reports: int, post: str, smoothing: float) -> Interval:
     """The joint table's weights (``training._table``), up to a factor that all cells share."""
     if post != FLOOR:
-        return _processed(values, reach) * reports + smoothing
+        return norm_sub_reach(values, reach) * reports + smoothing
     low, high = (values - reach) * reports, (values + reach) * reports
     # What is not above zero counts as 1; a cell that may lie on either side can be anything above zero, and 1.
     return Interval(
         np.where(low > 0, low, np.where(high > 0, 0.0, 1.0)), np.where(low > 0, high, np.maximum(high, 1.0))
     )
-
-
-def _processed(values: Array, reach: Array) -> Interval:
-    """``norm_sub`` of values that may each be moved."""
-    processed = norm_sub(values)
-    largest = int(np.argmax(values))
-    tau = values[largest] - processed[largest]
-    reaches = reach.max(initial=0.0)
-    ends = [np.clip(values + sign * (reach + reaches) - tau, 0.0, 1.0) for sign in (-1, 1)]
-    return Interval(ends[0], ends[1])
 
 
 def _share(cells: Array, others: Array) -> Array:

@@ -138,13 +138,15 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         return result
 
     def predict_joint_log_proba(self, X: pd.DataFrame) -> Array:
-        """Ln P(class) + sum of ln P(value | class), shape (rows, k); a feature without a usable value takes no part."""
+        """Ln P(class) + sum of weight * ln P(value | class), shape (rows, k); a feature without a usable value takes no
+        part.
+        """
         check_is_fitted(self, "model_")
         table = with_outputs(self.model_.projection, _as_frame(X))
         with np.errstate(divide="ignore"):
             scores = np.tile(np.log(self.class_prior_), (len(table), 1))
             for likelihood in self.model_.likelihoods:
-                scores += _log_likelihood(likelihood, column_of(table, likelihood.feature))
+                scores += likelihood.weight * _log_likelihood(likelihood, column_of(table, likelihood.feature))
         return scores
 
     def _possible_scores(self, X: pd.DataFrame) -> Array:

@@ -1,4 +1,4 @@
-"""From tallies to a Naive Bayes model: pooled class prior, post-processed tables, rebuilt Gaussians."""
+"""From tallies to a Naive Bayes model: class prior, tables, rebuilt Gaussians, weights, and what to expect of it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
 from ldp_aggregator.estimation.joint import JointTable, pool_tables
 from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR, Moments, rebuild_moments
 from ldp_aggregator.estimation.pooling import pool, pool_classes
+from ldp_aggregator.estimation.posterior.tables import Posterior, posterior_of
 from ldp_aggregator.estimation.shrinkage import shrink_moments
-from ldp_aggregator.estimation.simplex import FLOOR, NORM_SUB, floor, norm_sub
+from ldp_aggregator.estimation.simplex import FLOOR, NORM_SUB, POSTERIOR, TRAINING_MODES, floor, norm_sub
 from ldp_aggregator.learning.guarantee import LOCAL_RELATION, Guarantee
 from ldp_aggregator.learning.model_poisoning import model_reach
 from ldp_aggregator.learning.naive_bayes import NaiveBayes, discrete_likelihood
+from ldp_aggregator.learning.prediction import predict_accuracy
 from ldp_aggregator.learning.published import published_by
+from ldp_aggregator.learning.redundancy import feature_weights
 from ldp_aggregator.learning.relays import counted_twice, relayed
 from protocols import Campaign
 from protocols.document.campaign import MODEL
@@ -35,6 +38,13 @@ Array = NDArray[np.float64]
 POOLED: Final = "pooled"
 LABEL_ONLY: Final = "label"
 
+TAKEN_AS_GIVEN: Final = (
+    "how large the features' effects are",
+    "how reliable the reports are taken to be",
+    "the weights of the features",
+)
+"""What the bounds of a model trained with ``posterior`` take to be as it is, lies or not."""
+
 _PUBLIC: Final = ("the campaign document", "which question a device answered")
 
 
@@ -42,7 +52,7 @@ def train(
     campaign: Campaign | Sequence[tuple[Campaign, Tally]],
     tally: Tally | None = None,
     *,
-    post: str = NORM_SUB,
+    post: str = POSTERIOR,
     prior: str = POOLED,
     smoothing: float = 1.0,
     variance_floor: float = DEFAULT_VARIANCE_FLOOR,
@@ -58,7 +68,10 @@ def train(
     campaign, tally
         The campaign and its tally; or a sequence of such pairs and nothing else.
     post
-        ``norm_sub`` (nearest probabilities) or ``floor`` (negative counts become 1, as Yilmaz et al. 2019).
+        ``posterior`` (shrunk by the known noise, see :mod:`ldp_aggregator.estimation.posterior`, with weights for
+        features that repeat each other, see :mod:`ldp_aggregator.learning.redundancy`), ``norm_sub`` (nearest
+        probabilities) or ``floor`` (negative counts become 1, as Yilmaz et al. 2019). Gaussian features have their own
+        ``shrinkage`` under all of them.
     prior
         ``pooled`` takes the classes from every question that carries them, by inverse variance; ``label`` from the
         label question alone.
@@ -82,8 +95,8 @@ def train(
     pairs = [(campaign, _given(tally))] if isinstance(campaign, Campaign) else list(campaign)
     if not pairs:
         raise ValueError("train needs at least one (campaign, tally)")
-    if post not in (FLOOR, NORM_SUB):
-        raise ValueError(f"post must be {NORM_SUB} or {FLOOR} for training, not {post!r}")
+    if post not in TRAINING_MODES:
+        raise ValueError(f"post must be {', '.join(TRAINING_MODES[:-1])} or {FLOOR} for training, not {post!r}")
     if not 0 < variance_floor < 0.25:
         raise ValueError(f"variance_floor must be above 0 and below 0.25 (all of the range), not {variance_floor}")
     if prior not in (POOLED, LABEL_ONLY):
@@ -94,13 +107,14 @@ def train(
     for one, _ in pairs:
         if one.asks != MODEL:
             raise ValueError(
-                f'campaign {one.id} has "asks": "{one.asks}": a moments round fits a projection, an evaluation round '
-                "chooses among models; neither is trained on"
+                f'campaign {one.id} has "asks": "{one.asks}" and asks not for a model: a moments round fits a '
+                "projection, an evaluation round chooses among models; neither is trained on"
             )
     for other, _ in pairs[1:]:
         _check_same_schema(first, other)
-    estimates = [estimate(one, its_tally, post=post) for one, its_tally in pairs]
+    estimates = [estimate(one, its_tally, post=FLOOR if post == FLOOR else NORM_SUB) for one, its_tally in pairs]
     telling = _prior_questions(estimates, prior)
+    posterior = believe(estimates, telling)
     shared = any(one.campaign.privacy.answers == "all" for one in estimates)
     shares = pool_classes(telling, len(first.label.classes), shared_records=shared)
     gaussian: dict[str, Moments] = {}
@@ -120,10 +134,18 @@ def train(
             if names:
                 insufficient[feature.name] = names
         else:
-            tables = [one.table(feature.name) for one in estimates]
-            table = _table(tables, len(first.label.classes), post, smoothing)
+            if post == POSTERIOR:
+                table = posterior.features[feature.name].table
+            else:
+                tables = [one.table(feature.name) for one in estimates]
+                table = _table(tables, len(first.label.classes), post, smoothing)
             likelihoods.append(discrete_likelihood(feature, table))
     reports = int(sum(its_tally.n.sum() for _, its_tally in pairs))
+    class_prior = _usable_prior(shares, reports)
+    if post == POSTERIOR:
+        class_prior = tuple(posterior.classes.value.tolist())
+        weights = feature_weights(likelihoods, posterior.classes.value, posterior.explained)
+        likelihoods = [replace(one, weight=weight) for one, weight in zip(likelihoods, weights, strict=True)]
     guarantee = Guarantee(_total_epsilon([one for one, _ in pairs]), 0.0, LOCAL_RELATION, _PUBLIC)
     training: dict[str, Any] = {
         "campaigns": [one.id for one, _ in pairs],
@@ -147,9 +169,11 @@ def train(
                 smoothing=smoothing,
                 variance_floor=variance_floor,
                 shrinkage=shrinkage,
+                posterior=posterior if post == POSTERIOR else None,
             ).to_json()
             for liars in (1, _hundredth(pairs))
         ],
+        "poisoning_takes_as_given": list(TAKEN_AS_GIVEN) if post == POSTERIOR else [],
     }
     if arrivals is not None:
         training["relayed"] = [relayed(one, came).to_json() for (one, _), came in zip(pairs, arrivals, strict=True)]
@@ -157,12 +181,28 @@ def train(
     model = Model(
         label=first.label.name,
         classes=first.label.classes,
-        prior=_usable_prior(shares, reports),
+        prior=class_prior,
         likelihoods=tuple(likelihoods),
         projection=first.projection,
         training=training,
     )
-    return NaiveBayes.from_model(model, guarantee)
+    predicted = predict_accuracy(model, posterior).to_json()
+    return NaiveBayes.from_model(replace(model, training={**training, "predicted_accuracy": predicted}), guarantee)
+
+
+def believe(estimates: Sequence[Estimates], telling: Sequence[QuestionEstimate]) -> Posterior:
+    """What is believed given the reports to all campaigns; ``telling`` are the questions that tell the classes.
+
+    ``squared_effect`` of a feature is what a second round asks about it in proportion to the root of.
+    """
+    first = estimates[0].campaign
+    sizes = {one.name: one.size for one in first.asked if not _is_gaussian(one)}
+    questions = [question for one in estimates for question in one.questions]
+    return posterior_of(questions, telling, len(first.label.classes), sizes)
+
+
+def _is_gaussian(feature: Feature) -> bool:
+    return isinstance(feature, ContinuousFeature) and is_gaussian(feature)
 
 
 def _given(tally: Tally | None) -> Tally:

@@ -68,6 +68,7 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     OLDER: Kind(409, "A newer directory of this key is here, or another of its version"),
     NOT_CLOSED: Kind(409, "The campaign is not closed"),
     "nothing-to-train": Kind(409, "What was counted so far does not give a model"),
+    "useless-model": Kind(409, "The model would not be better than always saying the most frequent class"),
     "length-required": Kind(411, "The request needs a Content-Length"),
     "body-too-large": Kind(413, "The body is larger than this server accepts; split it"),
     "too-many-reports": Kind(413, "The upload holds more reports than this server accepts at once; split it"),

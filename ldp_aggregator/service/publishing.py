@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -11,7 +12,7 @@ from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
-from ldp_aggregator.estimation.simplex import NORM_SUB
+from ldp_aggregator.estimation.simplex import POSTERIOR
 from ldp_aggregator.learning.published import published_by
 from ldp_aggregator.learning.relays import counted_twice, relayed
 from ldp_aggregator.store.contract import CampaignStore, CountStore, ModelStore, PublishedModel, Shares
@@ -30,6 +31,17 @@ class UntrainableError(ValueError):
     """What was counted so far does not give a model."""
 
 
+class UselessModelError(UntrainableError):
+    """The model cannot be expected to be better than always saying the most frequent class."""
+
+    def __init__(self, reports: int, predicted: Mapping[str, float]) -> None:
+        best = predicted["prior"] + predicted["gain"]
+        super().__init__(
+            f"{reports:,} reports are too few for a model that is above always saying the most frequent class: that is "
+            f"right for {predicted['prior']:.3f} of the people, the model for {best:.3f} at best"
+        )
+
+
 class NotInstalledError(Exception):
     """What trains is not installed here."""
 
@@ -44,7 +56,7 @@ class NotInstalledError(Exception):
 class TrainingOptions:
     """The options of ``ldp_aggregator.train`` that an operator chooses."""
 
-    post: str = NORM_SUB
+    post: str = POSTERIOR
     prior: str = "pooled"
     variance_floor: float = DEFAULT_VARIANCE_FLOOR
 
@@ -72,15 +84,24 @@ def told_estimates(campaign: Campaign, tally: Tally, arrivals: Arrivals, post: s
 
 
 async def publish_trained(
-    store: TrainableStore, campaign_ids: Sequence[str], options: TrainingOptions = TrainingOptions()
+    store: TrainableStore,
+    campaign_ids: Sequence[str],
+    options: TrainingOptions = TrainingOptions(),
+    *,
+    anyway: bool = False,
 ) -> tuple[int, tuple[PublishedModel, ...]]:
     """Train on the tallies of campaigns about the same features and publish the model for the devices of each.
 
-    Raises UntrainableError and NotInstalledError. Returns the number of reports and each campaign's published version.
+    A model that cannot be expected to be above the prior alone is published only ``anyway``; else UselessModelError.
+    Raises UntrainableError and NotInstalledError, too. Returns the number of reports and each campaign's published
+    version.
     """
     pairs, arrivals = await counts_to_train(store, campaign_ids)
-    document = await asyncio.to_thread(_train, pairs, options, arrivals)
     reports = int(sum(tally.n.sum() for _, tally in pairs))
+    document = await asyncio.to_thread(_train, pairs, options, arrivals)
+    predicted = json.loads(document)["training"]["predicted_accuracy"]
+    if not (predicted["above_prior"] or anyway):
+        raise UselessModelError(reports, predicted)
     return reports, tuple([await store.publish_model(campaign.id, document) for campaign, _ in pairs])
 
 

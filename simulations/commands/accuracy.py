@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from ldp_aggregator.estimation.simplex import FLOOR, NORM_SUB
+from ldp_aggregator.estimation.simplex import POSTERIOR, TRAINING_MODES
 from protocols.document.schema import ANSWERS, CONTINUOUS_CHOICES, DISCRETE_CHOICES
 from simulations.commands.common import (
     Groups,
@@ -66,7 +66,7 @@ def add_command(groups: Groups) -> None:
     how.add_argument("--repeats", type=at_least(LEAST_TRIALS), default=20, metavar="R", help="default: %(default)s")
     how.add_argument("--devices", type=at_least(1), metavar="N", help="default: one for each training person")
     how.add_argument("--train-fraction", type=between(0, 1), default=0.8, metavar="F", help="default: %(default)s")
-    how.add_argument("--post", choices=(NORM_SUB, FLOOR), default=NORM_SUB, help="default: %(default)s")
+    how.add_argument("--post", choices=TRAINING_MODES, default=POSTERIOR, help="default: %(default)s")
     how.add_argument("--fidelity", choices=("vector", "counts"), default="vector", help="default: %(default)s")
     how.add_argument("--seed", type=at_least(0), default=0, help="of the first trial; the next ones count on")
     how.add_argument("--workers", type=at_least(1), metavar="N", help="processes (default: one for each core)")

@@ -13,10 +13,17 @@ from simulations.figures.pages import central as central_page
 from simulations.figures.pages import continuous as continuous_page
 from simulations.figures.pages import discrete as discrete_page
 from simulations.figures.pages import federated as federated_page
+from simulations.figures.pages import honest_accuracy as honest_accuracy_page
 
 FIGURES: Final[Mapping[str, Figure]] = {
     figure.name: figure
-    for figure in (discrete_page.FIGURE, continuous_page.FIGURE, central_page.FIGURE, federated_page.FIGURE)
+    for figure in (
+        discrete_page.FIGURE,
+        continuous_page.FIGURE,
+        central_page.FIGURE,
+        federated_page.FIGURE,
+        honest_accuracy_page.FIGURE,
+    )
 }
 """Experiments that reproduce the papers' figures: each writes a table, plots and a page that compares."""
 

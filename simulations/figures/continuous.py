@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ldp_aggregator import NaiveBayes, train
+from ldp_aggregator.estimation.simplex import NORM_SUB
 from ldp_aggregator.learning.projections import add_to_draft, fit_projection, moments_of_table
 from protocols import Campaign
 from protocols.document.campaign import asked_features
@@ -92,7 +93,7 @@ def run_once(dataset: str, seed: int) -> list[dict[str, Any]]:
                     draft = _priced(base, method, epsilon, accounting)
                     campaign = Campaign.compile(draft)
                     tally = simulate(campaign, devices.frame, devices.labels, rng)
-                    found = accuracy(train(campaign, tally), held_out)
+                    found = accuracy(train(campaign, tally, post=NORM_SUB), held_out)
                     total = campaign.privacy.epsilon
                     rows.append(_row(dataset, seed, inputs, method.name, accounting, epsilon, total, found))
     return rows

@@ -45,8 +45,8 @@ class Aggregator:
         return Campaign.parse(self._request("GET", f"{self.url}/v1/campaigns/{created['id']}"), created["id"])
 
     def train(self, campaign: Campaign) -> NaiveBayes:
-        """Train on what was counted, publish the model, and read it back as a device does."""
-        self._request("POST", f"{self.admin_url}/admin/v1/campaigns/{campaign.id}/train", {})
+        """Train on what was counted, publish the model however good it is, and read it back as a device does."""
+        self._request("POST", f"{self.admin_url}/admin/v1/campaigns/{campaign.id}/train?anyway=true", {})
         return NaiveBayes.from_json(self._request("GET", f"{self.url}/v1/campaigns/{campaign.id}/model"))
 
     def estimates(self, campaign: Campaign) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ldp_aggregator import train
-from ldp_aggregator.estimation.simplex import NORM_SUB
+from ldp_aggregator.estimation.simplex import POSTERIOR
 from ldp_aggregator.learning.training import POOLED
 from protocols import Campaign
 from simulations.fidelities.counts import simulate_counts
@@ -57,7 +57,7 @@ class Design:
 
     devices: int | None = None
     train_fraction: float = 0.8
-    post: str = NORM_SUB
+    post: str = POSTERIOR
     fidelity: str = "vector"
     prior: str = POOLED
 

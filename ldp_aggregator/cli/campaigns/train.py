@@ -23,11 +23,11 @@ from ldp_aggregator.cli.common import (
     write_file,
 )
 from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
-from ldp_aggregator.estimation.simplex import FLOOR, NORM_SUB
+from ldp_aggregator.estimation.simplex import POSTERIOR, TRAINING_MODES
 from ldp_aggregator.learning.published import PublishedGuarantee
 from ldp_aggregator.learning.relays import Relayed
 from ldp_aggregator.service.acting import local_actor, recorded
-from ldp_aggregator.service.publishing import TrainingOptions, UntrainableError, publish_trained
+from ldp_aggregator.service.publishing import TrainingOptions, UntrainableError, UselessModelError, publish_trained
 from ldp_aggregator.store import PublishedModel, Store
 
 _SHOWN: Final = {"likelihood": "P(value | class)", "mean": "mean", "variance": "variance"}
@@ -49,7 +49,16 @@ def add_commands(groups: Groups) -> None:
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the model to a file, too")
     parser.add_argument(
-        "--post", choices=(NORM_SUB, FLOOR), default=NORM_SUB, help="post-processing (default: %(default)s)"
+        "--post",
+        choices=TRAINING_MODES,
+        default=POSTERIOR,
+        help="how tables are made of noisy counts: shrunk by the known noise, with weights for features that repeat "
+        "each other; the nearest probabilities; or negative counts made 1 (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--anyway",
+        action="store_true",
+        help="publish even a model that cannot be expected to be above always saying the most frequent class",
     )
     parser.add_argument(
         "--prior",
@@ -77,10 +86,12 @@ def _train(options: argparse.Namespace) -> None:
             for campaign_id in dict.fromkeys(options.ids):
                 await store.state(campaign_id)
                 await acts.enter_async_context(recorded(store, local_actor(), "publish model", campaign_id))
-            return await publish_trained(store, options.ids, chosen)
+            return await publish_trained(store, options.ids, chosen, anyway=options.anyway)
 
     try:
         reports, models = with_store(options, work)
+    except UselessModelError as error:
+        raise CommandError(f"{error}. Nothing is published; --anyway publishes it") from None
     except UntrainableError as error:
         raise CommandError(str(error)) from None
     if options.output:
@@ -88,13 +99,24 @@ def _train(options: argparse.Namespace) -> None:
     versions = " and ".join(str(model.version) for model in models)
     say(f"model version {versions} from {reports} reports is published")
     training = json.loads(models[0].document)["training"]
+    _tell_accuracy(training["predicted_accuracy"])
     behind = [Relayed.from_json(one) for one in training["relayed"]]
     published = PublishedGuarantee(**training["published"])
     tell_guarantees(training["guarantee"]["epsilon"], published, behind, training["counted_twice"])
-    _tell_poisoning(training["poisoning"])
+    _tell_poisoning(training["poisoning"], training["poisoning_takes_as_given"])
 
 
-def _tell_poisoning(reaches: Sequence[dict[str, Any]]) -> None:
+def _tell_accuracy(predicted: dict[str, Any]) -> None:
+    """What to expect of the model; only an evaluation round can say more."""
+    say(
+        f"predicted accuracy {predicted['low']:.3f} to {predicted['high']:.3f} (the best feature alone; all features, "
+        f"if they know different things); always saying the most frequent class: {predicted['prior']:.3f}"
+    )
+    if not predicted["above_prior"]:
+        say("with these reports the model cannot be expected to be above always saying the most frequent class")
+
+
+def _tell_poisoning(reaches: Sequence[dict[str, Any]], given: Sequence[str]) -> None:
     """What lying devices can have moved, parameter by parameter, the worst of its cells."""
     say("\nThe most that lying devices can have moved, whatever they sent (see docs/privacy.md):")
     names = ("prior", *((feature, key) for feature, keys in reaches[0]["features"].items() for key in keys))
@@ -106,3 +128,5 @@ def _tell_poisoning(reaches: Sequence[dict[str, Any]]) -> None:
         for name in names
     ]
     say_table(("parameter", *(f"{one['liars']} of them" for one in reaches)), rows)
+    if given:
+        say(f"Taken as given: {', '.join(given)}.")

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.estimation.simplex import FLOOR, NORM_SUB
+from ldp_aggregator.estimation.simplex import NORM_SUB, POSTERIOR
 from ldp_aggregator.learning.training import train
 from protocols import Campaign
 from protocols.document.campaign import SCORE
@@ -24,8 +24,11 @@ from protocols.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, 
 
 Array = NDArray[np.float64]
 
-TRAININGS: Final[Mapping[str, Mapping[str, Any]]] = {NORM_SUB: {}, FLOOR: {"post": FLOOR}}
+TRAININGS: Final[Mapping[str, Mapping[str, Any]]] = {POSTERIOR: {}, NORM_SUB: {"post": NORM_SUB}}
 """Name of a candidate to the options of ``train``; the first is what is published unless another is better."""
+
+ALIKE: Final = "posterior, features alike"
+"""The first without the weights of features that repeat each other."""
 
 SHARES: Final = {"best half": 2, "best quarter": 4}
 BEST_TWO: Final = "best two"
@@ -33,7 +36,7 @@ PRIOR: Final = "prior"
 """The most frequent class, whatever the record: with it among the candidates no model is published unknowingly that is
 worse."""
 
-DEFAULT: Final = (*TRAININGS, *SHARES, BEST_TWO, PRIOR)
+DEFAULT: Final = (POSTERIOR, ALIKE, NORM_SUB, *SHARES, BEST_TWO, PRIOR)
 
 _POINTS: Final = 512
 _LONGEST_TITLE: Final = 200
@@ -61,6 +64,9 @@ def make_candidates(
     for name in dict.fromkeys(names):
         if name in whole:
             found.append((name, whole[name]))
+        elif name == ALIKE:
+            if {one.weight for one in first.likelihoods} - {1.0}:
+                found.append((name, _alike(first)))
         elif sizes[name] < size and sizes[name] not in used:
             used.add(sizes[name])
             found.append((name, best_features(first, sizes[name])))
@@ -68,10 +74,10 @@ def make_candidates(
 
 
 def best_features(model: Model, count: int) -> Model:
-    """The model with the ``count`` features alone that tell most of the class, as it has them itself."""
+    """The model with the ``count`` features alone that tell most of the class; each counts once."""
     told = [mutual_information(likelihood, model.prior) for likelihood in model.likelihoods]
     order = sorted(range(len(told)), key=lambda place: -told[place])[:count]
-    kept = tuple(model.likelihoods[place] for place in sorted(order))
+    kept = tuple(replace(model.likelihoods[place], weight=1.0) for place in sorted(order))
     names = {likelihood.feature.name for likelihood in kept}
     projected = model.projection is not None and bool(names & set(model.projection.output_positions))
     training = {
@@ -82,6 +88,11 @@ def best_features(model: Model, count: int) -> Model:
         ],
     }
     return replace(model, likelihoods=kept, projection=model.projection if projected else None, training=training)
+
+
+def _alike(model: Model) -> Model:
+    """The model in which every feature counts once."""
+    return replace(model, likelihoods=tuple(replace(one, weight=1.0) for one in model.likelihoods))
 
 
 def _named(of_features: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

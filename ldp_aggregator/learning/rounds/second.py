@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import estimate
-from ldp_aggregator.estimation.joint import pool_tables
-from ldp_aggregator.estimation.pooling import pool, pool_classes
-from ldp_aggregator.estimation.simplex import norm_sub
+from ldp_aggregator.estimation.pooling import pool
+from ldp_aggregator.learning.training import believe
 from protocols import Campaign
 from protocols.document.campaign import MODEL
-from protocols.document.questions import VALUE, is_gaussian
+from protocols.document.questions import VALUE
 from protocols.document.schema import MOST_WEIGHT
 
 Array = NDArray[np.float64]
@@ -47,39 +46,23 @@ class SecondRoundError(ValueError):
 
 
 def interactions(pairs: Pairs) -> dict[str, float]:
-    """I2 of every asked feature by empirical Bayes, feature by feature.
+    """I2 = E |z|^2 of every asked feature, |z|^2 being the mean-square contingency of its value and the class.
 
-    The interaction of value and class is z = A' P B of shape (values - 1, classes - 1), P the joint table, the columns
-    of diag(sqrt(m)) A orthonormal and orthogonal to sqrt(m), m the marginal; B likewise of the classes. |z|^2 is
-    Pearson's mean-square contingency. Of a Gaussian feature it is the class means, in units of 1/sqrt(3) of half the
-    range. With the noise nu_i of z_i (cells taken as independent) and tau = max(0, mean of z_i^2 - nu_i, each with the
-    weight nu_i^-2), E z_i^2 = kept nu_i + kept^2 z_i^2, kept = tau / (tau + nu_i).
+    Of a discrete feature as the shrinking estimator believes it. Of a Gaussian one z are the class means about the
+    common one, in units of 1/sqrt(3) of half the range. With the noise nu_i of z_i (classes taken as independent) and
+    tau = max(0, mean of z_i^2 - nu_i, each with the weight nu_i^-2), E z_i^2 = kept nu_i + kept^2 z_i^2, kept =
+    tau / (tau + nu_i).
     """
     found = [estimate(campaign, tally) for campaign, tally in pairs]
-    campaign = pairs[0][0]
-    classes = len(campaign.label.classes)
-    everything = any(one.campaign.privacy.answers == "all" for one in found)
-    shares = pool_classes([q for one in found for q in one.questions], classes, shared_records=everything)
-    of_class = _contrasts(_positive(shares.value))
-    result = {}
-    for feature in campaign.asked:
-        if is_gaussian(feature):
+    believed = believe(found, [question for one in found for question in one.questions])
+    of_class = _contrasts(believed.classes.value)
+    result = {name: feature.squared_effect for name, feature in believed.features.items()}
+    for feature in pairs[0][0].asked:
+        if feature.name not in result:
             cells = pool([one.asking(feature.name, VALUE) for one in found])
-            of_value = np.array([[np.sqrt(3.0)]])
-        else:
-            cells = pool_tables([one.table(feature.name) for one in found])
-            of_value = _contrasts(_positive(cells.value.reshape(-1, classes).sum(axis=1)))
-        value, variance = (of.reshape(-1, classes) for of in (cells.value, cells.variance))
-        told = bool(np.isfinite(variance).all())
-        result[feature.name] = (
-            _expected(of_value.T @ value @ of_class, of_value.T**2 @ variance @ of_class**2) if told else 0.0
-        )
-    return result
-
-
-def _positive(shares: Array) -> Array:
-    """Probabilities of which a tenth is spread evenly, so that the noise of what hardly occurs is not blown up."""
-    result: Array = 0.9 * norm_sub(shares) + 0.1 / len(shares)
+            told = bool(np.isfinite(cells.variance).all())
+            squares, noise = 3 * (cells.value @ of_class) ** 2, 3 * cells.variance @ of_class**2
+            result[feature.name] = _expected(squares, noise) if told else 0.0
     return result
 
 
@@ -94,11 +77,11 @@ def _contrasts(shares: Array) -> Array:
     return contrasts
 
 
-def _expected(interaction: Array, noise: Array) -> float:
+def _expected(squares: Array, noise: Array) -> float:
     weights = noise**-2.0
-    spread = max(0.0, float((weights * (interaction**2 - noise)).sum() / weights.sum()))
+    spread = max(0.0, float((weights * (squares - noise)).sum() / weights.sum()))
     kept = spread / (spread + noise)
-    return float((kept * noise + kept**2 * interaction**2).sum())
+    return float((kept * noise + kept**2 * squares).sum())
 
 
 def feature_shares(strengths: Mapping[str, float]) -> dict[str, float]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from aiohttp import web
 
-from ldp_aggregator.estimation.simplex import FLOOR, MODES, NORM_SUB
+from ldp_aggregator.estimation.simplex import MODES, POSTERIOR, TRAINING_MODES
 from ldp_aggregator.server.api.authorisation import authorise
 from ldp_aggregator.server.api.bodies import held_body
 from ldp_aggregator.server.api.public import answer_estimates
@@ -17,7 +17,7 @@ from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.service.acting import actor_of, recorded, uploads_act
 from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
-from ldp_aggregator.service.publishing import TrainingOptions, UntrainableError, publish_trained
+from ldp_aggregator.service.publishing import TrainingOptions, UntrainableError, UselessModelError, publish_trained
 from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.contract import DELETED, NOT_CLOSED, TAKES_REPORTS, TAKES_SHARES, UNKNOWN
 from ldp_aggregator.store.rights import ASKED, DONE, FAILED, UPLOADING
@@ -83,15 +83,25 @@ async def close_campaign(request: web.Request, context: Context) -> web.Response
 
 
 async def train_campaign(request: web.Request, context: Context) -> web.Response:
-    """Train on what was counted so far and publish the model under the next version."""
+    """Train on what was counted so far and publish the model under the next version.
+
+    One that cannot be expected to be above always saying the most frequent class only with ``anyway``.
+    """
     token = await authorise(request, context.store, "admin", campaign_id=campaign_id(request))
-    post = parameters(request, ["post"]).get("post", NORM_SUB)
-    if post not in (NORM_SUB, FLOOR):
-        raise ProblemError("malformed-query", f"post must be {NORM_SUB} or {FLOOR}")
+    values = parameters(request, ["post", "anyway"])
+    post, anyway = values.get("post", POSTERIOR), values.get("anyway", "false")
+    if post not in TRAINING_MODES:
+        raise ProblemError("malformed-query", f"post must be one of {', '.join(TRAINING_MODES)}")
+    if anyway not in ("true", "false"):
+        raise ProblemError("malformed-query", "anyway must be true or false")
     await context.store.state(campaign_id(request))
     try:
         async with recorded(context.store, actor_of(token), "publish model", campaign_id(request)):
-            reports, (model,) = await publish_trained(context.store, [campaign_id(request)], TrainingOptions(post=post))
+            reports, (model,) = await publish_trained(
+                context.store, [campaign_id(request)], TrainingOptions(post=post), anyway=anyway == "true"
+            )
+    except UselessModelError as error:
+        raise ProblemError("useless-model", f"{error}; anyway=true publishes it") from None
     except UntrainableError as error:
         raise ProblemError("nothing-to-train", str(error)) from None
     context.metrics.mutations.labels("model-published").inc()
@@ -206,9 +216,9 @@ OPERATIONS: Final = (
         "/admin/v1/campaigns/{id}/train",
         train_campaign,
         scopes=("admin",),
-        query={"post": {"enum": [NORM_SUB, FLOOR]}},
+        query={"post": {"enum": list(TRAINING_MODES)}, "anyway": {"type": "boolean"}},
         answers={200: (JSON, _TRAINED)},
-        codes=(UNKNOWN, "nothing-to-train", "not-installed", "malformed-query", *STORED),
+        codes=(UNKNOWN, "nothing-to-train", "useless-model", "not-installed", "malformed-query", *STORED),
     ),
     Operation(
         "GET",

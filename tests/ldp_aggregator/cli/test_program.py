@@ -13,6 +13,7 @@ import sys
 import pytest
 
 from ldp_aggregator.__main__ import main
+from ldp_aggregator.learning.training import TAKEN_AS_GIVEN
 from ldp_aggregator.store import Submission, open_store
 from ldp_client.answering import perturb
 from protocols import Campaign, decode_upload, encode_upload
@@ -160,8 +161,9 @@ def test_what_liars_can_have_moved_is_printed_with_estimates_and_models(run, cam
     told = json.loads(run("estimates", some_reports, "--json")[1])
     assert f"{told['questions'][1]['cells'][0]['per_liar']:.3g}" in shown
     assert shown.splitlines()[-1].split()[-1] == f"{told['class_prior'][1]['per_liar']:.3g}"
-    told = run("train", some_reports)[1].splitlines()
-    (heads, (prior, *_), (age, one, three)) = (re.split(" {2,}", line) for line in told[-3:])
+    told = run("train", some_reports, "--anyway")[1].splitlines()
+    (heads, (prior, *_), (age, one, three)) = (re.split(" {2,}", line) for line in told[-4:-1])
+    assert told[-1] == f"Taken as given: {', '.join(TAKEN_AS_GIVEN)}."
     assert heads == ["parameter", "1 of them", "3 of them"]
     assert (prior, age) == ("P(class)", "age: P(value | class)")
     assert three == "unbounded" or float(three) >= float(one) > 0
@@ -187,7 +189,7 @@ def test_what_is_published_is_told_beside_the_local_loss_everywhere(run, some_re
     model = tmp_path / "model.json"
     shown = [
         run("estimates", some_reports)[1],
-        run("train", some_reports, "--output", model)[1],
+        run("train", some_reports, "--anyway", "--output", model)[1],
         run("campaign", "show", some_reports)[1],
     ]
     for text in shown:
@@ -210,11 +212,23 @@ def test_moments_are_printed_with_what_liars_can_have_moved_or_unbounded(run, tm
 
 def test_train_publishes_and_writes_the_model(run, some_reports, tmp_path):
     path = tmp_path / "model.json"
-    code, out, _ = run("train", some_reports, "--output", path)
+    code, out, _ = run("train", some_reports, "--anyway", "--output", path)
     assert (code, out.splitlines()[0]) == (0, "model version 1 from 300 reports is published")
     assert Model.from_json(path.read_bytes()).classes == ("yes", "no")
-    assert run("train", some_reports, "--post", "floor")[1].startswith("model version 2")
+    assert run("train", some_reports, "--anyway", "--post", "floor")[1].startswith("model version 2")
     assert json.loads(run("campaign", "list", "--json")[1])[0]["model_version"] == 2
+
+
+def test_a_model_that_cannot_be_above_the_prior_is_published_only_when_told_to(run, some_reports):
+    code, out, err = run("train", some_reports)
+    assert (code, out) == (1, "")
+    assert "300 reports are too few for a model that is above always saying the most frequent class" in err
+    assert err.endswith("Nothing is published; --anyway publishes it\n")
+    assert json.loads(run("campaign", "list", "--json")[1])[0]["model_version"] is None
+    code, out, _ = run("train", some_reports, "--anyway")
+    assert (code, out.splitlines()[0]) == (0, "model version 1 from 300 reports is published")
+    assert "predicted accuracy" in out
+    assert "with these reports the model cannot be expected to be above always saying the most frequent class" in out
 
 
 def test_training_on_nothing_publishes_nothing(run, campaign_id):
@@ -326,7 +340,7 @@ def test_rounds_of_a_study_train_one_model_that_is_published_for_each(run, tmp_p
     assert (code, err) == (1, "ldp-aggregator: no report has been counted yet\n")
     asyncio.run(answer(tmp_path / "data", ids[0]))
     code, out, _ = run(
-        "train", *ids, "--prior", "label", "--variance-floor", "0.01", "--output", tmp_path / "model.json"
+        "train", *ids, "--anyway", "--prior", "label", "--variance-floor", "0.01", "--output", tmp_path / "model.json"
     )
     assert (code, out.splitlines()[0]) == (0, "model version 1 and 1 from 20 reports is published")
     training = json.loads((tmp_path / "model.json").read_text())["training"]

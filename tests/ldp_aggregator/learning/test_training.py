@@ -130,7 +130,7 @@ def test_the_variance_floor_is_relative_to_the_range_and_stated(make_campaign):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"post": "none"}, "norm_sub or floor"),
+        ({"post": "none"}, "posterior, norm_sub or floor"),
         ({"prior": "guess"}, "pooled or label"),
         ({"variance_floor": 0}, "above 0 and below 0.25"),
         ({"variance_floor": 0.3}, "above 0 and below 0.25"),

@@ -18,7 +18,7 @@ from exact_coins import RecordingCoins
 from value_vectors import values
 from vector_campaigns import campaigns
 from vector_documents import documents
-from vector_training import impossible, models, training
+from vector_training import impossible, models, training, weighted
 from vector_uploads import uploads
 
 from ldp_client import perturb
@@ -140,7 +140,12 @@ def generate() -> dict[str, Any]:
         "documents.json": documents(known),
         "reports.json": reports(known),
         "uploads.json": uploads(known),
-        "training.json": {"accepted": trained, "impossible": impossible(), "refused": models(trained)},
+        "training.json": {
+            "accepted": trained,
+            "impossible": impossible(),
+            "weighted": weighted(),
+            "refused": models(trained),
+        },
         "values.json": values(),
     }
 

@@ -131,7 +131,12 @@ async def test_training_publishes_a_model_that_a_device_can_read(server, make_ca
     await server.store.create_campaign(campaign)
     assert (await post(server, f"/admin/v1/campaigns/{campaign.id}/train"))[1]["code"] == "nothing-to-train"
     await server.upload(campaign, [make_report(campaign, number, cell=number % 8) for number in range(200)])
-    assert await post(server, f"/admin/v1/campaigns/{campaign.id}/train") == (200, {"version": 1, "reports": 200})
+    status, problem = await post(server, f"/admin/v1/campaigns/{campaign.id}/train")
+    assert (status, problem["code"]) == (409, "useless-model")
+    trained = await post(server, f"/admin/v1/campaigns/{campaign.id}/train?anyway=true")
+    assert trained == (200, {"version": 1, "reports": 200})
+    status, problem = await post(server, f"/admin/v1/campaigns/{campaign.id}/train?anyway=perhaps")
+    assert (status, problem["code"]) == (400, "malformed-query")
     async with server.session.get(f"{server.public}/v1/campaigns/{campaign.id}/model") as answer:
         assert Model.from_json(await answer.read()).classes == ("yes", "no")
     status, problem = await post(server, f"/admin/v1/campaigns/{campaign.id}/train?post=none")

@@ -1,0 +1,43 @@
+"""How large the effects of the class on a feature are: a prior's scale, learned from all features together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+SCALES: Final[Array] = 10.0 ** np.arange(-4.5, 0.75, 0.5)
+"""Tau: the variances that effects may have, of which a feature has one."""
+
+_STEPS: Final = 50
+_PSEUDO_FEATURES: Final = 2.0
+"""Two features that may have any scale keep it off zero, where a likelihood alone would take it."""
+
+
+def scale_posteriors(information: Sequence[Array], effects: Sequence[Array]) -> Array:
+    """P(tau | reports) of every feature, shape (features, 11); see :data:`SCALES`.
+
+    A feature's ``information`` S and ``effects`` y, shape (r,) both, are in coordinates in which y ~ N(S z, S) and
+    z ~ N(0, tau): ln p(y | tau) = sum_i [-ln(1 + tau S_i) + tau y_i^2 / (1 + tau S_i)] / 2, up to a constant. The
+    weights of the grid are shared by all features, by expectation maximisation.
+    """
+    if not information:
+        return np.zeros((0, SCALES.size))
+    lengths = [len(one) for one in information]
+    spread = 1 + np.outer(SCALES, np.concatenate(list(information)))
+    each = (SCALES[:, None] * np.concatenate(list(effects)) ** 2 / spread - np.log(spread)) / 2
+    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    logarithm = np.add.reduceat(each, starts, axis=1).T
+    likelihood = np.exp(logarithm - logarithm.max(axis=1, keepdims=True))
+    weights = np.full(SCALES.size, 1 / SCALES.size)
+    for _ in range(_STEPS):
+        posterior = likelihood * weights
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        weights = (posterior.sum(axis=0) + _PSEUDO_FEATURES / SCALES.size) / (len(lengths) + _PSEUDO_FEATURES)
+    result: Array = likelihood * weights
+    result /= result.sum(axis=1, keepdims=True)
+    return result

@@ -1,0 +1,77 @@
+"""Weights for features that repeat each other, from what they claim to know of the class.
+
+Naive Bayes adds up what every feature tells, and nothing in the reports says which features tell the same. But a class
+holds only its entropy: where features together claim more, they repeat each other, and then
+
+* the better ones count more: (I_j / max I)^power, power = max(0, 1 - H / sum I) / 2;
+* all count less against the prior: times share / reach, where ``reach`` is what is claimed beyond the best feature,
+  (sum I - max I) / H, as far as it is not noise (noisy copies of one thing are worth adding up).
+
+Both are 1 where features do not claim too much. Chosen on chess, mushroom, car and connect4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocols.model import DiscreteLikelihood, Likelihood
+
+Array = NDArray[np.float64]
+
+_SHARE: Final = 0.4
+"""Of the class's entropy: so much may be claimed beyond the best feature."""
+
+_LEAST: Final = 0.5
+"""Of the second factor."""
+
+_TINY: Final = 1e-12
+"""A feature that tells nothing says the same of all classes, whatever its weight; the weight must not be 0."""
+
+_NODES: Final = 32
+"""Of the Gauss-Hermite quadrature: exact to four digits for Gaussians that overlap."""
+
+
+def feature_weights(likelihoods: Sequence[Likelihood], prior: Array, explained: float) -> list[float]:
+    """A weight for every feature, above 0 and at most 1.
+
+    ``explained`` says how much of the features' effects is no noise, from 0 to 1.
+    """
+    told = np.array([mutual_information(one, prior) for one in likelihoods])
+    entropy = -float(prior @ np.log(prior))
+    if not told.max(initial=0.0) > 0:
+        return [1.0] * len(likelihoods)
+    power = max(0.0, 1 - entropy / float(told.sum())) / 2
+    relative = np.maximum(told / told.max(), _TINY) ** power
+    reach = explained * float(told.sum() - told.max()) / entropy
+    against_prior = max(_LEAST, min(1.0, _SHARE / reach)) if reach > 0 else 1.0
+    weights: list[float] = (against_prior * relative).tolist()
+    return weights
+
+
+def mutual_information(likelihood: Likelihood, prior: Array) -> float:
+    """Of a feature and the class under the model, in nats."""
+    if isinstance(likelihood, DiscreteLikelihood):
+        table = np.array(likelihood.table)
+        joint = table * prior
+        possible = joint > 0
+        values = joint.sum(axis=1, keepdims=True)
+        ratios = np.where(possible, table / np.where(values > 0, values, 1.0), 1.0)
+        return max(0.0, float((joint * np.log(ratios)).sum()))
+    return _gaussian_information(np.array(likelihood.mean), np.array(likelihood.variance), prior)
+
+
+def _gaussian_information(mean: Array, variance: Array, prior: Array) -> float:
+    """E[ln p(x | c) / p(x)], x drawn class by class."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+    points = mean[:, None] + np.sqrt(variance)[:, None] * nodes
+    deviations = points[..., None] - mean
+    logarithm = -0.5 * (deviations**2 / variance + np.log(variance))
+    highest = logarithm.max(axis=-1, keepdims=True)
+    mixture = np.log((np.exp(logarithm - highest) * prior).sum(axis=-1)) + highest[..., 0]
+    classes = np.arange(mean.size)
+    gained = (logarithm[classes, :, classes] - mixture) @ (weights / weights.sum())
+    return max(0.0, float(prior @ gained))

@@ -1,0 +1,71 @@
+"""Weights for features that repeat each other, from what they claim to know of the class."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ldp_aggregator.learning.redundancy import feature_weights, mutual_information
+from protocols.document.schema import CategoricalFeature, ContinuousFeature
+from protocols.model import DiscreteLikelihood, GaussianLikelihood
+
+EVEN = np.array([0.5, 0.5])
+
+
+def binary(name: str, right: float) -> DiscreteLikelihood:
+    return DiscreteLikelihood(CategoricalFeature(name, ("a", "b")), ((right, 1 - right), (1 - right, right)))
+
+
+def gaussian(means, variances) -> GaussianLikelihood:
+    return GaussianLikelihood(ContinuousFeature("g", -100, 100), tuple(means), tuple(variances))
+
+
+def test_the_information_of_a_table_is_what_its_definition_says():
+    right = 0.8
+    expected = np.log(2) + right * np.log(right) + (1 - right) * np.log(1 - right)
+    assert mutual_information(binary("x", right), EVEN) == pytest.approx(expected, rel=1e-12)
+    assert mutual_information(binary("x", 0.5), EVEN) == 0
+    assert mutual_information(binary("x", 1.0), EVEN) == pytest.approx(np.log(2))
+
+
+@pytest.mark.parametrize(("means", "variances"), [((0, 2), (1, 1)), ((-3, 3), (4, 1)), ((0, 0), (1, 9))])
+def test_the_information_of_gaussians_is_that_of_a_numeric_integral(means, variances):
+    prior = np.array([0.3, 0.7])
+    x = np.linspace(-40, 40, 200_001)
+    density = np.array(
+        [np.exp(-((x - m) ** 2) / (2 * v)) / np.sqrt(2 * np.pi * v) for m, v in zip(means, variances, strict=True)]
+    )
+    mixture = prior @ density
+    ratio = np.where(density > 0, density / np.maximum(mixture, 1e-300), 1.0)
+    expected = np.trapezoid((prior[:, None] * density * np.log(np.maximum(ratio, 1e-300))).sum(axis=0), x)
+    assert mutual_information(gaussian(means, variances), prior) == pytest.approx(expected, abs=2e-3)
+
+
+def test_features_that_claim_no_more_than_the_class_holds_count_in_full():
+    assert feature_weights([binary("x", 0.7), binary("y", 0.65)], EVEN, 1.0) == [1.0, 1.0]
+
+
+def test_copies_of_one_feature_count_less_against_the_prior_and_better_ones_count_more():
+    weights = feature_weights([binary(f"x{i}", 0.9) for i in range(6)] + [binary("weak", 0.6)], EVEN, 1.0)
+    assert weights[:6] == [0.5] * 6
+    assert 0 < weights[6] < 0.5
+
+
+def test_what_is_noise_does_not_count_as_repeated():
+    copies = [binary(f"x{i}", 0.8) for i in range(4)]
+    assert feature_weights(copies, EVEN, 1.0)[0] < feature_weights(copies, EVEN, 0.45)[0] == 1.0
+
+
+def test_a_mixed_model_weighs_both_kinds():
+    weights = feature_weights([gaussian((-5, 5), (1, 1)), binary("x", 0.95), binary("y", 0.6)], EVEN, 1.0)
+    assert weights[0] > weights[1] > weights[2] > 0
+
+
+@pytest.mark.parametrize("likelihoods", [[], [binary("x", 0.5)], [binary("x", 0.5), gaussian((0, 0), (1, 1))]])
+def test_features_that_tell_nothing_have_weight_one(likelihoods):
+    assert feature_weights(likelihoods, EVEN, 0.0) == [1.0] * len(likelihoods)
+
+
+def test_a_feature_that_tells_nothing_beside_ones_that_do_keeps_a_weight_above_zero():
+    weights = feature_weights([binary(f"x{i}", 0.99) for i in range(9)] + [binary("nothing", 0.5)], EVEN, 1.0)
+    assert 0 < weights[-1] < weights[0] <= 1

@@ -1,0 +1,59 @@
+"""The study of honest accuracy: ratios of devices, what a trial holds, and the page from a table."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import pytest
+
+from simulations.figures.honest_accuracy import (
+    BASE,
+    BELIEVED,
+    DEVICES,
+    VARIANTS,
+    WEIGHED,
+    Variant,
+    run_trial,
+    summarise,
+)
+from simulations.figures.pages.honest_accuracy import ratio
+
+
+def curve(variant, accuracies):
+    return [
+        {"dataset": "car", "epsilon": 1.0, "devices": devices, "variant": variant, "accuracy": accuracy}
+        for devices, accuracy in accuracies.items()
+    ]
+
+
+TABLE = pd.DataFrame(
+    curve(BASE, {1_000: 0.6, 10_000: 0.7, 100_000: 0.8, 1_000_000: 0.8}) + curve(WEIGHED, {1_000: 0.6, 10_000: 0.75})
+)
+
+
+def test_a_ratio_is_what_the_base_needs_over_what_was_asked():
+    assert ratio(TABLE, "car", 1.0, 10_000) == pytest.approx(math.sqrt(10))
+    assert ratio(TABLE, "car", 1.0, 1_000) == pytest.approx(1)
+
+
+def test_a_ratio_is_infinite_where_the_base_never_gets_there_and_nan_where_it_was_never_so_bad():
+    for accuracy, tell in ((0.9, math.isinf), (0.5, math.isnan)):
+        table = pd.DataFrame(curve(BASE, {1_000: 0.6, 10_000: 0.7}) + curve(WEIGHED, {1_000: accuracy}))
+        assert tell(ratio(table, "car", 1.0, 1_000))
+
+
+def test_a_trial_tries_every_variant_on_the_same_reports_and_repeats_itself(uci_table):
+    uci_table("car")  # Skips where the tables are not.
+    few = tuple(Variant(one.name, one.learn, (5_000,)) for one in VARIANTS if one.name in (BASE, BELIEVED, WEIGHED))
+    rows = run_trial("car", few, 3)
+    assert rows == run_trial("car", few, 3)
+    assert [row["variant"] for row in rows[:3]] == [BASE, BELIEVED, WEIGHED]
+    assert len(rows) == 9
+    told = [row for row in rows if "low" in row]
+    assert {row["variant"] for row in told} == {WEIGHED}
+    assert all(0 <= row["low"] <= row["high"] <= 1 and row["published"] in (0, 1) for row in told)
+    summary = summarise([*rows, *run_trial("car", few, 4)])
+    assert (summary["splits"] == 2).all()
+    assert (summary.loc[summary["variant"] == BASE, "above_base"] == 0).all()
+    assert set(summary["devices"]) <= set(DEVICES)
