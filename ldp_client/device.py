@@ -289,8 +289,6 @@ class Device:
         with self._install.storage.transaction(write=False) as transaction:
             return tuple(dict.fromkeys(entry.place.scope for entry in listed(transaction, None)))
 
-    # Inside
-
     def _read(self, transaction: Transaction) -> Installation:
         return read_installation(transaction, self._scope) or Installation()
 

@@ -25,7 +25,7 @@ from ldp_aggregator.archive.places import Place
 from ldp_aggregator.archive.reading import DOCUMENT, REPORTS, file_name
 from ldp_aggregator.archive.slots import check_slots, slot_of
 from ldp_aggregator.counting.rows import payload_rows, refusals
-from ldp_aggregator.store.contract import UNAVAILABLE, CountStore, Outcome, StoreError, Submission
+from ldp_aggregator.store.contract import UNAVAILABLE, Counting, Outcome, StoreError, Submission
 from ldp_aggregator.store.failures import kind_of
 from protocols import Campaign
 from protocols.wire.reports import ID_BYTES
@@ -146,14 +146,14 @@ class ArchivedCounts:
     were told that it was not: their next try is a duplicate then.
     """
 
-    def __init__(self, store: CountStore, archive: Archive) -> None:
+    def __init__(self, store: Counting, archive: Archive) -> None:
         self._store = store
         self._archive = archive
         self._unsettled: dict[str, list[PendingFile]] = {}
         """By campaign, so that one that cannot be counted keeps no other from it."""
 
     async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
-        """See :meth:`ldp_aggregator.store.contract.CountStore.count`."""
+        """See :meth:`ldp_aggregator.store.contract.Counting.count`."""
         failed = await self._settle({one.campaign.id for one in submissions})
         open_ones = [one for one in submissions if one.campaign.id not in failed]
         if not open_ones:
@@ -252,7 +252,7 @@ def _accepted(submission: Submission, outcome: Outcome, *, repeated: bool = Fals
     """What of an upload was counted; repetitions may be among it, but alone only where they are asked for."""
     if outcome.refused is not None or not (outcome.counted or repeated):
         return Submission(submission.campaign, ())
-    wrong = set(outcome.rejected_at)
+    wrong = set(outcome.places)
     if not wrong:
         return submission
     blocks, start = [], 0

@@ -47,27 +47,31 @@ def refusals(question: Question, rows: Rows) -> dict[int, str]:
     """Row position to code (see ``protocols.errors.PAYLOAD_CODES``) of the rows that no device can have sent."""
     mechanism = question.mechanism
     if isinstance(mechanism, DirectEncoding):
-        return _coded("index-out-of-range", _indices(rows) >= mechanism.domain_size)
+        return coded("index-out-of-range", _indices(rows) >= mechanism.domain_size)
     if isinstance(mechanism, OneBit):
         return {
-            **_coded("bit-out-of-range", np.asarray(rows[:, -1] > 1)),
-            **_coded("index-out-of-range", _indices(rows[:, :-1]) >= mechanism.domain_size),
+            **coded("bit-out-of-range", np.asarray(rows[:, -1] > 1)),
+            **coded("index-out-of-range", _indices(rows[:, :-1]) >= mechanism.domain_size),
         }
     if isinstance(mechanism, NoisyVector):
         beyond = np.abs(_vectors(rows).astype(np.int64)) > mechanism.bound
-        return _coded("value-out-of-range", np.asarray(beyond.any(axis=1)))
+        return coded("value-out-of-range", np.asarray(beyond.any(axis=1)))
     found: dict[int, str] = {}
     if isinstance(mechanism, SubsetSelection):
         sizes = np.bitwise_count(rows).sum(axis=1, dtype=np.int64)
-        found = _coded("wrong-subset-size", sizes != mechanism.subset_size)
+        found = coded("wrong-subset-size", sizes != mechanism.subset_size)
     if mechanism.domain_size % 8:
         padding: NDArray[Any] = np.right_shift(rows[:, -1], mechanism.domain_size % 8)
-        found |= _coded("padding-bits-set", padding.astype(np.bool_))
+        found |= coded("padding-bits-set", padding.astype(np.bool_))
     return found
 
 
-def _coded(code: str, flags: NDArray[np.bool_]) -> dict[int, str]:
-    return dict.fromkeys(np.flatnonzero(flags).tolist(), code)
+def coded(code: str, flags: NDArray[np.bool_], places: NDArray[np.int64] | None = None) -> dict[int, str]:
+    """The code for every row that is flagged; ``places`` are what rows are called, where not by their position."""
+    if not flags.any():
+        return {}
+    flagged = np.flatnonzero(flags)
+    return dict.fromkeys((flagged if places is None else places[flagged]).tolist(), code)
 
 
 def _indices(rows: Rows) -> NDArray[np.uint32]:

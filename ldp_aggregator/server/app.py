@@ -15,21 +15,12 @@ from ldp_aggregator.server.api.origins import answering_preflights, for_other_or
 from ldp_aggregator.server.api.rows import Handler, Operation
 from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.problems import ProblemError, retry_later
+from ldp_aggregator.server.uploads.answers import SECURITY_HEADERS
 from ldp_aggregator.service.publishing import NotInstalledError
 from ldp_aggregator.store.contract import UNKNOWN, RefusedError, StoreError, UnknownCampaignError
 from ldp_aggregator.store.failures import kind_of
 
 LOG: Final = logging.getLogger("ldp_aggregator")
-
-SECURITY_HEADERS: Final = {
-    "Server": "ldp-aggregator",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-}
-"""On every answer. Nothing this server sends is meant to be framed, sniffed or run."""
 
 _PUBLIC: Final = (*public.OPERATIONS, *directories.PUBLIC)
 _ADMIN: Final = (*admin.OPERATIONS, *directories.ADMIN)

@@ -11,6 +11,7 @@ from ldp_aggregator.server.derived_models import FederatedModels
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.upload_access import UploadAccess
+from ldp_aggregator.server.uploads.admission import Admission
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store.contract import CampaignStore, Store, StoreError, UnknownCampaignError
 from protocols import Campaign
@@ -95,6 +96,10 @@ class CampaignCache:
         self._parsed.put(campaign_id, campaign, len(document))
         return campaign
 
+    def known(self, campaign_id: str) -> Campaign | None:
+        """A campaign that was asked for before, where it is still kept."""
+        return self._parsed.get(campaign_id)
+
     async def is_federated(self, campaign_id: str) -> bool:
         """Whether it takes shares of nodes; once it does, it always will. Raises UnknownCampaignError."""
         if campaign_id in self._federated:
@@ -120,3 +125,4 @@ class Context:
     access: UploadAccess
     leaving: asyncio.Event
     """Set once this instance wants no more requests."""
+    admission: Admission

@@ -54,6 +54,7 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     REVOKED: Kind(401, "The token is not known, was revoked or has expired"),
     "wrong-scope": Kind(403, "The token's scope does not allow this"),
     "wrong-campaign": Kind(403, "The token is limited to other campaigns"),
+    "not-admitted": Kind(403, "The upload was not admitted"),
     UNKNOWN: Kind(404, "No campaign has this id"),
     "no-directory": Kind(404, "Nothing that this key has signed is here"),
     "no-model": Kind(404, "The campaign has no model yet, or not this version"),
@@ -75,6 +76,7 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     "wrong-media-type": Kind(415, "The body is not of the media type this path takes"),
     "compressed-body": Kind(415, "No Content-Encoding is accepted; send the body as it is"),
     "too-many-connections": Kind(429, "Too many connections are open; come back later"),
+    "too-many-uploads": Kind(429, "The campaign gets more uploads than it takes; come back later"),
     "headers-too-large": Kind(431, "The request's headers are larger than this server accepts"),
     "internal-error": Kind(500, "The server failed; nothing was counted"),
     "not-installed": Kind(501, "This server was installed without the libraries that train"),
@@ -108,6 +110,11 @@ class ProblemError(Exception):
         self.headers = dict(headers or {})
         self.members = dict(members or {})
 
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return PROBLEMS[self.code].status
+
     def body(self) -> bytes:
         """The problem document."""
         kind = PROBLEMS[self.code]
@@ -117,12 +124,10 @@ class ProblemError(Exception):
         return json.dumps(document | self.members, ensure_ascii=False).encode()
 
     def response(self) -> web.Response:
-        return web.Response(
-            status=PROBLEMS[self.code].status, body=self.body(), content_type=MEDIA_TYPE, headers=self.headers
-        )
+        return web.Response(status=self.status, body=self.body(), content_type=MEDIA_TYPE, headers=self.headers)
 
 
-def retry_later(code: str, detail: str = "") -> ProblemError:
-    """A problem that goes away by itself."""
-    seconds = random.randint(*RETRY_SECONDS)  # noqa: S311 - it spreads load, and keeps no secret
+def retry_later(code: str, detail: str = "", *, longest: int = RETRY_SECONDS[1]) -> ProblemError:
+    """A problem that goes away by itself. When to come back is drawn, so that not all do at one time."""
+    seconds = random.randint(RETRY_SECONDS[0], longest)  # noqa: S311 - it spreads load, and keeps no secret
     return ProblemError(code, detail, headers={"Retry-After": str(seconds)})

@@ -19,8 +19,12 @@ from ldp_aggregator.server.keeper import keep
 from ldp_aggregator.server.metrics import ConnectionWatch, Metrics
 from ldp_aggregator.server.sockets.descriptors import raise_limit
 from ldp_aggregator.server.sockets.listener import Listeners, Listening, listen
+from ldp_aggregator.server.sockets.memory import Memory
 from ldp_aggregator.server.sockets.tls import load_tls, reload_tls
 from ldp_aggregator.server.upload_access import UploadAccess
+from ldp_aggregator.server.uploads.admission import admission_of
+from ldp_aggregator.server.uploads.desk import UploadDesk
+from ldp_aggregator.service.archiving import counts_of
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store, open_store
 
@@ -85,26 +89,40 @@ async def running(
     Gives what is done once the server cannot go on, with the name of what ended. From ``leaving`` on it is not ready.
     """
     leaving = leaving or asyncio.Event()
+    admission = admission_of(settings)
     opened = store or await open_store(settings.data, settings.database_address)
     limits, metrics = settings.limits, Metrics()
-    ingest = Ingest(opened, metrics, queue_bytes=limits.queue_bytes, group_reports=limits.group_reports)
+    try:
+        counts = await counts_of(opened, settings)
+    except BaseException:
+        if store is None:
+            await opened.close()
+        raise
+    ingest = Ingest(counts, metrics, queue_bytes=limits.queue_bytes, group_reports=limits.group_reports)
     models = FederatedModels(opened, settings.federation_groups)
     access = UploadAccess(opened, "relay" if settings.uploads_need_token else None)
-    context = Context(opened, ingest, metrics, settings, CampaignCache(opened), models, access, leaving)
+    context = Context(opened, ingest, metrics, settings, CampaignCache(opened), models, access, leaving, admission)
     await ingest.beat()
     writer = asyncio.create_task(ingest.write(), name="writer")
     keeper = asyncio.create_task(keep(opened, metrics, keep_closed_days=settings.keep_closed_days), name="keeper")
-    ended = _first_to_end(writer, keeper)
+    ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    _watch(ended, writer, keeper)
     runners = [
         web.AppRunner(app, handle_signals=False, shutdown_timeout=limits.drain_seconds) for app in make_apps(context)
     ]
     accepting: list[Listening] = []
     sockets = (listeners.public, listeners.admin, listeners.operations)
     try:
+        desk = UploadDesk(context)
         for name, runner, bound in zip(Listeners.NAMES, runners, sockets, strict=True):
             await runner.setup()
             watch = ConnectionWatch(metrics, name)
-            accepting.append(await listen(runner, bound, limits, tls if name == "public" else None, watch))
+            if name == "public":
+                listening = await listen(runner, bound, limits, ingest.memory, watch, desk=desk, tls=tls)
+            else:  # Operators have a budget of their own, or a flood of uploads would shut them out.
+                listening = await listen(runner, bound, limits, Memory(limits.queue_bytes), watch)
+            accepting.append(listening)
+        _watch(ended, *(listening.task for listening in accepting if listening.task is not None))
         yield ended
     finally:
         leaving.set()
@@ -122,9 +140,8 @@ async def running(
             await opened.close()
 
 
-def _first_to_end(*tasks: asyncio.Task[None]) -> asyncio.Future[str]:
-    """Done once one of the tasks is, with its name."""
-    ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+def _watch(ended: asyncio.Future[str], *tasks: asyncio.Task[None]) -> None:
+    """Have ``ended`` done, with its name, once one of the tasks is."""
 
     def note(task: asyncio.Task[None]) -> None:
         if task.cancelled():
@@ -136,15 +153,18 @@ def _first_to_end(*tasks: asyncio.Task[None]) -> asyncio.Future[str]:
 
     for task in tasks:
         task.add_done_callback(note)
-    return ended
 
 
 async def end_connections(runners: Sequence[web.AppRunner], accepting: Sequence[Listening], seconds: float) -> None:
     """Let open requests end; what has not after ``seconds`` in all is cut off, whoever does not read his answer."""
-    ending = [asyncio.create_task(runner.cleanup()) for runner in runners]
-    _, late = await asyncio.wait(ending, timeout=seconds)
+    until = asyncio.get_running_loop().time() + seconds
+    finishing = [asyncio.create_task(listening.connections.finish()) for listening in accepting]
+    if finishing:
+        await asyncio.wait(finishing, timeout=seconds)
     for listening in accepting:
         listening.connections.cut()
+    ending = [*finishing, *(asyncio.create_task(runner.cleanup()) for runner in runners)]
+    _, late = await asyncio.wait(ending, timeout=max(until - asyncio.get_running_loop().time(), 0))
     for task in late:
         task.cancel()
     await asyncio.gather(*ending, return_exceptions=True)

@@ -42,6 +42,11 @@ class UploadAccess:
         self._kept[campaign_id] = (now + KEPT_SECONDS, scope)
         return scope
 
+    def is_known_open(self, campaign_id: str) -> bool:
+        """Whether anybody may upload, as far as was read lately; who does not know asks :meth:`uploads_need`."""
+        until, scope = self._kept.get(campaign_id, (0.0, None))
+        return scope is None and self._clock() < until
+
     def forget(self, campaign_id: str) -> None:
         """It was changed here."""
         self._kept.pop(campaign_id, None)

@@ -31,6 +31,16 @@ class UntrainableError(ValueError):
     """What was counted so far does not give a model."""
 
 
+class NotInstalledError(Exception):
+    """What trains is not installed here."""
+
+    def __init__(self, library: str | None) -> None:
+        super().__init__(
+            f"{library} is not installed here, and models are not trained without it; run 'ldp-aggregator train' on "
+            "this store where ldp-bayes[aggregator] is"
+        )
+
+
 class UselessModelError(UntrainableError):
     """The model cannot be expected to be better than always saying the most frequent class."""
 
@@ -39,16 +49,6 @@ class UselessModelError(UntrainableError):
         super().__init__(
             f"{reports:,} reports are too few for a model that is above always saying the most frequent class: that is "
             f"right for {predicted['prior']:.3f} of the people, the model for {best:.3f} at best"
-        )
-
-
-class NotInstalledError(Exception):
-    """What trains is not installed here."""
-
-    def __init__(self, library: str | None) -> None:
-        super().__init__(
-            f"{library} is not installed here, and models are not trained without it; run 'ldp-aggregator train' on "
-            "this store where ldp-bayes[aggregator] is"
         )
 
 
@@ -93,8 +93,7 @@ async def publish_trained(
     """Train on the tallies of campaigns about the same features and publish the model for the devices of each.
 
     A model that cannot be expected to be above the prior alone is published only ``anyway``; else UselessModelError.
-    Raises UntrainableError and NotInstalledError, too. Returns the number of reports and each campaign's published
-    version.
+    Raises UntrainableError and NotInstalledError. Returns the number of reports and each campaign's published version.
     """
     pairs, arrivals = await counts_to_train(store, campaign_ids)
     reports = int(sum(tally.n.sum() for _, tally in pairs))

@@ -54,15 +54,21 @@ class Limits(BaseModel):
 
     body_bytes: int = Field(default=4 * MEBI, ge=KIBI, le=256 * MEBI, description="longest upload or draft")
     reports_per_upload: int = Field(default=100_000, ge=1, description="reports in one upload")
-    queue_bytes: int = Field(default=64 * MEBI, ge=KIBI, description="uploads in memory, read or waiting for a commit")
+    queue_bytes: int = Field(
+        default=64 * MEBI, ge=KIBI, description="what is held of clients: bodies, uploads that wait, answers not read"
+    )
     group_reports: int = Field(default=200_000, ge=1, description="reports in one commit, one upload at least")
     header_bytes: int = Field(default=8 * KIBI, ge=KIBI, le=64 * KIBI, description="longest header line")
     header_seconds: float = Field(default=10.0, gt=0, description="time for a request's headers to arrive")
     body_seconds: float = Field(default=30.0, gt=0, description="time for a body to arrive")
+    answer_seconds: float = Field(default=60.0, gt=0, description="time for a client to read an answer")
     idle_seconds: float = Field(default=60.0, gt=0, description="how long an idle connection is kept open")
     drain_seconds: float = Field(default=20.0, gt=0, description="time for open requests to end when stopping")
     pause_seconds: float = Field(
         default=0.0, ge=0, description="how long it serves on after SIGTERM, and says that it is not ready"
+    )
+    uploads_per_second: float | None = Field(
+        default=None, gt=0, description="uploads of one campaign without a token, in each process; unset: any number"
     )
     connections: int = Field(default=1000, ge=1, description="open connections of one listener and process")
 
@@ -86,6 +92,12 @@ class Settings(BaseSettings):
     tls_key: Path | None = Field(default=None, description="its private key (PEM); both are read again on SIGHUP")
     workers: int = Field(default=1, ge=1, le=64, description="processes that serve the same ports; needs database")
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least level logged")
+    archive: str | None = Field(
+        default=None, description="folder or address (s3://...) where accepted reports are kept as Parquet; unset: none"
+    )
+    archive_slots: Literal[1, 2, 4, 8, 16, 32, 64, 128, 256] = Field(
+        default=16, description="files of one large commit in the archive, and parts that a recount can run on at once"
+    )
     uploads_need_token: bool = Field(
         default=False, description="accept uploads only with a relay token, to whatever campaign"
     )
@@ -94,6 +106,11 @@ class Settings(BaseSettings):
     )
     keep_closed_days: int | None = Field(
         default=None, ge=1, description="delete campaigns so many days after they were closed; unset keeps them"
+    )
+    admission: str | None = Field(
+        default=None,
+        pattern=r"^[\w.]+:\w+$",
+        description="module:function that is asked before an upload without a token",
     )
     federation_groups: int = Field(
         default=1, ge=1, le=1000, description="groups of nodes of whose models federated campaigns take the median"

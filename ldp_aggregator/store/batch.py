@@ -13,9 +13,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.counting.digest import DIGEST_BYTES, digests
+from ldp_aggregator.counting.digest import DIGEST_BYTES
 from ldp_aggregator.counting.parts import Sums
-from ldp_aggregator.counting.rows import Rows, count, payload_rows, refusals
+from ldp_aggregator.counting.rows import Rows
+from ldp_aggregator.counting.sheets import Sheet, lay_out
 from ldp_aggregator.store.contract import CLOSED, CONFLICTING, Outcome, Submission
 from protocols import Campaign
 from protocols.wire.reports import ID_BYTES
@@ -49,7 +50,7 @@ class Batch:
     campaign: Campaign
     submissions: tuple[Submission, ...]
     owners: NDArray[np.int64]
-    rows: Mapping[int, Rows]
+    sheets: Sequence[Sheet]
     ids: Rows
     digests: NDArray[np.uint64]
     codes: Mapping[int, str]
@@ -131,14 +132,8 @@ class Batch:
 
     def _sums(self, counted: NDArray[np.bool_]) -> Sums:
         sums: Sums = {}
-        start = 0
-        for question, rows in self.rows.items():
-            chosen = counted[start : start + len(rows)]
-            start += len(rows)
-            n = int(np.count_nonzero(chosen))
-            if n:
-                kept = rows if n == len(rows) else rows[chosen]
-                sums[question] = (n, count(self.campaign.questions[question], kept))
+        for sheet in self.sheets:
+            sums |= sheet.sums(counted)
         return sums
 
     def _outcomes(
@@ -147,19 +142,22 @@ class Batch:
         uploads = len(self.submissions)
         numbers = np.bincount(self.owners[counted], minlength=uploads).tolist()
         duplicates = np.bincount(self.owners[repeated], minlength=uploads).tolist()
+        if not codes:
+            return tuple(map(Outcome, numbers, duplicates))
         rejected: list[list[tuple[bytes, str]]] = [[] for _ in range(uploads)]
         places: list[list[int]] = [[] for _ in range(uploads)]
-        if codes:
-            order = np.argsort(self.owners, kind="stable")
-            starts = np.searchsorted(self.owners[order], np.arange(uploads))
-            place = np.empty(len(order), dtype=np.int64)
-            place[order] = np.arange(len(order)) - starts[self.owners[order]]
-            for row, code in sorted(codes.items()):
-                rejected[self.owners[row]].append((self.ids[row].tobytes(), code))
-                places[self.owners[row]].append(int(place[row]))
+        reports = np.bincount(self.owners, minlength=uploads)
+        standing = np.empty(len(self.owners), dtype=np.int64)
+        standing[np.argsort(self.owners, kind="stable")] = np.arange(len(self.owners)) - np.repeat(
+            np.cumsum(reports) - reports, reports
+        )
+        for row, code in sorted(codes.items()):
+            owner = self.owners[row]
+            rejected[owner].append((self.ids[row].tobytes(), code))
+            places[owner].append(int(standing[row]))
         return tuple(
-            Outcome(number, duplicate, tuple(refused), rejected_at=tuple(at))
-            for number, duplicate, refused, at in zip(numbers, duplicates, rejected, places, strict=True)
+            Outcome(number, duplicate, tuple(refused), places=tuple(where))
+            for number, duplicate, refused, where in zip(numbers, duplicates, rejected, places, strict=True)
         )
 
 
@@ -186,19 +184,15 @@ def gather(campaign: Campaign, submissions: Sequence[Submission]) -> Batch:
     counts = [block.count for _, _, block in blocks]
     owners = np.repeat(np.array([owner for _, owner, _ in blocks], dtype=np.int64), counts)
     ids = np.frombuffer(b"".join(block.ids for _, _, block in blocks), dtype=np.uint8).reshape(-1, ID_BYTES)
-    payloads: dict[int, list[bytes]] = {}
-    for question, _, block in blocks:
-        payloads.setdefault(question, []).append(block.payloads)
-    rows = {q: payload_rows(campaign.questions[q], b"".join(parts)) for q, parts in payloads.items()}
+    questions = np.repeat(np.array([question for question, _, _ in blocks], dtype=np.int64), counts)
+    laid_out = lay_out(campaign, questions, b"".join([block.payloads for _, _, block in blocks]))
     codes: dict[int, str] = {}
-    start = 0
-    for question, members in rows.items():
-        found = refusals(campaign.questions[question], members)
-        codes |= {start + row: code for row, code in found.items()}
-        start += len(members)
-    checks = np.concatenate([digests(question, members) for question, members in rows.items()])
+    checks = np.empty(len(questions), dtype=np.uint64)
+    for sheet in laid_out:
+        codes |= sheet.refusals()
+        checks[sheet.places] = sheet.digests()
     run, firsts = _runs(ids, codes)
-    return Batch(campaign, tuple(submissions), owners, rows, ids, checks, codes, run, firsts)
+    return Batch(campaign, tuple(submissions), owners, laid_out, ids, checks, codes, run, firsts)
 
 
 def _runs(ids: Rows, refused: Mapping[int, str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

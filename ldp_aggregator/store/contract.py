@@ -91,10 +91,9 @@ class Outcome:
     counted: int = 0
     duplicates: int = 0
     rejected: tuple[tuple[bytes, str], ...] = ()
-    """Report id and code of every report that was not counted and never will be."""
+    """Report id and code of each that never will be counted; ``places``: where it stands in the submission."""
     refused: str | None = None
-    rejected_at: tuple[int, ...] = field(default=(), compare=False)
-    """Where the rejected ones stand among the upload's reports, question by question."""
+    places: tuple[int, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +193,8 @@ class CampaignStore(Protocol):
         ...
 
 
-class CountStore(Protocol):
-    """Reports, as sums."""
+class Counting(Protocol):
+    """Reports in."""
 
     async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """Count a group of uploads in one durable transaction; one outcome each, in their order.
@@ -203,6 +202,14 @@ class CountStore(Protocol):
         What is wrong with one campaign fails no other: its uploads are refused, unless they are all there are.
         """
         ...
+
+    async def check(self) -> None:
+        """Write, durably, and change nothing; raises StoreError where :meth:`count` would."""
+        ...
+
+
+class CountStore(Counting, Protocol):
+    """Reports, as sums."""
 
     async def tally(self, campaign_id: str) -> Tally:
         """The exact sums of all reports counted so far. Raises StoreError where what is stored is no tally of it."""
@@ -212,10 +219,6 @@ class CountStore(Protocol):
         """The sums as of the last release: those of now, durably, where at least ``every`` devices' reports are new in
         it, to every group where a device answers all of them.
         """
-        ...
-
-    async def check(self) -> None:
-        """Write, durably, and change nothing; raises StoreError where :meth:`count` would."""
         ...
 
 

@@ -10,16 +10,21 @@ import sys
 import time
 from pathlib import Path
 
+WITHOUT_UVLOOP = "import sys; sys.modules['uvloop'] = None; from ldp_aggregator.__main__ import main; sys.exit(main())"
 READY = re.compile(r"ready: public (\S+) admin (\S+) operations (\S+)")
 START_SECONDS = 60
 
 
 class Daemon:
-    """``ldp-aggregator serve`` on free loopback ports, with this data folder; other settings by environment."""
+    """``ldp-aggregator serve`` on free loopback ports, with this data folder; other settings by environment.
 
-    def __init__(self, data: Path, *arguments: str, **environment: str) -> None:
+    On uvloop where it is installed, unless told otherwise.
+    """
+
+    def __init__(self, data: Path, *arguments: str, uvloop: bool = True, **environment: str) -> None:
         self._log = (data / "daemon.log").open("ab")
-        command = [sys.executable, "-m", "ldp_aggregator", "serve", "--host", "127.0.0.1", "--port", "0"]
+        program = ["-m", "ldp_aggregator"] if uvloop else ["-c", WITHOUT_UVLOOP]
+        command = [sys.executable, *program, "serve", "--host", "127.0.0.1", "--port", "0"]
         self.process = subprocess.Popen(
             [*command, "--admin-port", "0", "--operations-port", "0", "--data", str(data), *arguments],
             stdout=subprocess.PIPE,

@@ -15,14 +15,14 @@ from protocols.wire.upload import MEDIA_TYPE
 RETRY_SECONDS = 0.02
 
 
-def post(url: str, campaign: Campaign, body: bytes, timeout: float = 20) -> tuple[int, dict]:
+def post(url: str, campaign: Campaign, body: bytes, timeout: float = 20, token: str | None = None) -> tuple[int, dict]:
     """One upload on a connection of its own: status and answer. Raises OSError or HTTPException."""
+    headers = {"Content-Type": MEDIA_TYPE, "Connection": "close"}
+    headers |= {"Authorization": f"Bearer {token}"} if token else {}
     address = urlsplit(url)
     connection = http.client.HTTPConnection(address.hostname, address.port, timeout=timeout)
     try:
-        connection.request(
-            "POST", f"/v1/campaigns/{campaign.id}/reports", body, {"Content-Type": MEDIA_TYPE, "Connection": "close"}
-        )
+        connection.request("POST", f"/v1/campaigns/{campaign.id}/reports", body, headers)
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read())
     finally:
@@ -32,10 +32,17 @@ def post(url: str, campaign: Campaign, body: bytes, timeout: float = 20) -> tupl
 class Uploaders:
     """Threads that send ``uploads`` until each is answered 200, or until :meth:`stop`."""
 
-    def __init__(self, url: Callable[[], str], campaign: Campaign, uploads: Iterable[bytes], threads: int = 8) -> None:
+    def __init__(
+        self,
+        url: Callable[[], str],
+        campaign: Campaign,
+        uploads: Iterable[bytes],
+        threads: int = 8,
+        token: str | None = None,
+    ) -> None:
         self.acknowledged: set[bytes] = set()
         self.refusals: list[tuple[int, dict]] = []
-        self._url, self._campaign = url, campaign
+        self._url, self._campaign, self._token = url, campaign, token
         self._waiting = list(uploads)
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -51,7 +58,7 @@ class Uploaders:
         while not self._stopping.is_set() and (body := self._next()) is not None:
             while not self._stopping.is_set():
                 try:
-                    status, answer = post(self._url(), self._campaign, body)
+                    status, answer = post(self._url(), self._campaign, body, token=self._token)
                 except (OSError, http.client.HTTPException, ValueError):
                     time.sleep(RETRY_SECONDS)
                     continue

@@ -94,11 +94,12 @@ async def train_campaign(request: web.Request, context: Context) -> web.Response
         raise ProblemError("malformed-query", f"post must be one of {', '.join(TRAINING_MODES)}")
     if anyway not in ("true", "false"):
         raise ProblemError("malformed-query", "anyway must be true or false")
+    options = TrainingOptions(post=post)
     await context.store.state(campaign_id(request))
     try:
         async with recorded(context.store, actor_of(token), "publish model", campaign_id(request)):
             reports, (model,) = await publish_trained(
-                context.store, [campaign_id(request)], TrainingOptions(post=post), anyway=anyway == "true"
+                context.store, [campaign_id(request)], options, anyway=anyway == "true"
             )
     except UselessModelError as error:
         raise ProblemError("useless-model", f"{error}; anyway=true publishes it") from None

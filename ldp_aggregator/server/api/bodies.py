@@ -1,4 +1,4 @@
-"""Reading bodies, within their limits and within the queue's budget. Every refusal is a ProblemError."""
+"""Reading bodies, within their limits and in time. Every refusal is a ProblemError."""
 
 from __future__ import annotations
 
@@ -19,26 +19,25 @@ _CHUNK: Final = 1 << 16
 async def held_body(
     request: web.Request, context: Context, media_types: tuple[str, ...], *, most: int | None = None
 ) -> AsyncIterator[bytes]:
-    """The body; its bytes are held in the queue's budget from the moment they arrive until the block ends.
+    """The body; the connection holds its bytes in the budget from the moment they arrive until the answer.
 
     ``most`` is a limit below the server's own.
     """
-    limits, ingest = context.settings.limits, context.ingest
+    limits = context.settings.limits
     length = check_head(request, media_types, min(limits.body_bytes, most or limits.body_bytes))
-    ingest.hold(0)  # A server that is stopping refuses before it reads.
+    context.ingest.hold(0)  # A server that is stopping refuses before it reads.
     chunks: list[bytes] = []
-    held = 0
+    arrived = 0
     # Nearly always a small body comes with its headers, and there is nothing to wait for.
     waiting = nullcontext() if request.content.is_eof() else _deadline(limits.body_seconds)
-    try:
-        async with waiting:
-            while held < length and (chunk := await request.content.read(_CHUNK)):
-                ingest.hold(len(chunk))
-                held += len(chunk)
-                chunks.append(chunk)
-        yield b"".join(chunks)
-    finally:
-        ingest.release(held)
+    async with waiting:
+        while arrived < length and (chunk := await request.content.read(_CHUNK)):
+            arrived += len(chunk)
+            chunks.append(chunk)
+    problem = getattr(request.protocol, "body_problem", None)
+    if arrived < length and problem is not None:
+        raise problem
+    yield b"".join(chunks)
 
 
 def check_head(request: web.Request, media_types: tuple[str, ...], most: int) -> int:

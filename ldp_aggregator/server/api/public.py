@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from dataclasses import replace
+from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
@@ -17,9 +19,11 @@ from ldp_aggregator.server.api.query import cacheable, campaign_id, parameters, 
 from ldp_aggregator.server.api.rows import JSON, STORED, Operation
 from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.problems import REPORT_CODES, ProblemError, retry_later
+from ldp_aggregator.server.uploads.answers import rejected_body
+from ldp_aggregator.server.uploads.limits import most_from_a_device, most_from_a_relay
+from ldp_aggregator.server.uploads.reading import read_upload
 from ldp_aggregator.service.publishing import counts_to_publish, told_estimates
-from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, TAKES_SHARES, UNAVAILABLE, UNKNOWN, Outcome, Submission
-from protocols import UploadError, decode_upload
+from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, TAKES_SHARES, UNAVAILABLE, UNKNOWN
 from protocols.wire.upload import MEDIA_TYPE
 
 FOREVER: Final = "public, max-age=31536000, immutable"
@@ -27,7 +31,6 @@ BATCH_HEADER: Final = "LDP-Relay-Batch"
 """With it a relay vouches that the reports were mixed in a batch of at least so many devices."""
 LARGEST_BATCH: Final = 2**53
 _REPORTS: Final = (MEDIA_TYPE,)
-_ALL_COUNTED: Final = b'{"rejected": []}'
 
 
 async def get_campaign(request: web.Request, context: Context) -> web.Response:
@@ -39,26 +42,47 @@ async def get_campaign(request: web.Request, context: Context) -> web.Response:
 
 async def post_reports(request: web.Request, context: Context) -> web.Response:
     """Count an upload; answered after the commit that holds it is on disk."""
-    await authorise_upload(request, context, campaign_id(request))
-    batch = _vouched_batch(request)
-    if batch is not None:
-        await authorise(request, context.store, "relay", campaign_id=campaign_id(request))
+    batch, unknown = await _sender(request, context)
     campaign = await context.campaigns.get(request.match_info["id"])
-    async with held_body(request, context, _REPORTS) as body:
-        try:
-            blocks = decode_upload(body, campaign)
-        except UploadError as error:
-            raise ProblemError(error.code, str(error)) from None
-        submission = Submission(campaign, blocks, batch)
-        reports, most = submission.reports, context.settings.limits.reports_per_upload
-        if reports > most:
-            raise ProblemError("too-many-reports", f"at most {most} are accepted, not {reports}")
-        outcome = await context.ingest.submit(submission, reports)
+    limits = context.settings.limits
+    most = most_from_a_relay(limits) if unknown is None else most_from_a_device(campaign, limits)
+    if unknown is not None:
+        await context.admission.check(campaign.id, request.headers)
+        context.admission.count(campaign.id)
+    try:
+        async with held_body(request, context, _REPORTS, most=most.bytes) as body:
+            submission = replace(read_upload(campaign, body, most=most.reports), batch=batch)
+            outcome = await context.ingest.submit(submission, submission.reports)
+    except ProblemError as problem:
+        # Too much for a device; who has shown a token learns what is wrong with that.
+        if problem.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE and "Authorization" in request.headers and unknown:
+            raise unknown from None
+        raise
     if outcome.refused == UNAVAILABLE:
         raise retry_later(outcome.refused)
     if outcome.refused:
         raise ProblemError(outcome.refused)
-    return web.Response(body=_answer(outcome), content_type=JSON)
+    return web.Response(body=rejected_body(outcome), content_type=JSON)
+
+
+async def _sender(request: web.Request, context: Context) -> tuple[int | None, ProblemError | None]:
+    """The batch that a relay vouches for, and why the sender is no relay, None where it is one.
+
+    Raises ProblemError where a token is needed that was not shown.
+    """
+    name = campaign_id(request)
+    shown = await authorise_upload(request, context, name)
+    batch = _vouched_batch(request)
+    if batch is None and (shown is not None or "Authorization" not in request.headers):
+        is_relay = shown is not None and shown.scope == "relay"
+        return None, None if is_relay else ProblemError("missing-token")
+    try:
+        await authorise(request, context.store, "relay", campaign_id=name)
+    except ProblemError as problem:
+        if batch is not None:
+            raise
+        return None, problem
+    return batch, None
 
 
 async def get_model(request: web.Request, context: Context) -> web.Response:
@@ -116,12 +140,6 @@ def _vouched_batch(request: web.Request) -> int | None:
     return int(text)
 
 
-def _answer(outcome: Outcome) -> bytes:
-    if not outcome.rejected:
-        return _ALL_COUNTED
-    return json.dumps({"rejected": [[report.hex(), code] for report, code in outcome.rejected]}).encode()
-
-
 _OBJECT: Final = {"type": "object"}
 _REJECTED: Final = {
     "type": "object",
@@ -137,6 +155,8 @@ _REJECTED: Final = {
     },
 }
 
+_UPLOAD_CODES: Final = ("malformed-upload", "too-many-reports", "not-admitted", "too-many-uploads")
+
 OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all there is.
     Operation(
         "POST",
@@ -147,7 +167,17 @@ OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all t
         optional_scopes=True,
         bodies={MEDIA_TYPE: {"type": "string", "format": "binary"}},
         answers={200: (JSON, _REJECTED)},
-        codes=(UNKNOWN, CLOSED, NOT_OPEN, TAKES_SHARES, "malformed-upload", "too-many-reports", *STORED),
+        codes=(
+            UNKNOWN,
+            CLOSED,
+            NOT_OPEN,
+            TAKES_SHARES,
+            "malformed-upload",
+            "too-many-reports",
+            "not-admitted",
+            "too-many-uploads",
+            *STORED,
+        ),
     ),
     Operation(
         "GET",

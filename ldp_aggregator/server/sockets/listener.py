@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol
 
 from aiohttp import web
 
 from ldp_aggregator.server.metrics import ConnectionWatch
-from ldp_aggregator.server.sockets.connections import Connection, Connections
+from ldp_aggregator.server.sockets.connection import Connection
+from ldp_aggregator.server.sockets.connections import Connections
+from ldp_aggregator.server.sockets.handler import Handler
+from ldp_aggregator.server.sockets.memory import Memory
 from ldp_aggregator.server.sockets.tls_door import TlsDoor
+from ldp_aggregator.server.uploads.desk import Desk
 from ldp_aggregator.service.settings import Limits, Settings
 
 BACKLOG: Final = 1024
@@ -74,20 +79,33 @@ class Listening:
 
     server: Accepting
     connections: Connections
+    task: asyncio.Task[None] | None = None
+    """What accepts, where that is a task of ours: the listener is as good as closed once it ends."""
 
 
 async def listen(
-    runner: web.AppRunner, bound: socket.socket, limits: Limits, tls: ssl.SSLContext | None, watch: ConnectionWatch
+    runner: web.AppRunner,
+    bound: socket.socket,
+    limits: Limits,
+    memory: Memory,
+    watch: ConnectionWatch,
+    *,
+    desk: Desk | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> Listening:
-    """Accept connections for a runner that was set up."""
+    """Accept connections for a runner that was set up, and uploads for a desk."""
     loop = asyncio.get_running_loop()
     connections = Connections(limits.connections, watch)
 
+    def make_handler(answered: Callable[[], None]) -> Handler:
+        return Handler(runner.server, loop, limits, watch, answered)
+
     def connect() -> Connection:
-        return Connection(runner.server, loop, limits, connections)
+        return Connection(loop, limits, connections, memory, make_handler, desk)
 
     if tls is not None:
-        return Listening(TlsDoor(bound, tls, connect), connections)
+        door = TlsDoor(bound, tls, connect)
+        return Listening(door, connections, door.accepting)
     return Listening(await loop.create_server(connect, sock=bound, backlog=BACKLOG), connections)
 
 

@@ -32,13 +32,14 @@ class TlsDoor:
         self._connect = connect
         self._room = asyncio.Semaphore(MOST_HANDSHAKES)
         self._greeting: set[asyncio.Task[None]] = set()
-        self._accepting = asyncio.create_task(self._accept(), name="door")
+        self.accepting = asyncio.create_task(self._accept(), name="door")
+        """Nobody can connect once this ends."""
 
     def close(self) -> None:
         """Accept no more, and give up handshakes."""
-        for task in (self._accepting, *self._greeting):
+        for task in (self.accepting, *self._greeting):
             task.cancel()
-        self._accepting.add_done_callback(lambda _: self._bound.close())
+        self.accepting.add_done_callback(lambda _: self._bound.close())
 
     async def _accept(self) -> None:
         loop = asyncio.get_running_loop()

@@ -12,7 +12,8 @@ from datetime import datetime
 
 from ldp_aggregator.store.contract import SALT_BYTES, ShareDigests, Shares, StoredShare
 from ldp_aggregator.store.decisions import decide_share, has_say, refuse_withdrawal
-from ldp_aggregator.store.postgres import campaigns, releases, tokens
+from ldp_aggregator.store.postgres import campaigns, releases
+from ldp_aggregator.store.postgres.rights import tokens
 from ldp_aggregator.store.postgres.sessions import Connection
 
 

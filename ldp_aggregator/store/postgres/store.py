@@ -37,19 +37,8 @@ from ldp_aggregator.store.contract import (
 from ldp_aggregator.store.decisions import decide_uploads, refuse_uploads, vouched_part
 from ldp_aggregator.store.failures import kind_of
 from ldp_aggregator.store.origin import Origin, Restored
-from ldp_aggregator.store.postgres import (
-    acts,
-    campaigns,
-    directories,
-    ids,
-    models,
-    origin,
-    publications,
-    schema,
-    shares,
-    tokens,
-    upkeep,
-)
+from ldp_aggregator.store.postgres import campaigns, ids, models, origin, publications, schema, shares, upkeep
+from ldp_aggregator.store.postgres.rights import acts, directories, tokens
 from ldp_aggregator.store.postgres.sessions import Connection, RefusedError, Result, Sessions
 from ldp_aggregator.store.rights import Act, LoggedAct, StoredToken
 from protocols import Campaign

@@ -10,7 +10,8 @@ from datetime import datetime
 from ldp_aggregator.store.clock import from_text, to_text
 from ldp_aggregator.store.contract import SALT_BYTES, ShareDigests, Shares, StoredShare
 from ldp_aggregator.store.decisions import decide_share, has_say, refuse_withdrawal
-from ldp_aggregator.store.sqlite import campaigns, releases, tokens
+from ldp_aggregator.store.sqlite import campaigns, releases
+from ldp_aggregator.store.sqlite.rights import tokens
 
 
 def put(db: sqlite3.Connection, campaign_id: str, node: str, share: bytes, token: str, now: datetime) -> str | None:

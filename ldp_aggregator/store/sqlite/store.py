@@ -34,21 +34,10 @@ from ldp_aggregator.store.contract import (
 from ldp_aggregator.store.decisions import decide_uploads, vouched_part
 from ldp_aggregator.store.origin import Origin, check_in_use
 from ldp_aggregator.store.rights import Act, LoggedAct, StoredToken
-from ldp_aggregator.store.sqlite import (
-    acts,
-    campaigns,
-    directories,
-    ids,
-    models,
-    origin,
-    publications,
-    schema,
-    shares,
-    tokens,
-    upkeep,
-)
+from ldp_aggregator.store.sqlite import campaigns, ids, models, origin, publications, schema, shares, upkeep
 from ldp_aggregator.store.sqlite.connections import keep_log, make_file, open_connection, transaction
 from ldp_aggregator.store.sqlite.id_sets import IdSets
+from ldp_aggregator.store.sqlite.rights import acts, directories, tokens
 from ldp_aggregator.store.sqlite.tidying import Tidier
 from protocols import Campaign
 

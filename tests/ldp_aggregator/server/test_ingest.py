@@ -117,10 +117,10 @@ async def test_more_bytes_than_the_queue_holds_are_refused_until_some_are_releas
             ingest.hold(41)
         assert caught.value.code == "overloaded"
         assert int(caught.value.headers["Retry-After"]) >= 1
-        assert ingest.held_bytes == 60
-        ingest.release(60)
+        assert ingest.memory.held == 60
+        ingest.memory.give(60)
         ingest.hold(100)
-        ingest.release(100)
+        ingest.memory.give(100)
 
 
 async def test_a_draining_queue_commits_what_it_has_and_takes_nothing_new(upload):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 
 import pytest
 
@@ -13,6 +14,7 @@ from ldp_aggregator.server.keeper import close_once
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.process import EndedError, end_connections, running, serve
 from ldp_aggregator.server.sockets.listener import Listeners
+from ldp_aggregator.server.sockets.tls_door import TlsDoor
 from ldp_aggregator.server.write_health import STALE_SECONDS, WriteHealth
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import SqliteStore, StoreError
@@ -166,6 +168,17 @@ async def test_a_server_whose_keeper_ends_ends_too(tmp_path, monkeypatch):
     settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0, operations_port=0)
     with pytest.raises(EndedError, match="the keeper ended by itself"):
         await asyncio.wait_for(serve(settings, Listeners.bind(settings), lambda: None), 30)
+
+
+async def test_a_server_whose_tls_listener_ends_ends_too(tmp_path, monkeypatch):
+    async def ends(_self):
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(TlsDoor, "_accept", ends)
+    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    async with running(settings, Listeners.bind(settings), tls=tls) as ended:
+        assert await asyncio.wait_for(ended, 10) == "door"
 
 
 async def test_who_waits_for_a_writer_that_ends_gets_an_answer(make_campaign, make_submission, make_report):

@@ -12,7 +12,9 @@ from cells import cell_campaign
 from postgres import empty, postgres  # noqa: F401 - a fixture
 
 from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.service.tokens import make_token
 from ldp_aggregator.store import Finding, Store, open_store
+from ldp_aggregator.store.clock import utc_now
 from protocols import Campaign
 
 
@@ -38,6 +40,12 @@ class Kept:
         campaign = cell_campaign(cells, **changes)
         self.run(lambda store: store.create_campaign(campaign))
         return campaign
+
+    def relay_token(self) -> str:
+        """A token for uploads of many reports."""
+        text, stored = make_token("a relay", "relay", utc_now())
+        self.run(lambda store: store.add_token(stored))
+        return text
 
     def tally(self, campaign: Campaign) -> Tally:
         return self.run(lambda store: store.tally(campaign.id))

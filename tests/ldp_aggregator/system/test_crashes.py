@@ -30,14 +30,14 @@ def uploads_of(campaign, numbers, size=1):
     ]
 
 
-def test_no_acknowledged_report_is_lost_when_the_server_is_killed(kept):
+@pytest.mark.parametrize("uvloop", [True, False], ids=["uvloop", "asyncio"])
+def test_no_acknowledged_report_is_lost_when_the_server_is_killed(kept, uvloop):
     reports = 1500 * max(1, KILLS // 2)
     campaign = kept.publish(min(reports, 20_000))
     cells = campaign.questions[0].domain_size
     uploads = uploads_of(campaign, range(cells))
     dice = random.Random(20)
-    daemon = Daemon(kept.folder, **kept.environment)
-    current = [daemon]
+    current = [Daemon(kept.folder, uvloop=uvloop, **kept.environment)]
     uploaders = Uploaders(lambda: current[0].public, campaign, uploads)
     for _ in range(KILLS):
         time.sleep(dice.uniform(0.05, 0.5))
@@ -47,7 +47,7 @@ def test_no_acknowledged_report_is_lost_when_the_server_is_killed(kept):
         counted = {encode_upload([cell_report(campaign, cell)]) for cell, n in enumerate(tally.counts[0]) if n}
         assert acknowledged <= counted
         assert kept.audit() == []
-        current[0] = Daemon(kept.folder, **kept.environment)
+        current[0] = Daemon(kept.folder, uvloop=uvloop, **kept.environment)
     uploaders.join()
     assert uploaders.refusals == []
     for upload in random.Random(21).sample(uploads, 200):
@@ -92,6 +92,7 @@ def test_two_instances_and_a_restarted_database_count_each_report_once(kept, pos
     if postgres.server is None:
         pytest.skip("this database is not ours to restart")
     half = REPORTS // 2
+    token = kept.relay_token()
     campaign = kept.publish(0, **two_questions(half))
     reports = [
         Report(question, cell_report(campaign, question * half + cell, cell=0).id, cell.to_bytes(2, "little"))
@@ -104,7 +105,7 @@ def test_two_instances_and_a_restarted_database_count_each_report_once(kept, pos
         return [encode_upload(group) for group in in_groups(mixed, 250)]
 
     with Daemon(kept.folder, **kept.environment) as first, Daemon(kept.folder, **kept.environment) as second:
-        both = [Uploaders(lambda d=d: d.public, campaign, shuffled(s), 3) for s, d in enumerate((first, second))]
+        both = [Uploaders(lambda d=d: d.public, campaign, shuffled(s), 3, token) for s, d in enumerate((first, second))]
         time.sleep(0.3)
         postgres.restart()
         for uploaders in both:

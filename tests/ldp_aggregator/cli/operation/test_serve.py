@@ -48,11 +48,14 @@ def test_devices_answer_a_running_server_and_get_a_model_that_predicts(command, 
         url = f"{daemon.public}/v1/campaigns/{campaign_id}"
         with urllib.request.urlopen(url) as answer:
             campaign = Campaign.parse(answer.read(), campaign_id)
+        token = command("token", "create", "--scope", "relay", "--name", "all of them").split()[0]
         people = [({"sky": "clouds"}, "yes"), ({"sky": "blue"}, "no")] * 400
         reports = [report for record, label in people for report in perturb(campaign, record, label)]
         for start in range(0, len(reports), 100):
             request = urllib.request.Request(
-                f"{url}/reports", encode_upload(reports[start : start + 100]), {"Content-Type": MEDIA_TYPE}
+                f"{url}/reports",
+                encode_upload(reports[start : start + 100]),
+                {"Content-Type": MEDIA_TYPE, "Authorization": f"Bearer {token}"},
             )
             with urllib.request.urlopen(request) as answer:
                 assert json.loads(answer.read()) == {"rejected": []}

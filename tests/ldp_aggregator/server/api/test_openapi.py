@@ -13,6 +13,7 @@ from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
 from ldp_aggregator.server.upload_access import UploadAccess
+from ldp_aggregator.server.uploads.admission import Admission
 from ldp_aggregator.service.settings import Settings
 
 
@@ -24,7 +25,7 @@ async def listener(request, server):
     ingest = Ingest(server.store, Metrics(), queue_bytes=1, group_reports=1)
     models, access = FederatedModels(server.store, 1), UploadAccess(server.store, None)
     campaigns, leaving = CampaignCache(server.store), asyncio.Event()
-    context = Context(server.store, ingest, Metrics(), Settings(), campaigns, models, access, leaving)
+    context = Context(server.store, ingest, Metrics(), Settings(), campaigns, models, access, leaving, Admission())
     app = make_apps(context)[names.index(request.param)]
     routes = {(r.method, r.resource.canonical) for r in app.router.routes() if r.method not in ("HEAD", "*")}
     async with server.session.get(base + "/openapi.json") as answer:

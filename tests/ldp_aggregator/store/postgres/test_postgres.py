@@ -12,6 +12,7 @@ from postgres import empty
 
 from ldp_aggregator.store import StoreError, open_store
 from ldp_aggregator.store.clock import utc_now
+from ldp_aggregator.store.postgres import ids
 from ldp_aggregator.store.postgres.schema import VERSION
 from ldp_aggregator.store.postgres.sessions import Sessions
 from ldp_aggregator.store.postgres.store import PostgresStore
@@ -29,6 +30,32 @@ async def instances(postgres, tmp_path, clock):
 
 def in_groups(numbers, size):
     return [numbers[start : start + size] for start in range(0, len(numbers), size)]
+
+
+async def test_what_another_instance_counts_between_looking_and_inserting_counts_once(
+    instances, make_campaign, make_submission, make_report, monkeypatch
+):
+    campaign = make_campaign()
+    await instances[0].create_campaign(campaign)
+    looked = ids.known_digests
+    times = []
+
+    async def too_early(db, number, records):
+        times.append(len(records))
+        if len(times) == 1:  # Once; whoever looks after that sees what there is.
+            monkeypatch.setattr(ids, "known_digests", looked)
+            await instances[1].count([make_submission(campaign, [make_report(campaign, n) for n in (1, 2)])])
+            return {}  # As it was before the other instance came.
+        return await looked(db, number, records)
+
+    submission = make_submission(campaign, [make_report(campaign, n) for n in (0, 1)])
+    conflict = make_submission(campaign, [make_report(campaign, 2, cell=9)])
+    monkeypatch.setattr(ids, "known_digests", too_early)
+    first, second = await instances[0].count([submission, conflict])
+    assert (first.counted, first.duplicates, first.rejected) == (1, 1, ())
+    assert [code for _, code in second.rejected] == ["conflicting-report"]
+    assert (await instances[0].tally(campaign.id)).counts[0].tolist()[:10] == [1, 1, 1] + [0] * 7
+    assert await instances[0].audit() == []
 
 
 async def test_two_instances_given_the_same_reports_count_each_once(

@@ -12,7 +12,7 @@ from ldp_aggregator.counting.parts import COMPACT_AT
 from ldp_aggregator.store import Outcome, SqliteStore, StoreError, open_store
 from ldp_aggregator.store.backup import copy_store
 from ldp_aggregator.store.merging import merge_stores
-from ldp_aggregator.store.sqlite import tokens
+from ldp_aggregator.store.sqlite.rights import tokens
 from ldp_aggregator.store.sqlite.schema import VERSION
 from ldp_aggregator.store.sqlite.store import FILE_NAME
 

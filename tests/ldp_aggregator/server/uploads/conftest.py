@@ -1,0 +1,103 @@
+"""What the tests of connections have in common: the budget of every server, which is empty when nobody is there."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import ClassVar
+
+import pytest
+from raw_http import request_head
+
+from ldp_aggregator.server import ingest as ingest_module
+from ldp_aggregator.server.sockets.memory import Memory
+from ldp_aggregator.store import Outcome, SqliteStore, StoreError
+from protocols import encode_upload
+
+
+class WatchedMemory(Memory):
+    """Remembers the most that was held."""
+
+    made: ClassVar[list[WatchedMemory]] = []
+
+    def __init__(self, most):
+        super().__init__(most)
+        self.peak = 0
+        self.made.append(self)
+
+    def take(self, size):
+        taken = super().take(size)
+        self.peak = max(self.peak, self.held)
+        return taken
+
+
+@pytest.fixture(autouse=True)
+def budgets(monkeypatch):
+    """Nothing is held for clients that are gone, in any test."""
+    monkeypatch.setattr(WatchedMemory, "made", [])
+    monkeypatch.setattr(ingest_module, "Memory", WatchedMemory)
+    yield WatchedMemory.made
+    assert [memory.held for memory in WatchedMemory.made] == [0] * len(WatchedMemory.made)
+
+
+class GatedStore(SqliteStore):
+    """Counts only while the gate is open, and fails while told to."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        self.gate = asyncio.Event()
+        self.failing = False
+
+    async def count(self, submissions) -> list[Outcome]:
+        await self.gate.wait()
+        if self.failing:
+            raise StoreError("disk full")
+        return await super().count(submissions)
+
+
+@pytest.fixture
+async def gated(tmp_path):
+    store = GatedStore(tmp_path / "gated.sqlite3")
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def ready(make_campaign, make_report):
+    """A published campaign that the server has seen an upload to, so that the next ones take the short way."""
+
+    async def make(server, **changes):
+        campaign = make_campaign(**changes)
+        await server.store.create_campaign(campaign)
+        gate = getattr(server.store, "gate", None)
+        if gate is not None:
+            gate.set()
+        assert (await server.upload(campaign, [make_report(campaign, 63)]))[0] == 200
+        if gate is not None:
+            gate.clear()
+        return campaign
+
+    return make
+
+
+@pytest.fixture
+def request_of(make_report):
+    """The bytes of an upload of one report."""
+
+    def make(campaign, number, **headers):
+        body = encode_upload([make_report(campaign, number)])
+        return request_head(campaign, len(body), **headers) + body
+
+    return make
+
+
+async def read_answer(reader, seconds=10):
+    """Head and body of the next answer."""
+    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), seconds)
+    length = re.search(rb"(?i)content-length: (\d+)", head)
+    return head, await asyncio.wait_for(reader.readexactly(int(length[1])), seconds)
+
+
+@pytest.fixture
+def next_answer():
+    return read_answer

@@ -1,0 +1,146 @@
+"""What is asked before an upload gets a place in the queue: how much, how often, what the operator wants to know."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from raw_http import exchange, problem_of
+
+from ldp_aggregator.server.problems import ProblemError
+from ldp_aggregator.server.uploads import admission as admission_module
+from ldp_aggregator.server.uploads.admission import BURST_SECONDS, MOST_KEPT, Admission, admission_of
+from ldp_aggregator.server.uploads.limits import LEAST_BYTES, most_from_a_device
+from ldp_aggregator.service.settings import Limits, Settings, SettingsError
+from protocols import Campaign, Report, decode_upload, encode_upload
+
+
+def draft(answers="one", values=3, features=4):
+    return {
+        "version": 1,
+        "title": "Groups",
+        "label": {"name": "label", "classes": ["a", "b"]},
+        "features": [
+            {"name": f"f{n}", "kind": "categorical", "values": [f"v{v}" for v in range(values)]}
+            for n in range(features)
+        ],
+        "privacy": {"epsilon": 1.0, "answers": answers, "discrete": "oue"},
+    }
+
+
+@pytest.mark.parametrize("values", [3, 5000])
+@pytest.mark.parametrize("features", [1, 200])
+def test_every_device_can_send_all_its_answers(values, features):
+    if values * features > 100_000:
+        values = 300
+    campaign = Campaign.compile(draft("all", values, features))
+    answers = [Report(group[0].index, bytes(16), b"\0" * group[0].mechanism.width) for group in campaign.groups]
+    upload = encode_upload(answers)
+    decode_upload(upload, campaign)
+    most = most_from_a_device(campaign, Limits())
+    assert most.reports == len(answers)
+    assert len(upload) <= most.bytes <= max(LEAST_BYTES, len(upload) + 2 * len(answers))
+
+
+def test_an_operator_can_only_lower_what_a_device_may_send():
+    campaign = Campaign.compile(draft("all"))
+    most = most_from_a_device(campaign, Limits(reports_per_upload=2, body_bytes=1024))
+    assert (most.reports, most.bytes) == (2, 1024)
+
+
+async def test_no_single_upload_fills_a_campaign(server, make_campaign, make_report):
+    campaign = make_campaign()
+    await server.store.create_campaign(campaign, max_reports=10)
+    many = encode_upload([make_report(campaign, number) for number in range(10)])
+    for _ in range(2):  # By aiohttp's way, then by the short one.
+        status, problem = await server.upload(campaign, many)
+        assert (status, problem["code"]) == (413, "too-many-reports")
+    state = await server.store.state(campaign.id)
+    assert (state.reports, state.life.closed) == (0, None)
+
+
+def test_a_rate_lets_a_burst_pass_and_then_so_many_a_second():
+    now = [0.0]
+    admission = Admission(per_second=10, clock=lambda: now[0])
+
+    def refusal(campaign):
+        try:
+            admission.count(campaign)
+        except ProblemError as problem:
+            return problem
+        return None
+
+    def admitted(tries, campaign="a"):
+        refused = [problem for _ in range(tries) if (problem := refusal(campaign)) is not None]
+        assert {(problem.status, problem.code) for problem in refused} <= {(429, "too-many-uploads")}
+        assert {int(problem.headers["Retry-After"]) for problem in refused} <= set(range(1, 61))
+        return tries - len(refused)
+
+    burst = int(10 * BURST_SECONDS)
+    assert admitted(2 * burst) == burst
+    now[0] += 1
+    assert admitted(100) == 10
+    assert admitted(2 * burst, campaign="b") == burst, "each campaign has its own"
+    now[0] += 1000
+    assert admitted(2 * burst) == burst
+
+
+def test_rates_are_kept_of_so_many_campaigns():
+    admission = Admission(per_second=1)
+    for number in range(2 * MOST_KEPT):
+        admission.count(str(number))
+    assert len(admission._room) == MOST_KEPT
+
+
+async def test_a_campaign_that_gets_too_many_uploads_says_so_on_both_ways(serving, ready, request_of):
+    async with serving(limits={"uploads_per_second": 0.4}) as server:  # Two at once, of which one made it known.
+        campaign = await ready(server)
+        answers = [await exchange(server, request_of(campaign, n, Connection="close")) for n in range(2)]
+        assert answers[0].startswith(b"HTTP/1.1 200")
+        assert problem_of(answers[1]) == (429, "too-many-uploads")
+        assert b"Retry-After" in answers[1]
+        other = await exchange(server, request_of(campaign, 3, Connection="close", **{"LDP-Other": "way"}))
+        assert problem_of(other) == (429, "too-many-uploads")
+        relayed = request_of(campaign, 4, Connection="close", Authorization=f"Bearer {server.tokens['relay']}")
+        assert (await exchange(server, relayed)).startswith(b"HTTP/1.1 200")
+
+
+asked = []
+
+
+async def with_a_word(campaign_id, headers):
+    await asyncio.sleep(0)
+    asked.append(campaign_id)
+    return headers.get("X-Word") == "sesame"
+
+
+async def test_a_check_of_the_operators_own_is_asked_before_every_upload(
+    serving, make_campaign, request_of, monkeypatch
+):
+    monkeypatch.setattr(admission_module, "_load", lambda name: with_a_word if name == "my.module:check" else None)
+    asked.clear()
+    async with serving(admission="my.module:check") as server:
+        campaign = make_campaign()
+        await server.store.create_campaign(campaign)
+        for _ in range(3):
+            refused = await exchange(server, request_of(campaign, 1, Connection="close"))
+            assert problem_of(refused) == (403, "not-admitted")
+        assert int((await server.store.tally(campaign.id)).n.sum()) == 0
+        for number in range(3):
+            data = request_of(campaign, number, Connection="close", **{"X-Word": "sesame"})
+            assert (await exchange(server, data)).startswith(b"HTTP/1.1 200")
+        assert asked == [campaign.id] * 6
+        relayed = request_of(campaign, 4, Connection="close", Authorization=f"Bearer {server.tokens['relay']}")
+        assert (await exchange(server, relayed)).startswith(b"HTTP/1.1 200")
+        assert len(asked) == 6, "who has shown a relay's token is admitted"
+
+
+@pytest.mark.parametrize("name", ["no.such.module:check", "json:nothing", "math:pi"])
+def test_a_check_that_cannot_be_loaded_is_a_wrong_setting(name):
+    with pytest.raises(SettingsError, match="setting admission"):
+        admission_of(Settings(admission=name))
+
+
+def test_a_check_is_loaded_by_its_name():
+    assert admission_of(Settings(admission="json:loads")).checks
+    assert not admission_of(Settings()).checks
