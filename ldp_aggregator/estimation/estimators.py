@@ -8,6 +8,7 @@ mapped affinely; sums get a normal interval.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -113,13 +114,19 @@ def _estimate_classes(question: Question, n: int, counts: Counts, classes: int) 
     if isinstance(mechanism, PureMechanism):
         p, q = float(mechanism.p), float(mechanism.q)
         value = (totals / n - members * q) / (p - q)
-        none, every = (mechanism.sum_variance(members, f) for f in (0.0, 1.0))
+        none, every = (sum_variance(mechanism, members, f) for f in (0.0, 1.0))
         noise = none + (every - none) * np.clip(value, 0.0, 1.0)  # sum_variance is affine in the frequency.
     else:
         value = totals / n
         noise = np.full(classes, members * mechanism.noise_variance(0.0))
     inside = np.clip(value, 0.0, 1.0)
     return Cells.normal(value, (noise + inside * (1 - inside) + 0.5 / n) / n)
+
+
+@lru_cache(maxsize=4096)
+def sum_variance(mechanism: PureMechanism, members: int, frequency: float) -> float:
+    """:meth:`PureMechanism.sum_variance`, once: features are alike, and fractions take their time."""
+    return mechanism.sum_variance(members, frequency)
 
 
 def uninformed(size: int, *, frequencies: bool) -> Cells:

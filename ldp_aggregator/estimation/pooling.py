@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, uninformed
+from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, sum_variance, uninformed
 from protocols.document.questions import INDEX, SIGN
 from protocols.mechanisms import PureMechanism
 
@@ -88,7 +88,7 @@ def _class_variance(estimate: QuestionEstimate, classes: int) -> float:
     members = question.domain_size // classes
     spread = (1 - 1 / classes) / classes
     if isinstance(question.mechanism, PureMechanism):
-        return question.mechanism.sum_variance(members, 1 / classes) + spread
+        return sum_variance(question.mechanism, members, 1 / classes) + spread
     if question.encoding != INDEX:
         raise ValueError(f"question {question.index} does not carry the class")
     noise: float = question.mechanism.noise_variance(0.0)

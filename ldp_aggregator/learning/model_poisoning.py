@@ -95,7 +95,9 @@ def model_reach(
     by_campaign = [[next(moves) for question in one.questions if id(question) in pooled] for one in estimates]
     everything = [one.privacy.answers == "all" for one in campaigns]
     share = sum((sum if both else max)([0.0, *moved]) for both, moved in zip(everything, by_campaign, strict=True))
-    noise = share_variance(prior_questions, shares, classes, liars, shared_records=any(everything))
+    noise = Interval.exactly(shares.variance)
+    if moments:
+        noise = share_variance(prior_questions, shares, classes, liars, shared_records=any(everything))
     features: dict[str, Array | MomentsReach] = {}
     believed = None if posterior is None else posterior_reach(posterior, estimates, prior_questions, liars)
     for feature in campaigns[0].asked:

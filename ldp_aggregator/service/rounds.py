@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.service.publishing import TrainableStore, UntrainableError, counts_to_train, tally_to_publish
+from ldp_aggregator.service.publishing import TrainableStore, UntrainableError, counts_to_publish, counts_to_train
 from ldp_aggregator.store.contract import PublishedModel
 from protocols import Campaign
 from protocols.document.campaign import SCORE
@@ -35,7 +36,8 @@ async def publish_evaluated(
                 f"candidate {one.name} of evaluation {evaluation_id} was trained on {trained}, not on "
                 f"{', '.join(sorted(wanted))}; name the campaigns that the candidates come from"
             )
-    evaluation, document = await asyncio.to_thread(_evaluate, campaign, await tally_to_publish(store, campaign))
+    tally, arrivals = await counts_to_publish(store, campaign)
+    evaluation, document = await asyncio.to_thread(_evaluate, campaign, tally, arrivals)
     ids = dict.fromkeys((*campaign_ids, evaluation_id))
     return evaluation, tuple([await store.publish_model(one, document) for one in ids])
 
@@ -44,8 +46,8 @@ async def draft_evaluation(
     store: TrainableStore, campaign_ids: Sequence[str], names: Sequence[str] | None = None, title: str | None = None
 ) -> dict[str, Any]:
     """The draft of a round that evaluates models of what campaigns about the same features have counted so far."""
-    pairs, _ = await counts_to_train(store, campaign_ids)
-    return await asyncio.to_thread(_draft, pairs, names, title)
+    pairs, arrivals = await counts_to_train(store, campaign_ids)
+    return await asyncio.to_thread(_draft, pairs, arrivals, names, title)
 
 
 async def draft_second_round(store: TrainableStore, campaign_ids: Sequence[str], title: str | None) -> dict[str, Any]:
@@ -54,21 +56,26 @@ async def draft_second_round(store: TrainableStore, campaign_ids: Sequence[str],
     return await asyncio.to_thread(_draft_second, pairs, title)
 
 
-def _evaluate(campaign: Campaign, tally: Tally) -> tuple[Evaluation, str]:
+def _evaluate(campaign: Campaign, tally: Tally, arrivals: Arrivals) -> tuple[Evaluation, str]:
     from ldp_aggregator.learning.rounds.evaluation import evaluate, evaluated_model
 
     evaluation = evaluate(campaign, tally)
     try:
-        return evaluation, evaluated_model(evaluation, tally).to_json()
+        return evaluation, evaluated_model(evaluation, tally, arrivals).to_json()
     except ValueError as error:
         raise UntrainableError(str(error)) from None
 
 
-def _draft(pairs: Sequence[tuple[Campaign, Tally]], names: Sequence[str] | None, title: str | None) -> dict[str, Any]:
+def _draft(
+    pairs: Sequence[tuple[Campaign, Tally]],
+    arrivals: Sequence[Arrivals],
+    names: Sequence[str] | None,
+    title: str | None,
+) -> dict[str, Any]:
     from ldp_aggregator.learning.rounds.candidates import DEFAULT, evaluation_draft, make_candidates
 
     try:
-        candidates = make_candidates(pairs, DEFAULT if names is None else names)
+        candidates = make_candidates(pairs, DEFAULT if names is None else names, arrivals=arrivals)
         return evaluation_draft([campaign for campaign, _ in pairs], candidates, title)
     except ValueError as error:
         raise UntrainableError(str(error)) from None

@@ -274,7 +274,8 @@ def _draft(name: str, epsilon: float, everything: bool) -> dict[str, Any]:
     groups = len(draft["features"]) if everything else 1
     draft["title"] = name
     draft["label"] = {**draft["label"], "weight": 0}
-    draft["privacy"] = {"epsilon": epsilon * groups, "answers": "all" if everything else "one"}
+    answers = "all" if everything else "one"
+    draft["privacy"] = {"epsilon": epsilon * groups, "answers": answers, "xor": False}  # The base asks cells.
     return draft
 
 

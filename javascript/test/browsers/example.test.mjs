@@ -35,7 +35,7 @@ test(
     assert.equal(counted(), 1);
     await page.getByRole("button", { name: "What would the model say?" }).click();
     await page.getByText("no-model").waitFor();
-    execFileSync(AGGREGATOR, ["train", campaign, "--data", data], { stdio: "ignore" });
+    execFileSync(AGGREGATOR, ["train", campaign, "--data", data, "--anyway"], { stdio: "ignore" });
     await page.getByRole("button", { name: "What would the model say?" }).click();
     await page.getByText(/The model says: yes \d+ %, no \d+ %/).waitFor();
     await page.getByRole("button", { name: "Delete everything here" }).click();

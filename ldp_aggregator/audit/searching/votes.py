@@ -33,7 +33,8 @@ def vote_of(document: Mapping[str, Any], question: Mapping[str, Any], person: Pe
         terms = _terms(feature, value)
         if terms is None:
             return None
-        sums = [total + term for total, term in zip(sums, terms, strict=True)]
+        weight = feature.get("weight", 1)
+        sums = [total + weight * term for total, term in zip(sums, terms, strict=True)]
     first, second = sorted(sums)[:-3:-1]
     if not first > second + _CLEAR:
         return None

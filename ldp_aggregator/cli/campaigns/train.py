@@ -40,7 +40,7 @@ def add_commands(groups: Groups) -> None:
         "ids",
         nargs="+",
         metavar="ID",
-        help="the campaign's id; several about the same features (rounds of a study) are combined by inverse variance",
+        help="the campaign's id; several about the same features (rounds of a study) train one model",
     )
     parser.add_argument(
         "--evaluation",

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
+from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, sum_variance
 from ldp_aggregator.estimation.moments import SIGNIFICANT, Moments, finite
 from ldp_aggregator.estimation.poisoning.intervals import Interval
 from ldp_aggregator.estimation.poisoning.reports import class_range, share_moves
@@ -276,7 +276,7 @@ def _class_noise(estimate: QuestionEstimate, classes: int, share: Interval) -> I
     """N times the noise variance of a class's share, which is affine in the share."""
     mechanism, members = estimate.question.mechanism, estimate.question.domain_size // classes
     if isinstance(mechanism, PureMechanism):
-        none, every = (mechanism.sum_variance(members, f) for f in (0.0, 1.0))
+        none, every = (sum_variance(mechanism, members, f) for f in (0.0, 1.0))
         return share * (every - none) + none
     noise: Any = mechanism.noise_variance(0.0)
     return Interval.exactly(np.full_like(share.low, members * noise))

@@ -12,22 +12,24 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.estimation.estimates import estimate
+from ldp_aggregator.estimation.posterior.tables import Posterior
 from ldp_aggregator.estimation.simplex import NORM_SUB, POSTERIOR
-from ldp_aggregator.learning.training import train
+from ldp_aggregator.learning.prediction import predict_accuracy
+from ldp_aggregator.learning.redundancy import mutual_information
+from ldp_aggregator.learning.training import believe, train
 from protocols import Campaign
 from protocols.document.campaign import SCORE
 from protocols.document.candidates import MOST_CANDIDATES
-from protocols.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
-
-Array = NDArray[np.float64]
+from protocols.model import Model
 
 TRAININGS: Final[Mapping[str, Mapping[str, Any]]] = {POSTERIOR: {}, NORM_SUB: {"post": NORM_SUB}}
 """Name of a candidate to the options of ``train``; the first is what is published unless another is better."""
 
-ALIKE: Final = "posterior, features alike"
+ALIKE: Final = "posterior unweighted"
 """The first without the weights of features that repeat each other."""
 
 SHARES: Final = {"best half": 2, "best quarter": 4}
@@ -38,7 +40,6 @@ worse."""
 
 DEFAULT: Final = (POSTERIOR, ALIKE, NORM_SUB, *SHARES, BEST_TWO, PRIOR)
 
-_POINTS: Final = 512
 _LONGEST_TITLE: Final = 200
 
 
@@ -47,35 +48,45 @@ class CandidateError(ValueError):
 
 
 def make_candidates(
-    pairs: Sequence[tuple[Campaign, Tally]], names: Sequence[str] = DEFAULT
+    pairs: Sequence[tuple[Campaign, Tally]],
+    names: Sequence[str] = DEFAULT,
+    *,
+    arrivals: Sequence[Arrivals] | None = None,
 ) -> tuple[tuple[str, Model], ...]:
     """The candidates of these names, trained on the tallies of campaigns about the same features.
 
-    Of two that use the same features in the same way the first is left out. Raises CandidateError.
+    Those with fewer features are made of the shrinking estimator's tables. Of two that use the same features in the
+    same way the second is left out. ``arrivals``: see :func:`ldp_aggregator.learning.training.train`. Raises
+    CandidateError.
     """
     unknown = [name for name in names if name not in DEFAULT]
     if unknown:
         raise CandidateError(f"{unknown[0]!r} is no candidate; the known ones are {', '.join(DEFAULT)}")
-    whole = {name: train(pairs, **options).model_ for name, options in TRAININGS.items() if name in names}
-    first = next(iter(whole.values()), None) or train(pairs, **next(iter(TRAININGS.values()))).model_
+    trained = {
+        name: train(pairs, **options, arrivals=arrivals).model_
+        for name, options in TRAININGS.items()
+        if name in names or name == POSTERIOR
+    }
+    first, posterior = trained[POSTERIOR], _believed(pairs)
     size = len(first.likelihoods)
     sizes = {**{name: -(-size // part) for name, part in SHARES.items()}, BEST_TWO: 2, PRIOR: 0}
     used, found = {size}, list[tuple[str, Model]]()
     for name in dict.fromkeys(names):
-        if name in whole:
-            found.append((name, whole[name]))
+        if name in trained:
+            found.append((name, trained[name]))
         elif name == ALIKE:
-            if {one.weight for one in first.likelihoods} - {1.0}:
-                found.append((name, _alike(first)))
+            if POSTERIOR not in names or {one.weight for one in first.likelihoods} - {1.0}:
+                found.append((name, _told(_unweighted(first), posterior)))
         elif sizes[name] < size and sizes[name] not in used:
             used.add(sizes[name])
-            found.append((name, best_features(first, sizes[name])))
+            found.append((name, _told(best_features(first, sizes[name]), posterior)))
     return tuple(found)
 
 
 def best_features(model: Model, count: int) -> Model:
     """The model with the ``count`` features alone that tell most of the class; each counts once."""
-    told = [mutual_information(likelihood, model.prior) for likelihood in model.likelihoods]
+    prior = np.array(model.prior)
+    told = [mutual_information(likelihood, prior) for likelihood in model.likelihoods]
     order = sorted(range(len(told)), key=lambda place: -told[place])[:count]
     kept = tuple(replace(model.likelihoods[place], weight=1.0) for place in sorted(order))
     names = {likelihood.feature.name for likelihood in kept}
@@ -90,40 +101,24 @@ def best_features(model: Model, count: int) -> Model:
     return replace(model, likelihoods=kept, projection=model.projection if projected else None, training=training)
 
 
-def _alike(model: Model) -> Model:
+def _unweighted(model: Model) -> Model:
     """The model in which every feature counts once."""
     return replace(model, likelihoods=tuple(replace(one, weight=1.0) for one in model.likelihoods))
 
 
+def _believed(pairs: Sequence[tuple[Campaign, Tally]]) -> Posterior:
+    found = [estimate(campaign, tally) for campaign, tally in pairs]
+    return believe(found, [question for one in found for question in one.questions])
+
+
+def _told(model: Model, posterior: Posterior) -> Model:
+    """With what is expected of this model, instead of what was of the one that it is made of."""
+    predicted = predict_accuracy(model, posterior).to_json()
+    return replace(model, training={**model.training, "predicted_accuracy": predicted})
+
+
 def _named(of_features: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
     return {name: of for name, of in of_features.items() if name in names}
-
-
-def mutual_information(likelihood: Likelihood, prior: Sequence[float]) -> float:
-    """Of a feature and the class under a model, in nats; of a Gaussian one on a grid between its bounds."""
-    table = _discrete(likelihood)
-    joint = table * np.array(prior)
-    alone = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
-    held = joint > 0
-    return float((joint[held] * np.log(joint[held] / alone[held])).sum())
-
-
-def _discrete(likelihood: Likelihood) -> Array:
-    """P(value | class), shape (values, k)."""
-    if isinstance(likelihood, DiscreteLikelihood):
-        return np.array(likelihood.table)
-    feature = likelihood.feature
-    at = np.linspace(float(feature.low), float(feature.high), _POINTS)[:, None]
-    logs = _log_density(likelihood, at)
-    weights = np.exp(logs - logs.max(axis=0))
-    table: Array = weights / weights.sum(axis=0)
-    return table
-
-
-def _log_density(likelihood: GaussianLikelihood, at: Array) -> Array:
-    variance = np.array(likelihood.variance)
-    density: Array = -((at - np.array(likelihood.mean)) ** 2) / (2 * variance)
-    return density
 
 
 def evaluation_draft(

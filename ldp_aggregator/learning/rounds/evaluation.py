@@ -18,12 +18,14 @@ from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist
 from typing import Any, Final
 
+from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.estimators import wilson
 from ldp_aggregator.learning.guarantee import Guarantee
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.learning.published import PublishedGuarantee, published_by
+from ldp_aggregator.learning.relays import counted_twice, relayed
 from protocols import Campaign
 from protocols.document.campaign import SCORE
 from protocols.mechanisms import PureMechanism
@@ -140,10 +142,12 @@ def choose(scores: Sequence[Score]) -> tuple[int, str]:
     return best, f"{scores[best].name} is better than {first.name}, the first, by {gain:.4f} +- {error:.4f}"
 
 
-def evaluated_model(evaluation: Evaluation, tally: Tally) -> NaiveBayes:
+def evaluated_model(evaluation: Evaluation, tally: Tally, arrivals: Arrivals | None = None) -> NaiveBayes:
     """The chosen candidate, with its accuracy and what both rounds together cost a device.
 
-    A device answers one campaign of a study, so that the worse of the rounds holds, locally and of what is published.
+    A device answers one campaign of a study, so that the worse of the rounds holds, locally and of what is published,
+    under the conditions of both. ``arrivals`` are those of the round, where that is known: then its relays' words and
+    what is in the sums twice stand beside those of training.
     """
     campaign = evaluation.campaign
     model = campaign.candidates[evaluation.chosen].model
@@ -155,7 +159,13 @@ def evaluated_model(evaluation: Evaluation, tally: Tally) -> NaiveBayes:
     if guarantee.epsilon is not None:
         guarantee = replace(guarantee, epsilon=max(guarantee.epsilon, campaign.privacy.epsilon))
     of_training = PublishedGuarantee(**training["published"])
-    published = max((of_training, published_by([(campaign, tally)])), key=_epsilon)
+    of_votes = published_by([(campaign, tally)], () if arrivals is None else (arrivals,))
+    conditions = dict.fromkeys((*of_training.conditions, *of_votes.conditions))
+    published = replace(max((of_training, of_votes), key=_epsilon), conditions=tuple(conditions))
+    if arrivals is not None:
+        twice, before = counted_twice([arrivals]), training.get("counted_twice", {})
+        training["relayed"] = [*training.get("relayed", ()), relayed(campaign, arrivals).to_json()]
+        training["counted_twice"] = {key: number + before.get(key, 0) for key, number in twice.items()}
     training |= {
         "evaluation": evaluation.to_json(),
         "guarantee": guarantee.to_json(),

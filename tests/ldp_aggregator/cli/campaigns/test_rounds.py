@@ -77,12 +77,16 @@ def test_a_study_is_learned_evaluated_and_its_winner_published_with_its_accuracy
     told = shell("train", learned, "--evaluation", asked, "--output", str(tmp_path / "model.json"))
     assert f"voters a candidate are fewer than 5,000: {FIRST}, the first, is kept" in told
     assert f"model version 1 and 1, {FIRST}, is published with its accuracy:" in told
+    logged = json.loads(shell("log", "--json"))
+    acts = [(one["campaign"], one["outcome"]) for one in logged if one["act"] == "publish model"]
+    assert sorted(acts) == sorted([(learned, "done"), (asked, "done")])
     documents = asyncio.run(models_of(data, learned, asked))
     assert documents[0] == documents[1] == (tmp_path / "model.json").read_text()
     training = json.loads(documents[0])["training"]
     assert training["campaigns"] == [learned]
     assert training["evaluation"]["low"] < training["evaluation"]["accuracy"] < training["evaluation"]["high"]
     assert training["guarantee"]["epsilon"] == 4
+    assert [one["campaign"] for one in training["relayed"]] == [learned, asked]
     frame, labels = people(seed=3)
     right = (NaiveBayes.from_json(documents[0]).predict(frame) == labels).mean()
     assert training["evaluation"]["low"] - 0.02 < right < training["evaluation"]["high"] + 0.02

@@ -186,7 +186,7 @@ def test_the_end_of_a_campaign_from_the_command_line(run, campaign):
 def test_reports_that_two_merged_stores_had_are_told_wherever_they_count(run, campaign, tmp_path):
     run("merge", tmp_path / "data", tmp_path / "data", "-o", tmp_path / "both")
     both = ["--data", tmp_path / "both"]
-    for command in (["campaign", "show"], ["estimates"], ["train"]):
+    for command in (["campaign", "show"], ["estimates"], ["train", "--anyway"]):
         out = run(*command, campaign.id, *both)[1]
         assert "counted twice, by stores that were merged: 5 reports, 5 at most" in out, command
         assert "not for the devices, 5 at most, that two merged stores had both counted" in out, command

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from evaluated import FEATURES, LABEL, draft, people
 
-from ldp_aggregator import Tally
+from ldp_aggregator import Tally, train
+from ldp_aggregator.counting.arrivals import Arrivals
+from ldp_aggregator.learning.redundancy import mutual_information
 from ldp_aggregator.learning.rounds.candidates import (
+    ALIKE,
     DEFAULT,
     PRIOR,
     TRAININGS,
@@ -15,7 +20,6 @@ from ldp_aggregator.learning.rounds.candidates import (
     best_features,
     evaluation_draft,
     make_candidates,
-    mutual_information,
 )
 from protocols import Campaign
 from protocols.model import Model
@@ -71,9 +75,56 @@ def test_some_candidates_can_be_chosen_and_others_are_refused():
         make_candidates([pair], ["best"])
 
 
+def repeating(devices=400_000):
+    """Nine features that tell the same."""
+    features = [{**FEATURES[0], "name": f"u{n}"} for n in range(9)]
+    campaign = Campaign.compile(draft(features=features, privacy={"epsilon": 4}))
+    frame, labels = people()
+    for feature in features:
+        frame[feature["name"]] = frame["u"]
+    return campaign, simulate(campaign, frame, labels, rng=1, fidelity="counts", devices=devices)
+
+
+def test_features_that_repeat_each_other_have_weights_which_only_the_first_candidate_keeps():
+    pair = repeating()
+    found = dict(make_candidates([pair]))
+    assert tuple(found) == DEFAULT
+    weights = {name: {one.weight for one in model.likelihoods} for name, model in found.items()}
+    assert max(weights.pop("posterior")) < 1
+    assert set.union(*weights.values()) == {1.0}
+    assert [replace(one, weight=1.0) for one in found["posterior"].likelihoods] == list(found[ALIKE].likelihoods)
+    assert [name for name, _ in make_candidates([pair], [ALIKE, PRIOR])] == [ALIKE, PRIOR]
+    assert "," not in "".join(DEFAULT)  # The command line takes a list with commas.
+
+
+def test_fewer_features_are_taken_of_the_shrunk_tables_whatever_else_is_put_to_the_vote():
+    pair = study()
+    whole = {one.feature.name: one.table for one in train([pair]).model_.likelihoods if one.feature.name != "size"}
+    for names in (["norm_sub", "best half"], ["best half", PRIOR]):
+        half = dict(make_candidates([pair], names))["best half"]
+        assert all(one.table == whole[one.feature.name] for one in half.likelihoods if one.feature.name in whole)
+
+
+def test_a_candidate_says_what_to_expect_of_itself_not_of_the_model_that_it_is_made_of():
+    found = {name: model.training["predicted_accuracy"] for name, model in make_candidates([study()])}
+    assert found["posterior"]["above_prior"]
+    assert found["posterior"]["gain"] > found["best two"]["gain"] > found[PRIOR]["gain"] == 0
+    assert not found[PRIOR]["above_prior"]
+
+
+def test_candidates_say_how_the_reports_came_that_they_are_made_of():
+    campaign, tally = study(3)
+    reports = int(tally.n.sum())
+    twice = Arrivals(reports, overlap=150_000)
+    for _, model in make_candidates([(campaign, tally)], arrivals=[twice]):
+        assert model.training["counted_twice"] == {"known": 150_000, "at_most": 150_000}
+        assert any("had both counted" in condition for condition in model.training["published"]["conditions"])
+        assert model.training["relayed"][0]["why_not"]
+
+
 def test_mutual_information_is_that_of_the_table_and_nothing_where_classes_are_alike():
     (_, model), *_ = make_candidates([study()])
-    told = {one.feature.name: mutual_information(one, model.prior) for one in model.likelihoods}
+    told = {one.feature.name: mutual_information(one, np.array(model.prior)) for one in model.likelihoods}
     assert told["u"] > told["size"] > told["v"] > 10 * max(of for name, of in told.items() if "noise" in name)
     assert best_features(model, 0).likelihoods == ()
     joint = np.array(model.likelihoods[0].table) * model.prior

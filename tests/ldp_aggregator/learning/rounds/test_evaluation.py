@@ -7,9 +7,10 @@ from math import exp, inf
 
 import numpy as np
 import pytest
-from evaluated import U, draft, evaluation, model, people
+from evaluated import U, V, draft, evaluation, model, people
 
 from ldp_aggregator import NaiveBayes, Tally, estimate, train
+from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.learning.rounds.candidates import evaluation_draft, make_candidates
 from ldp_aggregator.learning.rounds.evaluation import FEWEST_VOTERS, Score, choose, evaluate, evaluated_model
 from ldp_client import Classifier
@@ -127,6 +128,52 @@ def test_learn_evaluate_publish_gives_the_winner_with_its_accuracy_to_the_device
     assert training["poisoning"]
     record = frame.iloc[0].to_dict()
     assert Classifier.from_json(model.to_json()).predict(record) == model.predict(frame[:1])[0]
+
+
+def trained_candidates(learned, tally, arrivals):
+    asked = Campaign.compile(evaluation_draft([learned], make_candidates([(learned, tally)], arrivals=[arrivals])))
+    frame, labels = people()
+    return asked, simulate(asked, frame, labels, rng=2, fidelity="counts", devices=60_000)
+
+
+def test_what_either_round_counted_twice_is_told_of_the_winner_and_costs_it_its_crowd():
+    learned = Campaign.compile(draft(privacy={"epsilon": 2}))
+    frame, labels = people()
+    tally = simulate(learned, frame, labels, rng=1, fidelity="counts", devices=60_000)
+    told = {}
+    for name, overlaps in {
+        "none": (0, 0),
+        "learned": (20_000, 0),
+        "votes": (0, 25_000),
+        "both": (20_000, 25_000),
+    }.items():
+        of_training, of_votes = (Arrivals(60_000, overlap=overlap) for overlap in overlaps)
+        asked, voted = trained_candidates(learned, tally, of_training)
+        training = evaluated_model(evaluate(asked, voted), voted, of_votes).model_.training
+        told[name] = training["published"]["epsilon"]
+        assert training["counted_twice"] == {"known": sum(overlaps), "at_most": sum(overlaps)}
+        assert [one["campaign"] for one in training["relayed"]] == [learned.id, asked.id]
+        said = [condition for condition in training["published"]["conditions"] if "had both counted" in condition]
+        assert len(said) == sum(overlap > 0 for overlap in overlaps)
+    assert told["none"] < told["learned"] < told["votes"] == told["both"]
+
+
+def test_a_winner_keeps_its_weights_and_is_what_devices_voted_on():
+    """V is right about 0.64 of the people, the weighted model that follows it about more; it is published as it was."""
+    weighted = model({**U, "weight": 0.5}, {**V, "weight": 0.25})
+    learned = {"guarantee": train(Campaign.compile(draft()), Tally(Campaign.compile(draft()))).guarantee_.to_json()}
+    published = train(Campaign.compile(draft()), Tally(Campaign.compile(draft()))).model_.training["published"]
+    models = {"prior": model(), "weighted": {**weighted, "training": {**learned, "published": published}}}
+    candidates = [{"name": name, "model": one} for name, one in models.items()]
+    asked = Campaign.compile(draft(asks="score", candidates=candidates))
+    frame, labels = people()
+    voted = simulate(asked, frame, labels, rng=1, fidelity="counts", devices=VOTERS)
+    found = evaluate(asked, voted)
+    assert found.winner.name == "weighted"
+    winner = evaluated_model(found, voted)
+    assert [one.weight for one in winner.model_.likelihoods] == [0.5, 0.25]
+    device = Classifier.from_json(winner.to_json())
+    assert [device.predict(record) for record in frame[:200].to_dict("records")] == winner.predict(frame[:200]).tolist()
 
 
 def test_other_campaigns_are_no_evaluations_and_evaluations_train_nothing():

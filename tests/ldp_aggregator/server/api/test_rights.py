@@ -62,7 +62,7 @@ async def test_a_limited_token_opens_what_is_about_its_campaigns_only(server, ca
     headers = await add(server, "limited", "admin", campaigns=(mine.id,))
     base = server.admin + "/admin/v1"
     assert (await ask(server, "GET", f"{base}/campaigns/{mine.id}/estimates", headers))[0] == 200
-    assert (await ask(server, "POST", f"{base}/campaigns/{mine.id}/train", headers))[0] == 200
+    assert (await ask(server, "POST", f"{base}/campaigns/{mine.id}/train?anyway=true", headers))[0] == 200
     refused = [
         ("GET", f"/campaigns/{other.id}/estimates"),
         ("POST", f"/campaigns/{other.id}/train"),
@@ -141,6 +141,7 @@ async def test_every_operation_that_changes_something_leaves_an_entry(server, ca
     requests = {
         "/admin/v1/campaigns": ("", json.dumps(DRAFT)),
         "/admin/v1/campaigns/{id}/uploads": ("?scope=relay", None),
+        "/admin/v1/campaigns/{id}/train": ("?anyway=true", None),
         "/admin/v1/directories/{key}": ("", sign_directory(seed, 1, utc_now() + HOUR, {})),
     }
     for row in sorted(changing(), key=lambda row: row.method == "DELETE"):
@@ -153,6 +154,15 @@ async def test_every_operation_that_changes_something_leaves_an_entry(server, ca
         [entry] = (await server.store.acts())[before:]
         assert (entry.act.actor, entry.outcome) == ("token a admin", "done"), row.path
         assert entry.act.campaign == (campaign_id if "{id}" in row.path else answered.get("id")), row.path
+
+
+async def test_a_model_that_is_not_published_leaves_an_entry_of_a_failure(server, campaigns):
+    url = f"{server.admin}/admin/v1/campaigns/{campaigns[0].id}/train"
+    status, problem = await ask(server, "POST", url, server.bearer("admin"))
+    assert (status, problem["code"]) == (409, "useless-model")
+    entry = (await server.store.acts())[-1]
+    assert (entry.act.act, entry.act.campaign, entry.outcome) == ("publish model", campaigns[0].id, "failed")
+    assert (await ask(server, "GET", f"{server.public}/v1/campaigns/{campaigns[0].id}/model", {}))[0] == 404
 
 
 DRAFT = {
