@@ -4,6 +4,7 @@ import { LdpError } from "../errors.js";
 import { floatUp, larger, sum, within, type Ratio } from "../exact/rationals.js";
 import { sha256 } from "../exact/sha256.js";
 import type { Parameters } from "../mechanisms/mechanism.js";
+import { checkCandidates } from "./candidates.js";
 import { isList, must } from "./checks.js";
 import { strictJson } from "./json.js";
 import { readQuestion, MOST_PRODUCTS } from "./questions.js";
@@ -53,6 +54,7 @@ export function parseCampaign<const D extends CampaignDocument>(text: string, id
   must(bytes.length <= LARGEST_DOCUMENT, "too long");
   const document = strictJson(text, "invalid-document");
   const { inputs, asked } = checkAuthored(document);
+  if (document.candidates) checkCandidates(document);
   const authored = { ...document, id: hash, document: text, inputs, asked };
   must(isList(document.questions, 1, 2 * MOST_FEATURES + 1 + MOST_PRODUCTS), "questions");
   const losses = new Map<string, Ratio>();

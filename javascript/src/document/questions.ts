@@ -3,11 +3,11 @@ import { LdpError } from "../errors.js";
 import { within, type Ratio } from "../exact/rationals.js";
 import { MECHANISMS } from "../mechanisms/registry.js";
 import { ONE, type Mechanism } from "../mechanisms/mechanism.js";
-import { KINDS } from "../questions/registry.js";
+import { ASKED, KINDS } from "../questions/registry.js";
 import type { Campaign, Question } from "./campaign.js";
 import { among, check, isName, isObject, own, whole } from "./checks.js";
-import { isWeight } from "./schema.js";
 
+const MOST_DRAWN = 2 ** 30; // weight of one question
 export const MOST_PRODUCTS = 8192; // questions about two features, in a round of moments
 
 /** Positive integers, each a number or decimal digits in the document. */
@@ -35,7 +35,7 @@ function readNumbers({ names, makes }: Mechanism, parameters: any, d: number): Q
 export function readQuestion(
   value: any,
   index: number,
-  { asked, label, asks }: Pick<Campaign, "asked" | "label" | "asks">,
+  { asked, label, asks, candidates }: Pick<Campaign, "asked" | "label" | "asks" | "candidates">,
   losses: Map<string, Ratio>,
 ): Question {
   const place = `questions[${index}]`;
@@ -43,17 +43,22 @@ export function readQuestion(
   const find = (text: string) => asked.find((one) => one.name === text);
   const product = kind === "product";
   const groups = asked.length;
+  const subject = candidates || !group ? null : asked[group - 1]?.name;
   check(value, place, {
-    kind: (text) => own(KINDS, text),
-    encoding: among("index sign moment"),
-    group: product ? whole(groups + 1, groups + MOST_PRODUCTS) : whole(0, groups),
-    feature: (text) => (product ? find(text) : (text ?? null) === (group ? asked[group - 1]!.name : null)),
+    kind: among(ASKED[asks ?? "model"]!),
+    encoding: (text) => among(KINDS[kind]!.encodings)(text),
+    group: product
+      ? whole(groups + 1, groups + MOST_PRODUCTS)
+      : whole(0, candidates ? candidates.length - 1 : groups),
+    feature: (text) => (product ? find(text) : (text ?? null) === subject),
     other: (text) => (product ? find(text) : text == null),
     domain_size: (cells) =>
-      cells === KINDS[kind]!.cells(encoding, find(feature), label.classes.length, asks === "moments"),
+      cells &&
+      cells ===
+        KINDS[kind]!.cells(find(feature), label.classes.length, asks === "moments") * (encoding === "sign" ? 2 : 1),
     mechanism: (text) => isName(text) && (!own(MECHANISMS, text) || MECHANISMS[text]!.encodings.includes(encoding)),
     epsilon: Number.isFinite,
-    weight: isWeight,
+    weight: whole(1, MOST_DRAWN),
     parameters: isObject,
   });
   if (!own(MECHANISMS, name)) throw new LdpError("unknown-mechanism", name);

@@ -15,25 +15,33 @@ import {
   must,
   optional,
   whole,
+  type Rule,
 } from "./checks.js";
 import type { ContinuousFeature, Feature } from "./types.js";
 
 export const MOST_FEATURES = 1000;
 export const MOST_CELLS = 65536;
-const MOST_VALUES = 16384;
+export const MOST_VALUES = 16384;
 const MOST_CLASSES = 1024;
 const MOST_CAMPAIGN_CELLS = 2 ** 18;
+const MOST_CANDIDATES = 8;
 const MOST_RELEASE = 2 ** 40;
 
-export const isWeight = whole(1, 65536);
+const isWeight = whole(1, 65536);
 export const isGaussian = (feature: Feature): feature is ContinuousFeature =>
   feature.kind === "continuous" && feature.bins == null;
 /** Values of a discrete feature. */
 export const sizeOf = (feature: Feature): number =>
   feature.kind === "categorical" ? feature.values.length : feature.bins!;
 
-const nameOf = ({ name }: any): string => name;
+export const nameOf = ({ name }: any): string => name;
 const span = ({ low, high }: any): number => high - low;
+
+/** The rules of `low` and `high`: squares of their distance are still doubles. */
+export const boundsOf = (feature: any): Record<string, Rule> => ({
+  low: Number.isFinite,
+  high: (high) => Number.isFinite(high) && span(feature) >= 1e-150 && span(feature) <= 1e150,
+});
 
 function checkFeature(feature: any, place: string, k: number): void {
   const named = { name: isName, weight: optional(isWeight) };
@@ -48,8 +56,7 @@ function checkFeature(feature: any, place: string, k: number): void {
   check(feature, place, {
     ...named,
     kind: among("continuous"),
-    low: Number.isFinite,
-    high: (high) => Number.isFinite(high) && span(feature) >= 1e-150 && span(feature) <= 1e150,
+    ...boundsOf(feature),
     bins: optional(
       (bins) =>
         whole(2, MOST_VALUES)(bins) &&
@@ -59,7 +66,7 @@ function checkFeature(feature: any, place: string, k: number): void {
   });
 }
 
-function checkFeatures(features: any[], place: string, k: number, continuous: boolean): void {
+export function checkFeatures(features: any[], place: string, k: number, continuous: boolean): void {
   features.forEach((feature, i) => {
     checkFeature(feature, `${place}[${i}]`, k);
     must(!continuous || feature.kind === "continuous", `${place}[${i}].kind`);
@@ -67,7 +74,7 @@ function checkFeatures(features: any[], place: string, k: number, continuous: bo
 }
 
 /** The input features of the projection, in its order; none where there is none. */
-function checkProjection({ projection, features, label, study }: any): ContinuousFeature[] {
+export function checkProjection({ projection, features, label, study }: any): ContinuousFeature[] {
   if (projection == null) return [];
   const fitted = projection.fitted_on !== "public";
   const find = (name: string): any => features.find((feature: Feature) => feature.name === name);
@@ -109,7 +116,7 @@ function isInstant(text: unknown): boolean {
 export function checkAuthored(document: any): { inputs: ContinuousFeature[]; asked: Feature[] } {
   const { label, features, privacy, asks, opens } = document ?? {};
   const moments = asks === "moments";
-  const several = privacy?.answers === "all";
+  const score = asks === "score";
   check(document, "document", {
     version: (version) => version === 1,
     title: isName,
@@ -118,9 +125,10 @@ export function checkAuthored(document: any): { inputs: ContinuousFeature[]; ask
     features: (list) => isList(list, 1, MOST_FEATURES),
     privacy: () => true,
     questions: Array.isArray,
-    asks: optional(among("model moments")),
-    study: moments ? isName : optional(isName),
-    projection: (projection) => projection == null || !moments,
+    asks: optional(among("model moments score")),
+    study: moments || score ? isName : optional(isName),
+    projection: (projection) => projection == null || !(moments || score),
+    candidates: (list) => (score ? isList(list, 2, MOST_CANDIDATES) : list == null),
     opens: optional(isInstant),
     closes: optional((time) => isInstant(time) && (opens == null || opens < time)),
   });
@@ -134,11 +142,12 @@ export function checkAuthored(document: any): { inputs: ContinuousFeature[]; ask
   must(distinct([label, ...features].map(nameOf)), "features.name");
   check(privacy, "privacy", {
     epsilon: isPositive,
-    answers: optional(among(moments ? "one" : "one all")),
-    discrete: optional(among("auto de sue oue she the ss")),
+    answers: optional(among(moments || score ? "one" : "one all")),
+    discrete: optional(among(score ? "auto de" : "auto de sue oue she the ss")),
     continuous: optional(among("auto laplace onebit sign")),
     theta: optional((theta) => isPositive(theta) && theta <= 1),
-    release_every: optional((every) => whole(2, MOST_RELEASE)(every) && !several && !moments),
+    xor: optional((split) => typeof split === "boolean"),
+    release_every: optional((every) => whole(2, MOST_RELEASE)(every) && !moments),
   });
   const inputs = checkProjection(document);
   const asked = [

@@ -7,8 +7,10 @@ import { UNIT, type Moment } from "../mechanisms/mechanism.js";
 import { clip, held, numberOf, project, rowOf } from "../values.js";
 
 export interface Kind {
-  /** Cells with one encoding; undefined for a question that cannot be asked. `k` is the number of classes. */
-  readonly cells: (encoding: string, feature: Feature | undefined, k: number, moments: boolean) => number | undefined;
+  /** Its encodings, with spaces between. */
+  readonly encodings: string;
+  /** Cells, of which a sign has two each; 0 for a question that cannot be asked. `k` is the number of classes. */
+  readonly cells: (feature: Feature | undefined, k: number, moments: boolean) => number;
   /** What a record of class `label` answers, before the mechanism. */
   readonly item: (asked: Asked, label: number) => number | Moment;
 }

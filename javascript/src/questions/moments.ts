@@ -7,11 +7,11 @@ const centredSquare = (t: number): number => 2 * (t * t) - 1; // the square, ove
 /** A quantity in [-1, 1] at a cell (the class), as it is or as one stochastic bit with the cell. */
 const moment = (
   quantity: (asked: Asked) => number,
-  size: (feature: Parameters<typeof isGaussian>[0], k: number, moments: boolean) => number,
+  cells: Kind["cells"],
   cellOf: (label: number) => number,
 ): Kind => ({
-  cells: (encoding, feature, k, moments) =>
-    (feature && size(feature, k, moments) * ({ sign: 2, moment: 1 }[encoding] ?? 0)) || undefined,
+  encodings: "sign moment",
+  cells,
   item(asked, label) {
     const value = BigInt(Math.trunc(quantity(asked) * UNIT));
     const cell = cellOf(label);
@@ -25,14 +25,14 @@ const atTheClass = (label: number): number => label;
 /** A continuous feature's value. */
 export const value = moment(
   (asked) => scaled(asked, asked.question.feature!),
-  (feature, k, moments) => (moments || isGaussian(feature) ? k : 0),
+  (feature, k, moments) => (feature && (moments || isGaussian(feature)) ? k : 0),
   atTheClass,
 );
 
 /** Its square. */
 export const square = moment(
   (asked) => centredSquare(scaled(asked, asked.question.feature!)),
-  (feature, k, moments) => (!moments && isGaussian(feature) ? k : 0),
+  (feature, k) => (feature && isGaussian(feature) ? k : 0),
   atTheClass,
 );
 
@@ -43,6 +43,6 @@ export const product = moment(
     const t = scaled(asked, feature!);
     return other === feature ? centredSquare(t) : t * scaled(asked, other!);
   },
-  (_, __, moments) => Number(moments),
+  () => 1,
   () => 0,
 );
