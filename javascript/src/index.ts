@@ -2,7 +2,8 @@
 export { hex, unhex, utf8 } from "./bytes.js";
 export { Classifier } from "./classifier/classifier.js";
 export { parseModel, type Model, type ModelFeature } from "./classifier/model.js";
-export { parseCampaign, type Campaign, type Question } from "./document/campaign.js";
+export type { Campaign, Question } from "./document/campaign.js";
+export { parseCampaign } from "./document/parsing.js";
 export type {
   CampaignDocument,
   CategoricalFeature,

@@ -1,6 +1,6 @@
 import type { Classifier } from "../classifier/classifier.js";
 import { hex, unhex } from "../bytes.js";
-import { parseCampaign, type Campaign } from "../document/campaign.js";
+import { hasCandidates, openDocument, verify, type Campaign } from "../document/campaign.js";
 import type { CampaignDocument, LabelOf, RecordOf } from "../document/types.js";
 import { LdpError } from "../errors.js";
 import { within } from "../exact/rationals.js";
@@ -50,8 +50,10 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   }
 
   /** Takes the document from the app instead of fetching it; verified the same way. */
-  load(document: string): Campaign<D> {
-    return (this.document = parseCampaign(document, this.id) as Campaign<D>);
+  async load(document: string): Promise<Campaign<D>> {
+    const opened = openDocument(document, this.id);
+    const round = hasCandidates(opened) ? await import("../document/candidates.js") : undefined;
+    return (this.document = verify(opened, round?.readCandidates));
   }
 
   /** Why this device would refuse the campaign, null where it would answer: to know before anybody is asked. */
@@ -208,7 +210,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   private async atHand(): Promise<Campaign<D> | undefined> {
     const stored = this.document ? null : await this.install.storage.read(`campaign ${this.id}`);
     try {
-      if (stored !== null) this.load(stored);
+      if (stored !== null) await this.load(stored);
     } catch {
       // Damaged: it is fetched again.
     }

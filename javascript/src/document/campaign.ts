@@ -4,7 +4,6 @@ import { LdpError } from "../errors.js";
 import { floatUp, larger, sum, within, type Ratio } from "../exact/rationals.js";
 import { sha256 } from "../exact/sha256.js";
 import type { Parameters } from "../mechanisms/mechanism.js";
-import { checkCandidates } from "./candidates.js";
 import { isList, must } from "./checks.js";
 import { strictJson } from "./json.js";
 import { readQuestion, MOST_PRODUCTS } from "./questions.js";
@@ -28,6 +27,16 @@ export interface Question {
   readonly loss: Ratio;
 }
 
+/** The class that a candidate says a record has. */
+export type Verdict = (record: unknown) => string;
+
+/** A document that is what its id says, and is not verified yet. */
+export interface Opened {
+  readonly text: string;
+  readonly id: string;
+  readonly content: any;
+}
+
 /** A verified campaign. */
 export interface Campaign<D extends CampaignDocument = CampaignDocument> extends Omit<CampaignDocument, "questions"> {
   /** SHA-256 of the document's bytes, base64url. */
@@ -37,6 +46,8 @@ export interface Campaign<D extends CampaignDocument = CampaignDocument> extends
   readonly asked: readonly Feature[];
   readonly inputs: readonly ContinuousFeature[];
   readonly questions: readonly Question[];
+  /** What each candidate of an evaluation round says of a record. */
+  readonly verdicts?: readonly Verdict[] | undefined;
   /** The questions by group: a device answers at most one of each. */
   readonly groups: readonly (readonly Question[])[];
   /** An upper bound of what one device loses, recomputed; and the same as a double, rounded up. */
@@ -46,16 +57,27 @@ export interface Campaign<D extends CampaignDocument = CampaignDocument> extends
   readonly typed?: D;
 }
 
-/** The campaign of a document's text; `id`, where it is known, must be the hash of its bytes. Throws LdpError. */
-export function parseCampaign<const D extends CampaignDocument>(text: string, id?: string): Campaign<D> {
+/** A document's text, read; `id`, where it is known, must be the hash of its bytes. Throws LdpError. */
+export function openDocument(text: string, id?: string): Opened {
   const bytes = utf8(text);
   const hash = base64url(sha256(bytes));
   if (id !== undefined && id !== hash) throw new LdpError("wrong-hash");
   must(bytes.length <= LARGEST_DOCUMENT, "too long");
-  const document = strictJson(text, "invalid-document");
+  return { text, id: hash, content: strictJson(text, "invalid-document") };
+}
+
+/** Whether `verify` needs what reads candidates: few rounds have any, so that a device loads it for them alone. */
+export const hasCandidates = ({ content }: Opened): boolean => content?.asks === "score";
+
+/** The campaign of a document. Throws LdpError. */
+export function verify<D extends CampaignDocument>(
+  opened: Opened,
+  readCandidates?: (document: CampaignDocument) => Verdict[],
+): Campaign<D> {
+  const { text, id, content: document } = opened;
   const { inputs, asked } = checkAuthored(document);
-  if (document.candidates) checkCandidates(document);
-  const authored = { ...document, id: hash, document: text, inputs, asked };
+  const verdicts = hasCandidates(opened) ? readCandidates!(document) : undefined;
+  const authored = { ...document, id, document: text, inputs, asked, verdicts };
   must(isList(document.questions, 1, 2 * MOST_FEATURES + 1 + MOST_PRODUCTS), "questions");
   const losses = new Map<string, Ratio>();
   const questions: Question[] = document.questions.map((one: unknown, index: number) =>

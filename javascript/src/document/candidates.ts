@@ -1,4 +1,6 @@
 // The candidate models of an evaluation round, as strictly as protocols/model.py reads them.
+import { predict } from "../classifier/scores.js";
+import type { Verdict } from "./campaign.js";
 import {
   among,
   areTexts,
@@ -48,8 +50,8 @@ function checkLikelihood(feature: any, place: string, k: number): void {
 const described = ({ name, kind, values, low, high, bins }: any): string =>
   JSON.stringify([name, kind === "gaussian" ? "continuous" : kind, values, low, high, bins]);
 
-/** Models of the campaign's label, about nothing but its features, each with a name of its own. */
-export function checkCandidates({ candidates, label, features }: CampaignDocument): void {
+/** What each candidate says of a record. They are models of the campaign's label, about nothing but its features, each with a name of its own. */
+export function readCandidates({ candidates, label, features }: CampaignDocument): Verdict[] {
   const declared = features.map(described);
   const k = label.classes.length;
   candidates!.forEach((candidate, i) => {
@@ -83,4 +85,9 @@ export function checkCandidates({ candidates, label, features }: CampaignDocumen
     );
   });
   must(distinct(candidates!.map(nameOf)), "candidates.name");
+  return candidates!.map(
+    ({ model }) =>
+      (record) =>
+        predict(model, record),
+  );
 }

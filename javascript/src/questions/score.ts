@@ -1,4 +1,3 @@
-import { predict } from "../classifier/scores.js";
 import type { Kind } from "./kind.js";
 
 /** Whether a candidate model is right for the record; a missing value takes no part, as whenever the model is used. */
@@ -6,5 +5,5 @@ export const score: Kind = {
   encodings: "index",
   cells: () => 2,
   item: ({ campaign, question, record }, label) =>
-    Number(predict(campaign.candidates![question.group]!.model, record) === campaign.label.classes[label]),
+    Number(campaign.verdicts![question.group]!(record) === campaign.label.classes[label]),
 };
