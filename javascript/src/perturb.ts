@@ -8,7 +8,7 @@ import { LdpError } from "./errors.js";
 import { keyedCoins, randomBytes, systemCoins, type Coins } from "./exact/coins.js";
 import type { Moment } from "./mechanisms/mechanism.js";
 import { MECHANISMS } from "./mechanisms/registry.js";
-import { KINDS } from "./questions/registry.js";
+import { kindsOf } from "./questions/registry.js";
 import { position } from "./values.js";
 import { reportId, slot, type Report } from "./wire.js";
 
@@ -71,7 +71,7 @@ export function perturb<D extends CampaignDocument>(
   if (!isObject(record)) throw new LdpError("not-a-record");
   return drawQuestions(campaign, secret).map((question) => {
     const asked = { campaign, question, record, coins: source.encoding(question) };
-    const item = KINDS[question.kind]!.item(asked, classIndex);
+    const item = kindsOf(campaign)[question.kind]!.item(asked, classIndex);
     const payload = MECHANISMS[question.mechanism]!.perturb(
       question.parameters,
       question.domain_size,

@@ -1,6 +1,6 @@
 import type { Classifier } from "../classifier/classifier.js";
 import { hex, unhex } from "../bytes.js";
-import { hasCandidates, openDocument, verify, type Campaign } from "../document/campaign.js";
+import { isRare, openDocument, verify, type Campaign } from "../document/campaign.js";
 import type { CampaignDocument, LabelOf, RecordOf } from "../document/types.js";
 import { LdpError } from "../errors.js";
 import { within } from "../exact/rationals.js";
@@ -52,8 +52,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   /** Takes the document from the app instead of fetching it; verified the same way. */
   async load(document: string): Promise<Campaign<D>> {
     const opened = openDocument(document, this.id);
-    const round = hasCandidates(opened) ? await import("../document/candidates.js") : undefined;
-    return (this.document = verify(opened, round?.readCandidates));
+    return (this.document = verify(opened, isRare(opened) ? await import("../document/rare.js") : undefined));
   }
 
   /** Why this device would refuse the campaign, null where it would answer: to know before anybody is asked. */

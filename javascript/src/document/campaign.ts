@@ -6,9 +6,11 @@ import { sha256 } from "../exact/sha256.js";
 import type { Parameters } from "../mechanisms/mechanism.js";
 import { isList, must } from "./checks.js";
 import { strictJson } from "./json.js";
+import type { Projected } from "./projection.js";
 import { readQuestion, MOST_PRODUCTS } from "./questions.js";
+import type { Rare } from "./rare.js";
 import { checkAuthored, MOST_FEATURES } from "./schema.js";
-import type { CampaignDocument, ContinuousFeature, Feature } from "./types.js";
+import type { CampaignDocument, Feature } from "./types.js";
 
 const LARGEST_DOCUMENT = 4 << 20; // bytes
 
@@ -44,7 +46,7 @@ export interface Campaign<D extends CampaignDocument = CampaignDocument> extends
   readonly document: string;
   /** The features that questions are about: a projection's inputs are replaced by its outputs. */
   readonly asked: readonly Feature[];
-  readonly inputs: readonly ContinuousFeature[];
+  readonly projected?: Projected | undefined;
   readonly questions: readonly Question[];
   /** What each candidate of an evaluation round says of a record. */
   readonly verdicts?: readonly Verdict[] | undefined;
@@ -66,18 +68,24 @@ export function openDocument(text: string, id?: string): Opened {
   return { text, id: hash, content: strictJson(text, "invalid-document") };
 }
 
-/** Whether `verify` needs what reads candidates: few rounds have any, so that a device loads it for them alone. */
-export const hasCandidates = ({ content }: Opened): boolean => content?.asks === "score";
+/** Whether `verify` needs what few documents have. */
+export const isRare = ({ content }: Opened): boolean => !!(content?.projection || content?.candidates);
 
 /** The campaign of a document. Throws LdpError. */
 export function verify<D extends CampaignDocument>(
   opened: Opened,
-  readCandidates?: (document: CampaignDocument) => Verdict[],
+  rare?: Rare,
 ): Campaign<D> {
   const { text, id, content: document } = opened;
-  const { inputs, asked } = checkAuthored(document);
-  const verdicts = hasCandidates(opened) ? readCandidates!(document) : undefined;
-  const authored = { ...document, id, document: text, inputs, asked, verdicts };
+  const { inputs, asked } = checkAuthored(document, rare);
+  const authored = {
+    ...document,
+    id,
+    document: text,
+    asked,
+    projected: inputs && rare!.projected(document.projection, inputs),
+    verdicts: document.candidates && rare!.readCandidates(document),
+  };
   must(isList(document.questions, 1, 2 * MOST_FEATURES + 1 + MOST_PRODUCTS), "questions");
   const losses = new Map<string, Ratio>();
   const questions: Question[] = document.questions.map((one: unknown, index: number) =>

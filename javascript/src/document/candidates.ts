@@ -16,7 +16,8 @@ import {
   whole,
   type Rule,
 } from "./checks.js";
-import { boundsOf, checkFeatures, checkProjection, MOST_FEATURES, MOST_VALUES, nameOf, sizeOf } from "./schema.js";
+import { boundsOf, checkFeatures, MOST_FEATURES, MOST_VALUES, nameOf, sizeOf } from "./schema.js";
+import { checkProjection } from "./projection.js";
 import type { CampaignDocument } from "./types.js";
 
 const LARGEST_VARIANCE = 1e300;

@@ -3,9 +3,9 @@ import { LdpError } from "../errors.js";
 import { within, type Ratio } from "../exact/rationals.js";
 import { MECHANISMS } from "../mechanisms/registry.js";
 import { ONE, type Mechanism } from "../mechanisms/mechanism.js";
-import { ASKED, KINDS } from "../questions/registry.js";
+import { kindsOf } from "../questions/registry.js";
 import type { Campaign, Question } from "./campaign.js";
-import { among, check, isName, isObject, own, whole } from "./checks.js";
+import { among, check, isAbsent, isName, isObject, own, whole, type Rule } from "./checks.js";
 
 const MOST_DRAWN = 2 ** 30; // weight of one question
 export const MOST_PRODUCTS = 8192; // questions about two features, in a round of moments
@@ -35,27 +35,26 @@ function readNumbers({ names, makes }: Mechanism, parameters: any, d: number): Q
 export function readQuestion(
   value: any,
   index: number,
-  { asked, label, asks, candidates }: Pick<Campaign, "asked" | "label" | "asks" | "candidates">,
+  campaign: Pick<Campaign, "asked" | "label" | "asks" | "candidates">,
   losses: Map<string, Ratio>,
 ): Question {
   const place = `questions[${index}]`;
   const { kind, group, encoding, mechanism: name, feature, domain_size: d, epsilon } = value ?? {};
+  const { asked, label, candidates } = campaign;
+  const kinds = kindsOf(campaign);
   const find = (text: string) => asked.find((one) => one.name === text);
   const product = kind === "product";
   const groups = asked.length;
   const subject = candidates || !group ? null : asked[group - 1]?.name;
+  const isSubject: Rule = product ? find : (text) => (text ?? null) === subject;
   check(value, place, {
-    kind: among(ASKED[asks ?? "model"]!),
-    encoding: (text) => among(KINDS[kind]!.encodings)(text),
-    group: product
-      ? whole(groups + 1, groups + MOST_PRODUCTS)
-      : whole(0, candidates ? candidates.length - 1 : groups),
-    feature: (text) => (product ? find(text) : (text ?? null) === subject),
-    other: (text) => (product ? find(text) : text == null),
+    kind: (text) => own(kinds, text),
+    encoding: (text) => among(kinds[kind]!.encodings)(text),
+    group: product ? whole(groups + 1, groups + MOST_PRODUCTS) : whole(0, candidates ? candidates.length - 1 : groups),
+    feature: isSubject,
+    other: product ? find : isAbsent,
     domain_size: (cells) =>
-      cells &&
-      cells ===
-        KINDS[kind]!.cells(find(feature), label.classes.length, asks === "moments") * (encoding === "sign" ? 2 : 1),
+      cells && cells === kinds[kind]!.cells(find(feature), label.classes.length) * (encoding === "sign" ? 2 : 1),
     mechanism: (text) => isName(text) && (!own(MECHANISMS, text) || MECHANISMS[text]!.encodings.includes(encoding)),
     epsilon: Number.isFinite,
     weight: whole(1, MOST_DRAWN),

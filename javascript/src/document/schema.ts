@@ -4,19 +4,20 @@ import { nextUp } from "../exact/rationals.js";
 import {
   among,
   areDeclared,
-  areTexts,
   check,
   distinct,
   isList,
+  isAbsent,
   isName,
+  isObject,
   isPositive,
-  isRow,
   isText,
   must,
   optional,
   whole,
   type Rule,
 } from "./checks.js";
+import type { Rare } from "./rare.js";
 import type { ContinuousFeature, Feature } from "./types.js";
 
 export const MOST_FEATURES = 1000;
@@ -35,7 +36,7 @@ export const sizeOf = (feature: Feature): number =>
   feature.kind === "categorical" ? feature.values.length : feature.bins!;
 
 export const nameOf = ({ name }: any): string => name;
-const span = ({ low, high }: any): number => high - low;
+export const span = ({ low, high }: any): number => high - low;
 
 /** The rules of `low` and `high`: squares of their distance are still doubles. */
 export const boundsOf = (feature: any): Record<string, Rule> => ({
@@ -73,35 +74,6 @@ export function checkFeatures(features: any[], place: string, k: number, continu
   });
 }
 
-/** The input features of the projection, in its order; none where there is none. */
-export function checkProjection({ projection, features, label, study }: any): ContinuousFeature[] {
-  if (projection == null) return [];
-  const fitted = projection.fitted_on !== "public";
-  const find = (name: string): any => features.find((feature: Feature) => feature.name === name);
-  const m = projection.inputs?.length;
-  check(projection, "projection", {
-    method: among("pca dca"),
-    inputs: (names) => areTexts(names, 1, MOST_FEATURES) && names.every((name) => find(name)?.kind === "continuous"),
-    mean: (mean) => isRow(mean, m),
-    scale: (scale) => isRow(scale, m) && scale.every(isPositive),
-    outputs: (outputs) => isList(outputs, 1, m),
-    matrix: (matrix) => isList(matrix, 1, m) && matrix.every((row) => isRow(row, m) && row.some(Number)),
-    fitted_on: (origin) => !fitted || (isText(origin) && /^[\w-]{43}$/.test(origin) && study != null),
-    fitted_study: fitted ? isName : (round) => round == null,
-    fitted_epsilon: fitted ? isPositive : (epsilon) => epsilon == null,
-  });
-  const { outputs, matrix, mean, scale } = projection;
-  checkFeatures(outputs, "projection.outputs", label.classes.length, true);
-  const inputs = projection.inputs.map(find);
-  const farthest = inputs.map(
-    ({ low, high }: any, i: number) => Math.max(Math.abs(low - mean[i]), Math.abs(high - mean[i])) / scale[i],
-  );
-  const reach = (row: number[]): number => row.reduce((sum, factor, i) => sum + Math.abs(factor) * farthest[i], 0);
-  must(matrix.length === outputs.length && matrix.map(reach).every(Number.isFinite), "projection.matrix");
-  must(distinct([label, ...features, ...outputs].map(nameOf)), "projection.outputs.name");
-  return inputs;
-}
-
 function isInstant(text: unknown): boolean {
   // 2027-01-01T00:00:00Z, a time that exists
   return (
@@ -112,8 +84,8 @@ function isInstant(text: unknown): boolean {
   );
 }
 
-/** Checks all but the questions. Returns the projection's inputs and the features that questions are about. */
-export function checkAuthored(document: any): { inputs: ContinuousFeature[]; asked: Feature[] } {
+/** Checks all but the questions. Returns a projection's inputs and the features that questions are about. */
+export function checkAuthored(document: any, rare?: Rare): { inputs: ContinuousFeature[] | undefined; asked: Feature[] } {
   const { label, features, privacy, asks, opens } = document ?? {};
   const moments = asks === "moments";
   const score = asks === "score";
@@ -127,8 +99,8 @@ export function checkAuthored(document: any): { inputs: ContinuousFeature[]; ask
     questions: Array.isArray,
     asks: optional(among("model moments score")),
     study: moments || score ? isName : optional(isName),
-    projection: (projection) => projection == null || !(moments || score),
-    candidates: (list) => (score ? isList(list, 2, MOST_CANDIDATES) : list == null),
+    projection: moments || score ? isAbsent : optional(isObject),
+    candidates: score ? (list) => isList(list, 2, MOST_CANDIDATES) : isAbsent,
     opens: optional(isInstant),
     closes: optional((time) => isInstant(time) && (opens == null || opens < time)),
   });
@@ -149,9 +121,9 @@ export function checkAuthored(document: any): { inputs: ContinuousFeature[]; ask
     xor: optional((split) => typeof split === "boolean"),
     release_every: optional((every) => whole(2, MOST_RELEASE)(every) && !moments),
   });
-  const inputs = checkProjection(document);
+  const inputs = document.projection ? rare!.checkProjection(document) : undefined;
   const asked = [
-    ...features.filter((feature: any) => !inputs.includes(feature)),
+    ...features.filter((feature: any) => !inputs?.includes(feature)),
     ...(document.projection?.outputs ?? []),
   ];
   const values = asked.reduce((sum, feature) => sum + (isGaussian(feature) ? 4 : sizeOf(feature)), 0);

@@ -4,45 +4,36 @@ import { scaled, type Asked, type Kind } from "./kind.js";
 
 const centredSquare = (t: number): number => 2 * (t * t) - 1; // the square, over the whole of [-1, 1] again
 
-/** A quantity in [-1, 1] at a cell (the class), as it is or as one stochastic bit with the cell. */
-const moment = (
-  quantity: (asked: Asked) => number,
-  cells: Kind["cells"],
-  cellOf: (label: number) => number,
-): Kind => ({
+/** A quantity in [-1, 1] at a cell (the class, where it is told), as it is or as one stochastic bit with the cell. */
+const moment = (cells: Kind["cells"], quantity: (asked: Asked) => number): Kind => ({
   encodings: "sign moment",
   cells,
   item(asked, label) {
     const value = BigInt(Math.trunc(quantity(asked) * UNIT));
-    const cell = cellOf(label);
+    const cell = asked.question.other ? 0 : label;
     if (asked.question.encoding === "moment") return { cell, value };
     return 2 * cell + Number(asked.coins.bernoulli((value + BigInt(UNIT)) << 11n));
   },
 });
 
-const atTheClass = (label: number): number => label;
+const ofGaussian: Kind["cells"] = (feature, k) => (feature && isGaussian(feature) ? k : 0);
+const scaledFeature = (asked: Asked): number => scaled(asked, asked.question.feature!);
 
 /** A continuous feature's value. */
-export const value = moment(
-  (asked) => scaled(asked, asked.question.feature!),
-  (feature, k, moments) => (feature && (moments || isGaussian(feature)) ? k : 0),
-  atTheClass,
-);
+export const value = moment(ofGaussian, scaledFeature);
 
 /** Its square. */
-export const square = moment(
-  (asked) => centredSquare(scaled(asked, asked.question.feature!)),
-  (feature, k) => (feature && isGaussian(feature) ? k : 0),
-  atTheClass,
-);
+export const square = moment(ofGaussian, (asked) => centredSquare(scaledFeature(asked)));
 
-/** The product of two features in a round of moments, or the square of one. */
+/** A feature's value in a round of moments, with bins or without. */
+export const valueOfMoments = moment((feature, k) => (feature ? k : 0), scaledFeature);
+
+/** The product of two features in such a round, or the square of one. */
 export const product = moment(
+  () => 1,
   (asked) => {
     const { feature, other } = asked.question;
-    const t = scaled(asked, feature!);
+    const t = scaledFeature(asked);
     return other === feature ? centredSquare(t) : t * scaled(asked, other!);
   },
-  () => 1,
-  () => 0,
 );

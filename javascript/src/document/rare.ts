@@ -1,0 +1,4 @@
+// What few documents have: a device loads it for them alone.
+export { readCandidates } from "./candidates.js";
+export { checkProjection, projected } from "./projection.js";
+export type Rare = typeof import("./rare.js");
