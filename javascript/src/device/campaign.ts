@@ -7,9 +7,8 @@ import { within } from "../exact/rationals.js";
 import { keyedSource, perturb } from "../perturb.js";
 import type { Problem } from "../problems.js";
 import type { Install } from "./install.js";
-import { fits } from "./ledger.js";
 import { get } from "./network.js";
-import { given, type Entry, type Fate, type Receipt, type State } from "./state.js";
+import { fits, given, type Entry, type Fate, type Receipt, type State } from "./state.js";
 
 /** What happened so far in one campaign; `nextTry` is in milliseconds since 1970. */
 export interface Status {

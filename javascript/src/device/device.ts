@@ -2,7 +2,7 @@ import type { CampaignDocument } from "../document/types.js";
 import { LdpError } from "../errors.js";
 import { DeviceCampaign } from "./campaign.js";
 import { checkCap, Install } from "./install.js";
-import { Ledger } from "./ledger.js";
+import type { Ledger } from "./ledger.js";
 import { checkUrl, pause, type Fetch } from "./network.js";
 import { POLICY, type Policy } from "./policy.js";
 import type { Kept, State } from "./state.js";
@@ -66,8 +66,9 @@ export class Device {
     return new DeviceCampaign<D>(this.install, checkUrl(url), id, checkCap(maxEpsilon));
   }
 
-  /** What was spent in all campaigns; its text is for the person. */
+  /** What was spent in all campaigns; its text is for the person. Loaded when it is first used. */
   async ledger(): Promise<Ledger> {
+    const { Ledger } = await import("./ledger.js");
     const { campaigns } = await this.install.state();
     return new Ledger(
       Object.values(campaigns).flatMap(({ receipt }) => receipt ?? []),

@@ -1,9 +1,11 @@
 // A campaign document as a device must read it: strictly, and with its privacy loss recomputed in integers.
 import { base64url, utf8 } from "../bytes.js";
 import { LdpError } from "../errors.js";
+import type { Coins } from "../exact/coins.js";
 import { floatUp, larger, sum, within, type Ratio } from "../exact/rationals.js";
 import { sha256 } from "../exact/sha256.js";
-import type { Parameters } from "../mechanisms/mechanism.js";
+import type { Moment, Parameters } from "../mechanisms/mechanism.js";
+import { MECHANISMS } from "../mechanisms/registry.js";
 import { isList, must } from "./checks.js";
 import { strictJson } from "./json.js";
 import type { Projected } from "./projection.js";
@@ -27,6 +29,8 @@ export interface Question {
   readonly weight: number;
   readonly parameters: Parameters;
   readonly loss: Ratio;
+  /** The payload for an item. */
+  readonly perturb: (item: number | Moment, coins: Coins) => Uint8Array;
 }
 
 /** The class that a candidate says a record has. */
@@ -69,7 +73,10 @@ export function openDocument(text: string, id?: string): Opened {
 }
 
 /** Whether `verify` needs what few documents have. */
-export const isRare = ({ content }: Opened): boolean => !!(content?.projection || content?.candidates);
+export const isRare = ({ content }: Opened): boolean =>
+  content?.projection ||
+  content?.candidates ||
+  (Array.isArray(content?.questions) && content.questions.some((one: any) => MECHANISMS[one?.mechanism] === null));
 
 /** The campaign of a document. Throws LdpError. */
 export function verify<D extends CampaignDocument>(
@@ -89,7 +96,7 @@ export function verify<D extends CampaignDocument>(
   must(isList(document.questions, 1, 2 * MOST_FEATURES + 1 + MOST_PRODUCTS), "questions");
   const losses = new Map<string, Ratio>();
   const questions: Question[] = document.questions.map((one: unknown, index: number) =>
-    readQuestion(one, index, authored, losses),
+    readQuestion(one, index, authored, losses, rare),
   );
   const groups = new Map<number, Question[]>();
   for (const question of questions) {

@@ -5,6 +5,7 @@ import { MECHANISMS } from "../mechanisms/registry.js";
 import { ONE, type Mechanism } from "../mechanisms/mechanism.js";
 import { kindsOf } from "../questions/registry.js";
 import type { Campaign, Question } from "./campaign.js";
+import type { Rare } from "./rare.js";
 import { among, check, isAbsent, isName, isObject, own, whole, type Rule } from "./checks.js";
 
 const MOST_DRAWN = 2 ** 30; // weight of one question
@@ -37,6 +38,7 @@ export function readQuestion(
   index: number,
   campaign: Pick<Campaign, "asked" | "label" | "asks" | "candidates">,
   losses: Map<string, Ratio>,
+  rare?: Rare,
 ): Question {
   const place = `questions[${index}]`;
   const { kind, group, encoding, mechanism: name, feature, domain_size: d, epsilon } = value ?? {};
@@ -47,6 +49,7 @@ export function readQuestion(
   const groups = asked.length;
   const subject = candidates || !group ? null : asked[group - 1]?.name;
   const isSubject: Rule = product ? find : (text) => (text ?? null) === subject;
+  const mechanism: Mechanism | undefined = own(MECHANISMS, name) && (MECHANISMS[name] ?? (rare as any)[name]);
   check(value, place, {
     kind: (text) => own(kinds, text),
     encoding: (text) => among(kinds[kind]!.encodings)(text),
@@ -55,17 +58,17 @@ export function readQuestion(
     other: product ? find : isAbsent,
     domain_size: (cells) =>
       cells && cells === kinds[kind]!.cells(find(feature), label.classes.length) * (encoding === "sign" ? 2 : 1),
-    mechanism: (text) => isName(text) && (!own(MECHANISMS, text) || MECHANISMS[text]!.encodings.includes(encoding)),
+    mechanism: (text) => isName(text) && (!mechanism || mechanism.encodings.includes(encoding)),
     epsilon: Number.isFinite,
     weight: whole(1, MOST_DRAWN),
     parameters: isObject,
   });
-  if (!own(MECHANISMS, name)) throw new LdpError("unknown-mechanism", name);
-  const mechanism = MECHANISMS[name]!;
+  if (!mechanism) throw new LdpError("unknown-mechanism", name);
   const parameters = readNumbers(mechanism, value.parameters, d);
   const known = [name, d, ...Object.values(parameters)].join();
   const loss = losses.get(known) ?? mechanism.loss(parameters, BigInt(d));
   losses.set(known, loss);
   if (!(epsilon > 0 && within(loss, epsilon))) throw new LdpError("loss-above-epsilon", place);
-  return { ...value, index, parameters, loss };
+  const perturb: Question["perturb"] = (item, coins) => mechanism.perturb(parameters, d, item, coins);
+  return { ...value, index, parameters, loss, perturb };
 }

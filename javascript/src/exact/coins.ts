@@ -40,26 +40,6 @@ export class Coins {
     }
     return [...chosen];
   }
-
-  /** Discrete Laplace noise (Canonne, Kamath, Steinke 2020, Algorithm 2); the scale is a fraction in lowest terms. */
-  laplace(numerator: bigint, denominator: bigint): bigint {
-    for (;;) {
-      const offset = this.below(numerator);
-      if (!this.bernoulliExp(offset, numerator)) continue;
-      let periods = 0n;
-      while (this.bernoulliExp(1n, 1n)) periods++;
-      const magnitude = (offset + numerator * periods) / denominator;
-      const negative = this.below(2n) === 1n;
-      if (!(negative && magnitude === 0n)) return negative ? -magnitude : magnitude;
-    }
-  }
-
-  /** True with probability exp(-numerator / denominator) (Algorithm 1). */
-  private bernoulliExp(numerator: bigint, denominator: bigint): boolean {
-    let trials = 1n;
-    while (this.below(denominator * trials) < numerator) trials++;
-    return trials % 2n === 1n;
-  }
 }
 
 /** A secret's 32 bytes, or anything else's, from the platform's generator. Where there is none, nothing is drawn. */
