@@ -4,7 +4,7 @@ import { utf8 } from "./bytes.js";
 import type { Campaign, Question } from "./document/campaign.js";
 import { isObject } from "./document/checks.js";
 import type { CampaignDocument, LabelOf, RecordOf } from "./document/types.js";
-import { LdpError } from "./errors.js";
+import { ensure } from "./errors.js";
 import { keyedCoins, randomBytes, systemCoins, type Coins } from "./exact/coins.js";
 import type { Moment } from "./mechanisms/mechanism.js";
 import { kindsOf } from "./questions/registry.js";
@@ -43,7 +43,7 @@ export function keyedSource(secret: Uint8Array, campaign: Campaign): CoinSource 
 
 /** The questions of the device with this secret: the same at every call, whatever failed after the last one. */
 export function drawQuestions(campaign: Campaign, secret: Uint8Array): Question[] {
-  if (secret?.length !== SECRET_BYTES) throw new LdpError("invalid-secret");
+  ensure(secret?.length === SECRET_BYTES, "invalid-secret");
   const pools = campaign.privacy.answers === "all" ? campaign.groups : [campaign.questions];
   return pools.map((questions) => {
     const coins = keyedCoins(secret, utf8("question"), slot(campaign, questions[0]!.group));
@@ -66,8 +66,8 @@ export function perturb<D extends CampaignDocument>(
 ): Answer[] {
   const { classes, name } = campaign.label;
   const classIndex = position(label, classes);
-  if (classIndex < 0) throw new LdpError("undeclared-label", `${name} must be one of ${classes.join(", ")}`);
-  if (!isObject(record)) throw new LdpError("not-a-record");
+  ensure(classIndex >= 0, "undeclared-label", `${name} must be one of ${classes.join(", ")}`);
+  ensure(isObject(record), "not-a-record");
   return drawQuestions(campaign, secret).map((question) => {
     const asked = { campaign, question, record, coins: source.encoding(question) };
     const item = kindsOf(campaign)[question.kind]!.item(asked, classIndex);

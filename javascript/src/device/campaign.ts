@@ -2,7 +2,7 @@ import type { Classifier } from "../classifier/classifier.js";
 import { hex, unhex } from "../bytes.js";
 import { isRare, openDocument, verify, type Campaign } from "../document/campaign.js";
 import type { CampaignDocument, LabelOf, RecordOf } from "../document/types.js";
-import { LdpError } from "../errors.js";
+import { ensure, LdpError } from "../errors.js";
 import { within } from "../exact/rationals.js";
 import { keyedSource, perturb } from "../perturb.js";
 import type { Problem } from "../problems.js";
@@ -217,14 +217,14 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
 
   private async needed(): Promise<Campaign<D>> {
     const campaign = await this.atHand();
-    if (!campaign) throw new LdpError("not-fetched", "call fetch() first");
+    ensure(campaign, "not-fetched");
     return campaign;
   }
 
   /** The receipt of an answer given before. */
   private answered({ campaigns }: State): Receipt | undefined {
     const entry = campaigns[this.id];
-    if (!given(entry)) throw new LdpError("consent-missing", "call grant() once the person has agreed");
+    ensure(given(entry), "consent-missing");
     return entry!.receipt;
   }
 

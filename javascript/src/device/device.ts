@@ -1,5 +1,5 @@
 import type { CampaignDocument } from "../document/types.js";
-import { LdpError } from "../errors.js";
+import { ensure } from "../errors.js";
 import { DeviceCampaign } from "./campaign.js";
 import { checkCap, Install } from "./install.js";
 import type { Ledger } from "./ledger.js";
@@ -41,8 +41,7 @@ export class Device {
   /** Throws LdpError `bad-cap` or `bad-identity`. */
   constructor(storage: Storage, { maxTotalEpsilon, identity, fetch, now = Date.now, policy }: DeviceOptions) {
     const account = identity === "per installation" ? null : ((identity ?? []) as Uint8Array);
-    if (account && !(account instanceof Uint8Array && account.length >= LEAST_IDENTITY))
-      throw new LdpError("bad-identity");
+    ensure(!account || (account instanceof Uint8Array && account.length >= LEAST_IDENTITY), "bad-identity");
     this.install = new Install(
       storage,
       checkCap(maxTotalEpsilon),
@@ -62,7 +61,7 @@ export class Device {
     id: string,
     { maxEpsilon }: { readonly maxEpsilon: number },
   ): DeviceCampaign<D> {
-    if (!/^[\w-]{43}$/.test(id)) throw new LdpError("bad-campaign-id");
+    ensure(/^[\w-]{43}$/.test(id), "bad-campaign-id");
     return new DeviceCampaign<D>(this.install, checkUrl(url), id, checkCap(maxEpsilon));
   }
 

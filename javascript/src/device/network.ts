@@ -1,5 +1,5 @@
 // One campaign at one aggregator, by fetch: no cookies, no referrer, no redirect, nothing kept by the browser.
-import { LdpError } from "../errors.js";
+import { ensure, LdpError } from "../errors.js";
 import { MEDIA_TYPE } from "../wire.js";
 import { problemCode, type Answer } from "./machine.js";
 import type { Policy } from "./policy.js";
@@ -11,7 +11,7 @@ const ADDRESS = /^(https:\/\/[^\s/?#@]+|http:\/\/(localhost|127(\.\d+){3}|\[::1]
 
 /** The address without a slash at its end. Throws LdpError for one that reports must not be sent to. */
 export function checkUrl(url: string): string {
-  if (!ADDRESS.test(url)) throw new LdpError("bad-url", "https, or plain http on loopback");
+  ensure(ADDRESS.test(url), "bad-url");
   return url.replace(/\/+$/, "");
 }
 

@@ -1,6 +1,6 @@
 // Everything that a device must not lose, as one text with a checksum: a device that forgot a receipt would answer again.
 import { base64url, utf8 } from "../bytes.js";
-import { LdpError } from "../errors.js";
+import { ensure } from "../errors.js";
 import { exact, sum, within, type Ratio } from "../exact/rationals.js";
 import { sha256 } from "../exact/sha256.js";
 
@@ -72,7 +72,7 @@ export function pack(state: State): string {
 export function unpack(text: string | null): State | null {
   if (text === null) return null;
   const body = text.slice(CHECKSUM);
-  if (checksum(body) + body !== text) throw new LdpError("storage-corrupt");
+  ensure(checksum(body) + body === text, "storage-corrupt");
   return JSON.parse(body);
 }
 

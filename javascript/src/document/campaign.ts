@@ -1,12 +1,12 @@
 // A campaign document as a device must read it: strictly, and with its privacy loss recomputed in integers.
 import { base64url, utf8 } from "../bytes.js";
-import { LdpError } from "../errors.js";
+import { ensure } from "../errors.js";
 import type { Coins } from "../exact/coins.js";
 import { floatUp, larger, sum, within, type Ratio } from "../exact/rationals.js";
 import { sha256 } from "../exact/sha256.js";
 import type { Moment, Parameters } from "../mechanisms/mechanism.js";
 import { MECHANISMS } from "../mechanisms/registry.js";
-import { isList, must } from "./checks.js";
+import { distinct, isList, must } from "./checks.js";
 import { strictJson } from "./json.js";
 import type { Projected } from "./projection.js";
 import { readQuestion, MOST_PRODUCTS } from "./questions.js";
@@ -67,9 +67,9 @@ export interface Campaign<D extends CampaignDocument = CampaignDocument> extends
 export function openDocument(text: string, id?: string): Opened {
   const bytes = utf8(text);
   const hash = base64url(sha256(bytes));
-  if (id !== undefined && id !== hash) throw new LdpError("wrong-hash");
+  ensure((id ?? hash) === hash, "wrong-hash");
   must(bytes.length <= LARGEST_DOCUMENT, "too long");
-  return { text, id: hash, content: strictJson(text, "invalid-document") };
+  return { text, id: hash, content: strictJson(text) };
 }
 
 /** Whether `verify` needs what few documents have. */
@@ -98,17 +98,13 @@ export function verify<D extends CampaignDocument>(
   const questions: Question[] = document.questions.map((one: unknown, index: number) =>
     readQuestion(one, index, authored, losses, rare),
   );
+  must(distinct(questions.map(({ kind, group }) => kind + group)), "questions");
   const groups = new Map<number, Question[]>();
   for (const question of questions) {
-    const members = groups.get(question.group) ?? [];
-    must(
-      members.every(({ kind }) => kind !== question.kind),
-      "questions: one stands twice",
-    );
-    groups.set(question.group, [...members, question]);
+    groups.set(question.group, [...(groups.get(question.group) ?? []), question]);
   }
   const worst = [...groups.values()].map((members) => members.map((question) => question.loss).reduce(larger));
   const loss = worst.reduce(document.privacy.answers === "all" ? sum : larger);
-  if (!within(loss, document.privacy.epsilon)) throw new LdpError("loss-above-epsilon");
+  ensure(within(loss, document.privacy.epsilon), "loss-above-epsilon");
   return { ...authored, questions, groups: [...groups.values()], loss, realisedEpsilon: floatUp(loss) };
 }

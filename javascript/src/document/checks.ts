@@ -1,12 +1,12 @@
 // The words that a document is checked with: a rule says whether a value is right.
-import { LdpError } from "../errors.js";
+import { ensure } from "../errors.js";
 import { composed } from "../values.js";
 
 export type Rule = (value: any) => unknown;
 
 /** Throws LdpError `invalid-document`, naming the place, unless the condition holds. */
 export function must(right: unknown, place: string): asserts right {
-  if (!right) throw new LdpError("invalid-document", place);
+  ensure(right, "invalid-document", place);
 }
 
 /** Whether a text is a name in the table; a list of one is none, although it reads like it. */

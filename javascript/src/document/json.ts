@@ -1,7 +1,7 @@
-import { LdpError } from "../errors.js";
+import { must } from "./checks.js";
 
-/** JSON without repeated keys and numbers beyond a double, which JSON.parse lets pass. Throws LdpError with `code`. */
-export function strictJson(text: string, code: string): any {
+/** JSON without repeated keys and numbers beyond a double, which JSON.parse lets pass. Throws LdpError. */
+export function strictJson(text: string): any {
   let members = -1; // of objects, of which the value as a whole is none
   let beyond = false;
   let value: unknown;
@@ -12,9 +12,9 @@ export function strictJson(text: string, code: string): any {
       return member;
     });
   } catch (error) {
-    throw new LdpError(code, (error as Error).message);
+    must(false, (error as Error).message);
   }
   const keys = (text.match(/"(?:[^"\\]|\\.)*"(\s*:)?/g) ?? []).filter((token) => token.endsWith(":"));
-  if (beyond || members !== keys.length) throw new LdpError(code, "a key stands twice, or a number is beyond a double");
+  must(!beyond && members === keys.length, "a key twice, or no double");
   return value;
 }

@@ -1,5 +1,5 @@
 // The questions of a document, checked against the schema that stands beside them.
-import { LdpError } from "../errors.js";
+import { ensure } from "../errors.js";
 import { within, type Ratio } from "../exact/rationals.js";
 import { MECHANISMS } from "../mechanisms/registry.js";
 import { ONE, type Mechanism } from "../mechanisms/mechanism.js";
@@ -13,9 +13,7 @@ export const MOST_PRODUCTS = 8192; // questions about two features, in a round o
 
 /** Positive integers, each a number or decimal digits in the document. */
 function readNumbers({ names, makes }: Mechanism, parameters: any, d: number): Question["parameters"] {
-  const refuseUnless = (right: boolean): void => {
-    if (!right) throw new LdpError("invalid-parameters", names);
-  };
+  const refuseUnless = (right: boolean): void => ensure(right, "invalid-parameters", names);
   const wanted = names.split(" ");
   refuseUnless(Object.keys(parameters).length === wanted.length);
   const numbers = Object.fromEntries(
@@ -63,12 +61,12 @@ export function readQuestion(
     weight: whole(1, MOST_DRAWN),
     parameters: isObject,
   });
-  if (!mechanism) throw new LdpError("unknown-mechanism", name);
+  ensure(mechanism, "unknown-mechanism", name);
   const parameters = readNumbers(mechanism, value.parameters, d);
   const known = [name, d, ...Object.values(parameters)].join();
   const loss = losses.get(known) ?? mechanism.loss(parameters, BigInt(d));
   losses.set(known, loss);
-  if (!(epsilon > 0 && within(loss, epsilon))) throw new LdpError("loss-above-epsilon", place);
+  ensure(epsilon > 0 && within(loss, epsilon), "loss-above-epsilon", place);
   const perturb: Question["perturb"] = (item, coins) => mechanism.perturb(parameters, d, item, coins);
   return { ...value, index, parameters, loss, perturb };
 }

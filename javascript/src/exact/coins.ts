@@ -1,7 +1,7 @@
 // Exact random decisions out of 64-bit words: no floating-point number decides one. The order in which words are taken is
 // that of protocols/vectors/README.md.
 import { concat, littleEndian } from "../bytes.js";
-import { LdpError } from "../errors.js";
+import { ensure } from "../errors.js";
 import { hmac } from "./sha256.js";
 
 export type Words = () => bigint;
@@ -44,9 +44,7 @@ export class Coins {
 
 /** A secret's 32 bytes, or anything else's, from the platform's generator. Where there is none, nothing is drawn. */
 export function randomBytes(size: number): Uint8Array {
-  if (!globalThis.crypto?.getRandomValues) {
-    throw new LdpError("no-randomness", "crypto.getRandomValues is missing");
-  }
+  ensure(globalThis.crypto?.getRandomValues, "no-randomness");
   return crypto.getRandomValues(new Uint8Array(size));
 }
 

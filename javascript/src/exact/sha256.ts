@@ -41,7 +41,7 @@ export function sha256(message: Uint8Array): Uint8Array {
       }
       const t = (h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + k[i]! + words[i]!) | 0;
       const s = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
-      ((h = g), (g = f), (f = e), (e = (d + t) | 0), (d = c), (c = b), (b = a), (a = (t + s) | 0));
+      [a, b, c, d, e, f, g, h] = [(t + s) | 0, a, b, c, (d + t) | 0, e, f, g];
     }
     [a, b, c, d, e, f, g, h].forEach((word, i) => (state[i] = (state[i]! + word) | 0));
   }
@@ -53,16 +53,12 @@ export function sha256(message: Uint8Array): Uint8Array {
 export function hmac(key: Uint8Array, ...message: readonly Uint8Array[]): Uint8Array {
   const block = new Uint8Array(64);
   block.set(key.length > 64 ? sha256(key) : key);
-  const inner = sha256(
-    concat(
-      block.map((byte) => byte ^ 0x36),
-      ...message,
-    ),
-  );
-  return sha256(
-    concat(
-      block.map((byte) => byte ^ 0x5c),
-      inner,
-    ),
-  );
+  const padded = (by: number, parts: readonly Uint8Array[]): Uint8Array =>
+    sha256(
+      concat(
+        block.map((byte) => byte ^ by),
+        ...parts,
+      ),
+    );
+  return padded(0x5c, [padded(0x36, message)]);
 }
