@@ -7,7 +7,6 @@ import type { CampaignDocument, LabelOf, RecordOf } from "./document/types.js";
 import { ensure } from "./errors.js";
 import { keyedCoins, randomBytes, systemCoins, type Coins } from "./exact/coins.js";
 import type { Moment } from "./mechanisms/mechanism.js";
-import { kindsOf } from "./questions/registry.js";
 import { position } from "./values.js";
 import { reportId, slot, type Report } from "./wire.js";
 
@@ -70,7 +69,7 @@ export function perturb<D extends CampaignDocument>(
   ensure(isObject(record), "not-a-record");
   return drawQuestions(campaign, secret).map((question) => {
     const asked = { campaign, question, record, coins: source.encoding(question) };
-    const item = kindsOf(campaign)[question.kind]!.item(asked, classIndex);
+    const item = question.item(asked, classIndex);
     const payload = question.perturb(item, source.mechanism(question, item));
     return { question: question.index, item, id: reportId(secret, campaign, question.group), payload };
   });

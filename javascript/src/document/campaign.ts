@@ -12,6 +12,7 @@ import type { Projected } from "./projection.js";
 import { readQuestion, MOST_PRODUCTS } from "./questions.js";
 import type { Rare } from "./rare.js";
 import { checkAuthored, MOST_FEATURES } from "./schema.js";
+import type { Kind } from "../questions/kind.js";
 import type { CampaignDocument, Feature } from "./types.js";
 
 const LARGEST_DOCUMENT = 4 << 20; // bytes
@@ -29,6 +30,8 @@ export interface Question {
   readonly weight: number;
   readonly parameters: Parameters;
   readonly loss: Ratio;
+  /** What a record of class `label` answers. */
+  readonly item: Kind["item"];
   /** The payload for an item. */
   readonly perturb: (item: number | Moment, coins: Coins) => Uint8Array;
 }
@@ -75,14 +78,11 @@ export function openDocument(text: string, id?: string): Opened {
 /** Whether `verify` needs what few documents have. */
 export const isRare = ({ content }: Opened): boolean =>
   content?.projection ||
-  content?.candidates ||
+  (content?.asks ?? "model") !== "model" ||
   (Array.isArray(content?.questions) && content.questions.some((one: any) => MECHANISMS[one?.mechanism] === null));
 
 /** The campaign of a document. Throws LdpError. */
-export function verify<D extends CampaignDocument>(
-  opened: Opened,
-  rare?: Rare,
-): Campaign<D> {
+export function verify<D extends CampaignDocument>(opened: Opened, rare?: Rare): Campaign<D> {
   const { text, id, content: document } = opened;
   const { inputs, asked } = checkAuthored(document, rare);
   const authored = {

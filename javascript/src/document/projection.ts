@@ -1,6 +1,18 @@
 // A projection: its check, and its outputs of a record.
 import { held, numberOf, project, rowOf } from "../values.js";
-import { among, areTexts, check, distinct, isAbsent, isList, isName, isPositive, isRow, isText, must } from "./checks.js";
+import {
+  among,
+  areTexts,
+  check,
+  distinct,
+  isAbsent,
+  isList,
+  isName,
+  isPositive,
+  isRow,
+  isText,
+  must,
+} from "./checks.js";
 import { checkFeatures, MOST_FEATURES, nameOf } from "./schema.js";
 import type { ContinuousFeature, Feature, Projection } from "./types.js";
 

@@ -3,7 +3,7 @@ import { ensure } from "../errors.js";
 import { within, type Ratio } from "../exact/rationals.js";
 import { MECHANISMS } from "../mechanisms/registry.js";
 import { ONE, type Mechanism } from "../mechanisms/mechanism.js";
-import { kindsOf } from "../questions/registry.js";
+import { KINDS } from "../questions/registry.js";
 import type { Campaign, Question } from "./campaign.js";
 import type { Rare } from "./rare.js";
 import { among, check, isAbsent, isName, isObject, own, whole, type Rule } from "./checks.js";
@@ -40,8 +40,8 @@ export function readQuestion(
 ): Question {
   const place = `questions[${index}]`;
   const { kind, group, encoding, mechanism: name, feature, domain_size: d, epsilon } = value ?? {};
-  const { asked, label, candidates } = campaign;
-  const kinds = kindsOf(campaign);
+  const { asked, label, asks, candidates } = campaign;
+  const kinds = (asks ?? "model") === "model" ? KINDS : rare!.ROUNDS[asks!]!;
   const find = (text: string) => asked.find((one) => one.name === text);
   const product = kind === "product";
   const groups = asked.length;
@@ -68,5 +68,5 @@ export function readQuestion(
   losses.set(known, loss);
   ensure(epsilon > 0 && within(loss, epsilon), "loss-above-epsilon", place);
   const perturb: Question["perturb"] = (item, coins) => mechanism.perturb(parameters, d, item, coins);
-  return { ...value, index, parameters, loss, perturb };
+  return { ...value, index, parameters, loss, item: kinds[kind]!.item, perturb };
 }

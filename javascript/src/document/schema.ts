@@ -85,7 +85,10 @@ function isInstant(text: unknown): boolean {
 }
 
 /** Checks all but the questions. Returns a projection's inputs and the features that questions are about. */
-export function checkAuthored(document: any, rare?: Rare): { inputs: ContinuousFeature[] | undefined; asked: Feature[] } {
+export function checkAuthored(
+  document: any,
+  rare?: Rare,
+): { inputs: ContinuousFeature[] | undefined; asked: Feature[] } {
   const { label, features, privacy, asks, opens } = document ?? {};
   const moments = asks === "moments";
   const score = asks === "score";

@@ -2,10 +2,10 @@ import { isGaussian } from "../document/schema.js";
 import { UNIT } from "../mechanisms/mechanism.js";
 import { scaled, type Asked, type Kind } from "./kind.js";
 
-const centredSquare = (t: number): number => 2 * (t * t) - 1; // the square, over the whole of [-1, 1] again
+export const centredSquare = (t: number): number => 2 * (t * t) - 1; // the square, over the whole of [-1, 1] again
 
 /** A quantity in [-1, 1] at a cell (the class, where it is told), as it is or as one stochastic bit with the cell. */
-const moment = (cells: Kind["cells"], quantity: (asked: Asked) => number): Kind => ({
+export const moment = (cells: Kind["cells"], quantity: (asked: Asked) => number): Kind => ({
   encodings: "sign moment",
   cells,
   item(asked, label) {
@@ -17,23 +17,10 @@ const moment = (cells: Kind["cells"], quantity: (asked: Asked) => number): Kind 
 });
 
 const ofGaussian: Kind["cells"] = (feature, k) => (feature && isGaussian(feature) ? k : 0);
-const scaledFeature = (asked: Asked): number => scaled(asked, asked.question.feature!);
+export const scaledFeature = (asked: Asked): number => scaled(asked, asked.question.feature!);
 
 /** A continuous feature's value. */
 export const value = moment(ofGaussian, scaledFeature);
 
 /** Its square. */
 export const square = moment(ofGaussian, (asked) => centredSquare(scaledFeature(asked)));
-
-/** A feature's value in a round of moments, with bins or without. */
-export const valueOfMoments = moment((feature, k) => (feature ? k : 0), scaledFeature);
-
-/** The product of two features in such a round, or the square of one. */
-export const product = moment(
-  () => 1,
-  (asked) => {
-    const { feature, other } = asked.question;
-    const t = scaledFeature(asked);
-    return other === feature ? centredSquare(t) : t * scaled(asked, other!);
-  },
-);

@@ -1,16 +1,7 @@
-import type { CampaignDocument } from "../document/types.js";
 import { marginal, pair, xor } from "./discrete.js";
 import type { Kind } from "./kind.js";
 import { label } from "./label.js";
-import { product, square, value, valueOfMoments } from "./moments.js";
-import { score } from "./score.js";
+import { square, value } from "./moments.js";
 
-const KINDS: Readonly<Record<string, Readonly<Record<string, Kind>>>> = {
-  model: { label, pair, xor, marginal, value, square },
-  moments: { label, value: valueOfMoments, product },
-  score: { score },
-};
-
-/** The one table of kinds: those of what a campaign asks. */
-export const kindsOf = ({ asks }: Pick<CampaignDocument, "asks">): Readonly<Record<string, Kind>> =>
-  KINDS[asks ?? "model"]!;
+/** The one table of kinds, of a campaign that learns a model; those of other rounds are in rounds.ts. */
+export const KINDS: Readonly<Record<string, Kind>> = { label, pair, xor, marginal, value, square };
