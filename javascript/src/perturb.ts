@@ -26,20 +26,6 @@ export interface CoinSource {
 /** Everything from one stream. */
 export const oneStream = (coins: Coins): CoinSource => ({ encoding: () => coins, mechanism: () => coins });
 
-/**
- * Coins that are a function of an account's secret, the campaign and the item: the same answer to the same record, from
- * whichever installation. Privacy is then computational. Another item has other, independent coins, so that of two
- * different records both answers are learned, each with its own noise, and that they differ.
- */
-export function keyedSource(secret: Uint8Array, campaign: Campaign): CoinSource {
-  const words = (question: Question, about: string): Coins =>
-    keyedCoins(secret, utf8(`answer ${about} `), slot(campaign, question.group));
-  return {
-    encoding: (question) => words(question, ""),
-    mechanism: (question, item) => words(question, typeof item === "number" ? `${item}` : `${item.cell}:${item.value}`),
-  };
-}
-
 /** The questions of the device with this secret: the same at every call, whatever failed after the last one. */
 export function drawQuestions(campaign: Campaign, secret: Uint8Array): Question[] {
   ensure(secret?.length === SECRET_BYTES, "invalid-secret");

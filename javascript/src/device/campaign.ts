@@ -4,7 +4,7 @@ import { isRare, openDocument, verify, type Campaign } from "../document/campaig
 import type { CampaignDocument, LabelOf, RecordOf } from "../document/types.js";
 import { ensure, LdpError } from "../errors.js";
 import { within } from "../exact/rationals.js";
-import { keyedSource, perturb } from "../perturb.js";
+import { perturb } from "../perturb.js";
 import type { Problem } from "../problems.js";
 import type { Install } from "./install.js";
 import { get } from "./network.js";
@@ -140,6 +140,8 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     const known = this.answered(await install.state());
     if (known) return known;
     const campaign = await this.needed();
+    const { identity } = install;
+    const account = identity && (await import("../account.js")).keyedSource(identity, campaign);
     let receipt: Receipt | undefined;
     await install.change((state) => {
       receipt = this.answered(state);
@@ -147,13 +149,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
       const refused = this.refused(campaign, state);
       if (refused) throw refused;
       const secret = unhex(state.secret);
-      const reports = perturb(
-        campaign,
-        record,
-        label,
-        secret,
-        install.identity ? keyedSource(install.identity, campaign) : undefined,
-      );
+      const reports = perturb(campaign, record, label, secret, account ?? undefined);
       const { title, study, questions, realisedEpsilon: epsilon, closes } = campaign;
       const { reportAge, closingGrace } = install.policy;
       const at = install.now();

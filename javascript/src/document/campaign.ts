@@ -71,7 +71,7 @@ export function openDocument(text: string, id?: string): Opened {
   const bytes = utf8(text);
   const hash = base64url(sha256(bytes));
   ensure((id ?? hash) === hash, "wrong-hash");
-  must(bytes.length <= LARGEST_DOCUMENT, "too long");
+  must(bytes.length <= LARGEST_DOCUMENT, "document");
   return { text, id: hash, content: strictJson(text) };
 }
 
@@ -99,12 +99,13 @@ export function verify<D extends CampaignDocument>(opened: Opened, rare?: Rare):
     readQuestion(one, index, authored, losses, rare),
   );
   must(distinct(questions.map(({ kind, group }) => kind + group)), "questions");
-  const groups = new Map<number, Question[]>();
+  const members = new Map<number, Question[]>();
   for (const question of questions) {
-    groups.set(question.group, [...(groups.get(question.group) ?? []), question]);
+    members.set(question.group, [...(members.get(question.group) ?? []), question]);
   }
-  const worst = [...groups.values()].map((members) => members.map((question) => question.loss).reduce(larger));
+  const groups = [...members.values()];
+  const worst = groups.map((group) => group.map((question) => question.loss).reduce(larger));
   const loss = worst.reduce(document.privacy.answers === "all" ? sum : larger);
   ensure(within(loss, document.privacy.epsilon), "loss-above-epsilon");
-  return { ...authored, questions, groups: [...groups.values()], loss, realisedEpsilon: floatUp(loss) };
+  return { ...authored, questions, groups, loss, realisedEpsilon: floatUp(loss) };
 }

@@ -3,6 +3,7 @@ import { ensure } from "../errors.js";
 import { within, type Ratio } from "../exact/rationals.js";
 import { MECHANISMS } from "../mechanisms/registry.js";
 import { ONE, type Mechanism } from "../mechanisms/mechanism.js";
+import { featureOf } from "../questions/kind.js";
 import { KINDS } from "../questions/registry.js";
 import type { Campaign, Question } from "./campaign.js";
 import type { Rare } from "./rare.js";
@@ -25,16 +26,16 @@ function readNumbers({ names, makes }: Mechanism, parameters: any, d: number): Q
       return [name, BigInt(value)];
     }),
   );
-  refuseUnless(
-    [numbers.p, numbers.q].every((share) => share === undefined || share < ONE) && makes(numbers, BigInt(d)),
-  );
+  refuseUnless(![numbers.p, numbers.q].some((share) => share! >= ONE) && makes(numbers, BigInt(d)));
   return numbers;
 }
+
+type About = Pick<Campaign, "asked" | "label" | "asks" | "candidates">;
 
 export function readQuestion(
   value: any,
   index: number,
-  campaign: Pick<Campaign, "asked" | "label" | "asks" | "candidates">,
+  campaign: About,
   losses: Map<string, Ratio>,
   rare?: Rare,
 ): Question {
@@ -42,7 +43,7 @@ export function readQuestion(
   const { kind, group, encoding, mechanism: name, feature, domain_size: d, epsilon } = value ?? {};
   const { asked, label, asks, candidates } = campaign;
   const kinds = (asks ?? "model") === "model" ? KINDS : rare!.ROUNDS[asks!]!;
-  const find = (text: string) => asked.find((one) => one.name === text);
+  const find = (text: string) => featureOf(campaign, text);
   const product = kind === "product";
   const groups = asked.length;
   const subject = candidates || !group ? null : asked[group - 1]?.name;

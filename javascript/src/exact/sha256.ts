@@ -23,8 +23,7 @@ export function sha256(message: Uint8Array): Uint8Array {
   const padded = new Uint8Array(view.buffer);
   padded.set(message);
   padded[message.length] = 128;
-  view.setUint32(padded.length - 8, message.length / 2 ** 29);
-  view.setUint32(padded.length - 4, message.length << 3);
+  view.setBigUint64(padded.length - 8, 8n * BigInt(message.length));
   const [state, words] = [k.slice(64), new Int32Array(64)];
   for (let at = 0; at < padded.length; at += 64) {
     let [a, b, c, d, e, f, g, h] = state as unknown as Eight;
@@ -45,9 +44,8 @@ export function sha256(message: Uint8Array): Uint8Array {
     }
     [a, b, c, d, e, f, g, h].forEach((word, i) => (state[i] = (state[i]! + word) | 0));
   }
-  const digest = new DataView(new ArrayBuffer(32));
-  state.forEach((word, i) => digest.setInt32(4 * i, word));
-  return new Uint8Array(digest.buffer);
+  state.forEach((word, i) => view.setInt32(4 * i, word)); // the last block is in the state by now
+  return padded.slice(0, 32);
 }
 
 export function hmac(key: Uint8Array, ...message: readonly Uint8Array[]): Uint8Array {

@@ -26,8 +26,8 @@ export interface Asked {
 /** A uniformly random multiple of 2^-52 in [-1, 1], in place of a missing number. */
 const randomT = (coins: Coins): number => (Number(coins.below(2n ** 53n + 1n)) - UNIT) / UNIT;
 
-export const featureOf = (campaign: Campaign, name: string | null | undefined): Feature =>
-  campaign.asked.find((feature) => feature.name === name)!;
+export const featureOf = ({ asked }: Pick<Campaign, "asked">, name: string | null | undefined): Feature =>
+  asked.find((feature) => feature.name === name)!;
 
 /** The record's own value, or the output of a projection, whose missing inputs are random. */
 export const valueOf = ({ campaign, record, coins }: Asked, name: string): unknown =>
