@@ -5,7 +5,7 @@ import type { Bounds, Linear } from "../values.js";
 interface Named {
   readonly name: string;
   /** How many times its log likelihood counts, above 0 and at most 1; once where there is none. */
-  readonly weight?: number | null;
+  readonly weight?: number;
 }
 type Table = readonly (readonly number[])[]; // [value][class]
 export type ModelFeature = Named &
@@ -41,7 +41,8 @@ const adds = (shares: readonly number[]): boolean => Math.abs(shares.reduce(add)
 const isRange = ({ low, high }: Bounds): boolean => low < high;
 
 function isFeature(feature: ModelFeature, k: number): boolean {
-  if (!isRow([feature.weight ?? 1], 1, LEAST, 1)) return false;
+  const { weight = 1 } = feature;
+  if (!isRow([weight], 1, LEAST, 1)) return false;
   if (feature.kind === "gaussian") {
     const { mean, variance } = feature;
     return isRange(feature) && isRow(mean, k) && isRow(variance, k, LEAST);
@@ -64,7 +65,6 @@ function isModel({ version, kind, classes, prior, features, projection }: Model)
     k > 1 &&
     isRow(prior, k, 0) &&
     adds(prior) &&
-    Array.isArray(features) &&
     features.every((feature) => isFeature(feature, k)) &&
     (projection == null ||
       (projection.inputs.map(find).every(isRange) &&

@@ -36,7 +36,7 @@ function checkLikelihood(feature: any, place: string, k: number): void {
   check(feature, place, {
     name: isName,
     kind: among("categorical continuous gaussian"),
-    weight: optional((weight) => isPositive(weight) && weight <= 1),
+    weight: (weight) => weight === undefined || (isPositive(weight) && weight <= 1),
     ...(kind === "categorical" ? { values: (values) => areTexts(values, 1, MOST_VALUES) } : boundsOf(feature)),
     ...(gaussian
       ? {
