@@ -36,7 +36,7 @@ def draft(rng: random.Random) -> dict[str, Any]:
     made: dict[str, Any] = {
         "version": 1,
         "title": rng.choice(TEXTS),
-        "label": {"name": names[0], "classes": rng.sample(TEXTS, rng.randint(2, 4)), "weight": rng.randint(0, 3)},
+        "label": {"name": names[0], "classes": rng.sample(TEXTS, rng.choice([2, 2, 3, 4])), "weight": rng.randint(0, 3)},
         "features": features,
         "privacy": {
             "epsilon": rng.choice([0.05, 0.1, 0.5, 1, 1.0, 2, 3.3, 8, 40, rng.uniform(0.01, 6)]),
@@ -45,6 +45,8 @@ def draft(rng: random.Random) -> dict[str, Any]:
             "continuous": rng.choice(["auto", "laplace", "onebit", "sign"]),
         },
     }
+    if rng.random() < 0.2:
+        made["privacy"] |= {"xor": rng.random() < 0.7, "release_every": None if moments else 10}
     if moments:
         made |= {"asks": "moments", "study": "s"}
     inputs = [one for one in features if one["kind"] == "continuous"]
@@ -92,7 +94,7 @@ def as_python(value: Any) -> Any:
 
 def _feature(rng: random.Random, name: str, moments: bool) -> dict[str, Any]:
     if not moments and rng.random() < 0.5:
-        values = rng.sample(TEXTS, rng.randint(2, 8))
+        values = rng.sample(TEXTS, rng.choice([2, 2, 3, 5, 8]))
         return {"name": name, "kind": "categorical", "values": values, "weight": rng.randint(1, 5)}
     low = rng.choice([0, -1.5, -100, 1e-3, 12345.678])
     bins = None if moments else rng.choice([None, None, 2, 3, 7])
