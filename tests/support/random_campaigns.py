@@ -36,7 +36,11 @@ def draft(rng: random.Random) -> dict[str, Any]:
     made: dict[str, Any] = {
         "version": 1,
         "title": rng.choice(TEXTS),
-        "label": {"name": names[0], "classes": rng.sample(TEXTS, rng.choice([2, 2, 3, 4])), "weight": rng.randint(0, 3)},
+        "label": {
+            "name": names[0],
+            "classes": rng.sample(TEXTS, rng.choice([2, 2, 3, 4])),
+            "weight": rng.randint(0, 3),
+        },
         "features": features,
         "privacy": {
             "epsilon": rng.choice([0.05, 0.1, 0.5, 1, 1.0, 2, 3.3, 8, 40, rng.uniform(0.01, 6)]),
