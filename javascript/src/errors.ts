@@ -10,3 +10,8 @@ export class LdpError extends Error {
     super(problem);
   }
 }
+
+/** Throws LdpError unless the condition holds. */
+export function ensure(right: unknown, code: string, problem?: string): asserts right {
+  if (!right) throw new LdpError(code, problem);
+}

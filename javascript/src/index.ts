@@ -1,8 +1,10 @@
 // The pure core: no storage, no network, nothing at import.
+export { keyedSource } from "./account.js";
 export { hex, unhex, utf8 } from "./bytes.js";
 export { Classifier } from "./classifier/classifier.js";
 export { parseModel, type Model, type ModelFeature } from "./classifier/model.js";
-export { parseCampaign, type Campaign, type Question } from "./document/campaign.js";
+export type { Campaign, Question } from "./document/campaign.js";
+export { parseCampaign } from "./document/parsing.js";
 export type {
   CampaignDocument,
   CategoricalFeature,
@@ -15,7 +17,7 @@ export type {
 } from "./document/types.js";
 export { LdpError } from "./errors.js";
 export { Coins, randomBytes, systemCoins, type Words } from "./exact/coins.js";
-export { drawQuestions, keyedSource, oneStream, perturb, type Answer, type CoinSource } from "./perturb.js";
+export { drawQuestions, oneStream, perturb, type Answer, type CoinSource } from "./perturb.js";
 export { problems, type Problem } from "./problems.js";
 export { held, numberOf, position, textOf, valueIndex } from "./values.js";
 export { encodeUpload, MEDIA_TYPE, type Report } from "./wire.js";

@@ -4,11 +4,9 @@ import { utf8 } from "./bytes.js";
 import type { Campaign, Question } from "./document/campaign.js";
 import { isObject } from "./document/checks.js";
 import type { CampaignDocument, LabelOf, RecordOf } from "./document/types.js";
-import { LdpError } from "./errors.js";
+import { ensure } from "./errors.js";
 import { keyedCoins, randomBytes, systemCoins, type Coins } from "./exact/coins.js";
 import type { Moment } from "./mechanisms/mechanism.js";
-import { MECHANISMS } from "./mechanisms/registry.js";
-import { KINDS } from "./questions/registry.js";
 import { position } from "./values.js";
 import { reportId, slot, type Report } from "./wire.js";
 
@@ -28,23 +26,9 @@ export interface CoinSource {
 /** Everything from one stream. */
 export const oneStream = (coins: Coins): CoinSource => ({ encoding: () => coins, mechanism: () => coins });
 
-/**
- * Coins that are a function of an account's secret, the campaign and the item: the same answer to the same record, from
- * whichever installation. Privacy is then computational. Another item has other, independent coins, so that of two
- * different records both answers are learned, each with its own noise, and that they differ.
- */
-export function keyedSource(secret: Uint8Array, campaign: Campaign): CoinSource {
-  const words = (question: Question, about: string): Coins =>
-    keyedCoins(secret, utf8(`answer ${about} `), slot(campaign, question.group));
-  return {
-    encoding: (question) => words(question, ""),
-    mechanism: (question, item) => words(question, typeof item === "number" ? `${item}` : `${item.cell}:${item.value}`),
-  };
-}
-
 /** The questions of the device with this secret: the same at every call, whatever failed after the last one. */
 export function drawQuestions(campaign: Campaign, secret: Uint8Array): Question[] {
-  if (secret?.length !== SECRET_BYTES) throw new LdpError("invalid-secret");
+  ensure(secret?.length === SECRET_BYTES, "invalid-secret");
   const pools = campaign.privacy.answers === "all" ? campaign.groups : [campaign.questions];
   return pools.map((questions) => {
     const coins = keyedCoins(secret, utf8("question"), slot(campaign, questions[0]!.group));
@@ -67,17 +51,12 @@ export function perturb<D extends CampaignDocument>(
 ): Answer[] {
   const { classes, name } = campaign.label;
   const classIndex = position(label, classes);
-  if (classIndex < 0) throw new LdpError("undeclared-label", `${name} must be one of ${classes.join(", ")}`);
-  if (!isObject(record)) throw new LdpError("not-a-record");
+  ensure(classIndex >= 0, "undeclared-label", `${name} must be one of ${classes.join(", ")}`);
+  ensure(isObject(record), "not-a-record");
   return drawQuestions(campaign, secret).map((question) => {
     const asked = { campaign, question, record, coins: source.encoding(question) };
-    const item = KINDS[question.kind]!.item(asked, classIndex);
-    const payload = MECHANISMS[question.mechanism]!.perturb(
-      question.parameters,
-      question.domain_size,
-      item,
-      source.mechanism(question, item),
-    );
+    const item = question.item(asked, classIndex);
+    const payload = question.perturb(item, source.mechanism(question, item));
     return { question: question.index, item, id: reportId(secret, campaign, question.group), payload };
   });
 }

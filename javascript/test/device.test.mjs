@@ -190,7 +190,7 @@ test("campaigns that are not open, of an answered study, or of another recipient
     ONE,
   );
   const elsewhere = device.campaign("https://elsewhere.example", ONE, { maxEpsilon: 5 });
-  elsewhere.load(documents["de-onebit"].document);
+  await elsewhere.load(documents["de-onebit"].document);
   await refuses("other-recipient", elsewhere.contribute(RECORD, "yes"));
   await device.enable(false);
   assert.equal(await code(device, ONE), "switched-off");

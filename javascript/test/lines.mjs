@@ -51,11 +51,11 @@ class Stranded {
       now: () => this.now,
     });
     this.campaign = this.device.campaign(NOWHERE, campaign.id, { maxEpsilon: epsilon });
-    this.campaign.load(campaign.document);
   }
 
   /** What it sends for the record, now or again. */
   async send(record, label) {
+    await this.campaign.load(campaign.document);
     await this.campaign.grant();
     await this.campaign.contribute(record, label);
     this.sent = "";

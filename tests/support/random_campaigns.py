@@ -29,25 +29,36 @@ def campaign(rng: random.Random) -> Campaign:
 
 def draft(rng: random.Random) -> dict[str, Any]:
     """A draft; a few of them do not compile."""
-    moments = rng.random() < 0.1
+    moments, scores = (rng.random() < 0.1 for _ in range(2))
+    scores = scores and not moments
     names = rng.sample(NAMES, rng.randint(2, 5))
     features = [_feature(rng, name, moments) for name in names[1:]]
     made: dict[str, Any] = {
         "version": 1,
         "title": rng.choice(TEXTS),
-        "label": {"name": names[0], "classes": rng.sample(TEXTS, rng.randint(2, 4)), "weight": rng.randint(0, 3)},
+        "label": {
+            "name": names[0],
+            "classes": rng.sample(TEXTS, rng.choice([2, 2, 3, 4])),
+            "weight": rng.randint(0, 3),
+        },
         "features": features,
         "privacy": {
             "epsilon": rng.choice([0.05, 0.1, 0.5, 1, 1.0, 2, 3.3, 8, 40, rng.uniform(0.01, 6)]),
-            "answers": "one" if moments else rng.choice(["one", "all"]),
-            "discrete": rng.choice(MECHANISMS),
+            "answers": "one" if moments or scores else rng.choice(["one", "all"]),
+            "discrete": rng.choice(["auto", "de"] if scores else MECHANISMS),
             "continuous": rng.choice(["auto", "laplace", "onebit", "sign"]),
         },
     }
+    if rng.random() < 0.2:
+        made["privacy"] |= {"xor": rng.random() < 0.7, "release_every": None if moments else 10}
     if moments:
         made |= {"asks": "moments", "study": "s"}
     inputs = [one for one in features if one["kind"] == "continuous"]
-    if inputs and not moments and rng.random() < 0.3:
+    if scores:
+        models = [_model(rng, made, inputs) for _ in range(rng.randint(2, 3))]
+        candidates = [{"name": f"model {i}", "model": model} for i, model in enumerate(models)]
+        made |= {"asks": "score", "study": "s", "candidates": candidates}
+    if inputs and not (moments or scores) and rng.random() < 0.3:
         made["projection"] = _projection(rng, inputs)
     if rng.random() < 0.2:
         made |= {"opens": "2026-01-01T00:00:00Z", "closes": "2027-12-31T23:59:59Z", "study": "other"}
@@ -87,7 +98,7 @@ def as_python(value: Any) -> Any:
 
 def _feature(rng: random.Random, name: str, moments: bool) -> dict[str, Any]:
     if not moments and rng.random() < 0.5:
-        values = rng.sample(TEXTS, rng.randint(2, 8))
+        values = rng.sample(TEXTS, rng.choice([2, 2, 3, 5, 8]))
         return {"name": name, "kind": "categorical", "values": values, "weight": rng.randint(1, 5)}
     low = rng.choice([0, -1.5, -100, 1e-3, 12345.678])
     bins = None if moments else rng.choice([None, None, 2, 3, 7])
@@ -112,6 +123,43 @@ def _projection(rng: random.Random, features: list[dict[str, Any]]) -> dict[str,
         "fitted_on": "A" * 43 if private else "public",
         **({"fitted_study": "earlier", "fitted_epsilon": 1.0} if private else {}),
     }
+
+
+def _model(rng: random.Random, made: dict[str, Any], inputs: list[dict[str, Any]]) -> dict[str, Any]:
+    """A model of the draft's label, about some of its features or a projection of them."""
+    k = len(made["label"]["classes"])
+    projection = _projection(rng, inputs) if inputs and rng.random() < 0.4 else None
+    taken = projection["inputs"] if projection else []
+    about = [one for one in made["features"] if one["name"] not in taken and rng.random() < 0.8]
+    if projection:
+        about += projection["outputs"]
+        projection = {"features": inputs, **projection}
+    return {
+        "version": 1,
+        "kind": "naive-bayes",
+        "label": made["label"]["name"],
+        "classes": made["label"]["classes"],
+        "prior": _shares(rng, k),
+        "features": [_likelihood(rng, one, k) for one in about],
+        **({"projection": projection} if projection or rng.random() < 0.5 else {}),
+        **({"training": rng.choice([None, {}, {"epsilon": 1}])} if rng.random() < 0.5 else {}),
+    }
+
+
+def _likelihood(rng: random.Random, feature: dict[str, Any], k: int) -> dict[str, Any]:
+    if feature["kind"] == "continuous" and feature["bins"] is None:
+        bounds = {name: feature[name] for name in ("name", "low", "high")}
+        moments = {"mean": [rng.uniform(-9, 9) for _ in range(k)], "variance": [rng.uniform(0.1, 9) for _ in range(k)]}
+        return {**bounds, "kind": "gaussian", **moments}
+    described = {name: value for name, value in feature.items() if name != "weight"}
+    columns = [_shares(rng, len(feature["values"]) if "values" in feature else feature["bins"]) for _ in range(k)]
+    return {**described, "likelihood": [list(row) for row in zip(*columns, strict=True)]}
+
+
+def _shares(rng: random.Random, size: int) -> list[float]:
+    """Numbers that add up to 1; a few are 0."""
+    drawn = [rng.choice([rng.random(), rng.random(), 0.0]) for _ in range(size - 1)] + [rng.random() + 0.1]
+    return [share / sum(drawn) for share in drawn]
 
 
 def _tamper(rng: random.Random, content: Any) -> None:

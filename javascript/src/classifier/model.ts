@@ -4,6 +4,8 @@ import type { Bounds, Linear } from "../values.js";
 
 interface Named {
   readonly name: string;
+  /** How many times its log likelihood counts, above 0 and at most 1; once where there is none. */
+  readonly weight?: number;
 }
 type Table = readonly (readonly number[])[]; // [value][class]
 export type ModelFeature = Named &
@@ -13,7 +15,7 @@ export type ModelFeature = Named &
     | (Bounds & { readonly kind: "gaussian"; readonly mean: readonly number[]; readonly variance: readonly number[] })
   );
 
-/** The model document: prior, tables or moments, and how much each feature weighs (1 where `weights` is absent). */
+/** The model document: prior, and tables or moments. */
 export interface Model {
   readonly version: 1;
   readonly kind: "naive-bayes";
@@ -21,7 +23,6 @@ export interface Model {
   readonly classes: readonly string[];
   readonly prior: readonly number[];
   readonly features: readonly ModelFeature[];
-  readonly weights?: readonly number[] | null;
   readonly projection?:
     | (Linear & {
         readonly inputs: readonly string[];
@@ -33,13 +34,15 @@ export interface Model {
 
 const LEAST = 5e-324; // above 0
 const LARGEST = 1e300; // squares of doubles, such as variances, are below
-const isRow = (row: readonly number[], size: number, least = -Infinity): boolean =>
-  row.length === size && row.every((number) => Number.isFinite(number) && number >= least && number <= LARGEST);
+const isRow = (row: readonly number[], size: number, least = -LARGEST, most = LARGEST): boolean =>
+  row.length === size && row.every((number) => Number.isFinite(number) && number >= least && number <= most);
 export const add = (a: number, b: number): number => a + b;
 const adds = (shares: readonly number[]): boolean => Math.abs(shares.reduce(add) - 1) < 1e-6;
 const isRange = ({ low, high }: Bounds): boolean => low < high;
 
 function isFeature(feature: ModelFeature, k: number): boolean {
+  const { weight = 1 } = feature;
+  if (!isRow([weight], 1, LEAST, 1)) return false;
   if (feature.kind === "gaussian") {
     const { mean, variance } = feature;
     return isRange(feature) && isRow(mean, k) && isRow(variance, k, LEAST);
@@ -53,7 +56,7 @@ function isFeature(feature: ModelFeature, k: number): boolean {
   );
 }
 
-function isModel({ version, kind, classes, prior, features, weights, projection }: Model): boolean {
+function isModel({ version, kind, classes, prior, features, projection }: Model): boolean {
   const k = classes.length;
   const find = (name: string) => projection!.features.find((feature) => feature.name === name)!;
   return (
@@ -62,9 +65,7 @@ function isModel({ version, kind, classes, prior, features, weights, projection 
     k > 1 &&
     isRow(prior, k, 0) &&
     adds(prior) &&
-    features.length > 0 &&
     features.every((feature) => isFeature(feature, k)) &&
-    (weights == null || isRow(weights, features.length, 0)) &&
     (projection == null ||
       (projection.inputs.map(find).every(isRange) &&
         isRow(projection.scale, projection.inputs.length, LEAST) &&

@@ -1,15 +1,14 @@
 import type { Classifier } from "../classifier/classifier.js";
 import { hex, unhex } from "../bytes.js";
-import { parseCampaign, type Campaign } from "../document/campaign.js";
+import { isRare, openDocument, verify, type Campaign } from "../document/campaign.js";
 import type { CampaignDocument, LabelOf, RecordOf } from "../document/types.js";
-import { LdpError } from "../errors.js";
+import { ensure, LdpError } from "../errors.js";
 import { within } from "../exact/rationals.js";
-import { keyedSource, perturb } from "../perturb.js";
+import { perturb } from "../perturb.js";
 import type { Problem } from "../problems.js";
 import type { Install } from "./install.js";
-import { fits } from "./ledger.js";
 import { get } from "./network.js";
-import { given, type Entry, type Fate, type Receipt, type State } from "./state.js";
+import { fits, given, type Entry, type Fate, type Receipt, type State } from "./state.js";
 
 /** What happened so far in one campaign; `nextTry` is in milliseconds since 1970. */
 export interface Status {
@@ -50,8 +49,9 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   }
 
   /** Takes the document from the app instead of fetching it; verified the same way. */
-  load(document: string): Campaign<D> {
-    return (this.document = parseCampaign(document, this.id) as Campaign<D>);
+  async load(document: string): Promise<Campaign<D>> {
+    const opened = openDocument(document, this.id);
+    return (this.document = verify(opened, isRare(opened) ? await import("../document/rare.js") : undefined));
   }
 
   /** Why this device would refuse the campaign, null where it would answer: to know before anybody is asked. */
@@ -140,6 +140,8 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     const known = this.answered(await install.state());
     if (known) return known;
     const campaign = await this.needed();
+    const { identity } = install;
+    const account = identity && (await import("../account.js")).keyedSource(identity, campaign);
     let receipt: Receipt | undefined;
     await install.change((state) => {
       receipt = this.answered(state);
@@ -147,13 +149,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
       const refused = this.refused(campaign, state);
       if (refused) throw refused;
       const secret = unhex(state.secret);
-      const reports = perturb(
-        campaign,
-        record,
-        label,
-        secret,
-        install.identity ? keyedSource(install.identity, campaign) : undefined,
-      );
+      const reports = perturb(campaign, record, label, secret, account ?? undefined);
       const { title, study, questions, realisedEpsilon: epsilon, closes } = campaign;
       const { reportAge, closingGrace } = install.policy;
       const at = install.now();
@@ -208,7 +204,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   private async atHand(): Promise<Campaign<D> | undefined> {
     const stored = this.document ? null : await this.install.storage.read(`campaign ${this.id}`);
     try {
-      if (stored !== null) this.load(stored);
+      if (stored !== null) await this.load(stored);
     } catch {
       // Damaged: it is fetched again.
     }
@@ -217,14 +213,14 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
 
   private async needed(): Promise<Campaign<D>> {
     const campaign = await this.atHand();
-    if (!campaign) throw new LdpError("not-fetched", "call fetch() first");
+    ensure(campaign, "not-fetched");
     return campaign;
   }
 
   /** The receipt of an answer given before. */
   private answered({ campaigns }: State): Receipt | undefined {
     const entry = campaigns[this.id];
-    if (!given(entry)) throw new LdpError("consent-missing", "call grant() once the person has agreed");
+    ensure(given(entry), "consent-missing");
     return entry!.receipt;
   }
 

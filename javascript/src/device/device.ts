@@ -1,8 +1,8 @@
 import type { CampaignDocument } from "../document/types.js";
-import { LdpError } from "../errors.js";
+import { ensure } from "../errors.js";
 import { DeviceCampaign } from "./campaign.js";
 import { checkCap, Install } from "./install.js";
-import { Ledger } from "./ledger.js";
+import type { Ledger } from "./ledger.js";
 import { checkUrl, pause, type Fetch } from "./network.js";
 import { POLICY, type Policy } from "./policy.js";
 import type { Kept, State } from "./state.js";
@@ -41,8 +41,7 @@ export class Device {
   /** Throws LdpError `bad-cap` or `bad-identity`. */
   constructor(storage: Storage, { maxTotalEpsilon, identity, fetch, now = Date.now, policy }: DeviceOptions) {
     const account = identity === "per installation" ? null : ((identity ?? []) as Uint8Array);
-    if (account && !(account instanceof Uint8Array && account.length >= LEAST_IDENTITY))
-      throw new LdpError("bad-identity");
+    ensure(!account || (account instanceof Uint8Array && account.length >= LEAST_IDENTITY), "bad-identity");
     this.install = new Install(
       storage,
       checkCap(maxTotalEpsilon),
@@ -62,12 +61,13 @@ export class Device {
     id: string,
     { maxEpsilon }: { readonly maxEpsilon: number },
   ): DeviceCampaign<D> {
-    if (!/^[\w-]{43}$/.test(id)) throw new LdpError("bad-campaign-id");
+    ensure(/^[\w-]{43}$/.test(id), "bad-campaign-id");
     return new DeviceCampaign<D>(this.install, checkUrl(url), id, checkCap(maxEpsilon));
   }
 
-  /** What was spent in all campaigns; its text is for the person. */
+  /** What was spent in all campaigns; its text is for the person. Loaded when it is first used. */
   async ledger(): Promise<Ledger> {
+    const { Ledger } = await import("./ledger.js");
     const { campaigns } = await this.install.state();
     return new Ledger(
       Object.values(campaigns).flatMap(({ receipt }) => receipt ?? []),

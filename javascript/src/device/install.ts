@@ -1,6 +1,6 @@
 // What the campaigns of a device share: its storage, its state in it, and one sender for all of them.
 import { hex, unhex, utf8 } from "../bytes.js";
-import { LdpError } from "../errors.js";
+import { ensure } from "../errors.js";
 import { randomBytes } from "../exact/coins.js";
 import { hmac } from "../exact/sha256.js";
 import { encodeUpload } from "../wire.js";
@@ -110,6 +110,6 @@ export class Install {
 }
 
 export function checkCap(cap: number): number {
-  if (!(cap > 0 && cap < Infinity)) throw new LdpError("bad-cap", "a cap is a finite number above 0");
+  ensure(cap > 0 && cap < Infinity, "bad-cap");
   return cap;
 }

@@ -1,5 +1,5 @@
-import { exact, floatUp, sum, within, type Ratio } from "../exact/rationals.js";
-import type { Fate, Receipt } from "./state.js";
+import { floatUp } from "../exact/rationals.js";
+import { total, type Fate, type Receipt } from "./state.js";
 
 const FATES: Readonly<Record<Fate, string>> = {
   waiting: "not sent yet",
@@ -12,13 +12,6 @@ const FATES: Readonly<Record<Fate, string>> = {
 
 /** What the loss is of: one installation, which can be lost with its ledger, or an account. */
 export type Per = "installation" | "account";
-
-const total = (receipts: readonly Receipt[]): Ratio =>
-  receipts.reduce<Ratio>((spent, { epsilon }) => sum(spent, exact(epsilon)), [0n, 1n]);
-
-/** Whether one more loss stays within the cap, exactly. */
-export const fits = (receipts: readonly Receipt[], epsilon: number, cap: number): boolean =>
-  within(sum(total(receipts), exact(epsilon)), cap);
 
 const written = (epsilon: number): number => Math.ceil(epsilon * 1e4) / 1e4;
 

@@ -26,6 +26,10 @@ export function problemCode({ body, header }: Answer): string | undefined {
   }
 }
 
+/** Why an answer is not what was asked for: its code, or its status. */
+export const reasonOf = (answer: Answer | null): string =>
+  answer ? (problemCode(answer) ?? `http-${answer.status}`) : "unreachable";
+
 /** Milliseconds that the server asks to wait, 0 where it does not; by its own clock where it tells it. */
 export function retryAfter({ header }: Answer, now: number): number {
   const text = header("retry-after") ?? "";
@@ -54,7 +58,7 @@ export function judge(
   policy: Policy,
 ): void {
   const code = answer ? problemCode(answer) : undefined;
-  const reason = answer ? (code ?? `http-${answer.status}`) : "unreachable";
+  const reason = reasonOf(answer);
   const status = answer?.status ?? 0;
   const settle = (codeOf: (id: string) => string | undefined): void => {
     let arrived = entry.sent.length > 0;

@@ -1,7 +1,7 @@
 // One campaign at one aggregator, by fetch: no cookies, no referrer, no redirect, nothing kept by the browser.
-import { LdpError } from "../errors.js";
+import { ensure, LdpError } from "../errors.js";
 import { MEDIA_TYPE } from "../wire.js";
-import { problemCode, type Answer } from "./machine.js";
+import { reasonOf, type Answer } from "./machine.js";
 import type { Policy } from "./policy.js";
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -11,7 +11,7 @@ const ADDRESS = /^(https:\/\/[^\s/?#@]+|http:\/\/(localhost|127(\.\d+){3}|\[::1]
 
 /** The address without a slash at its end. Throws LdpError for one that reports must not be sent to. */
 export function checkUrl(url: string): string {
-  if (!ADDRESS.test(url)) throw new LdpError("bad-url", "https, or plain http on loopback");
+  ensure(ADDRESS.test(url), "bad-url");
   return url.replace(/\/+$/, "");
 }
 
@@ -61,8 +61,7 @@ export async function get(fetch: Fetch, url: string, policy: Policy): Promise<st
   for (let tries = policy.fetchTries; ;) {
     const answer = await exchange(fetch, url, {}, policy);
     if (answer?.status === 200) return answer.body;
-    const code = answer ? (problemCode(answer) ?? `http-${answer.status}`) : "unreachable";
-    if (!--tries || (answer && answer.status < 500 && answer.status !== 429)) throw new LdpError(code);
+    if (!--tries || (answer && answer.status < 500 && answer.status !== 429)) throw new LdpError(reasonOf(answer));
     await pause(policy.backoffBase);
   }
 }

@@ -1,6 +1,7 @@
 // Everything that a device must not lose, as one text with a checksum: a device that forgot a receipt would answer again.
 import { base64url, utf8 } from "../bytes.js";
-import { LdpError } from "../errors.js";
+import { ensure } from "../errors.js";
+import { exact, sum, within, type Ratio } from "../exact/rationals.js";
 import { sha256 } from "../exact/sha256.js";
 
 /** What became of a contribution. */
@@ -71,9 +72,17 @@ export function pack(state: State): string {
 export function unpack(text: string | null): State | null {
   if (text === null) return null;
   const body = text.slice(CHECKSUM);
-  if (checksum(body) + body !== text) throw new LdpError("storage-corrupt");
+  ensure(checksum(body) + body === text, "storage-corrupt");
   return JSON.parse(body);
 }
 
 export const given = (entry: Entry | undefined): boolean =>
   !!entry && entry.consent.grantedAt !== null && entry.consent.withdrawnAt === null;
+
+/** What the receipts cost together, exactly. */
+export const total = (receipts: readonly Receipt[]): Ratio =>
+  receipts.reduce<Ratio>((spent, { epsilon }) => sum(spent, exact(epsilon)), [0n, 1n]);
+
+/** Whether one more loss stays within the cap, exactly. */
+export const fits = (receipts: readonly Receipt[], epsilon: number, cap: number): boolean =>
+  within(sum(total(receipts), exact(epsilon)), cap);

@@ -1,14 +1,19 @@
 // A campaign document as a device must read it: strictly, and with its privacy loss recomputed in integers.
 import { base64url, utf8 } from "../bytes.js";
-import { LdpError } from "../errors.js";
+import { ensure } from "../errors.js";
+import type { Coins } from "../exact/coins.js";
 import { floatUp, larger, sum, within, type Ratio } from "../exact/rationals.js";
 import { sha256 } from "../exact/sha256.js";
-import type { Parameters } from "../mechanisms/mechanism.js";
-import { isList, must } from "./checks.js";
+import type { Moment, Parameters } from "../mechanisms/mechanism.js";
+import { MECHANISMS } from "../mechanisms/registry.js";
+import { distinct, isList, must } from "./checks.js";
 import { strictJson } from "./json.js";
+import type { Projected } from "./projection.js";
 import { readQuestion, MOST_PRODUCTS } from "./questions.js";
+import type { Rare } from "./rare.js";
 import { checkAuthored, MOST_FEATURES } from "./schema.js";
-import type { CampaignDocument, ContinuousFeature, Feature } from "./types.js";
+import type { Kind } from "../questions/kind.js";
+import type { CampaignDocument, Feature } from "./types.js";
 
 const LARGEST_DOCUMENT = 4 << 20; // bytes
 
@@ -25,6 +30,20 @@ export interface Question {
   readonly weight: number;
   readonly parameters: Parameters;
   readonly loss: Ratio;
+  /** What a record of class `label` answers. */
+  readonly item: Kind["item"];
+  /** The payload for an item. */
+  readonly perturb: (item: number | Moment, coins: Coins) => Uint8Array;
+}
+
+/** The class that a candidate says a record has. */
+export type Verdict = (record: unknown) => string;
+
+/** A document that is what its id says, and is not verified yet. */
+export interface Opened {
+  readonly text: string;
+  readonly id: string;
+  readonly content: any;
 }
 
 /** A verified campaign. */
@@ -34,8 +53,10 @@ export interface Campaign<D extends CampaignDocument = CampaignDocument> extends
   readonly document: string;
   /** The features that questions are about: a projection's inputs are replaced by its outputs. */
   readonly asked: readonly Feature[];
-  readonly inputs: readonly ContinuousFeature[];
+  readonly projected?: Projected | undefined;
   readonly questions: readonly Question[];
+  /** What each candidate of an evaluation round says of a record. */
+  readonly verdicts?: readonly Verdict[] | undefined;
   /** The questions by group: a device answers at most one of each. */
   readonly groups: readonly (readonly Question[])[];
   /** An upper bound of what one device loses, recomputed; and the same as a double, rounded up. */
@@ -45,31 +66,46 @@ export interface Campaign<D extends CampaignDocument = CampaignDocument> extends
   readonly typed?: D;
 }
 
-/** The campaign of a document's text; `id`, where it is known, must be the hash of its bytes. Throws LdpError. */
-export function parseCampaign<const D extends CampaignDocument>(text: string, id?: string): Campaign<D> {
+/** A document's text, read; `id`, where it is known, must be the hash of its bytes. Throws LdpError. */
+export function openDocument(text: string, id?: string): Opened {
   const bytes = utf8(text);
   const hash = base64url(sha256(bytes));
-  if (id !== undefined && id !== hash) throw new LdpError("wrong-hash");
-  must(bytes.length <= LARGEST_DOCUMENT, "too long");
-  const document = strictJson(text, "invalid-document");
-  const { inputs, asked } = checkAuthored(document);
-  const authored = { ...document, id: hash, document: text, inputs, asked };
+  ensure((id ?? hash) === hash, "wrong-hash");
+  must(bytes.length <= LARGEST_DOCUMENT, "document");
+  return { text, id: hash, content: strictJson(text) };
+}
+
+/** Whether `verify` needs what few documents have. */
+export const isRare = ({ content }: Opened): boolean =>
+  content?.projection ||
+  (content?.asks ?? "model") !== "model" ||
+  (Array.isArray(content?.questions) && content.questions.some((one: any) => MECHANISMS[one?.mechanism] === null));
+
+/** The campaign of a document. Throws LdpError. */
+export function verify<D extends CampaignDocument>(opened: Opened, rare?: Rare): Campaign<D> {
+  const { text, id, content: document } = opened;
+  const { inputs, asked } = checkAuthored(document, rare);
+  const authored = {
+    ...document,
+    id,
+    document: text,
+    asked,
+    projected: inputs && rare!.projected(document.projection, inputs),
+    verdicts: document.candidates && rare!.readCandidates(document),
+  };
   must(isList(document.questions, 1, 2 * MOST_FEATURES + 1 + MOST_PRODUCTS), "questions");
   const losses = new Map<string, Ratio>();
   const questions: Question[] = document.questions.map((one: unknown, index: number) =>
-    readQuestion(one, index, authored, losses),
+    readQuestion(one, index, authored, losses, rare),
   );
-  const groups = new Map<number, Question[]>();
+  must(distinct(questions.map(({ kind, group }) => kind + group)), "questions");
+  const members = new Map<number, Question[]>();
   for (const question of questions) {
-    const members = groups.get(question.group) ?? [];
-    must(
-      members.every(({ kind }) => kind !== question.kind),
-      "questions: one stands twice",
-    );
-    groups.set(question.group, [...members, question]);
+    members.set(question.group, [...(members.get(question.group) ?? []), question]);
   }
-  const worst = [...groups.values()].map((members) => members.map((question) => question.loss).reduce(larger));
+  const groups = [...members.values()];
+  const worst = groups.map((group) => group.map((question) => question.loss).reduce(larger));
   const loss = worst.reduce(document.privacy.answers === "all" ? sum : larger);
-  if (!within(loss, document.privacy.epsilon)) throw new LdpError("loss-above-epsilon");
-  return { ...authored, questions, groups: [...groups.values()], loss, realisedEpsilon: floatUp(loss) };
+  ensure(within(loss, document.privacy.epsilon), "loss-above-epsilon");
+  return { ...authored, questions, groups, loss, realisedEpsilon: floatUp(loss) };
 }

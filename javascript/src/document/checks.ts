@@ -1,15 +1,17 @@
 // The words that a document is checked with: a rule says whether a value is right.
-import { LdpError } from "../errors.js";
+import { ensure } from "../errors.js";
 import { composed } from "../values.js";
 
 export type Rule = (value: any) => unknown;
 
 /** Throws LdpError `invalid-document`, naming the place, unless the condition holds. */
 export function must(right: unknown, place: string): asserts right {
-  if (!right) throw new LdpError("invalid-document", place);
+  ensure(right, "invalid-document", place);
 }
 
-export const own = (table: object, name: string): boolean => Object.prototype.hasOwnProperty.call(table, name);
+/** Whether a text is a name in the table; a list of one is none, although it reads like it. */
+export const own = (table: object, name: unknown): boolean =>
+  typeof name === "string" && Object.prototype.hasOwnProperty.call(table, name);
 export const isObject = (value: unknown): value is Record<string, any> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
@@ -20,6 +22,7 @@ export function check(value: unknown, place: string, rules: Readonly<Record<stri
     must(own(rules, name) && rules[name]!(value[name]), `${place}.${name}`);
 }
 
+export const isAbsent: Rule = (value) => value == null;
 /** Absent, null, or right. */
 export const optional =
   (rule: Rule): Rule =>

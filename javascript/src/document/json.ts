@@ -1,7 +1,7 @@
-import { LdpError } from "../errors.js";
+import { must } from "./checks.js";
 
-/** JSON without repeated keys and numbers beyond a double, which JSON.parse lets pass. Throws LdpError with `code`. */
-export function strictJson(text: string, code: string): any {
+/** JSON without repeated keys and numbers beyond a double, which JSON.parse lets pass. Throws LdpError. */
+export function strictJson(text: string): any {
   let members = -1; // of objects, of which the value as a whole is none
   let beyond = false;
   let value: unknown;
@@ -11,10 +11,10 @@ export function strictJson(text: string, code: string): any {
       beyond ||= member === Infinity || member === -Infinity;
       return member;
     });
-  } catch (error) {
-    throw new LdpError(code, (error as Error).message);
+  } catch {
+    must(false, "document");
   }
   const keys = (text.match(/"(?:[^"\\]|\\.)*"(\s*:)?/g) ?? []).filter((token) => token.endsWith(":"));
-  if (beyond || members !== keys.length) throw new LdpError(code, "a key stands twice, or a number is beyond a double");
+  must(!beyond && members === keys.length, "document");
   return value;
 }

@@ -1,20 +1,20 @@
 // The questions of a document, checked against the schema that stands beside them.
-import { LdpError } from "../errors.js";
+import { ensure } from "../errors.js";
 import { within, type Ratio } from "../exact/rationals.js";
 import { MECHANISMS } from "../mechanisms/registry.js";
 import { ONE, type Mechanism } from "../mechanisms/mechanism.js";
+import { featureOf } from "../questions/kind.js";
 import { KINDS } from "../questions/registry.js";
 import type { Campaign, Question } from "./campaign.js";
-import { among, check, isName, isObject, own, whole } from "./checks.js";
-import { isWeight } from "./schema.js";
+import type { Rare } from "./rare.js";
+import { among, check, isAbsent, isName, isObject, own, whole, type Rule } from "./checks.js";
 
+const MOST_DRAWN = 2 ** 30; // weight of one question
 export const MOST_PRODUCTS = 8192; // questions about two features, in a round of moments
 
 /** Positive integers, each a number or decimal digits in the document. */
 function readNumbers({ names, makes }: Mechanism, parameters: any, d: number): Question["parameters"] {
-  const refuseUnless = (right: boolean): void => {
-    if (!right) throw new LdpError("invalid-parameters", names);
-  };
+  const refuseUnless = (right: boolean): void => ensure(right, "invalid-parameters", names);
   const wanted = names.split(" ");
   refuseUnless(Object.keys(parameters).length === wanted.length);
   const numbers = Object.fromEntries(
@@ -26,42 +26,48 @@ function readNumbers({ names, makes }: Mechanism, parameters: any, d: number): Q
       return [name, BigInt(value)];
     }),
   );
-  refuseUnless(
-    [numbers.p, numbers.q].every((share) => share === undefined || share < ONE) && makes(numbers, BigInt(d)),
-  );
+  refuseUnless(![numbers.p, numbers.q].some((share) => share! >= ONE) && makes(numbers, BigInt(d)));
   return numbers;
 }
+
+type About = Pick<Campaign, "asked" | "label" | "asks" | "candidates">;
 
 export function readQuestion(
   value: any,
   index: number,
-  { asked, label, asks }: Pick<Campaign, "asked" | "label" | "asks">,
+  campaign: About,
   losses: Map<string, Ratio>,
+  rare?: Rare,
 ): Question {
   const place = `questions[${index}]`;
   const { kind, group, encoding, mechanism: name, feature, domain_size: d, epsilon } = value ?? {};
-  const find = (text: string) => asked.find((one) => one.name === text);
+  const { asked, label, asks, candidates } = campaign;
+  const kinds = (asks ?? "model") === "model" ? KINDS : rare!.ROUNDS[asks!]!;
+  const find = (text: string) => featureOf(campaign, text);
   const product = kind === "product";
   const groups = asked.length;
+  const subject = candidates || !group ? null : asked[group - 1]?.name;
+  const isSubject: Rule = product ? find : (text) => (text ?? null) === subject;
+  const mechanism: Mechanism | undefined = own(MECHANISMS, name) && (MECHANISMS[name] ?? (rare as any)[name]);
   check(value, place, {
-    kind: (text) => own(KINDS, text),
-    encoding: among("index sign moment"),
-    group: product ? whole(groups + 1, groups + MOST_PRODUCTS) : whole(0, groups),
-    feature: (text) => (product ? find(text) : (text ?? null) === (group ? asked[group - 1]!.name : null)),
-    other: (text) => (product ? find(text) : text == null),
+    kind: (text) => own(kinds, text),
+    encoding: (text) => among(kinds[kind]!.encodings)(text),
+    group: product ? whole(groups + 1, groups + MOST_PRODUCTS) : whole(0, candidates ? candidates.length - 1 : groups),
+    feature: isSubject,
+    other: product ? find : isAbsent,
     domain_size: (cells) =>
-      cells === KINDS[kind]!.cells(encoding, find(feature), label.classes.length, asks === "moments"),
-    mechanism: (text) => isName(text) && (!own(MECHANISMS, text) || MECHANISMS[text]!.encodings.includes(encoding)),
+      cells && cells === kinds[kind]!.cells(find(feature), label.classes.length) * (encoding === "sign" ? 2 : 1),
+    mechanism: (text) => isName(text) && (!mechanism || mechanism.encodings.includes(encoding)),
     epsilon: Number.isFinite,
-    weight: isWeight,
+    weight: whole(1, MOST_DRAWN),
     parameters: isObject,
   });
-  if (!own(MECHANISMS, name)) throw new LdpError("unknown-mechanism", name);
-  const mechanism = MECHANISMS[name]!;
+  ensure(mechanism, "unknown-mechanism", name);
   const parameters = readNumbers(mechanism, value.parameters, d);
   const known = [name, d, ...Object.values(parameters)].join();
   const loss = losses.get(known) ?? mechanism.loss(parameters, BigInt(d));
   losses.set(known, loss);
-  if (!(epsilon > 0 && within(loss, epsilon))) throw new LdpError("loss-above-epsilon", place);
-  return { ...value, index, parameters, loss };
+  ensure(epsilon > 0 && within(loss, epsilon), "loss-above-epsilon", place);
+  const perturb: Question["perturb"] = (item, coins) => mechanism.perturb(parameters, d, item, coins);
+  return { ...value, index, parameters, loss, item: kinds[kind]!.item, perturb };
 }

@@ -4,36 +4,45 @@ import { nextUp } from "../exact/rationals.js";
 import {
   among,
   areDeclared,
-  areTexts,
   check,
   distinct,
   isList,
+  isAbsent,
   isName,
+  isObject,
   isPositive,
-  isRow,
   isText,
   must,
   optional,
   whole,
+  type Rule,
 } from "./checks.js";
+import type { Rare } from "./rare.js";
 import type { ContinuousFeature, Feature } from "./types.js";
 
 export const MOST_FEATURES = 1000;
 export const MOST_CELLS = 65536;
-const MOST_VALUES = 16384;
+export const MOST_VALUES = 16384;
 const MOST_CLASSES = 1024;
 const MOST_CAMPAIGN_CELLS = 2 ** 18;
+const MOST_CANDIDATES = 8;
 const MOST_RELEASE = 2 ** 40;
 
-export const isWeight = whole(1, 65536);
+const isWeight = whole(1, 65536);
 export const isGaussian = (feature: Feature): feature is ContinuousFeature =>
   feature.kind === "continuous" && feature.bins == null;
 /** Values of a discrete feature. */
 export const sizeOf = (feature: Feature): number =>
   feature.kind === "categorical" ? feature.values.length : feature.bins!;
 
-const nameOf = ({ name }: any): string => name;
-const span = ({ low, high }: any): number => high - low;
+export const nameOf = ({ name }: any): string => name;
+export const span = ({ low, high }: any): number => high - low;
+
+/** The rules of `low` and `high`: squares of their distance are still doubles. */
+export const boundsOf = (feature: any): Record<string, Rule> => ({
+  low: Number.isFinite,
+  high: (high) => Number.isFinite(high) && span(feature) >= 1e-150 && span(feature) <= 1e150,
+});
 
 function checkFeature(feature: any, place: string, k: number): void {
   const named = { name: isName, weight: optional(isWeight) };
@@ -48,8 +57,7 @@ function checkFeature(feature: any, place: string, k: number): void {
   check(feature, place, {
     ...named,
     kind: among("continuous"),
-    low: Number.isFinite,
-    high: (high) => Number.isFinite(high) && span(feature) >= 1e-150 && span(feature) <= 1e150,
+    ...boundsOf(feature),
     bins: optional(
       (bins) =>
         whole(2, MOST_VALUES)(bins) &&
@@ -59,40 +67,11 @@ function checkFeature(feature: any, place: string, k: number): void {
   });
 }
 
-function checkFeatures(features: any[], place: string, k: number, continuous: boolean): void {
+export function checkFeatures(features: any[], place: string, k: number, continuous: boolean): void {
   features.forEach((feature, i) => {
     checkFeature(feature, `${place}[${i}]`, k);
     must(!continuous || feature.kind === "continuous", `${place}[${i}].kind`);
   });
-}
-
-/** The input features of the projection, in its order; none where there is none. */
-function checkProjection({ projection, features, label, study }: any): ContinuousFeature[] {
-  if (projection == null) return [];
-  const fitted = projection.fitted_on !== "public";
-  const find = (name: string): any => features.find((feature: Feature) => feature.name === name);
-  const m = projection.inputs?.length;
-  check(projection, "projection", {
-    method: among("pca dca"),
-    inputs: (names) => areTexts(names, 1, MOST_FEATURES) && names.every((name) => find(name)?.kind === "continuous"),
-    mean: (mean) => isRow(mean, m),
-    scale: (scale) => isRow(scale, m) && scale.every(isPositive),
-    outputs: (outputs) => isList(outputs, 1, m),
-    matrix: (matrix) => isList(matrix, 1, m) && matrix.every((row) => isRow(row, m) && row.some(Number)),
-    fitted_on: (origin) => !fitted || (isText(origin) && /^[\w-]{43}$/.test(origin) && study != null),
-    fitted_study: fitted ? isName : (round) => round == null,
-    fitted_epsilon: fitted ? isPositive : (epsilon) => epsilon == null,
-  });
-  const { outputs, matrix, mean, scale } = projection;
-  checkFeatures(outputs, "projection.outputs", label.classes.length, true);
-  const inputs = projection.inputs.map(find);
-  const farthest = inputs.map(
-    ({ low, high }: any, i: number) => Math.max(Math.abs(low - mean[i]), Math.abs(high - mean[i])) / scale[i],
-  );
-  const reach = (row: number[]): number => row.reduce((sum, factor, i) => sum + Math.abs(factor) * farthest[i], 0);
-  must(matrix.length === outputs.length && matrix.map(reach).every(Number.isFinite), "projection.matrix");
-  must(distinct([label, ...features, ...outputs].map(nameOf)), "projection.outputs.name");
-  return inputs;
 }
 
 function isInstant(text: unknown): boolean {
@@ -105,11 +84,14 @@ function isInstant(text: unknown): boolean {
   );
 }
 
-/** Checks all but the questions. Returns the projection's inputs and the features that questions are about. */
-export function checkAuthored(document: any): { inputs: ContinuousFeature[]; asked: Feature[] } {
+/** Checks all but the questions. Returns a projection's inputs and the features that questions are about. */
+export function checkAuthored(
+  document: any,
+  rare?: Rare,
+): { inputs: ContinuousFeature[] | undefined; asked: Feature[] } {
   const { label, features, privacy, asks, opens } = document ?? {};
   const moments = asks === "moments";
-  const several = privacy?.answers === "all";
+  const score = asks === "score";
   check(document, "document", {
     version: (version) => version === 1,
     title: isName,
@@ -118,9 +100,10 @@ export function checkAuthored(document: any): { inputs: ContinuousFeature[]; ask
     features: (list) => isList(list, 1, MOST_FEATURES),
     privacy: () => true,
     questions: Array.isArray,
-    asks: optional(among("model moments")),
-    study: moments ? isName : optional(isName),
-    projection: (projection) => projection == null || !moments,
+    asks: optional(among("model moments score")),
+    study: moments || score ? isName : optional(isName),
+    projection: moments || score ? isAbsent : optional(isObject),
+    candidates: score ? (list) => isList(list, 2, MOST_CANDIDATES) : isAbsent,
     opens: optional(isInstant),
     closes: optional((time) => isInstant(time) && (opens == null || opens < time)),
   });
@@ -134,15 +117,16 @@ export function checkAuthored(document: any): { inputs: ContinuousFeature[]; ask
   must(distinct([label, ...features].map(nameOf)), "features.name");
   check(privacy, "privacy", {
     epsilon: isPositive,
-    answers: optional(among(moments ? "one" : "one all")),
-    discrete: optional(among("auto de sue oue she the ss")),
+    answers: optional(among(moments || score ? "one" : "one all")),
+    discrete: optional(among(score ? "auto de" : "auto de sue oue she the ss")),
     continuous: optional(among("auto laplace onebit sign")),
     theta: optional((theta) => isPositive(theta) && theta <= 1),
-    release_every: optional((every) => whole(2, MOST_RELEASE)(every) && !several && !moments),
+    xor: optional((split) => typeof split === "boolean"),
+    release_every: optional((every) => whole(2, MOST_RELEASE)(every) && !moments),
   });
-  const inputs = checkProjection(document);
+  const inputs = document.projection ? rare!.checkProjection(document) : undefined;
   const asked = [
-    ...features.filter((feature: any) => !inputs.includes(feature)),
+    ...features.filter((feature: any) => !inputs?.includes(feature)),
     ...(document.projection?.outputs ?? []),
   ];
   const values = asked.reduce((sum, feature) => sum + (isGaussian(feature) ? 4 : sizeOf(feature)), 0);

@@ -1,4 +1,5 @@
 // The campaign document as TypeScript sees it, and what follows from one for the records that answer it.
+import type { Model } from "../classifier/model.js";
 
 export interface CategoricalFeature {
   readonly name: string;
@@ -43,10 +44,13 @@ export interface CampaignDocument {
     readonly discrete?: string | null;
     readonly continuous?: string | null;
     readonly theta?: number | null;
+    readonly xor?: boolean | null;
     readonly release_every?: number | null;
   };
   readonly projection?: Projection | null;
   readonly asks?: string | null;
+  /** The models of an evaluation round. */
+  readonly candidates?: readonly { readonly name: string; readonly model: Model }[] | null;
   readonly study?: string | null;
   readonly opens?: string | null;
   readonly closes?: string | null;

@@ -1,7 +1,7 @@
 // Exact random decisions out of 64-bit words: no floating-point number decides one. The order in which words are taken is
 // that of protocols/vectors/README.md.
 import { concat, littleEndian } from "../bytes.js";
-import { LdpError } from "../errors.js";
+import { ensure } from "../errors.js";
 import { hmac } from "./sha256.js";
 
 export type Words = () => bigint;
@@ -40,33 +40,11 @@ export class Coins {
     }
     return [...chosen];
   }
-
-  /** Discrete Laplace noise (Canonne, Kamath, Steinke 2020, Algorithm 2); the scale is a fraction in lowest terms. */
-  laplace(numerator: bigint, denominator: bigint): bigint {
-    for (;;) {
-      const offset = this.below(numerator);
-      if (!this.bernoulliExp(offset, numerator)) continue;
-      let periods = 0n;
-      while (this.bernoulliExp(1n, 1n)) periods++;
-      const magnitude = (offset + numerator * periods) / denominator;
-      const negative = this.below(2n) === 1n;
-      if (!(negative && magnitude === 0n)) return negative ? -magnitude : magnitude;
-    }
-  }
-
-  /** True with probability exp(-numerator / denominator) (Algorithm 1). */
-  private bernoulliExp(numerator: bigint, denominator: bigint): boolean {
-    let trials = 1n;
-    while (this.below(denominator * trials) < numerator) trials++;
-    return trials % 2n === 1n;
-  }
 }
 
 /** A secret's 32 bytes, or anything else's, from the platform's generator. Where there is none, nothing is drawn. */
 export function randomBytes(size: number): Uint8Array {
-  if (!globalThis.crypto?.getRandomValues) {
-    throw new LdpError("no-randomness", "crypto.getRandomValues is missing");
-  }
+  ensure(globalThis.crypto?.getRandomValues, "no-randomness");
   return crypto.getRandomValues(new Uint8Array(size));
 }
 

@@ -55,10 +55,8 @@ export function nextUp(x: number): number {
 
 /** The least double that is not below a loss (0, or not many orders below 1). */
 export function floatUp([n, d]: Ratio): number {
-  let double = Number((n << 256n) / d) / 2 ** 256;
-  for (;;) {
+  for (let double = Number((n << 256n) / d) / 2 ** 256; ; double = nextUp(double)) {
     const [m, e] = exact(double);
     if (m * d >= n * e) return double;
-    double = nextUp(double);
   }
 }

@@ -23,8 +23,7 @@ export function sha256(message: Uint8Array): Uint8Array {
   const padded = new Uint8Array(view.buffer);
   padded.set(message);
   padded[message.length] = 128;
-  view.setUint32(padded.length - 8, message.length / 2 ** 29);
-  view.setUint32(padded.length - 4, message.length << 3);
+  view.setBigUint64(padded.length - 8, 8n * BigInt(message.length));
   const [state, words] = [k.slice(64), new Int32Array(64)];
   for (let at = 0; at < padded.length; at += 64) {
     let [a, b, c, d, e, f, g, h] = state as unknown as Eight;
@@ -41,28 +40,23 @@ export function sha256(message: Uint8Array): Uint8Array {
       }
       const t = (h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + k[i]! + words[i]!) | 0;
       const s = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
-      ((h = g), (g = f), (f = e), (e = (d + t) | 0), (d = c), (c = b), (b = a), (a = (t + s) | 0));
+      [a, b, c, d, e, f, g, h] = [(t + s) | 0, a, b, c, (d + t) | 0, e, f, g];
     }
     [a, b, c, d, e, f, g, h].forEach((word, i) => (state[i] = (state[i]! + word) | 0));
   }
-  const digest = new DataView(new ArrayBuffer(32));
-  state.forEach((word, i) => digest.setInt32(4 * i, word));
-  return new Uint8Array(digest.buffer);
+  state.forEach((word, i) => view.setInt32(4 * i, word)); // the last block is in the state by now
+  return padded.slice(0, 32);
 }
 
 export function hmac(key: Uint8Array, ...message: readonly Uint8Array[]): Uint8Array {
   const block = new Uint8Array(64);
   block.set(key.length > 64 ? sha256(key) : key);
-  const inner = sha256(
-    concat(
-      block.map((byte) => byte ^ 0x36),
-      ...message,
-    ),
-  );
-  return sha256(
-    concat(
-      block.map((byte) => byte ^ 0x5c),
-      inner,
-    ),
-  );
+  const padded = (by: number, parts: readonly Uint8Array[]): Uint8Array =>
+    sha256(
+      concat(
+        block.map((byte) => byte ^ by),
+        ...parts,
+      ),
+    );
+  return padded(0x5c, [padded(0x36, message)]);
 }

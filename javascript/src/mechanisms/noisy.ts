@@ -1,4 +1,5 @@
 import type { Coins } from "../exact/coins.js";
+import { discreteLaplace } from "../exact/laplace.js";
 import type { Mechanism, Moment } from "./mechanism.js";
 
 const FINEST_GRID = 12n;
@@ -13,7 +14,7 @@ function noisyVector(grid: bigint, scale: bigint, d: number, item: number, value
   const bound = cellBound(grid, scale);
   const view = new DataView(new ArrayBuffer(4 * d));
   for (let cell = 0; cell < d; cell++) {
-    const noisy = (cell === item ? value : 0n) + coins.laplace(numerator, denominator);
+    const noisy = (cell === item ? value : 0n) + discreteLaplace(coins, numerator, denominator);
     view.setInt32(4 * cell, Number(noisy > bound ? bound : noisy < -bound ? -bound : noisy), true);
   }
   return new Uint8Array(view.buffer);

@@ -4,11 +4,13 @@ import type { Campaign, Question } from "../document/campaign.js";
 import type { ContinuousFeature, Feature } from "../document/types.js";
 import type { Coins } from "../exact/coins.js";
 import { UNIT, type Moment } from "../mechanisms/mechanism.js";
-import { clip, held, numberOf, project, rowOf } from "../values.js";
+import { clip, held, numberOf } from "../values.js";
 
 export interface Kind {
-  /** Cells with one encoding; undefined for a question that cannot be asked. `k` is the number of classes. */
-  readonly cells: (encoding: string, feature: Feature | undefined, k: number, moments: boolean) => number | undefined;
+  /** Its encodings, with spaces between. */
+  readonly encodings: string;
+  /** Cells, of which a sign has two each; 0 for a question that cannot be asked. `k` is the number of classes. */
+  readonly cells: (feature: Feature | undefined, k: number) => number;
   /** What a record of class `label` answers, before the mechanism. */
   readonly item: (asked: Asked, label: number) => number | Moment;
 }
@@ -24,19 +26,12 @@ export interface Asked {
 /** A uniformly random multiple of 2^-52 in [-1, 1], in place of a missing number. */
 const randomT = (coins: Coins): number => (Number(coins.below(2n ** 53n + 1n)) - UNIT) / UNIT;
 
-export const featureOf = (campaign: Campaign, name: string | null | undefined): Feature =>
-  campaign.asked.find((feature) => feature.name === name)!;
+export const featureOf = ({ asked }: Pick<Campaign, "asked">, name: string | null | undefined): Feature =>
+  asked.find((feature) => feature.name === name)!;
 
 /** The record's own value, or the output of a projection, whose missing inputs are random. */
-export function valueOf({ campaign, record, coins }: Asked, name: string): unknown {
-  const row = rowOf(campaign.projection, name);
-  if (!row) return held(record, name);
-  const values = campaign.inputs.map(({ name: input, low, high }) => {
-    const number = numberOf(held(record, input));
-    return Number.isNaN(number) ? low + (randomT(coins) + 1) * ((high - low) / 2) : number;
-  });
-  return project(campaign.projection!, row, campaign.inputs, values);
-}
+export const valueOf = ({ campaign, record, coins }: Asked, name: string): unknown =>
+  campaign.projected?.(name, record, () => randomT(coins)) ?? held(record, name);
 
 /** T = 2 (x - low) / (high - low) - 1 of a continuous feature, x clipped; uniformly random where x is missing. */
 export function scaled(asked: Asked, name: string): number {

@@ -2,6 +2,7 @@ import type { Kind } from "./kind.js";
 
 /** The class alone. */
 export const label: Kind = {
-  cells: (encoding, feature, k) => (!feature && encoding === "index" ? k : undefined),
+  encodings: "index",
+  cells: (feature, k) => (feature ? 0 : k),
   item: (_, label) => label,
 };

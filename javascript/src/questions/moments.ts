@@ -2,47 +2,25 @@ import { isGaussian } from "../document/schema.js";
 import { UNIT } from "../mechanisms/mechanism.js";
 import { scaled, type Asked, type Kind } from "./kind.js";
 
-const centredSquare = (t: number): number => 2 * (t * t) - 1; // the square, over the whole of [-1, 1] again
+export const centredSquare = (t: number): number => 2 * (t * t) - 1; // the square, over the whole of [-1, 1] again
 
-/** A quantity in [-1, 1] at a cell (the class), as it is or as one stochastic bit with the cell. */
-const moment = (
-  quantity: (asked: Asked) => number,
-  size: (feature: Parameters<typeof isGaussian>[0], k: number, moments: boolean) => number,
-  cellOf: (label: number) => number,
-): Kind => ({
-  cells: (encoding, feature, k, moments) =>
-    (feature && size(feature, k, moments) * ({ sign: 2, moment: 1 }[encoding] ?? 0)) || undefined,
+/** A quantity in [-1, 1] at a cell (the class, where it is told), as it is or as one stochastic bit with the cell. */
+export const moment = (cells: Kind["cells"], quantity: (asked: Asked) => number): Kind => ({
+  encodings: "sign moment",
+  cells,
   item(asked, label) {
     const value = BigInt(Math.trunc(quantity(asked) * UNIT));
-    const cell = cellOf(label);
+    const cell = asked.question.other ? 0 : label;
     if (asked.question.encoding === "moment") return { cell, value };
     return 2 * cell + Number(asked.coins.bernoulli((value + BigInt(UNIT)) << 11n));
   },
 });
 
-const atTheClass = (label: number): number => label;
+const ofGaussian: Kind["cells"] = (feature, k) => (feature && isGaussian(feature) ? k : 0);
+export const scaledFeature = (asked: Asked): number => scaled(asked, asked.question.feature!);
 
 /** A continuous feature's value. */
-export const value = moment(
-  (asked) => scaled(asked, asked.question.feature!),
-  (feature, k, moments) => (moments || isGaussian(feature) ? k : 0),
-  atTheClass,
-);
+export const value = moment(ofGaussian, scaledFeature);
 
 /** Its square. */
-export const square = moment(
-  (asked) => centredSquare(scaled(asked, asked.question.feature!)),
-  (feature, k, moments) => (!moments && isGaussian(feature) ? k : 0),
-  atTheClass,
-);
-
-/** The product of two features in a round of moments, or the square of one. */
-export const product = moment(
-  (asked) => {
-    const { feature, other } = asked.question;
-    const t = scaled(asked, feature!);
-    return other === feature ? centredSquare(t) : t * scaled(asked, other!);
-  },
-  (_, __, moments) => Number(moments),
-  () => 0,
-);
+export const square = moment(ofGaussian, (asked) => centredSquare(scaledFeature(asked)));

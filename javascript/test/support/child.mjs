@@ -16,7 +16,7 @@ const device = new Device(fileStorage(process.argv[2]), {
   now: () => now,
 });
 const campaign = device.campaign("http://127.0.0.1:1", id, { maxEpsilon: 5 });
-campaign.load(document);
+await campaign.load(document);
 await campaign.grant();
 await campaign.contribute({ colour: Math.random() < 0.5 ? "red" : "green", hours: 100 * Math.random() }, "yes");
 for (let day = 0; day < 3; day++) {

@@ -130,6 +130,18 @@ export function checkVectors(client, files) {
     });
   }
 
+  const classifies = (name, model, predictions) => {
+    const classifier = Classifier.fromJson(model);
+    for (const { record, scores: wanted, class: told } of predictions) {
+      check("predictions", name, () => {
+        classifier.scores(record).forEach((score, c) => {
+          if (!(Math.abs(score - wanted[c]) <= 1e-9 * Math.abs(wanted[c])))
+            throw new Error(`score ${score}, not ${wanted[c]}`);
+        });
+        equal(classifier.predict(record), told);
+      });
+    }
+  };
   for (const { document, upload, n, counts, model, predictions } of training.accepted) {
     check("tallies", document, () => {
       const tally = counts.map((cells) => cells.map(() => 0));
@@ -140,17 +152,9 @@ export function checkVectors(client, files) {
       }
       equal([answered, tally], [n, counts]);
     });
-    const classifier = Classifier.fromJson(model);
-    for (const { record, scores: wanted, class: name } of predictions) {
-      check("predictions", document, () => {
-        classifier.scores(record).forEach((score, c) => {
-          if (!(Math.abs(score - wanted[c]) <= 1e-9 * Math.abs(wanted[c])))
-            throw new Error(`score ${score}, not ${wanted[c]}`);
-        });
-        equal(classifier.predict(record), name);
-      });
-    }
+    classifies(document, model, predictions);
   }
+  if (training.weighted) classifies("weighted", training.weighted.model, training.weighted.predictions);
   const strict = Classifier.fromJson(training.impossible.model);
   for (const { record, class: name } of training.impossible.predictions) {
     check("predictions of the impossible", JSON.stringify(record), () => equal(strict.predict(record), name));

@@ -1,0 +1,6 @@
+// What few documents have: a device loads it for them alone.
+export { readCandidates } from "./candidates.js";
+export { laplace, she } from "../mechanisms/noisy.js";
+export { checkProjection, projected } from "./projection.js";
+export { ROUNDS } from "../questions/rounds.js";
+export type Rare = typeof import("./rare.js");

@@ -1,0 +1,32 @@
+import { isGaussian, sizeOf } from "../document/schema.js";
+import { valueIndex, type Discrete } from "../values.js";
+import { featureOf, valueOf, type Kind } from "./kind.js";
+
+/** About a discrete feature's value, with the class or without it; a missing value is a random one. */
+const discrete = (
+  cells: (size: number, k: number) => number,
+  combine: (index: number, label: number, k: number) => number,
+): Kind => ({
+  encodings: "index",
+  cells: (feature, k) => (feature && !isGaussian(feature) ? cells(sizeOf(feature), k) : 0),
+  item(asked, label) {
+    const { campaign, question, coins } = asked;
+    const feature = featureOf(campaign, question.feature);
+    const index = valueIndex(feature as Discrete, valueOf(asked, feature.name));
+    return combine(index >= 0 ? index : coins.index(sizeOf(feature)), label, campaign.label.classes.length);
+  },
+});
+
+const oneBit = (size: number, k: number): number => (size === 2 && k === 2 ? 2 : 0);
+
+/** The value with the class: value * k + class. */
+export const pair = discrete(
+  (size, k) => size * k,
+  (index, label, k) => index * k + label,
+);
+
+/** Of two values and two classes: whether just one of both indices is 1. */
+export const xor = discrete(oneBit, (index, label) => index ^ label);
+
+/** Of two values and two classes: the value alone. */
+export const marginal = discrete(oneBit, (index) => index);

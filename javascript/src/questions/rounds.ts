@@ -1,0 +1,24 @@
+// What is asked in rounds that learn no model: moments, to fit a projection, and scores of candidate models.
+import { scaled, type Kind } from "./kind.js";
+import { centredSquare, moment, scaledFeature } from "./moments.js";
+import { label } from "./label.js";
+import { score } from "./score.js";
+
+/** A feature's value, with bins or without. */
+const value = moment((feature, k) => (feature ? k : 0), scaledFeature);
+
+/** The product of two features, or the square of one. */
+const product = moment(
+  () => 1,
+  (asked) => {
+    const { feature, other } = asked.question;
+    const t = scaledFeature(asked);
+    return other === feature ? centredSquare(t) : t * scaled(asked, other!);
+  },
+);
+
+/** The kinds of each round. */
+export const ROUNDS: Readonly<Record<string, Readonly<Record<string, Kind>>>> = {
+  moments: { label, value, product },
+  score: { score },
+};
