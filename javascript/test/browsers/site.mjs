@@ -42,7 +42,20 @@ export async function site(t, { origins = [] } = {}) {
   const allowed = origins.flatMap((origin) => ["--allow-origin", origin]);
   const daemon = spawn(
     AGGREGATOR,
-    ["serve", "--data", data, "--host", "127.0.0.1", "--port", "0", "--admin-port", "0", ...allowed],
+    [
+      "serve",
+      "--data",
+      data,
+      "--host",
+      "127.0.0.1",
+      "--port",
+      "0",
+      "--admin-port",
+      "0",
+      "--operations-port",
+      "0",
+      ...allowed,
+    ],
     { stdio: ["ignore", "pipe", "ignore"] },
   );
   let said = "";
