@@ -66,7 +66,7 @@ def test_a_server_without_them_counts_estimates_and_says_that_it_does_not_train(
     (tmp_path / "draft.json").write_bytes(campaign.document)
     tokens = [
         command(thin, "token", "create", "--scope", scope, "--data", data).stdout.strip()
-        for scope in ("admin", "collector")
+        for scope in ("admin", "collector", "relay")
     ]
     with Daemon(data, **thin) as daemon:
 
@@ -77,7 +77,7 @@ def test_a_server_without_them_counts_estimates_and_says_that_it_does_not_train(
 
         run(publish())
         body = encode_upload([cell_report(campaign, number, cell=number % 8) for number in range(50)])
-        assert post(daemon.public, campaign, body) == (200, {"rejected": []})
+        assert post(daemon.public, campaign, body, token=tokens[2]) == (200, {"rejected": []})
         status, estimates = ask(f"{daemon.public}/v1/campaigns/{campaign.id}/estimates", tokens[1])
         assert (status, estimates["questions"][0]["n"]) == (200, 50)
         status, problem = ask(f"{daemon.admin}/admin/v1/campaigns/{campaign.id}/train", tokens[0], "POST")

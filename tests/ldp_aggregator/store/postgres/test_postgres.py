@@ -32,25 +32,21 @@ def in_groups(numbers, size):
     return [numbers[start : start + size] for start in range(0, len(numbers), size)]
 
 
-async def test_what_another_instance_counts_between_looking_and_inserting_counts_once(
+async def test_what_another_instance_counts_just_before_we_insert_counts_once(
     instances, make_campaign, make_submission, make_report, monkeypatch
 ):
     campaign = make_campaign()
     await instances[0].create_campaign(campaign)
-    looked = ids.known_digests
-    times = []
+    insert = ids.insert_records
 
-    async def too_early(db, number, records):
-        times.append(len(records))
-        if len(times) == 1:  # Once; whoever looks after that sees what there is.
-            monkeypatch.setattr(ids, "known_digests", looked)
-            await instances[1].count([make_submission(campaign, [make_report(campaign, n) for n in (1, 2)])])
-            return {}  # As it was before the other instance came.
-        return await looked(db, number, records)
+    async def too_late(db, number, records):
+        monkeypatch.setattr(ids, "insert_records", insert)
+        await instances[1].count([make_submission(campaign, [make_report(campaign, n) for n in (1, 2)])])
+        return await insert(db, number, records)
 
     submission = make_submission(campaign, [make_report(campaign, n) for n in (0, 1)])
     conflict = make_submission(campaign, [make_report(campaign, 2, cell=9)])
-    monkeypatch.setattr(ids, "known_digests", too_early)
+    monkeypatch.setattr(ids, "insert_records", too_late)
     first, second = await instances[0].count([submission, conflict])
     assert (first.counted, first.duplicates, first.rejected) == (1, 1, ())
     assert [code for _, code in second.rejected] == ["conflicting-report"]
