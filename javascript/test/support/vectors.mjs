@@ -154,7 +154,7 @@ export function checkVectors(client, files) {
     });
     classifies(document, model, predictions);
   }
-  if (training.weighted) classifies("weighted", training.weighted.model, training.weighted.predictions);
+  classifies("weighted", training.weighted.model, training.weighted.predictions);
   const strict = Classifier.fromJson(training.impossible.model);
   for (const { record, class: name } of training.impossible.predictions) {
     check("predictions of the impossible", JSON.stringify(record), () => equal(strict.predict(record), name));
