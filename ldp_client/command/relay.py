@@ -7,11 +7,14 @@ import signal
 import sys
 from pathlib import Path
 
+from protocols.shell.parser import Parser
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+
+def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
     """Add ``relay`` to the client's commands."""
     relay = commands.add_parser(
         "relay",
+        examples=("https://collect.example.org ID --storage relay.db --port 8090 --token-file token",),
         help="collect the uploads of devices, mix them, and forward them in large batches",
         description="Serve devices like an aggregator would and forward what they send. An upload is acknowledged "
         "when it is on disk. Stops on SIGTERM or Ctrl-C; what is queued then is forwarded after the next start.",
