@@ -1,10 +1,11 @@
-"""The manners of the three programs: examples that work, mistakes told with what to do next, exit codes as documented."""
+"""The manners of the three programs: examples that work, mistakes told with what to do next, documented exit codes."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import shlex
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -101,7 +102,7 @@ MISTAKES = [
     ("simulations", ["plan"], 2, ["--schema", "plan --help"]),
     ("ldp-aggregator", ["campaign", "list"], 1, ["there is no store in", "campaign create"]),
     ("ldp-aggregator", ["campaign", "create", "none.toml"], 1, ["none.toml cannot be read"]),
-    ("ldp-aggregator", ["campaign", "create", "x.csv"], 1, ["x.csv is no draft", ".toml"]),
+    ("ldp-aggregator", ["campaign", "create", "x.csv"], 1, ["x.csv is no draft", "ends in .toml"]),
     ("ldp-aggregator", ["migrate"], 1, ["there is no store in", "--data"]),
     ("ldp-aggregator", ["trian"], 2, ["trian", "train", "--help"]),
     ("ldp-aggregator", [], 2, ["COMMAND", "--help"]),
@@ -122,6 +123,15 @@ def test_a_mistake_is_told_in_one_line_with_what_to_do_next(program, words, code
     out, err = capsys.readouterr()
     assert (ended, out, err.count("\n")) == (code, "", 1), err
     assert [part for part in told if part not in err] == []
+
+
+def test_a_taken_port_is_named_with_the_option_that_takes_another(tmp_path, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        words = ["serve", "--data", str(tmp_path), "--host", "127.0.0.1", "--port", port]
+        assert run_aggregator([*words, "--admin-port", "0", "--operations-port", "0"]) == exits.FAILED
+    err = capsys.readouterr().err
+    assert [part for part in (f"127.0.0.1 port {port}", "--port") if part not in err] == []
 
 
 def test_ctrl_c_ends_every_program_without_a_traceback(monkeypatch, tmp_path):

@@ -56,7 +56,13 @@ def _relay(options: argparse.Namespace) -> int:
     mixing = Mixing(options.least_batch, options.longest_wait)
     relay = Relay(options.url, options.campaign_id, storage=options.storage, token=token, mixing=mixing)
     relay.campaign()
-    with Gateway(relay, options.host, options.port) as gateway:
+    try:
+        opened = Gateway(relay, options.host, options.port)
+    except OSError as error:
+        raise OSError(
+            f"cannot listen on {options.host} port {options.port}: {error.strerror}; --port takes another"
+        ) from None
+    with opened as gateway:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         relay.start(first_delay=options.gather)
         together = f"reports of at least {options.least_batch} devices together"

@@ -48,7 +48,7 @@ def add_command(groups: Groups) -> None:
     parser.add_argument(
         "figure",
         choices=FIGURES,
-        metavar=f"{discrete_page.FIGURE.name} --output figures",
+        metavar="FIGURE",
         help=f"one of {', '.join(FIGURES)}",
     )
     parser.add_argument("--output", type=Path, default=Path("docs/figures"), metavar="DIR", help="default: %(default)s")

@@ -31,7 +31,7 @@ from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draf
 from ldp_aggregator.store import CampaignState, Store
 from ldp_aggregator.store.clock import to_text, utc_now
 from ldp_aggregator.store.rights import UPLOADING
-from protocols import Campaign
+from protocols import Campaign, DraftError
 
 ANYBODY: Final = "anybody"
 
@@ -77,8 +77,18 @@ def add_commands(groups: Groups) -> None:
     add_verify(commands)
 
 
+def _compile(path: Path) -> Campaign:
+    ending, draft = path.suffix.lower(), read_file(path)
+    try:
+        return compile_draft(draft, toml=ending == ".toml")
+    except DraftError as error:
+        if ending in (".json", ".toml"):
+            raise
+        raise CommandError(f"{path} is no draft in JSON ({error}); one in TOML has a name that ends in .toml") from None
+
+
 def _create(options: argparse.Namespace) -> None:
-    campaign = compile_draft(read_file(options.draft), toml=options.draft.suffix.lower() == ".toml")
+    campaign = _compile(options.draft)
     check_kind(campaign, federated=options.federated, max_reports=options.max_reports)
 
     async def work(store: Store) -> bool:

@@ -55,7 +55,9 @@ def _serve(options: argparse.Namespace) -> None:
     except (EndedError, WorkerError) as error:
         raise CommandError(str(error)) from None
     except OSError as error:
-        raise CommandError(f"cannot listen: {error}") from None
+        raise CommandError(
+            f"cannot listen: {error.strerror or error}; --port, --admin-port and --operations-port take others"
+        ) from None
 
 
 def _say_ready(addresses: Addresses) -> None:
