@@ -72,7 +72,7 @@ $(OLDEST)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml .ci/lowe
 	$(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python .ci/lowest pyproject.toml numpy pandas scikit-learn scipy > $(OLDEST)/lowest.txt
 	$(OLDEST)/bin/python -m pip install -qq --no-compile --config-settings editable_mode=compat --constraint $(OLDEST)/lowest.txt \
-	  --editable deploy/client-wheel --editable '.[aggregator]' hypothesis pytest pytest-asyncio
+	  --editable deploy/client-wheel --editable '.[simulations]' hypothesis pytest pytest-asyncio
 	@touch $@
 
 oldest: $(OLDEST)/.installed
