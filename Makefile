@@ -4,6 +4,8 @@
 # make check   lint, types, layer contracts
 # make flower  the tests of the Flower adapter, with Flower and its simulation in an environment of their own
 # make engines the recount of an archive on Dask and Apache Beam, with both in an environment of their own
+# make packages   builds the wheels of both distributions, and tests them in empty environments
+# make oldest  trainers' and learning tests with the oldest numpy, pandas, scikit-learn and scipy that pyproject.toml promises
 # make pythons the device's tests on every Python from 3.10 on that is found here
 # make lock    the image's dependencies, each with the hashes of its files, into deploy/image
 # make sbom    what is in the image, as CycloneDX, into build/sbom.json
@@ -20,13 +22,14 @@ INSTALLED := $(VENV)/.installed
 PEERS := .venv-peers
 FLOWER := .venv-flower
 ENGINES := .venv-engines
+OLDEST := .venv-oldest
 TOOLS := .venv-tools
 
 DATA ?=
 LABEL ?=
 DEVICES ?= 20000
 
-.PHONY: setup demo test check engines flower javascript browsers differential pythons peers lock manifests sbom image clean
+.PHONY: setup demo test check packages oldest engines flower javascript browsers differential pythons peers lock manifests sbom image clean
 .DELETE_ON_ERROR:
 
 setup: $(INSTALLED)
@@ -61,6 +64,19 @@ $(ENGINES)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml
 
 engines: $(ENGINES)/.installed
 	$(ENGINES)/bin/python -m pytest tests/engines
+
+packages: $(INSTALLED)
+	$(BIN)/python -m pytest -m install tests/test_packaging.py
+
+$(OLDEST)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml .ci/lowest
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python .ci/lowest pyproject.toml numpy pandas scikit-learn scipy > $(OLDEST)/lowest.txt
+	$(OLDEST)/bin/python -m pip install -qq --no-compile --config-settings editable_mode=compat --constraint $(OLDEST)/lowest.txt \
+	  --editable deploy/client-wheel --editable '.[simulations]' hypothesis pytest pytest-asyncio
+	@touch $@
+
+oldest: $(OLDEST)/.installed
+	$(OLDEST)/bin/python -m pytest -p no:cacheprovider tests/ldp_aggregator/trainers tests/ldp_aggregator/learning
 
 $(PEERS)/.installed: benchmarks/peers/requirements.txt
 	$(PYTHON) -m venv $(PEERS)
@@ -130,4 +146,4 @@ peers: $(INSTALLED) $(PEERS)/.installed
 	$(BIN)/python benchmarks/audit_peers.py --peers $(PEERS)/bin/python --trials $(PEER_TRIALS)
 
 clean:
-	rm -rf $(VENV) $(VENV)-python* $(ENGINES) $(PEERS) $(FLOWER) $(TOOLS) javascript/node_modules javascript/dist build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-python* $(OLDEST) $(ENGINES) $(PEERS) $(FLOWER) $(TOOLS) javascript/node_modules javascript/dist build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from protocols import ProtocolError
+from protocols.shell.exits import DONE, INTERRUPTED, WRONG_USAGE
+from protocols.shell.parser import Parser
 from simulations.commands import accuracy, demo, draft, evaluate, plan, population, reproduce
-from simulations.commands.common import Parser
 from simulations.fleet.aggregator import AggregatorError
 from simulations.fleet.devices import FleetError
 from simulations.tables.frames import TableError
@@ -20,9 +21,13 @@ COMMANDS: Final = (demo, population, accuracy, evaluate, plan, draft, reproduce)
 _REPORTED: Final = (ProtocolError, AggregatorError, FleetError, TableError, argparse.ArgumentTypeError)
 
 
-def make_parser() -> argparse.ArgumentParser:
-    parser = Parser(prog=PROGRAM, description="Experiments with populations of devices, before anyone is asked.")
-    groups = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
+def make_parser() -> Parser:
+    parser = Parser(
+        prog=PROGRAM,
+        description="Experiments with populations of devices, before anyone is asked.",
+        examples=("demo", "plan --schema draft.toml --devices 100000"),
+    )
+    groups = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for module in COMMANDS:
         module.add_command(groups)
     return parser
@@ -35,10 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.command(options)
     except _REPORTED as error:
         print(f"{PROGRAM}: {error}", file=sys.stderr)
-        return 2
+        return WRONG_USAGE
     except KeyboardInterrupt:
-        return 130
-    return 0
+        return INTERRUPTED
+    return DONE
 
 
 if __name__ == "__main__":

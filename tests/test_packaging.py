@@ -31,6 +31,7 @@ TOOLS = (
     "protocols/drafting",
     "protocols/proofs",
     "protocols/receiving",
+    "protocols/shell",
 )
 """What the wheel for devices leaves out: what no device runs."""
 

@@ -30,6 +30,8 @@ def add_commands(groups: Groups) -> None:
         "audit",
         "find a lower bound of a client's true privacy loss in its uploads; exit code 1 where it is above epsilon",
         _audit,
+        "--mechanism oue --domain 8 --epsilon 1",
+        "--document document.json --command './device --audit' --json",
     )
     parser.add_argument("--mechanism", choices=_MECHANISMS, default="ss", help="default: %(default)s")
     parser.add_argument("--domain", type=int, default=8, metavar="D", help="cells, for continuous mechanisms classes")

@@ -18,9 +18,10 @@ from ldp_aggregator.learning.relays import Relayed
 from ldp_aggregator.service.acting import local_actor, recorded
 from ldp_aggregator.service.settings import Settings, read_settings
 from ldp_aggregator.store import Store, open_store
+from protocols.shell.parser import Parser
 
 if TYPE_CHECKING:
-    Groups = argparse._SubParsersAction[argparse.ArgumentParser]
+    Groups = argparse._SubParsersAction[Parser]
 else:
     Groups = Any
 
@@ -31,11 +32,19 @@ class CommandError(Exception):
     """A failure to tell in one line."""
 
 
-def add_command(groups: Groups, name: str, text: str, command: Callable[[argparse.Namespace], int | None]) -> Any:
-    """A command under ``groups``; ``text`` is its help."""
-    parser = groups.add_parser(name, help=text, description=text)
+def add_command(
+    groups: Groups, name: str, text: str, command: Callable[[argparse.Namespace], int | None], *examples: str
+) -> Any:
+    """A command under ``groups``; ``text`` is its help, ``examples`` are what may follow its name."""
+    parser = groups.add_parser(name, help=text, description=text, examples=examples)
     parser.set_defaults(command=command)
     return parser
+
+
+def add_group(groups: Groups, name: str, text: str, *examples: str, title: str = "commands") -> Groups:
+    """A command that has commands of its own under it."""
+    parser = groups.add_parser(name, help=text, description=text, examples=examples)
+    return parser.add_subparsers(title=title, metavar=title.removesuffix("s").upper(), required=True)
 
 
 def add_store_options(parser: argparse.ArgumentParser) -> None:

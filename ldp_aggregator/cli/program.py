@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -13,6 +12,8 @@ from ldp_aggregator.service.publishing import NotInstalledError
 from ldp_aggregator.service.settings import SettingsError
 from ldp_aggregator.store import StoreError, UnknownCampaignError
 from protocols import ProtocolError
+from protocols.shell.exits import DONE, FAILED, INTERRUPTED
+from protocols.shell.parser import Parser
 
 NAME: Final = "ldp-aggregator"
 
@@ -40,13 +41,15 @@ COMMANDS: Final = {
 """Each command's module in this package. Only the one that is asked for is imported: some bring libraries that take
 seconds and memory, and serving needs neither."""
 
-_REPORTED: Final = (CommandError, NotInstalledError, ProtocolError, SettingsError, StoreError, UnknownCampaignError)
+_REPORTED: Final = (CommandError, NotInstalledError, ProtocolError, SettingsError, StoreError)
 
 
-def make_parser(command: str | None = None) -> argparse.ArgumentParser:
+def make_parser(command: str | None = None) -> Parser:
     """The parser of one command, or of all where it is not one of :data:`COMMANDS`."""
-    parser = argparse.ArgumentParser(
-        prog=NAME, description="Collects locally private reports, learns Naive Bayes models from them, publishes them."
+    parser = Parser(
+        prog=NAME,
+        description="Collects locally private reports, learns Naive Bayes models from them, publishes them.",
+        examples=("serve --data /var/lib/ldp-aggregator", "campaign create draft.toml", "train ID --output model.json"),
     )
     groups = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     if command in COMMANDS:
@@ -67,14 +70,17 @@ def run(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     chosen = make_parser(given[0] if given else None).parse_args(given)
     try:
-        code: int = chosen.command(chosen) or 0
+        code: int = chosen.command(chosen) or DONE
+    except UnknownCampaignError as error:
+        sys.stderr.write(f"{NAME}: {error}; '{NAME} campaign list' shows the ids of this store\n")
+        return FAILED
     except _REPORTED as error:
         sys.stderr.write(f"{NAME}: {error}\n")
-        return 1
+        return FAILED
     except BrokenPipeError:
         # Whoever read our output has seen enough; the interpreter must not complain about it when it flushes.
         sys.stdout = None
-        return 1
+        return FAILED
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     return code

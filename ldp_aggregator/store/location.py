@@ -59,6 +59,6 @@ async def migrate_store(data: Path, database: str | None = None) -> tuple[int, i
     from ldp_aggregator.store.sqlite.store import FILE_NAME
 
     if not (data / FILE_NAME).exists():
-        raise StoreError(f"there is no store in {data}")
+        raise StoreError(f"there is no store in {data}; --data names the folder of one")
     with closing(open_connection(data / FILE_NAME)) as db:
         return schema.migrate(db), schema.VERSION

@@ -19,6 +19,7 @@ from ldp_client.device import Device
 from ldp_client.errors import ConfigurationError
 from ldp_client.ledger.receipts import plain
 from ldp_client.storage.contract import MEMORY
+from protocols.shell.parser import Parser
 
 MAX_EPSILON: Final = 4.0
 MAX_TOTAL_EPSILON: Final = 8.0
@@ -30,11 +31,12 @@ _INPUT: Final = """with the JSON object {"record": {"age": "young", ...}, "label
 _STANDARD_INPUT: Final = "-"
 
 
-def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_commands(commands: argparse._SubParsersAction[Parser]) -> None:
     """Add them to the client's commands."""
     add = commands.add_parser(
         "contribute",
         allow_abbrev=False,
+        examples=("https://collect.example.org ID --storage device.db --record-file record.json",),
         help="perturb an answer from one record and send it, once",
         description="Perturb an answer from one record and send it. Running this is the consent, unless it was "
         "withdrawn before. A second run sends what is still unsent and never answers again.",
@@ -51,6 +53,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     predict = commands.add_parser(
         "predict",
         allow_abbrev=False,
+        examples=("https://collect.example.org ID --record-file record.json --json",),
         help="classify one record on this device",
         description="Fetch the model (or take the stored one while offline) and classify one record on this device; "
         "nothing of the record is sent.",
@@ -61,12 +64,20 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_input(predict, "; needs no label")
     predict.add_argument("--json", action="store_true", help="print the class and all probabilities as JSON")
     predict.set_defaults(run=_predict)
-    status = commands.add_parser("status", help="what was spent and sent, in plain words")
+    status = commands.add_parser(
+        "status",
+        help="what was spent and sent, in plain words",
+        examples=("https://collect.example.org ID --storage device.db --json",),
+    )
     _add_common(status)
     _add_caps(status)
     status.add_argument("--json", action="store_true", help="print a JSON object")
     status.set_defaults(run=_status)
-    withdraw = commands.add_parser("withdraw", help="delete what is unsent and send nothing further")
+    withdraw = commands.add_parser(
+        "withdraw",
+        help="delete what is unsent and send nothing further",
+        examples=("https://collect.example.org ID --storage device.db",),
+    )
     _add_common(withdraw)
     _add_caps(withdraw)
     withdraw.set_defaults(run=_withdraw)

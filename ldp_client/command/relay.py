@@ -7,11 +7,14 @@ import signal
 import sys
 from pathlib import Path
 
+from protocols.shell.parser import Parser
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+
+def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
     """Add ``relay`` to the client's commands."""
     relay = commands.add_parser(
         "relay",
+        examples=("https://collect.example.org ID --storage relay.db --port 8090 --token-file token",),
         help="collect the uploads of devices, mix them, and forward them in large batches",
         description="Serve devices like an aggregator would and forward what they send. An upload is acknowledged "
         "when it is on disk. Stops on SIGTERM or Ctrl-C; what is queued then is forwarded after the next start.",
@@ -53,7 +56,13 @@ def _relay(options: argparse.Namespace) -> int:
     mixing = Mixing(options.least_batch, options.longest_wait)
     relay = Relay(options.url, options.campaign_id, storage=options.storage, token=token, mixing=mixing)
     relay.campaign()
-    with Gateway(relay, options.host, options.port) as gateway:
+    try:
+        opened = Gateway(relay, options.host, options.port)
+    except OSError as error:
+        raise OSError(
+            f"cannot listen on {options.host} port {options.port}: {error.strerror}; --port takes another"
+        ) from None
+    with opened as gateway:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         relay.start(first_delay=options.gather)
         together = f"reports of at least {options.least_batch} devices together"

@@ -43,7 +43,10 @@ def add_command(groups: Groups) -> None:
         "accuracy",
         help="simulate a campaign on a table; prints accuracies with standard errors",
         description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=(
+            "--data people.csv --label income --epsilon 0.5 1 2 --mechanism de oue --plot accuracy.svg",
+            "--data people.csv --schema draft.toml --json accuracy.json",
+        ),
     )
     parser.set_defaults(command=_run)
     add_table_options(parser)

@@ -7,14 +7,15 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
+from protocols.shell.parser import Parser
 from simulations.tables.frames import TableError
 from simulations.tables.loaders import TABLE_HELP
 from simulations.tables.sources import Source, source_with_schema, source_without_schema
 
 if TYPE_CHECKING:
-    Groups = argparse._SubParsersAction[argparse.ArgumentParser]
+    Groups = argparse._SubParsersAction[Parser]
 else:
     Groups = Any
 
@@ -22,13 +23,6 @@ else:
 STANDARD_OUTPUT: Final = "-"
 DERIVED_EPSILON: Final = 1.0
 """The total loss in a draft that is derived from a table, unless a flag says otherwise."""
-
-
-class Parser(argparse.ArgumentParser):
-    """A wrong command line is told in one line, like every other mistake; ``--help`` says the rest."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
 def at_least(least: int) -> Callable[[str], int]:

@@ -14,7 +14,7 @@ from simulations.fleet.network import Network
 from simulations.fleet.reading import read_report
 from simulations.tables.breast_cancer import demonstration_source
 from simulations.tables.frames import records
-from simulations.tables.loaders import TABLE_HELP
+from simulations.tables.loaders import TABLE_HELP, read_text_table
 from simulations.tables.sources import Source, source_without_schema
 
 DEFAULT_DEVICES: Final = 20_000
@@ -36,7 +36,10 @@ def add_command(groups: Groups) -> None:
         "demo",
         help="the whole flow: aggregator, devices, model, classification on a device",
         description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=(
+            "--devices 5000",
+            "--data people.csv --label income --epsilon 2 --json",
+        ),
     )
     parser.set_defaults(command=_run)
     parser.add_argument(
@@ -71,8 +74,14 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _source(options: argparse.Namespace) -> Source:
-    if (options.data is None) != (options.label is None):
-        raise argparse.ArgumentTypeError("--data and --label go together")
+    if options.data is None and options.label is not None:
+        raise argparse.ArgumentTypeError("--label names a column of --data TABLE, which is missing")
+    if options.data is not None and not options.label:
+        columns = ", ".join(map(str, read_text_table(options.data).columns))
+        raise argparse.ArgumentTypeError(
+            f"which column of {options.data} is to be learned? Add --label COLUMN (make demo: LABEL=COLUMN), "
+            f"one of {columns}"
+        )
     if options.data is None:
         source = demonstration_source()
         return source if options.epsilon is None else source.with_epsilon(options.epsilon)

@@ -24,7 +24,7 @@ def add_command(groups: Groups) -> None:
         "draft",
         help="derive a draft from a table; prints it, and what in it must be replaced",
         description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=("--data people.csv --label income --output draft.json",),
     )
     parser.set_defaults(command=_run)
     parser.add_argument("--data", required=True, metavar="TABLE", help=TABLE_HELP)

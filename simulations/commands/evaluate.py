@@ -37,7 +37,7 @@ def add_command(groups: Groups) -> None:
         "evaluate",
         help="learn, evaluate, publish: whether the round pays",
         description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=("--data people.csv --label income --devices 100000",),
     )
     parser.set_defaults(command=_run)
     add_table_options(parser)

@@ -70,7 +70,10 @@ def add_command(groups: Groups) -> None:
         "plan",
         help="standard errors and devices needed, from a draft; prints a table",
         description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=(
+            "--schema draft.toml --devices 100000",
+            "--schema draft.toml --devices 100000 --published-epsilon 0.1 --json",
+        ),
     )
     parser.set_defaults(command=_run)
     parser.add_argument("--schema", type=Path, required=True, metavar="DRAFT", help="the draft, .json or .toml")

@@ -34,7 +34,10 @@ def add_command(groups: Groups) -> None:
         "population",
         help="devices answer over real HTTP; prints what arrived and how good the model is",
         description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=(
+            "--data people.csv --label income --devices 2000",
+            "--data people.csv --schema draft.toml --liars 0.05 --json",
+        ),
     )
     parser.set_defaults(command=_run)
     add_table_options(parser)

@@ -42,10 +42,15 @@ def add_command(groups: Groups) -> None:
         "reproduce",
         help="reproduce a figure of the papers; writes a table, plots and a page, and prints their paths",
         description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=(f"{discrete_page.FIGURE.name} --output figures",),
     )
     defaults = ", ".join(f"{figure.runs} {figure.of_runs} for {name}" for name, figure in FIGURES.items())
-    parser.add_argument("figure", choices=FIGURES, metavar="FIGURE", help=f"one of {', '.join(FIGURES)}")
+    parser.add_argument(
+        "figure",
+        choices=FIGURES,
+        metavar="FIGURE",
+        help=f"one of {', '.join(FIGURES)}",
+    )
     parser.add_argument("--output", type=Path, default=Path("docs/figures"), metavar="DIR", help="default: %(default)s")
     parser.add_argument("--runs", type=at_least(1), metavar="R", help=f"default: {defaults}")
     parser.add_argument("--workers", type=at_least(1), metavar="N", help="processes (default: one for each core)")

@@ -13,6 +13,7 @@ from ldp_aggregator.cli.common import (
     CommandError,
     Groups,
     add_command,
+    add_group,
     add_store_options,
     read_file,
     say,
@@ -30,17 +31,22 @@ from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draf
 from ldp_aggregator.store import CampaignState, Store
 from ldp_aggregator.store.clock import to_text, utc_now
 from ldp_aggregator.store.rights import UPLOADING
-from protocols import Campaign
+from protocols import Campaign, DraftError
 
 ANYBODY: Final = "anybody"
 
 
 def add_commands(groups: Groups) -> None:
     text = "create, list, show, verify, close, reopen, seal and delete campaigns, and ask their uploads for tokens"
-    commands = groups.add_parser("campaign", help=text, description=text).add_subparsers(
-        title="commands", metavar="COMMAND", required=True
+    commands = add_group(groups, "campaign", text, "create draft.toml", "list --json", "close ID")
+    create = add_command(
+        commands,
+        "create",
+        "compile a draft, publish it, print the campaign's id",
+        _create,
+        "draft.toml",
+        "draft.json --max-reports 100000 --uploads-need-token relay",
     )
-    create = add_command(commands, "create", "compile a draft, publish it, print the campaign's id", _create)
     add_store_options(create)
     create.add_argument("draft", type=Path, metavar="DRAFT", help="the draft, .json or .toml")
     create.add_argument("--max-reports", type=_positive, metavar="N", help="close after this many reports")
@@ -52,16 +58,18 @@ def add_commands(groups: Groups) -> None:
         metavar="SCOPE",
         help="take uploads with a token of this scope only: device or relay",
     )
-    listing = add_command(commands, "list", "list the campaigns, oldest first", _list)
+    listing = add_command(commands, "list", "list the campaigns, oldest first", _list, "", "--json")
     add_store_options(listing)
     listing.add_argument("--json", action="store_true", help="print JSON")
-    show = add_command(commands, "show", "show a campaign: its state and its questions", _show)
+    show = add_command(
+        commands, "show", "show a campaign: its state and its questions", _show, "ID", "ID --json", "ID --document"
+    )
     add_store_options(show)
     show.add_argument("id", metavar="ID", help="the campaign's id")
     show.add_argument("--json", action="store_true", help="print JSON")
     show.add_argument("--document", action="store_true", help="print the document exactly as it is published")
     text = "take uploads with a token of a scope only, or from anybody; a running server notices within two seconds"
-    uploads = add_command(commands, "uploads", text, _uploads)
+    uploads = add_command(commands, "uploads", text, _uploads, "ID relay", "ID anybody")
     add_store_options(uploads)
     uploads.add_argument("id", metavar="ID", help="the campaign's id")
     uploads.add_argument("need", choices=(*UPLOADING, ANYBODY), metavar="NEED", help="device, relay or anybody")
@@ -69,8 +77,18 @@ def add_commands(groups: Groups) -> None:
     add_verify(commands)
 
 
+def _compile(path: Path) -> Campaign:
+    ending, draft = path.suffix.lower(), read_file(path)
+    try:
+        return compile_draft(draft, toml=ending == ".toml")
+    except DraftError as error:
+        if ending in (".json", ".toml"):
+            raise
+        raise CommandError(f"{path} is no draft in JSON ({error}); one in TOML has a name that ends in .toml") from None
+
+
 def _create(options: argparse.Namespace) -> None:
-    campaign = compile_draft(read_file(options.draft), toml=options.draft.suffix.lower() == ".toml")
+    campaign = _compile(options.draft)
     check_kind(campaign, federated=options.federated, max_reports=options.max_reports)
 
     async def work(store: Store) -> bool:

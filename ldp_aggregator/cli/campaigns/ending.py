@@ -21,7 +21,7 @@ def add_ending(commands: Any) -> None:
         ("seal", "drop the ids of a closed campaign, for good; merge its shards before", _seal),
         ("delete", "drop a closed campaign with its reports and models, for good; its id is never used again", _delete),
     ):
-        parser = add_command(commands, name, text, command)
+        parser = add_command(commands, name, text, command, "ID")
         add_store_options(parser)
         parser.add_argument("id", metavar="ID", help="the campaign's id")
         if name == "seal":

@@ -28,7 +28,15 @@ from protocols import Campaign
 
 
 def add_commands(groups: Groups) -> None:
-    parser = add_command(groups, "estimates", "print frequencies, variances and intervals of a campaign", _estimates)
+    parser = add_command(
+        groups,
+        "estimates",
+        "print frequencies, variances and intervals of a campaign",
+        _estimates,
+        "ID",
+        "ID --json",
+        "ID --csv --post none",
+    )
     add_store_options(parser)
     parser.add_argument("id", metavar="ID", help="the campaign's id")
     parser.add_argument("--post", choices=MODES, default=NORM_SUB, help="post-processing (default: %(default)s)")

@@ -24,7 +24,7 @@ from protocols import Campaign
 
 def add_commands(groups: Groups) -> None:
     text = "draft a round of the same study in which other devices say which of a campaign's models are right"
-    parser = add_command(groups, "evaluate", text, _evaluate)
+    parser = add_command(groups, "evaluate", text, _evaluate, "ID --output evaluation.json")
     add_store_options(parser)
     parser.add_argument("ids", nargs="+", metavar="ID", help="the campaign's id; several as with train")
     parser.add_argument("--output", type=Path, required=True, metavar="DRAFT.json", help="where the draft goes")

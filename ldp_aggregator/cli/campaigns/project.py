@@ -13,6 +13,7 @@ from ldp_aggregator.cli.common import (
     CommandError,
     Groups,
     add_command,
+    add_group,
     add_store_options,
     read_file,
     say,
@@ -37,14 +38,14 @@ from protocols.document.schema import ContinuousFeature
 
 def add_commands(groups: Groups) -> None:
     text = "fit the projection (PCA, DCA) that a campaign ships"
-    commands = groups.add_parser("project", help=text, description=text).add_subparsers(
-        title="commands", metavar="COMMAND", required=True
-    )
+    commands = add_group(groups, "project", text, "fit public.csv --draft draft.json --method dca --components 4")
     fit = add_command(
         commands,
         "fit",
         "fit a projection on a PUBLIC table, or on a private round of second moments, and write it into a draft",
         _fit,
+        "public.csv --draft draft.json --method dca --components 4",
+        "--round ID --draft draft.json --method pca --components 2 --output projected.json",
     )
     add_store_options(fit)
     fit.add_argument(

@@ -23,7 +23,7 @@ from protocols import Campaign
 
 def add_commands(groups: Groups) -> None:
     text = "draft the next round of a study, whose devices are asked more about what tells the class"
-    parser = add_command(groups, "second-round", text, _draft)
+    parser = add_command(groups, "second-round", text, _draft, "ID --output second.json")
     add_store_options(parser)
     parser.add_argument("ids", nargs="+", metavar="ID", help="the campaign's id; several as with train")
     parser.add_argument("--output", type=Path, required=True, metavar="DRAFT.json", help="where the draft goes")

@@ -34,7 +34,15 @@ _SHOWN: Final = {"likelihood": "P(value | class)", "mean": "mean", "variance": "
 
 
 def add_commands(groups: Groups) -> None:
-    parser = add_command(groups, "train", "train a model and publish it for the campaign's devices", _train)
+    parser = add_command(
+        groups,
+        "train",
+        "train a model and publish it for the campaign's devices",
+        _train,
+        "ID --output model.json",
+        "FIRST-ID SECOND-ID",
+        "ID --evaluation EVALUATION-ID",
+    )
     add_store_options(parser)
     parser.add_argument(
         "ids",

@@ -19,7 +19,12 @@ CROWDS: Final = (1000, 10_000, 100_000, 1_000_000)
 
 def add_verify(commands: Groups) -> None:
     parser = add_command(
-        commands, "verify", "recompute the privacy loss of a document; exit code 1 where it breaks its promise", _verify
+        commands,
+        "verify",
+        "recompute the privacy loss of a document; exit code 1 where it breaks its promise",
+        _verify,
+        "document.json",
+        "document.json --relay-batch 10000 --json",
     )
     parser.add_argument("document", type=Path, metavar="DOC", help="the document, exactly as it is published")
     parser.add_argument("--id", metavar="ID", help="the campaign's id, which must be the document's hash")

@@ -11,7 +11,7 @@ from ldp_aggregator.store.backup import copy_store
 
 def add_commands(groups: Groups) -> None:
     text = "copy the embedded store as it is at one moment; the server may run meanwhile"
-    parser = add_command(groups, "backup", text, _backup)
+    parser = add_command(groups, "backup", text, _backup, "/backups/monday --data /var/lib/ldp-aggregator")
     add_store_options(parser)
     parser.add_argument("output", type=Path, metavar="FOLDER", help="the new data folder")
 

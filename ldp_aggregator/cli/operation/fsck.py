@@ -10,7 +10,11 @@ from ldp_aggregator.store import Finding, Store
 
 def add_commands(groups: Groups) -> None:
     parser = add_command(
-        groups, "fsck", "check that ids, counts and documents of a store agree; exit code 1 where they do not", _fsck
+        groups,
+        "fsck",
+        "check that ids, counts and documents of a store agree; exit code 1 where they do not",
+        _fsck,
+        "--data /var/lib/ldp-aggregator",
     )
     add_store_options(parser)
 

@@ -11,6 +11,7 @@ from ldp_aggregator.cli.common import (
     CommandError,
     Groups,
     add_command,
+    add_group,
     add_store_options,
     read_file,
     say,
@@ -28,14 +29,20 @@ _ID_CHARACTERS = 43
 
 def add_commands(groups: Groups) -> None:
     text = "a publisher's key, which belongs on a machine of its own; sign with it; publish what was signed"
-    commands = groups.add_parser("key", help=text, description=text).add_subparsers(
-        title="commands", metavar="COMMAND", required=True
+    commands = add_group(groups, "key", text, "create publisher.key", "show publisher.key")
+    create = add_command(
+        commands, "create", "make a key in a new file, print the public key for the app", _create, "publisher.key"
     )
-    create = add_command(commands, "create", "make a key in a new file, print the public key for the app", _create)
     create.add_argument("file", type=Path, metavar="FILE", help="the new file; its owner alone can read it")
-    show = add_command(commands, "show", "print the public key of a key file", _show)
+    show = add_command(commands, "show", "print the public key of a key file", _show, "publisher.key")
     show.add_argument("file", type=Path, metavar="FILE", help="the key")
-    sign = add_command(commands, "sign", "sign which campaigns are open for the app, and their models", _sign)
+    sign = add_command(
+        commands,
+        "sign",
+        "sign which campaigns are open for the app, and their models",
+        _sign,
+        "publisher.key --version 7 --expires-in 60 --campaign ID=model.json --output directory.json",
+    )
     sign.add_argument("file", type=Path, metavar="FILE", help="the key")
     sign.add_argument("--version", type=int, required=True, metavar="N", help="above every one signed before")
     sign.add_argument("--expires-in", type=float, required=True, metavar="DAYS", help="devices stop believing it then")
@@ -48,11 +55,17 @@ def add_commands(groups: Groups) -> None:
         help="a campaign that is open, and the file of its model once there is one; may be given several times",
     )
     sign.add_argument("--output", type=Path, required=True, metavar="FILE", help="the directory to publish")
-    publish = add_command(commands, "publish", "put a signed directory into the store, for devices to fetch", _publish)
+    publish = add_command(
+        commands,
+        "publish",
+        "put a signed directory into the store, for devices to fetch",
+        _publish,
+        "KEY directory.json",
+    )
     add_store_options(publish)
     publish.add_argument("key", metavar="KEY", help="the public key")
     publish.add_argument("directory", type=Path, metavar="FILE", help="what was signed")
-    published = add_command(commands, "published", "show the directory that devices are given", _published)
+    published = add_command(commands, "published", "show the directory that devices are given", _published, "KEY")
     add_store_options(published)
     published.add_argument("key", metavar="KEY", help="the public key")
 

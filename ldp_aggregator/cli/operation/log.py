@@ -9,7 +9,7 @@ from ldp_aggregator.cli.common import Groups, add_command, add_store_options, sa
 
 def add_commands(groups: Groups) -> None:
     text = "list administrative acts, oldest first: over HTTP by the token's name, on the command line by the user's"
-    parser = add_command(groups, "log", text, _log)
+    parser = add_command(groups, "log", text, _log, "--last 20", "--campaign ID --json")
     add_store_options(parser)
     parser.add_argument("--campaign", metavar="ID", help="only what was done to this campaign")
     parser.add_argument("--last", type=int, metavar="N", help="only the last so many")

@@ -11,7 +11,7 @@ from ldp_aggregator.store.merging import Merged, merge_stores
 
 def add_commands(groups: Groups) -> None:
     text = "add two embedded stores up into a new one, and say how many reports both had; models and tokens stay behind"
-    parser = add_command(groups, "merge", text, _merge)
+    parser = add_command(groups, "merge", text, _merge, "north south --output both")
     parser.add_argument("first", type=Path, metavar="A", help="a data folder")
     parser.add_argument("second", type=Path, metavar="B", help="another one")
     parser.add_argument("-o", "--output", type=Path, metavar="C", required=True, help="the new data folder")

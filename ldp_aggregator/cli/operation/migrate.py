@@ -11,7 +11,7 @@ from ldp_aggregator.store.location import migrate_store
 
 def add_commands(groups: Groups) -> None:
     text = "bring a store of an older version up to date; stop the servers and make a backup before"
-    add_store_options(add_command(groups, "migrate", text, _migrate))
+    add_store_options(add_command(groups, "migrate", text, _migrate, "--data /var/lib/ldp-aggregator"))
 
 
 def _migrate(options: argparse.Namespace) -> None:

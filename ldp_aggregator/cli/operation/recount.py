@@ -26,7 +26,9 @@ ENGINES: Final = ("processes", "dask", "beam")
 
 def add_commands(groups: Groups) -> None:
     text = "count the archived reports of a campaign again; exit code 1 where the store says otherwise"
-    parser = add_command(groups, "recount", text, _recount)
+    parser = add_command(
+        groups, "recount", text, _recount, "s3://archive/reports ID --compare", "/archive ID --engine dask --json"
+    )
     parser.add_argument("archive", metavar="ARCHIVE", help="folder or address (s3://...) that the server archives to")
     parser.add_argument("campaign", metavar="ID", help="the campaign")
     parser.add_argument("--engine", choices=ENGINES, default="processes", help="what runs it (default: %(default)s)")

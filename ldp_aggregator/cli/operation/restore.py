@@ -14,7 +14,14 @@ from ldp_aggregator.store.origin import Restored
 
 def add_commands(groups: Groups) -> None:
     text = "make a store of a backup; every token is revoked, every share of a node dropped, and versions go on higher"
-    parser = add_command(groups, "restore", text, _restore)
+    parser = add_command(
+        groups,
+        "restore",
+        text,
+        _restore,
+        "/backups/monday --data /var/lib/ldp-aggregator",
+        "--in-place --database postgresql://localhost/ldp",
+    )
     add_store_options(parser)
     parser.add_argument(
         "backup", type=Path, nargs="?", metavar="FOLDER", help="what 'backup' wrote; --data is the new one"

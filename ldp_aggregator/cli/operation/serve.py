@@ -12,7 +12,14 @@ from ldp_aggregator.server.workers import WorkerError, serve_with_workers
 
 
 def add_commands(groups: Groups) -> None:
-    parser = add_command(groups, "serve", "serve campaigns and count reports until SIGTERM or Ctrl-C", _serve)
+    parser = add_command(
+        groups,
+        "serve",
+        "serve campaigns and count reports until SIGTERM or Ctrl-C",
+        _serve,
+        "--data /var/lib/ldp-aggregator --port 8080",
+        "--config aggregator.toml",
+    )
     add_store_options(parser)
     parser.add_argument("--host", help="address of the public listener (default: every address of this machine)")
     parser.add_argument("--port", type=int, help="port of the public listener; 0 takes a free one (default: 8080)")
@@ -48,7 +55,9 @@ def _serve(options: argparse.Namespace) -> None:
     except (EndedError, WorkerError) as error:
         raise CommandError(str(error)) from None
     except OSError as error:
-        raise CommandError(f"cannot listen: {error}") from None
+        raise CommandError(
+            f"cannot listen: {error.strerror or error}; --port, --admin-port and --operations-port take others"
+        ) from None
 
 
 def _say_ready(addresses: Addresses) -> None:

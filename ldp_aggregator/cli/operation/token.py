@@ -11,6 +11,7 @@ from ldp_aggregator.cli.common import (
     CommandError,
     Groups,
     add_command,
+    add_group,
     add_store_options,
     say,
     say_json,
@@ -25,10 +26,14 @@ from ldp_aggregator.store.clock import to_text, utc_now
 
 def add_commands(groups: Groups) -> None:
     text = "create, list, revoke and rotate access tokens"
-    commands = groups.add_parser("token", help=text, description=text).add_subparsers(
-        title="commands", metavar="COMMAND", required=True
+    commands = add_group(groups, "token", text, "create --scope collector --name reporting", "list --json")
+    create = add_command(
+        commands,
+        "create",
+        "make a token and print it; it cannot be shown again",
+        _create,
+        "--scope collector --name reporting --expires-in 90",
     )
-    create = add_command(commands, "create", "make a token and print it; it cannot be shown again", _create)
     add_store_options(create)
     create.add_argument("--scope", required=True, choices=SCOPES, help="what the token opens")
     create.add_argument("--name", help="what to call it (default: its scope and the time)")
@@ -40,10 +45,10 @@ def add_commands(groups: Groups) -> None:
         metavar="ID",
         help="opens what is about this campaign only; may be given several times (default: all)",
     )
-    listing = add_command(commands, "list", "list the tokens by name; their text is not kept", _list)
+    listing = add_command(commands, "list", "list the tokens by name; their text is not kept", _list, "", "--json")
     add_store_options(listing)
     listing.add_argument("--json", action="store_true", help="print JSON")
-    revoke = add_command(commands, "revoke", "make a token useless, at once", _revoke)
+    revoke = add_command(commands, "revoke", "make a token useless, at once", _revoke, "reporting")
     add_store_options(revoke)
     revoke.add_argument("name", metavar="NAME", help="the token's name")
     revoke.add_argument(
@@ -54,6 +59,7 @@ def add_commands(groups: Groups) -> None:
         "rotate",
         "make a new token of the same scope and campaigns in place of the old one; a node keeps its shares",
         _rotate,
+        "reporting --name reporting-2 --overlap 7",
     )
     add_store_options(rotate)
     rotate.add_argument("name", metavar="NAME", help="the old token's name")

@@ -16,6 +16,7 @@ from ldp_aggregator.cli.common import (
     CommandError,
     Groups,
     add_command,
+    add_group,
     read_file,
     say,
     say_json,
@@ -46,14 +47,16 @@ _CLASSIFIERS: Final = {
     "federated": (FederatedNB, "Naive Bayes from the noisy sums of several nodes (Marchioro et al. 2022)"),
 }
 
+_EXAMPLE: Final = "table.csv --schema draft.json --epsilon 1"
+
 
 def add_commands(groups: Groups) -> None:
     text = "learn a private model from a table"
-    commands = groups.add_parser("fit", help=text, description=text).add_subparsers(
-        title="trainers", metavar="TRAINER", required=True
+    commands = add_group(
+        groups, "fit", text, "sums table.csv --schema draft.json --epsilon 1 --output model.json", title="trainers"
     )
     for name, (_, description) in _CLASSIFIERS.items():
-        parser = add_command(commands, name, description, _fit)
+        parser = add_command(commands, name, description, _fit, _EXAMPLE, f"{_EXAMPLE} --test test.csv --json")
         parser.set_defaults(trainer=name)
         _add_common(parser)
         parser.add_argument("--test", type=Path, metavar="TEST.csv", help="print the accuracy on this table")
@@ -68,7 +71,13 @@ def add_commands(groups: Groups) -> None:
             parser.add_argument(
                 "--groups", type=int, default=1, metavar="G", help="take the median over so many groups"
             )
-    parser = add_command(commands, "kmeans", "k-means on the continuous features, from noisy counts and sums", _cluster)
+    parser = add_command(
+        commands,
+        "kmeans",
+        "k-means on the continuous features, from noisy counts and sums",
+        _cluster,
+        f"{_EXAMPLE} --clusters 4",
+    )
     _add_common(parser)
     parser.add_argument("--clusters", type=int, default=3, metavar="K", help="default: %(default)s")
     parser.add_argument("--iterations", type=int, default=5, metavar="T", help="default: %(default)s")

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from ldp_aggregator.cli.common import CommandError, Groups, add_command, read_file, say
+from ldp_aggregator.cli.common import CommandError, Groups, add_command, add_group, read_file, say
 from ldp_aggregator.counting.shares import decode_distributed
 from ldp_aggregator.learning.guarantee import Guarantee
 from ldp_aggregator.trainers.base import sound_guarantee
@@ -25,11 +25,13 @@ DISTRIBUTED: Final = "distributed"
 
 def add_commands(groups: Groups) -> None:
     text = "take part in a federated campaign with a table of one's own"
-    commands = groups.add_parser("node", help=text, description=text).add_subparsers(
-        title="commands", metavar="COMMAND", required=True
-    )
+    commands = add_group(groups, "node", text, "send share.bin --url https://collect.example.org --token-file token")
     statistics = add_command(
-        commands, "statistics", "compute this node's noisy share; a second share spends epsilon again", _statistics
+        commands,
+        "statistics",
+        "compute this node's noisy share; a second share spends epsilon again",
+        _statistics,
+        "table.csv --campaign document.json --output share.bin",
     )
     statistics.add_argument("table", type=Path, metavar="TABLE.csv", help="the node's table, with a header row")
     statistics.add_argument(
@@ -52,10 +54,22 @@ def add_commands(groups: Groups) -> None:
         action="store_true",
         help="declare that no row of the table was in a share that this node sent before: epsilon is not spent again",
     )
-    send = add_command(commands, "send", "send a share that was written; the same share counts once", _send)
+    send = add_command(
+        commands,
+        "send",
+        "send a share that was written; the same share counts once",
+        _send,
+        "share.bin --url https://collect.example.org --token-file token",
+    )
     send.add_argument("share", type=Path, metavar="SHARE", help="the file that 'node statistics' wrote")
     _add_aggregator(send)
-    withdraw = add_command(commands, "withdraw", "take this node's share out of a campaign's model", _withdraw)
+    withdraw = add_command(
+        commands,
+        "withdraw",
+        "take this node's share out of a campaign's model",
+        _withdraw,
+        "ID --url https://collect.example.org --token-file token",
+    )
     withdraw.add_argument("id", metavar="ID", help="the campaign's id")
     _add_aggregator(withdraw)
 

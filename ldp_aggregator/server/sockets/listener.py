@@ -120,9 +120,9 @@ def bind(host: str, port: int) -> socket.socket:
         bound.bind(address)
         bound.listen(BACKLOG)
         bound.setblocking(False)
-    except OSError:
+    except OSError as error:
         bound.close()
-        raise
+        raise OSError(error.errno, f"{host or 'any address'} port {port}: {error.strerror}") from None
     return bound
 
 

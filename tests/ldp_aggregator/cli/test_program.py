@@ -114,7 +114,10 @@ def test_an_unknown_campaign_fails_in_one_line(run, campaign_id):
     for command in (["campaign", "show"], ["campaign", "close"], ["estimates"], ["train"]):
         code, out, err = run(*command, "A" * 43)
         assert (code, out) == (1, "")
-        assert err == f"ldp-aggregator: no campaign has the id {'A' * 43}\n"
+        assert err == (
+            f"ldp-aggregator: no campaign has the id {'A' * 43}; "
+            "'ldp-aggregator campaign list' shows the ids of this store\n"
+        )
 
 
 def test_a_missing_store_is_not_made_by_reading(run, tmp_path):

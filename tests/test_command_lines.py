@@ -1,0 +1,154 @@
+"""The manners of the three programs: examples that work, mistakes told with what to do next, documented exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ldp_aggregator.cli.program import make_parser as aggregator_parser
+from ldp_aggregator.cli.program import run as run_aggregator
+from ldp_client import command as client
+from protocols.shell import exits
+from protocols.shell.parser import EXAMPLES, Parser
+from simulations import __main__ as simulations
+
+PROGRAMS = {
+    "ldp-aggregator": aggregator_parser,
+    "ldp_client": client.make_parser,
+    "simulations": simulations.make_parser,
+}
+FEWEST_PARSERS = {"ldp-aggregator": 40, "ldp_client": 6, "simulations": 8}
+DASHED = "-" + "A" * 42
+DEPLOYMENT = Path(__file__).resolve().parents[1] / "docs" / "deployment.md"
+
+
+def parsers_under(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for one in action.choices.values():
+                yield from parsers_under(one)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_help_ends_with_examples_which_the_parser_takes(program):
+    root = PROGRAMS[program]()
+    found = list(parsers_under(root))
+    assert len(found) >= FEWEST_PARSERS[program]
+    for parser in found:
+        head, *examples = parser.format_help().rpartition(EXAMPLES)[2].rstrip().split("\n")
+        assert (head, bool(examples)) == ("", True), parser.prog
+        for example in examples:
+            assert example.startswith(f"  {parser.prog}"), example
+            words = shlex.split(example)[len(shlex.split(root.prog)) :]
+            assert root.parse_args(words) is not None
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_command_that_prints_data_prints_json_when_asked(program):
+    told = {
+        parser.prog.split()[-1]
+        for parser in parsers_under(PROGRAMS[program]())
+        if any("--json" in action.option_strings for action in parser._actions)
+    }
+    assert (
+        told
+        >= {
+            "ldp-aggregator": {"list", "show", "verify", "estimates", "log", "recount", "audit", "global", "kmeans"},
+            "ldp_client": {"contribute", "predict", "status"},
+            "simulations": {"demo", "population", "accuracy", "evaluate", "plan", "draft", "reproduce"},
+        }[program]
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["campaign", "show", DASHED, "--json"],
+        ["campaign", "close", "-" + DASHED[1:]],
+        ["train", DASHED, "--evaluation", "--" + "b" * 41],
+        ["log", "--campaign", DASHED],
+        ["key", "sign", "k", "--version", "1", "--expires-in", "1", "--campaign", f"{DASHED}=m.json", "--output", "d"],
+    ],
+)
+def test_an_id_that_begins_with_a_dash_is_an_id(words):
+    """One in 64 does."""
+    given = vars(aggregator_parser().parse_args(words)).values()
+    ids = [word for word in words if word.startswith("-") and len(word) >= 43]
+    flat = [one for value in given for one in (value if isinstance(value, list) else [value])]
+    assert set(ids) <= {one for one in flat if isinstance(one, str)}
+
+
+def test_an_unknown_option_of_another_length_is_still_a_mistake(capsys):
+    with pytest.raises(SystemExit) as stop:
+        aggregator_parser().parse_args(["campaign", "list", "-" + "A" * 41])
+    assert stop.value.code == exits.WRONG_USAGE
+    assert capsys.readouterr().err.endswith("--help\n")
+
+
+TABLE = "age,income\nyoung,high\nold,low\n"
+MISTAKES = [
+    ("simulations", ["demo", "--data", "x.csv", "--label", ""], 2, ["x.csv", "LABEL=COLUMN", "age, income"]),
+    ("simulations", ["demo", "--data", "x.csv"], 2, ["--label COLUMN", "age, income"]),
+    ("simulations", ["demo", "--label", "age"], 2, ["--data TABLE"]),
+    ("simulations", ["demo", "--data", "none.csv", "--label", "age"], 2, ["none.csv: no such file"]),
+    ("simulations", ["population", "--data", "x.csv"], 2, ["--schema DRAFT", "--label COLUMN"]),
+    ("simulations", ["plan"], 2, ["--schema", "plan --help"]),
+    ("ldp-aggregator", ["campaign", "list"], 1, ["there is no store in", "campaign create"]),
+    ("ldp-aggregator", ["campaign", "create", "none.toml"], 1, ["none.toml cannot be read"]),
+    ("ldp-aggregator", ["campaign", "create", "x.csv"], 1, ["x.csv is no draft", "ends in .toml"]),
+    ("ldp-aggregator", ["migrate"], 1, ["there is no store in", "--data"]),
+    ("ldp-aggregator", ["trian"], 2, ["trian", "train", "--help"]),
+    ("ldp-aggregator", [], 2, ["COMMAND", "--help"]),
+    ("ldp_client", ["status"], 2, ["URL", "status --help"]),
+]
+
+
+@pytest.mark.parametrize(("program", "words", "code", "told"), MISTAKES)
+def test_a_mistake_is_told_in_one_line_with_what_to_do_next(program, words, code, told, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LDP_AGGREGATOR_DATA", str(tmp_path / "data"))
+    Path("x.csv").write_text(TABLE, encoding="utf-8")
+    run = {"ldp-aggregator": run_aggregator, "ldp_client": client.main, "simulations": simulations.main}[program]
+    try:
+        ended = run(words)
+    except SystemExit as stop:
+        ended = stop.code
+    out, err = capsys.readouterr()
+    assert (ended, out, err.count("\n")) == (code, "", 1), err
+    assert [part for part in told if part not in err] == []
+
+
+def test_a_taken_port_is_named_with_the_option_that_takes_another(tmp_path, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        words = ["serve", "--data", str(tmp_path), "--host", "127.0.0.1", "--port", port]
+        assert run_aggregator([*words, "--admin-port", "0", "--operations-port", "0"]) == exits.FAILED
+    err = capsys.readouterr().err
+    assert [part for part in (f"127.0.0.1 port {port}", "--port") if part not in err] == []
+
+
+def test_ctrl_c_ends_every_program_without_a_traceback(monkeypatch, tmp_path):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    def replaced(self, words=None):
+        return argparse.Namespace(run=interrupted, command=interrupted)
+
+    monkeypatch.setattr(Parser, "parse_args", replaced)
+    assert run_aggregator(["fsck"]) == client.main([]) == simulations.main([]) == exits.INTERRUPTED
+
+
+def test_the_exit_codes_are_those_of_the_guide():
+    rows = re.findall(
+        r"^\| (\d+) \|", DEPLOYMENT.read_text(encoding="utf-8").partition("## Exit codes")[2], re.MULTILINE
+    )
+    own = {value for name, value in vars(exits).items() if name.isupper()}
+    assert set(map(int, rows)) == own | {3}
+    assert len(rows) == len(set(rows))
