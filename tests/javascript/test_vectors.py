@@ -16,7 +16,6 @@ DOCUMENTS, REPORTS, UPLOADS, TRAINING, VALUES = (
 )
 
 
-
 def run(node, folder, module="index.js"):
     command = [node, ROOT / "javascript" / "test" / "check_vectors.mjs", folder, ROOT / "javascript" / "dist" / module]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
