@@ -8,12 +8,15 @@ from typing import Final
 
 from aiohttp import web
 
+from ldp_aggregator.dashboard.routes import add_admin_pages, add_public_pages
+from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.server.api import admin, public
 from ldp_aggregator.server.api.openapi import openapi_operation
 from ldp_aggregator.server.api.rows import Handler, Operation
 from ldp_aggregator.server.context import Context
-from ldp_aggregator.server.problems import RETRY_SECONDS, ProblemError, retry_later
+from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES, RETRY_SECONDS, ProblemError, retry_later
 from ldp_aggregator.store.contract import UNKNOWN, StoreError, UnknownCampaignError
+from protocols import Campaign
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 
@@ -37,10 +40,38 @@ def make_apps(context: Context) -> tuple[web.Application, web.Application]:
     Problems are answered by a wrapper of each handler, not by a middleware: it is on every upload's way, and aiohttp's
     chain of middlewares costs more than what this one does. Paths and methods that do not exist have handlers, too.
     """
-    return _make_app(PUBLIC, context), _make_app(ADMIN, context)
+    sources = _sources(context)
+    return (
+        _make_app(PUBLIC, context, lambda app: add_public_pages(app, sources)),
+        _make_app(ADMIN, context, lambda app: add_admin_pages(app, sources)),
+    )
 
 
-def _make_app(operations: Sequence[Operation], context: Context) -> web.Application:
+def _sources(context: Context) -> Sources:
+    """What the pages are made from."""
+
+    async def federated_model(campaign: Campaign) -> bytes | None:
+        try:
+            return await context.federated_models.body(campaign)
+        except ProblemError:
+            return None
+
+    return Sources(
+        store=context.store,
+        campaign=context.campaigns.get,
+        federated_model=federated_model,
+        exposition=context.metrics.render,
+        is_well=lambda: context.ingest.health.is_well,
+        count=context.metrics.count_request,
+        sentences={code: kind.title for code, kind in PROBLEMS.items()} | dict(REPORT_CODES),
+        body_bytes=context.settings.limits.body_bytes,
+    )
+
+
+def _make_app(
+    operations: Sequence[Operation], context: Context, add_pages: Callable[[web.Application], None]
+) -> web.Application:
+    """Paths are tried in the order they are added in: the API's first, of which uploads are nearly all there is."""
     app = web.Application()
     for operation in operations:
         handler = answering(operation.handler, context, operation.path, operation.method)
@@ -52,6 +83,7 @@ def _make_app(operations: Sequence[Operation], context: Context) -> web.Applicat
         app.router.add_route(
             "*", path, answering(_refusing("method-not-allowed", Allow=allowed), context, path, "other")
         )
+    add_pages(app)
     app.router.add_route("*", "/{path:.*}", answering(_refusing("not-found"), context, "none", "any"))
     return app
 
