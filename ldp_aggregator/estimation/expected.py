@@ -7,6 +7,7 @@ post-processing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,16 +74,18 @@ def answers(campaign: Campaign, devices: int) -> list[float]:
     return [devices * question.weight / totals[question.index] for question in campaign.questions]
 
 
-def expected_errors(campaign: Campaign, devices: int) -> list[Array]:
-    """The standard error of every estimated cell of every question, every value and class being as likely as any
-    other; infinite where no device can be expected to answer.
+def even_variances(campaign: Campaign) -> list[Array]:
+    """:func:`variance_per_answer` of every question, every value and class being as likely as any other."""
+    return [variance_per_answer(one, even_expectation(campaign, one)) for one in campaign.questions]
+
+
+def expected_errors(campaign: Campaign, devices: int, variances: Sequence[Array]) -> list[Array]:
+    """The standard error of every estimated cell of every question when ``devices`` >= 1 answer, from the variances of
+    one answer to each.
     """
     return [
-        np.sqrt(variance_per_answer(question, even_expectation(campaign, question)) / number)
-        * np.sqrt(chance_of_number(question, number, devices))
-        if number > 0
-        else np.full(even_expectation(campaign, question).mean.size, np.inf)
-        for question, number in zip(campaign.questions, answers(campaign, devices), strict=True)
+        np.sqrt(variance / number * chance_of_number(question, number, devices))
+        for question, variance, number in zip(campaign.questions, variances, answers(campaign, devices), strict=True)
     ]
 
 

@@ -14,6 +14,7 @@ from ldp_aggregator.dashboard.drawing.plots import Bar, interval_plot
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import Z_95
 from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
+from ldp_aggregator.estimation.poisoning.intervals import Interval
 from ldp_aggregator.estimation.poisoning.moments import Lies, moments_reach, share_variance
 from protocols.document.questions import PAIR
 from protocols.document.schema import ContinuousFeature
@@ -54,10 +55,8 @@ def class_prior(estimates: Estimates, liars: int) -> Finding:
     """P(class), pooled over everything that tells it."""
     cells, classes = estimates.class_prior, estimates.campaign.label.classes
     moved = _moved(estimates.class_prior_per_liar, liars)
-    rows = [
-        Row(None, name, *numbers, moved)
-        for name, *numbers in zip(classes, cells.value.tolist(), cells.low.tolist(), cells.high.tolist(), strict=True)
-    ]
+    numbers = (array.tolist() for array in (cells.value, cells.low, cells.high))
+    rows = [Row(None, name, value, low, high, moved) for name, value, low, high in zip(classes, *numbers, strict=True)]
     says = "The share of each class among the devices, from every question that tells it."
     n = sum(one.n for one in estimates.questions if one.classes is not None)
     return _shares("prior", f"Classes of {estimates.campaign.label.name}", says, n, rows)
@@ -66,6 +65,7 @@ def class_prior(estimates: Estimates, liars: int) -> Finding:
 def of_features(estimates: Estimates, liars: int) -> Iterator[Finding]:
     """One for every asked feature, in the document's order."""
     campaign = estimates.campaign
+    noise = _noise(estimates, liars)
     discrete = {one.question.feature: one for one in estimates.questions if one.question.kind == PAIR}
     for place, feature in enumerate(campaign.asked):
         if feature.name in discrete:
@@ -84,13 +84,13 @@ def of_features(estimates: Estimates, liars: int) -> Iterator[Finding]:
             says = "The share of devices that have this value and this class; all rows together are all devices."
             yield _shares(f"feature-{place}", feature.name, says, found.n, rows)
         elif isinstance(feature, ContinuousFeature) and feature.name in estimates.moments:
-            yield _gaussian(estimates, feature, liars, place)
+            yield _gaussian(estimates, feature, liars, noise, place)
 
 
-def _gaussian(estimates: Estimates, feature: ContinuousFeature, liars: int, place: int) -> Finding:
+def _gaussian(estimates: Estimates, feature: ContinuousFeature, liars: int, noise: Interval, place: int) -> Finding:
     moments, classes = estimates.moments[feature.name], estimates.campaign.label.classes
     reach = Z_95 * np.sqrt(moments.mean_variance)
-    moved = mean_reach(estimates, feature, liars)
+    moved = _mean_reach(estimates, feature, liars, noise)
     rows = [
         Row(None, name, mean, mean - wide, mean + wide, moves)
         for name, mean, wide, moves in zip(classes, moments.mean.tolist(), reach.tolist(), moved.tolist(), strict=True)
@@ -106,20 +106,23 @@ def _gaussian(estimates: Estimates, feature: ContinuousFeature, liars: int, plac
     return Finding(f"feature-{place}", feature.name, says, f"units of {feature.name}", n, tuple(rows), plot)
 
 
-def mean_reach(estimates: Estimates, feature: ContinuousFeature, liars: int) -> Array:
-    """How far so many liars can have moved the mean of each class; infinite where nothing bounds it."""
+def _noise(estimates: Estimates, liars: int) -> Interval:
+    """What the variance of P(class) can become; the same for all features, and the slowest of it."""
+    shares, everything = estimates.class_prior, estimates.campaign.privacy.answers == "all"
     classes = len(estimates.campaign.label.classes)
+    return share_variance(estimates.questions, shares, classes, liars, shared_records=everything)
+
+
+def _mean_reach(estimates: Estimates, feature: ContinuousFeature, liars: int, noise: Interval) -> Array:
+    """How far so many liars can have moved the mean of each class; infinite where nothing bounds it."""
     if liars == 0:
-        return np.zeros(classes)
-    if liars == 1:
-        return estimates.moments_per_liar[feature.name].mean
-    everything = estimates.campaign.privacy.answers == "all"
+        return np.zeros(len(estimates.campaign.label.classes))
     return moments_reach(
         feature,
         [estimates.round_of(feature)],
         estimates.moments[feature.name],
         estimates.class_prior,
-        share_variance(estimates.questions, estimates.class_prior, classes, liars, shared_records=everything),
+        noise,
         [Lies(liars, liars, liars * estimates.class_prior_per_liar)],
         variance_floor=DEFAULT_VARIANCE_FLOOR,
         shrinkage=False,

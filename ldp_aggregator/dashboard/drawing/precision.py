@@ -12,7 +12,7 @@ import numpy as np
 
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import Z_95
-from ldp_aggregator.estimation.expected import answers, expected_errors
+from ldp_aggregator.estimation.expected import Array, answers, even_variances, expected_errors
 from protocols import Campaign, Question
 from protocols.document.questions import LABEL, PAIR, SQUARE
 
@@ -38,9 +38,12 @@ def precisions(
 ) -> list[Precision]:
     """Of every question when ``devices`` have answered; ``numbers`` are the reports to each question so far."""
     found = []
+    variances = even_variances(campaign)
+    unknown = [np.full_like(variance, np.inf) for variance in variances]
+    expected = expected_errors(campaign, devices, variances) if devices else unknown
     for question, errors, share, n in zip(
         campaign.questions,
-        expected_errors(campaign, devices),
+        expected,
         answers(campaign, 1),
         numbers or [0] * len(campaign.questions),
         strict=True,
@@ -50,9 +53,22 @@ def precisions(
         if one is not None and one.n:
             deviation = np.sqrt(one.cells.variance)
             reached = float(Z_95 * deviation.mean()) if np.isfinite(deviation).all() else None
-        expected = float(Z_95 * errors.mean())
-        found.append(Precision(question, subject(campaign, question), n, share, expected, reached))
+        found.append(Precision(question, subject(campaign, question), n, share, half_width(errors), reached))
     return found
+
+
+def half_width(errors: Array) -> float:
+    """Of the average cell with these standard errors."""
+    return float(Z_95 * errors.mean())
+
+
+def expected_widths(campaign: Campaign, devices: Sequence[int]) -> list[float]:
+    """The largest expected half width (see :func:`worst`) for each of these numbers of devices, above 0."""
+    variances = even_variances(campaign)
+    of_shares = [one.index for one in campaign.questions if one.kind in (LABEL, PAIR)]
+    of_all = of_shares or range(len(campaign.questions))
+    found = (expected_errors(campaign, number, variances) for number in devices)
+    return [max(half_width(errors[index]) for index in of_all) for errors in found]
 
 
 def subject(campaign: Campaign, question: Question) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Final
 
 from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.dashboard.drawing.precision import precisions, worst
+from ldp_aggregator.dashboard.drawing.precision import expected_widths
 from ldp_aggregator.learning.published import PublishedGuarantee, published_by, relay_guarantee
 from protocols import Campaign
 
@@ -44,9 +43,5 @@ def of_campaign(campaign: Campaign, tally: Tally, batch: int) -> Promises:
 
 def more_devices(campaign: Campaign, devices: int) -> list[More]:
     """What the present number of devices can expect, and multiples of it."""
-    found = []
-    for factor in FACTORS:
-        number = factor * (devices or FIRST)
-        width = worst(precisions(campaign, number), reached=False)
-        found.append(More(number, math.inf if width is None else width))
-    return found
+    numbers = [factor * (devices or FIRST) for factor in FACTORS]
+    return [More(number, width) for number, width in zip(numbers, expected_widths(campaign, numbers), strict=True)]

@@ -13,11 +13,11 @@ from aiohttp import web
 from markupsafe import Markup
 
 from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.dashboard.drawing import promises
 from ldp_aggregator.dashboard.drawing.findings import Finding, class_prior, of_features
 from ldp_aggregator.dashboard.drawing.models import ModelRow, model_row
 from ldp_aggregator.dashboard.drawing.plots import curve
 from ldp_aggregator.dashboard.drawing.precision import Precision, precisions
+from ldp_aggregator.dashboard.drawing.promises import More, Promises, more_devices, of_campaign
 from ldp_aggregator.dashboard.handlers.entrance import see
 from ldp_aggregator.dashboard.handlers.overview import devices_of, event
 from ldp_aggregator.dashboard.pages import PageError, page
@@ -42,10 +42,10 @@ class Shown:
 
     devices: int
     questions: list[Precision]
-    promises: promises.Promises
+    promises: Promises
     prior: Finding | None
     findings: list[Finding]
-    more: list[promises.More]
+    more: list[More]
 
 
 async def get_campaign(visit: Visit, sources: Sources) -> web.Response:
@@ -154,8 +154,8 @@ def slider_most(devices: int, liars: int) -> int:
 def _shown(campaign: Campaign, counted: Tally, released: Tally, liars: int, batch: int) -> Shown:
     devices = devices_of(campaign, counted)
     numbers = counted.n.tolist()
-    promised = promises.of_campaign(campaign, released, batch)
-    more = promises.more_devices(campaign, devices)
+    promised = of_campaign(campaign, released, batch)
+    more = more_devices(campaign, devices)
     if campaign.asks != MODEL:
         return Shown(devices, precisions(campaign, devices, numbers), promised, None, [], more)
     estimates = estimate(campaign, released)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from aiohttp import web
 
 from ldp_aggregator.dashboard.drawing.columns import ColumnsError, draft_of, spread_header
-from ldp_aggregator.dashboard.drawing.precision import Precision, precisions, worst
+from ldp_aggregator.dashboard.drawing.precision import Precision, expected_widths, precisions
 from ldp_aggregator.dashboard.handlers.entrance import see
 from ldp_aggregator.dashboard.pages import page
 from ldp_aggregator.dashboard.sources import Sources
@@ -42,7 +43,7 @@ class Reach:
 
     devices: int
     epsilon: float
-    expected: float | None
+    expected: float
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,6 @@ class Plan:
     campaign: Campaign
     devices: int
     questions: list[Precision]
-    expected: float | None
     more: list[Reach]
     other: list[Reach]
 
@@ -105,7 +105,7 @@ async def _publish(campaign: Campaign, form: dict[str, str], sources: Sources) -
     return ""
 
 
-async def _checked(form: dict[str, str]) -> tuple[str, Plan | None]:
+async def _checked(form: Mapping[str, str]) -> tuple[str, Plan | None]:
     text = form.get("draft", "").strip()
     if not text:
         return "There is no draft yet. Write one, or make it of the columns of a table.", None
@@ -119,17 +119,12 @@ def _plan(text: str, devices: int) -> Plan:
     toml = not text.startswith("{")
     campaign = compile_draft(text.encode(), toml=toml)
     questions = precisions(campaign, devices)
-    more = [Reach(devices * k, campaign.privacy.epsilon, _worst(campaign, devices * k)) for k in MULTIPLES]
-    other = []
-    for epsilon in EPSILONS:
-        changed = _with_epsilon(campaign, epsilon)
-        if changed is not None:
-            other.append(Reach(devices, epsilon, _worst(changed, devices)))
-    return Plan(campaign, devices, questions, worst(questions, reached=False), more, other)
-
-
-def _worst(campaign: Campaign, devices: int) -> float | None:
-    return worst(precisions(campaign, devices), reached=False)
+    numbers = [devices * multiple for multiple in MULTIPLES]
+    widths = expected_widths(campaign, numbers)
+    more = [Reach(n, campaign.privacy.epsilon, width) for n, width in zip(numbers, widths, strict=True)]
+    changed = [(epsilon, _with_epsilon(campaign, epsilon)) for epsilon in EPSILONS]
+    other = [Reach(devices, epsilon, expected_widths(one, [devices])[0]) for epsilon, one in changed if one]
+    return Plan(campaign, devices, questions, more, other)
 
 
 def _with_epsilon(campaign: Campaign, epsilon: float) -> Campaign | None:
