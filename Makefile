@@ -1,8 +1,11 @@
 # make demo    thousands of simulated devices answer a campaign over real HTTP; a model comes out
 #              make demo DATA=my.csv LABEL=column does the same with a table of your own
+#              make demo KEEP=1 stays when it is done, and prints the dashboard's address and a token for it
 # make test    the whole test suite
 # make check   lint, types, layer contracts
 # make flower  the tests of the Flower adapter, with Flower and its simulation in an environment of their own
+# make browser the tests of pages in a headless Chromium (Debian: chromium, chromium-driver), with axe-core from npm
+# make screenshots  pictures of every page, in build/screenshots
 # make peers   the audit's search on other libraries, installed into an environment of their own
 
 PYTHON ?= python3
@@ -11,12 +14,14 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PEERS := .venv-peers
 FLOWER := .venv-flower
+AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
 
 DATA ?=
 LABEL ?=
+KEEP ?=
 DEVICES ?= 20000
 
-.PHONY: setup demo test check flower peers clean
+.PHONY: setup demo test check flower browser screenshots peers clean
 .DELETE_ON_ERROR:
 
 setup: $(INSTALLED)
@@ -32,7 +37,7 @@ $(INSTALLED): pyproject.toml deploy/client-wheel/pyproject.toml
 	@touch $@
 
 demo: $(INSTALLED)
-	@$(BIN)/python -m simulations demo --devices $(DEVICES) $(if $(DATA),--data "$(DATA)" --label "$(LABEL)")
+	@$(BIN)/python -m simulations demo --devices $(DEVICES) $(if $(DATA),--data "$(DATA)" --label "$(LABEL)") $(if $(KEEP),--keep)
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n auto --dist worksteal
@@ -57,6 +62,15 @@ $(FLOWER)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml
 
 flower: $(FLOWER)/.installed
 	$(FLOWER)/bin/python -m pytest tests/flower
+
+$(AXE):
+	npm install --silent --no-save --prefix $(VENV)/axe axe-core@4.10
+
+browser: $(INSTALLED) $(AXE)
+	$(BIN)/python -m pytest tests/browser
+
+screenshots: $(INSTALLED)
+	$(BIN)/python tests/browser/screenshots.py build/screenshots
 
 PEER_TRIALS ?= 2000
 

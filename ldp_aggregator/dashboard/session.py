@@ -44,7 +44,7 @@ class Session:
 
     def sent_by(self, form_token: str, key: bytes) -> bool:
         """Whether a form was one of this session's pages."""
-        return hmac.compare_digest(self.form_token(key).encode(), form_token.encode("utf-8", "surrogateescape"))
+        return hmac.compare_digest(self.form_token(key).encode(), form_token.encode("utf-8", "replace"))
 
 
 def open_session(digest: bytes, now: datetime, key: bytes) -> Session:

@@ -145,7 +145,8 @@ def _shares(key: str, title: str, says: str, n: int, rows: Sequence[Row]) -> Fin
 def _bars(rows: Sequence[Row], classes: Sequence[str]) -> list[Bar]:
     return [
         Bar(
-            row.of_class if row.value is None else f"{row.value} · {row.of_class}",
+            row.value,
+            row.of_class,
             classes.index(row.of_class),
             row.estimate,
             row.low,

@@ -6,7 +6,7 @@ Attributes only, no ``style``: the page's Content-Security-Policy allows none. E
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -21,15 +21,20 @@ LEFT: Final = 118
 RIGHT: Final = 14
 MARKS: Final = 6
 """Classes beyond so many take the first mark again; a row always names its class."""
-_LETTERS: Final = 19
+_LABEL_LETTERS: Final = 15
+_GROUP_LETTERS: Final = 48
+"""Longer names are cut; the table beside the figure has them whole."""
 _TICKS: Final = 4
 _CURVE_HEIGHT: Final = 120
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One row of an interval plot. ``reach`` is how far it can have been moved, to both sides; None for unbounded."""
+    """One row of an interval plot. Rows of one ``group`` stand below its name; ``reach`` is how far a value can have
+    been moved, to both sides, None for unbounded.
+    """
 
+    group: str | None
     label: str
     mark: int
     value: float
@@ -47,23 +52,26 @@ def interval_plot(bars: Sequence[Bar], *, title: str, axis: str, least: float, m
     low, high = min([least, *ends]), max([most, *ends])
     ticks = nice_ticks(low, high)
     low, high = min(low, ticks[0]), max(high, ticks[-1])
-    height = TOP + ROW * len(bars) + FOOT
+    lines = list(_lines(bars))
+    height = TOP + ROW * len(lines) + FOOT
 
     def across(value: float) -> str:
         inside = min(max(value, low), high)
         return f"{LEFT + (inside - low) / (high - low) * (WIDTH - LEFT - RIGHT):.1f}"
 
-    foot = TOP + ROW * len(bars)
+    foot = TOP + ROW * len(lines)
     parts = [_head(title, height)]
     for tick in ticks:
         x = across(tick)
         parts.append(f'<line class="grid" x1="{x}" y1="{TOP}" x2="{x}" y2="{foot}"/>')
         parts.append(f'<text class="tick" x="{x}" y="{foot + 13}" text-anchor="middle">{tick_text(tick)}</text>')
-    for place, bar in enumerate(bars):
+    for place, bar in enumerate(lines):
         y = TOP + ROW * place + ROW / 2
-        parts.append(
-            f'<text class="name" x="{LEFT - 8}" y="{y + 4:g}" text-anchor="end">{escape(_short(bar.label))}</text>'
-        )
+        if isinstance(bar, str):
+            parts.append(f'<text class="group" x="2" y="{y + 5:g}">{escape(_short(bar, _GROUP_LETTERS))}</text>')
+            continue
+        label = escape(_short(bar.label, _LABEL_LETTERS))
+        parts.append(f'<text class="name" x="{LEFT - 8}" y="{y + 4:g}" text-anchor="end">{label}</text>')
         if bar.reach is None:
             parts.append(_band(LEFT, WIDTH - RIGHT, y))
         elif bar.reach > 0:
@@ -149,5 +157,15 @@ def _head(title: str, height: float) -> str:
     )
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…"
+def _lines(bars: Sequence[Bar]) -> Iterator[str | Bar]:
+    """The rows, and the name of every group before its first."""
+    before = None
+    for bar in bars:
+        if bar.group is not None and bar.group != before:
+            yield bar.group
+        before = bar.group
+        yield bar
+
+
+def _short(text: str, letters: int) -> str:
+    return text if len(text) <= letters else text[: letters - 1] + "…"

@@ -92,3 +92,8 @@ async def dashboard(tmp_path: Path) -> AsyncIterator[Dashboard]:
             yield found
     finally:
         await store.close()
+
+
+@pytest.fixture
+def draft() -> dict[str, Any]:
+    return DRAFT
