@@ -63,7 +63,7 @@ PUBLIC: Final = (ASSET, Route("GET", "/c/{id}", public.get_page, is_open=True))
 
 def add_admin_pages(app: web.Application, sources: Sources) -> None:
     """The dashboard, and the sampling that its curves need, for as long as the application runs."""
-    _add(app, ADMIN, sources)
+    _add(app, ADMIN, sources, "/")
 
     async def sampling(_app: web.Application) -> AsyncIterator[None]:
         task = asyncio.create_task(sample(sources.store, sources.history, sources.clock), name="history")
@@ -77,36 +77,38 @@ def add_admin_pages(app: web.Application, sources: Sources) -> None:
 
 def add_public_pages(app: web.Application, sources: Sources) -> None:
     """A page per campaign, for people."""
-    _add(app, PUBLIC, sources)
+    _add(app, PUBLIC, sources, "")
 
 
-def _add(app: web.Application, routes: tuple[Route, ...], sources: Sources) -> None:
+def _add(app: web.Application, routes: tuple[Route, ...], sources: Sources, home: str) -> None:
     for route in routes:
-        handler = _answering(route, sources)
+        handler = _answering(route, sources, home)
         app.router.add_route(route.method, route.path, handler)
         if route.method == "GET":
             app.router.add_route("HEAD", route.path, handler)
     for path in dict.fromkeys(route.path for route in routes):
         allowed = ", ".join(sorted(route.method for route in routes if route.path == path))
-        app.router.add_route("*", path, _answering(Route("other", path, _refusing(allowed), is_open=True), sources))
+        app.router.add_route(
+            "*", path, _answering(Route("other", path, _refusing(allowed), is_open=True), sources, home)
+        )
 
 
 def _refusing(allowed: str) -> Handler:
     async def refuse(_visit: Visit, _sources: Sources) -> web.Response:
-        answer = error_page(PageError(405, "Not that way", f"This page takes {allowed}."))
+        answer = error_page(PageError(405, "Not that way", f"This page takes {allowed}."), "")
         answer.headers["Allow"] = allowed
         return answer
 
     return refuse
 
 
-def _answering(route: Route, sources: Sources) -> Callable[[web.Request], Awaitable[web.Response]]:
+def _answering(route: Route, sources: Sources, home: str) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def answer(request: web.Request) -> web.Response:
         try:
             visit = Visit(request) if route.is_open else await entrance.enter(request, sources)
             response = visit if isinstance(visit, web.Response) else await route.handler(visit, sources)
         except Exception as error:  # Whatever it is, a person gets a page and not a traceback.
-            response = error_page(_explained(error))
+            response = error_page(_explained(error), home)
         response.headers.update(HEADERS)
         response.headers.setdefault("Cache-Control", "no-store")
         sources.count(route.path, route.method, response.status)
@@ -115,9 +117,9 @@ def _answering(route: Route, sources: Sources) -> Callable[[web.Request], Awaita
     return answer
 
 
-def error_page(error: PageError) -> web.Response:
-    """A page that says what is wrong and where to go on."""
-    return page("error.html", error.status, title=error.title, detail=error.detail, session=None)
+def error_page(error: PageError, home: str) -> web.Response:
+    """A page that says what is wrong and where to go on; nowhere, where ``home`` is empty."""
+    return page("error.html", error.status, title=error.title, detail=error.detail, home=home, session=None)
 
 
 def _explained(error: Exception) -> PageError:
