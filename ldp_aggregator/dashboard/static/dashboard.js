@@ -16,7 +16,10 @@ for (const line of every("[data-stream]")) {
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     for (const part of every("[data-live]")) {
       const found = fresh.querySelector(`[data-live="${part.dataset.live}"]`);
-      if (found && found.innerHTML !== part.innerHTML) part.replaceChildren(...found.childNodes);
+      if (!part.isConnected || !found || found.innerHTML === part.innerHTML) continue;
+      // Of a figure that is there already only what is in it changes, so that nobody's place in its table is lost.
+      const [mine, theirs] = [part, found].map((one) => every("[data-live]", one).length);
+      if (mine === 0 || mine !== theirs) part.replaceChildren(...found.childNodes);
     }
   };
   stream.addEventListener("message", ({ data }) => {
