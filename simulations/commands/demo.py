@@ -78,7 +78,9 @@ def _run(options: argparse.Namespace) -> None:
             _print(figures)
         if options.keep:
             _stay(aggregator, result.campaign)
-    warn("The aggregator has stopped and its folder is gone.")
+    if not options.json:
+        say("  The aggregator has stopped and its folder is gone.")
+        say()
 
 
 def _stay(aggregator: Aggregator, campaign: Campaign) -> None:

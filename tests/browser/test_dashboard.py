@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from browsing import answer
+from browsing import answer, start_browser
 from credit_draft import DRAFT
 
 from protocols import Campaign
@@ -111,3 +111,18 @@ def test_no_page_is_cut_overlaps_or_shuts_anybody_out(browser, aggregator, schem
             wide = browser.driver.execute_script("return document.documentElement.scrollWidth")
             assert wide <= width, f"{address} is {wide} wide at {width}"
         assert browser.violations() == [], address
+
+
+def test_a_request_to_another_host_and_a_page_that_shuts_people_out_are_both_noticed(aggregator):
+    """The two checks that every test here leans on can fail."""
+    browser = start_browser()
+    try:
+        browser.open(f"{aggregator.admin_url}/login")
+        assert browser.foreign() == []
+        browser.driver.execute_script("document.querySelector('label').remove()")
+        assert any("label" in found for found in browser.violations())
+        browser.open("data:text/html,<img src='http://elsewhere.example/x.png'>")
+        browser.wait(browser.foreign)
+        assert browser.foreign() == ["http://elsewhere.example/x.png"]
+    finally:
+        browser.driver.quit()
