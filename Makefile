@@ -5,7 +5,7 @@
 # make check   lint, types, layer contracts
 # make flower  the tests of the Flower adapter, with Flower and its simulation in an environment of their own
 # make browser the tests of pages in a headless Chromium (Debian: chromium, chromium-driver), with axe-core from npm
-# make screenshots  pictures of every page, in build/screenshots
+# make screenshots  pictures of every page in build/screenshots, and the README's of the demonstration
 # make peers   the audit's search on other libraries, installed into an environment of their own
 
 PYTHON ?= python3
@@ -71,6 +71,7 @@ browser: $(INSTALLED) $(AXE)
 
 screenshots: $(INSTALLED)
 	$(BIN)/python tests/browser/screenshots.py build/screenshots
+	$(BIN)/python tests/browser/screenshots.py build/screenshots --devices 20000 --picture docs/figures/dashboard.png
 
 PEER_TRIALS ?= 2000
 

@@ -140,5 +140,6 @@ def test_the_demonstration_stays_when_asked_until_it_is_told_to_stop(tmp_path):
                 assert shown in page.read().decode()
     finally:
         demo.terminate()
-        assert demo.wait(60) == 0
+        demo.communicate(timeout=60)
+    assert demo.returncode == 0
     assert list(tmp_path.iterdir()) == []

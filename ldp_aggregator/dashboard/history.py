@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -52,6 +52,12 @@ class History:
     def of(self, campaign_id: str) -> list[tuple[datetime, int]]:
         """The samples of one campaign, oldest first."""
         return [(at, reports[campaign_id]) for at, reports in self._samples if campaign_id in reports]
+
+
+def thinned(points: Sequence[tuple[datetime, int]], most: int) -> list[tuple[datetime, int]]:
+    """At most so many of the points, evenly, the last one among them."""
+    step = -(-len(points) // most) if points else 1
+    return list(points[::-1][::step][::-1])
 
 
 async def sample(store: CampaignStore, history: History, clock: Clock, seconds: float = SAMPLE_SECONDS) -> None:

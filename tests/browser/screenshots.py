@@ -12,6 +12,9 @@ from browsing import answer, start_browser
 from credit_draft import DRAFT
 
 from simulations.fleet.aggregator import temporary_aggregator
+from simulations.fleet.experiment import Plan, run
+from simulations.fleet.network import Network
+from simulations.tables.breast_cancer import demonstration_source
 
 WIDTHS = (320, 390, 1280)
 PAGES = {
@@ -29,9 +32,15 @@ PAGES = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, help="where the pictures of all pages go")
+    parser.add_argument(
+        "--picture", type=Path, metavar="FILE", help="one picture instead, of what the demonstration learned"
+    )
     parser.add_argument("--devices", type=int, default=400)
     options = parser.parse_args()
+    if options.picture:
+        take_picture(options.picture, options.devices)
+        return
     options.folder.mkdir(parents=True, exist_ok=True)
     browser = start_browser()
     try:
@@ -55,6 +64,22 @@ def main() -> None:
                         height = browser.driver.execute_script("return document.documentElement.scrollHeight")
                         browser.resize(width, height, scheme=scheme)
                         browser.driver.save_screenshot(str(options.folder / f"{name}-{width}-{scheme}.png"))
+    finally:
+        browser.driver.quit()
+
+
+def take_picture(file: Path, devices: int) -> None:
+    """The campaign's page after ``python -m simulations demo``, from the estimates on."""
+    browser = start_browser()
+    try:
+        with temporary_aggregator() as aggregator:
+            plan = Plan(devices, seed=1, progress=False)
+            campaign = run(aggregator, demonstration_source(), plan, Network(seed=1)).campaign
+            browser.sign_in(aggregator)
+            browser.resize(1280, 900)
+            browser.open(f"{aggregator.admin_url}/campaigns/{campaign.id}?liars=20")
+            browser.driver.execute_script("document.querySelector('#estimates').scrollIntoView()")
+            browser.driver.save_screenshot(str(file))
     finally:
         browser.driver.quit()
 

@@ -26,6 +26,8 @@ _GROUP_LETTERS: Final = 48
 """Longer names are cut; the table beside the figure has them whole."""
 _TICKS: Final = 4
 _CURVE_HEIGHT: Final = 120
+_MINUTES: Final = 600
+"""Seconds from which on minutes tell the ends of a curve apart."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def curve(points: Sequence[tuple[datetime, int]], *, title: str) -> Markup:
         f"{foot - n / most * _CURVE_HEIGHT:.1f}"
         for at, n in points
     )
-    form = "%H:%M" if start.date() == end.date() else "%m-%d %H:%M"
+    form = "%m-%d %H:%M" if start.date() != end.date() else "%H:%M" if span >= _MINUTES else "%H:%M:%S"
     parts = [_head(title, height)]
     for share in (0.0, 0.5, 1.0):
         y = foot - share * _CURVE_HEIGHT

@@ -19,7 +19,8 @@ from ldp_aggregator.dashboard.drawing.plots import curve
 from ldp_aggregator.dashboard.drawing.precision import Precision, precisions
 from ldp_aggregator.dashboard.drawing.promises import More, Promises, more_devices, of_campaign
 from ldp_aggregator.dashboard.handlers.entrance import see
-from ldp_aggregator.dashboard.handlers.overview import devices_of, event
+from ldp_aggregator.dashboard.handlers.overview import IN_A_TABLE, devices_of, event
+from ldp_aggregator.dashboard.history import thinned
 from ldp_aggregator.dashboard.pages import PageError, page
 from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.dashboard.visit import Visit
@@ -135,6 +136,7 @@ async def _values(visit: Visit, sources: Sources, state: CampaignState, campaign
         "status": state.status(sources.clock()),
         "shown": shown,
         "plot": Markup("") if state.federated else curve(points, title="Reports against time"),
+        "points": thinned(points, IN_A_TABLE),
         "since": sources.history.since,
         "liars": liars,
         "slider_most": slider_most(shown.devices if shown else 0, liars),

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from aiohttp import web
@@ -15,6 +16,7 @@ from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.dashboard.drawing.plots import curve
 from ldp_aggregator.dashboard.drawing.precision import Precision, precisions, worst
 from ldp_aggregator.dashboard.drawing.readings import Readings, read_exposition
+from ldp_aggregator.dashboard.history import thinned
 from ldp_aggregator.dashboard.pages import PageError, page
 from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.dashboard.visit import Visit
@@ -24,6 +26,8 @@ from protocols import Campaign
 from protocols.document.campaign import MODEL
 
 ON_A_PAGE: Final = 12
+IN_A_TABLE: Final = 12
+"""Samples of a curve that its table has."""
 LIVE_MILLISECONDS: Final = 2000
 """After which a browser asks again: one event is one answer, and no connection stays open."""
 
@@ -38,6 +42,7 @@ class Entry:
     questions: list[Precision]
     expected: float | None
     reached: float | None
+    points: list[tuple[datetime, int]]
     problem: str = ""
 
 
@@ -88,16 +93,17 @@ def refused(readings: Readings, sentences: Mapping[str, str]) -> list[tuple[str,
 async def _entry(state: CampaignState, sources: Sources) -> Entry:
     points = [*sources.history.of(state.id), (sources.clock(), state.reports)]
     plot = curve(points, title=f"Reports of {state.title} against time")
+    told = thinned(points, IN_A_TABLE)
     status = state.status(sources.clock())
     if state.federated:
-        return Entry(state, status, Markup(""), [], None, None)
+        return Entry(state, status, Markup(""), [], None, None, [])
     try:
         campaign = await sources.campaign(state.id)
         tally = await sources.store.tally(state.id)
         found = await asyncio.to_thread(_precision, campaign, tally)
     except Exception as error:  # One damaged campaign hides no other.
-        return Entry(state, status, plot, [], None, None, f"It cannot be read: {error}")
-    return Entry(state, status, plot, found, worst(found, reached=False), worst(found, reached=True))
+        return Entry(state, status, plot, [], None, None, told, f"It cannot be read: {error}")
+    return Entry(state, status, plot, found, worst(found, reached=False), worst(found, reached=True), told)
 
 
 def _precision(campaign: Campaign, tally: Tally) -> list[Precision]:
