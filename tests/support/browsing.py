@@ -20,7 +20,7 @@ from simulations.fleet.aggregator import Aggregator
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed; make setup installs it")
 ROOT = Path(__file__).resolve().parents[2]
 AXE = Path(os.environ.get("LDP_AXE", ROOT / ".venv" / "axe" / "node_modules" / "axe-core" / "axe.min.js"))
-WAIT_SECONDS = 20
+WAIT_SECONDS = 60
 OWN_SCHEMES = ("data", "blob", "about", "chrome", "devtools")
 
 
