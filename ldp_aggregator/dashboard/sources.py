@@ -17,8 +17,9 @@ class Sources:
 
     ``campaign`` gives a parsed campaign by its id, ``federated_model`` the model of the shares there are now (None
     before there is one), ``exposition`` the metrics of all processes in Prometheus' format, ``is_well`` whether the
-    last write to the store worked, ``count`` takes (path, method, status) of an answer. ``sentences`` explains the
-    codes that refuse reports and requests; ``body_bytes`` is the longest form that is read.
+    last write to the store worked. ``count`` takes (path, method, status) of an answer, ``mutated`` the kind of a
+    change that an operator made. ``sentences`` explains the codes that refuse reports and requests; ``body_bytes`` is
+    the longest form that is read.
     """
 
     store: Store
@@ -27,6 +28,7 @@ class Sources:
     exposition: Callable[[], bytes]
     is_well: Callable[[], bool]
     count: Callable[[str, str, int], None]
+    mutated: Callable[[str], None]
     sentences: Mapping[str, str]
     body_bytes: int
     clock: Clock = utc_now

@@ -63,6 +63,7 @@ def _sources(context: Context) -> Sources:
         exposition=context.metrics.render,
         is_well=lambda: context.ingest.health.is_well,
         count=context.metrics.count_request,
+        mutated=lambda kind: context.metrics.mutations.labels(kind).inc(),
         sentences={code: kind.title for code, kind in PROBLEMS.items()} | dict(REPORT_CODES),
         body_bytes=context.settings.limits.body_bytes,
     )

@@ -105,6 +105,7 @@ async def post_train(visit: Visit, sources: Sources) -> web.Response:
         return page(
             "campaign.html", 409, **{**values, "problem": f"There is nothing to train: {error}."}, **visit.common()
         )
+    sources.mutated("model-published")
     return see(f"/campaigns/{state.id}?trained={model.version}#models")
 
 
@@ -116,6 +117,7 @@ async def post_close(visit: Visit, sources: Sources) -> web.Response:
             400, "Nothing was closed", "Closing is for good. Tick the box beside the button, and send it again."
         )
     await sources.store.close_campaign(state.id)
+    sources.mutated("campaign-closed")
     return see(f"/campaigns/{state.id}")
 
 

@@ -102,6 +102,8 @@ async def _publish(campaign: Campaign, form: dict[str, str], sources: Sources) -
     created = await sources.store.create_campaign(campaign, max_reports=most, federated=federated)
     if not created and federated and not (await sources.store.state(campaign.id)).federated:
         return f"{ANOTHER_KIND}."
+    if created:
+        sources.mutated("campaign-created")
     return ""
 
 

@@ -112,8 +112,9 @@ async def read_form(request: web.Request, sources: Sources) -> dict[str, str]:
 def check_origin(request: web.Request) -> None:
     """Refuse what a page of another site makes a browser send, where the browser tells."""
     origin, site = request.headers.get("Origin"), request.headers.get("Sec-Fetch-Site")
+    # Where a browser says how it sees it, a proxy that changed the Host does not matter.
     foreign = origin is not None and urlsplit(origin).netloc != request.host
-    if foreign or site not in (None, "same-origin", "none"):
+    if foreign if site is None else site not in ("same-origin", "none"):
         raise PageError(403, "This form is not from here", "Open the dashboard itself and send the form from there.")
 
 

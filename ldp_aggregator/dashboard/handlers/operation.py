@@ -81,6 +81,7 @@ async def post_token(visit: Visit, sources: Sources) -> web.Response:
         problem = f"There is a token of the name {name} already; a name is used once."
         return await _tokens_page(visit, sources, problem=problem, status=409, name=name)
     await sources.store.add_token(token)
+    sources.mutated("token-made")
     return await _tokens_page(visit, sources, made=text, made_name=name)
 
 
@@ -93,6 +94,7 @@ async def post_revoke(visit: Visit, sources: Sources) -> web.Response:
         )
     if not await sources.store.revoke_token(form.get("name", "")):
         raise PageError(404, "No such token", "No token in use has this name. It may have been revoked already.")
+    sources.mutated("token-revoked")
     return see("/tokens")
 
 

@@ -228,3 +228,19 @@ async def test_a_token_is_needed_of_each_session_anew(dashboard):
         async with other.get(f"{dashboard.admin}/", allow_redirects=False) as answer:
             assert answer.status == 303
     assert (await dashboard.get("/"))[0] == 200
+
+
+async def test_what_an_operator_changes_here_is_counted_like_what_the_api_changes(dashboard):
+    campaign = await dashboard.publish(people=5)
+    await dashboard.send(f"/campaigns/{campaign.id}/train", {})
+    await dashboard.send(f"/campaigns/{campaign.id}/close", {"sure": "yes"})
+    await dashboard.send("/tokens", {"name": "n", "scope": "relay"})
+    await dashboard.send("/tokens/revoke", {"name": "n", "sure": "yes"})
+    _, exposition = await dashboard.get("/metrics")
+    for kind in ("model-published", "campaign-closed", "token-made", "token-revoked"):
+        assert f'ldp_mutations_total{{kind="{kind}"}} 1.0' in exposition
+
+
+async def test_a_proxy_that_changes_the_host_shuts_nobody_out(dashboard):
+    proxied = {"Origin": "https://aggregator.example", "Sec-Fetch-Site": "same-origin"}
+    assert (await dashboard.send("/tokens", {"name": "n", "scope": "relay"}, headers=proxied))[0] == 200
