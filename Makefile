@@ -1,5 +1,6 @@
 # make demo    thousands of simulated devices answer a campaign over real HTTP; a model comes out
 #              make demo DATA=my.csv LABEL=column does the same with a table of your own
+#              make demo KEEP=1 stays when it is done, and prints the dashboard's address and a token for it
 # make test    the whole test suite
 # make check   lint, types, layer contracts
 # make flower  the tests of the Flower adapter, with Flower and its simulation in an environment of their own
@@ -13,6 +14,8 @@
 # make image   the container image, where something that builds images is running; otherwise it says that there is none
 # make javascript   builds and tests the npm package in Node, and holds it to its sizes
 # make browsers     its tests in Chromium and Firefox, against a real aggregator
+# make browser the tests of pages in a headless Chromium (Debian: chromium, chromium-driver), with axe-core from npm
+# make screenshots  pictures of every page in build/screenshots, and the README's of the demonstration
 # make peers   the audit's search on other libraries, installed into an environment of their own
 
 PYTHON ?= python3
@@ -24,12 +27,14 @@ FLOWER := .venv-flower
 ENGINES := .venv-engines
 OLDEST := .venv-oldest
 TOOLS := .venv-tools
+AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
 
 DATA ?=
 LABEL ?=
+KEEP ?=
 DEVICES ?= 20000
 
-.PHONY: setup demo test check packages oldest engines flower javascript browsers differential pythons peers lock manifests sbom image clean
+.PHONY: setup demo test check packages oldest engines browser screenshots flower javascript browsers differential pythons peers lock manifests sbom image clean
 .DELETE_ON_ERROR:
 
 setup: $(INSTALLED)
@@ -45,7 +50,7 @@ $(INSTALLED): pyproject.toml deploy/client-wheel/pyproject.toml
 	@touch $@
 
 demo: $(INSTALLED)
-	@$(BIN)/python -m simulations demo --devices $(DEVICES) $(if $(DATA),--data "$(DATA)" --label "$(LABEL)")
+	@$(BIN)/python -m simulations demo --devices $(DEVICES) $(if $(DATA),--data "$(DATA)" --label "$(LABEL)") $(if $(KEEP),--keep)
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n auto --dist worksteal
@@ -139,6 +144,16 @@ CAMPAIGNS ?= 10000
 
 differential: $(INSTALLED) javascript
 	LDP_BAYES_CAMPAIGNS=$(CAMPAIGNS) $(BIN)/python -m pytest -n auto tests/javascript/test_differential.py
+
+$(AXE):
+	npm install --silent --no-save --prefix $(VENV)/axe axe-core@4.10
+
+browser: $(INSTALLED) $(AXE)
+	$(BIN)/python -m pytest tests/browser
+
+screenshots: $(INSTALLED)
+	$(BIN)/python tests/browser/screenshots.py build/screenshots
+	$(BIN)/python tests/browser/screenshots.py build/screenshots --devices 4000 --picture docs/figures/dashboard.png
 
 PEER_TRIALS ?= 2000
 

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -125,3 +126,21 @@ def test_the_demonstration_takes_a_table_of_your_own_and_says_what_must_be_repla
     assert "64 of its people are resampled to 100 devices" in done.stdout
     assert "size: the bounds 0 to 40 were read off the data" in done.stderr
     assert "colour: the 2 values were read off the data" in done.stderr
+
+
+def test_the_demonstration_stays_when_asked_until_it_is_told_to_stop(tmp_path):
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "simulations", "demo", "--devices", "60", "--quiet", "--seed", "3", "--keep"]
+    demo = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment)
+    try:
+        told = [demo.stderr.readline().split() for _ in range(5)]
+        (_, dashboard), (_, token), (*_, public) = told[1:4]
+        assert token.startswith("ldp_")
+        for address, shown in ((dashboard, "Sign in"), (public, "Noise lab")):
+            with urllib.request.urlopen(address, timeout=60) as page:
+                assert shown in page.read().decode()
+    finally:
+        demo.terminate()
+        demo.communicate(timeout=60)
+    assert demo.returncode == 0
+    assert list(tmp_path.iterdir()) == []

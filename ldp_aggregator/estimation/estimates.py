@@ -85,7 +85,7 @@ class Estimates:
                     "mechanism": estimate.question.mechanism.name,
                     "epsilon": estimate.question.epsilon,
                     "n": estimate.n,
-                    "cells": [_finite_only(row) for row in self._cell_rows(estimate)],
+                    "cells": [_finite_only(row) for row in self.cell_rows(estimate)],
                 }
                 for estimate in self.questions
             ],
@@ -161,7 +161,7 @@ class Estimates:
     def _rows(self) -> Iterable[dict[str, Any]]:
         for estimate in self.questions:
             question = estimate.question
-            for row in self._cell_rows(estimate):
+            for row in self.cell_rows(estimate):
                 yield {
                     "question": question.index,
                     "kind": question.kind,
@@ -182,7 +182,8 @@ class Estimates:
                     **row,
                 }
 
-    def _cell_rows(self, estimate: QuestionEstimate) -> Iterable[dict[str, Any]]:
+    def cell_rows(self, estimate: QuestionEstimate) -> Iterable[dict[str, Any]]:
+        """The cells of a question by the names of value and class."""
         question, classes = estimate.question, self.campaign.label.classes
         names: Sequence[str | None] = _value_names(self.campaign, question) or [None]
         of_classes = (None,) if question.kind in (XOR, MARGINAL, PRODUCT, SCORE) else classes

@@ -9,16 +9,19 @@ from typing import Final
 
 from aiohttp import web
 
+from ldp_aggregator.dashboard.routes import add_admin_pages, add_public_pages
+from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.server.api import admin, directories, operations, public
 from ldp_aggregator.server.api.openapi import openapi_operation
 from ldp_aggregator.server.api.origins import answering_preflights, for_other_origins
 from ldp_aggregator.server.api.rows import Handler, Operation
 from ldp_aggregator.server.context import Context
-from ldp_aggregator.server.problems import ProblemError, retry_later
+from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES, ProblemError, retry_later
 from ldp_aggregator.server.uploads.answers import SECURITY_HEADERS
 from ldp_aggregator.service.publishing import NotInstalledError
 from ldp_aggregator.store.contract import UNKNOWN, RefusedError, StoreError, UnknownCampaignError
 from ldp_aggregator.store.failures import kind_of
+from protocols import Campaign
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 
@@ -36,10 +39,40 @@ def make_apps(context: Context) -> tuple[web.Application, web.Application, web.A
     Problems are answered by a wrapper of each handler, not by a middleware: it is on every upload's way, and aiohttp's
     chain of middlewares costs more than what this one does. Paths and methods that do not exist have handlers, too.
     """
-    return _make_app(PUBLIC, context), _make_app(ADMIN, context), _make_app(OPERATIONS, context)
+    sources = _sources(context)
+    return (
+        _make_app(PUBLIC, context, lambda app: add_public_pages(app, sources)),
+        _make_app(ADMIN, context, lambda app: add_admin_pages(app, sources)),
+        _make_app(OPERATIONS, context, lambda _app: None),
+    )
 
 
-def _make_app(operations: Sequence[Operation], context: Context) -> web.Application:
+def _sources(context: Context) -> Sources:
+    """What the pages are made from."""
+
+    async def federated_model(campaign: Campaign) -> bytes | None:
+        try:
+            return await context.federated_models.body(campaign)
+        except ProblemError:
+            return None
+
+    return Sources(
+        store=context.store,
+        campaign=context.campaigns.get,
+        federated_model=federated_model,
+        exposition=context.metrics.render,
+        is_well=lambda: context.ingest.health.is_well,
+        count=context.metrics.count_request,
+        mutated=lambda kind: context.metrics.mutations.labels(kind).inc(),
+        sentences={code: kind.title for code, kind in PROBLEMS.items()} | dict(REPORT_CODES),
+        body_bytes=context.settings.limits.body_bytes,
+    )
+
+
+def _make_app(
+    operations: Sequence[Operation], context: Context, add_pages: Callable[[web.Application], None]
+) -> web.Application:
+    """Paths are tried in the order they are added in: the API's first, of which uploads are nearly all there is."""
     app = web.Application()
     origins = frozenset(context.settings.allowed_origins)
     for operation in operations:
@@ -56,6 +89,7 @@ def _make_app(operations: Sequence[Operation], context: Context) -> web.Applicat
         if any(operation.for_pages for operation in there):
             refuse = answering_preflights(refuse, origins, allowed)
         app.router.add_route("*", path, answering(refuse, context, path, "other"))
+    add_pages(app)
     app.router.add_route("*", "/{path:.*}", answering(_refusing("not-found"), context, "none", "any"))
     return app
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import signal
+import threading
 from typing import Any, Final
 
 from ldp_client import Classifier
@@ -22,12 +24,16 @@ DERIVED_EPSILON: Final = 2.0
 DERIVED_BINS: Final = 4
 SHOWN: Final = 4
 
+_LOOK_SECONDS: Final = 0.5
+"""A wait without end is not woken by signals everywhere."""
+
 DESCRIPTION: Final = """\
 Start an aggregator in a temporary folder, publish a campaign, let simulated devices answer it over real HTTP through
 the real client, train, classify people who were held out on a device, and stop the aggregator.
 
 Prints the privacy that each device got, what the server saw of one of them, and the model's accuracy beside that of the
-most frequent class and of the same model learned without privacy. With --json one object with the same figures.
+most frequent class and of the same model learned without privacy. With --json one object with the same figures. With
+--keep it stays after that, with the dashboard to look at and an admin token that opens it.
 Progress and notes go to standard error."""
 
 
@@ -52,6 +58,9 @@ def add_command(groups: Groups) -> None:
     )
     parser.add_argument("--seed", type=at_least(0), help="makes split, people and devices' coins repeatable")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--keep", action="store_true", help="then stay: print the dashboard's address and a token for it until Ctrl-C"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
@@ -65,12 +74,33 @@ def _run(options: argparse.Namespace) -> None:
     network = Network(seed=options.seed)
     with temporary_aggregator() as aggregator:
         result = run(aggregator, source, plan, network)
-        classified = _classify(aggregator, result)
-    figures = _figures(source, result, network, classified)
-    if options.json:
-        say_json(figures)
-    else:
-        _print(figures)
+        figures = _figures(source, result, network, _classify(aggregator, result))
+        if options.json:
+            say_json(figures)
+        else:
+            _print(figures)
+        if options.keep:
+            _stay(aggregator, result.campaign)
+    if not options.json:
+        say("  The aggregator has stopped and its folder is gone.")
+        say()
+
+
+def _stay(aggregator: Aggregator, campaign: Campaign) -> None:
+    """Until SIGINT or SIGTERM. What is printed opens the dashboard, on this machine only."""
+    stopped = threading.Event()
+    before = {number: signal.signal(number, lambda *_: stopped.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    warn("")
+    warn(f"  Dashboard    {aggregator.admin_url}/campaigns/{campaign.id}")
+    warn(f"  Token        {aggregator.token}")
+    warn(f"  Public page  {aggregator.url}/c/{campaign.id}")
+    warn("  Ctrl-C stops the aggregator and deletes its folder.")
+    try:
+        while not stopped.wait(_LOOK_SECONDS):
+            pass
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _source(options: argparse.Namespace) -> Source:
@@ -163,6 +193,4 @@ def _print(figures: dict[str, Any]) -> None:
     for number, one in enumerate(on_device["first"], start=1):
         share = one["probabilities"][one["predicted"]]
         say(f"    person {number}  {one['predicted']} with probability {share:.2f}; in truth {one['true']}")
-    say()
-    say("  The aggregator has stopped and its folder is gone.")
     say()

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ldp_aggregator.estimation.expected import answers
 from ldp_aggregator.learning.published import DEFAULT_DELTA, PublishedGuarantee, published_together
 from protocols import Campaign, Question
 from protocols.document.candidates import MOST_CANDIDATES
@@ -28,7 +29,6 @@ from simulations.studies.planning import (
     Array,
     accuracy_curve,
     alternatives,
-    answers,
     devices_for_error,
     standard_errors,
 )

@@ -18,11 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator import train
+from ldp_aggregator.estimation.expected import (
+    Expectation,
+    answers,
+    chance_of_number,
+    even_expectation,
+    expectation_of,
+    variance_per_answer,
+)
 from protocols import Campaign, Question
-from protocols.document.questions import INDEX, PRODUCT, SIGN, VALUE
+from protocols.document.questions import INDEX, PRODUCT
 from protocols.drafting import make_sign
 from protocols.exact.rationals import exact_epsilon
-from protocols.mechanisms import DISCRETE, MOMENTS, OneBit, PureMechanism
+from protocols.mechanisms import DISCRETE, MOMENTS
 from simulations.fidelities.counts import simulate_counts
 from simulations.fidelities.items import UNIT, Columns
 from simulations.studies.scores import accuracy, non_private
@@ -38,63 +46,22 @@ _DRAWS: Final = 256
 """For an expectation, a pilot's row that lacks a value stands there so often, each time with another random value."""
 
 
-@dataclass(frozen=True)
-class Expectation:
-    """First and second moment, per estimated cell, of what one record adds to it before the noise."""
-
-    mean: Array
-    second: Array
-
-
 def expectations(campaign: Campaign, pilot: Table | None = None) -> list[Expectation]:
     """One for each question: of the pilot's records, or of evenly spread ones."""
     if pilot is None:
-        return [_even(campaign, question) for question in campaign.questions]
+        return [even_expectation(campaign, question) for question in campaign.questions]
     columns = Columns.of(campaign, pilot.frame, pilot.labels)
     return [_observed(columns, question, np.random.default_rng(0)) for question in campaign.questions]
-
-
-def variance_per_answer(question: Question, expected: Expectation) -> Array:
-    """N times the variance of each estimated cell of a question with n answers."""
-    mechanism, mean, second = question.mechanism, expected.mean, expected.second
-    if isinstance(mechanism, PureMechanism):
-        if question.encoding == INDEX:
-            p, q = float(mechanism.p), float(mechanism.q)
-            supported = q + (p - q) * mean
-            answer: Array = supported * (1 - supported) / (p - q) ** 2
-            return answer
-        pairs = zip(((second + mean) / 2).tolist(), ((second - mean) / 2).tolist(), strict=True)
-        noise = np.array([mechanism.contrast_variance(one, zero) for one, zero in pairs])
-        return noise + second - mean**2
-    if isinstance(mechanism, OneBit):
-        # Only one answer in k is about the cell, and its bit's variance is 1 - (value)^2 on the scale of the bit.
-        gain = 2 * float(mechanism.p) - 1
-        return mechanism.domain_size * (1 / gain**2 - mean**2)
-    return mechanism.noise_variance(0.0) + second - mean**2
-
-
-def answers(campaign: Campaign, devices: int) -> list[float]:
-    """How many answers each question can expect."""
-    pools = campaign.groups if campaign.privacy.answers == "all" else (campaign.questions,)
-    totals = {question.index: sum(one.weight for one in pool) for pool in pools for question in pool}
-    return [devices * question.weight / totals[question.index] for question in campaign.questions]
 
 
 def standard_errors(campaign: Campaign, devices: int, pilot: Table | None = None) -> list[Array]:
     """The predicted standard error of every estimated cell of every question."""
     return [
-        np.sqrt(variance_per_answer(question, expected) / number * _chance_of_number(question, number, devices))
+        np.sqrt(variance_per_answer(question, expected) / number * chance_of_number(question, number, devices))
         for question, expected, number in zip(
             campaign.questions, expectations(campaign, pilot), answers(campaign, devices), strict=True
         )
     ]
-
-
-def _chance_of_number(question: Question, number: float, devices: int) -> float:
-    """How much larger E[1 / n] is than 1 / E[n], the number n of reports about a cell being binomial."""
-    # One bit is about one cell in k: only those who drew it count.
-    about = number / question.mechanism.domain_size if isinstance(question.mechanism, OneBit) else number
-    return 1 + (1 - about / devices) / about
 
 
 def alternatives(question: Question, classes: int) -> Mapping[str, float]:
@@ -200,21 +167,6 @@ class _Split:
         return accuracy(train(self._campaign, tally), self._held_out)
 
 
-def _even(campaign: Campaign, question: Question) -> Expectation:
-    """Equal classes and values; a quantity is t or 2 t^2 - 1 with t uniform on [-1, 1]."""
-    if question.encoding == INDEX:
-        share = np.full(question.domain_size, 1 / question.domain_size)
-        return Expectation(share, share)
-    k = 1 if question.kind == PRODUCT else len(campaign.label.classes)
-    if question.kind == VALUE:
-        mean, second = 0.0, 1 / 3
-    elif question.kind == PRODUCT and question.other != question.feature:
-        mean, second = 0.0, 1 / 9
-    else:
-        mean, second = -1 / 3, 7 / 15
-    return _expectation(question, np.full(k, mean / k), np.full(k, second / k), np.full(k, 1 / k))
-
-
 def _observed(columns: Columns, question: Question, rng: np.random.Generator) -> Expectation:
     incomplete = columns.incomplete(question)
     rows = np.concatenate([np.flatnonzero(~incomplete), np.repeat(np.flatnonzero(incomplete), _DRAWS)])
@@ -226,9 +178,4 @@ def _observed(columns: Columns, question: Question, rng: np.random.Generator) ->
     values, k = moments.values / UNIT, 1 if question.kind == PRODUCT else columns.class_count
     quantities = (values, values**2, np.ones(len(rows)))
     mean, second, share = (np.bincount(moments.cells, weights * quantity, k).astype(float) for quantity in quantities)
-    return _expectation(question, mean, second, share)
-
-
-def _expectation(question: Question, mean: Array, second: Array, share: Array) -> Expectation:
-    """With ``sign`` the value travels as a bit of +1 or -1, whose square is 1 wherever there is one."""
-    return Expectation(mean, share if question.encoding == SIGN else second)
+    return expectation_of(question, mean, second, share)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from ldp_aggregator.estimation.estimators import estimate_question
+from ldp_aggregator.estimation.expected import answers, variance_per_answer
 from ldp_aggregator.estimation.simplex import NONE
 from protocols import Campaign
 from simulations import simulate
@@ -16,11 +17,9 @@ from simulations.studies.planning import (
     Curve,
     accuracy_curve,
     alternatives,
-    answers,
     devices_for_error,
     expectations,
     standard_errors,
-    variance_per_answer,
 )
 from simulations.tables.frames import Table
 

@@ -1,0 +1,86 @@
+"""Processor time of a campaign's page with 40 features and 3 classes, over HTTP on loopback; beside it the list's.
+
+    python benchmarks/dashboard.py
+
+Prints medians of 20 with the number of reports changing before each, so that nothing is remembered from the last one.
+The client that asks is in the same process, and its time is in the figures.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import aiohttp
+
+from ldp_aggregator.server.process import running
+from ldp_aggregator.server.sockets.listener import Listeners
+from ldp_aggregator.service.settings import Settings
+from ldp_aggregator.service.tokens import make_token
+from ldp_aggregator.store import SqliteStore, Submission
+from ldp_aggregator.store.clock import utc_now
+from ldp_client import perturb
+from protocols import Campaign, decode_upload, encode_upload
+
+RUNS = 20
+DEVICES = 2000
+
+
+def feature(number: int) -> dict[str, object]:
+    name = f"f{number}"
+    if number % 2:
+        return {"name": name, "kind": "categorical", "values": [f"v{value}" for value in range(6)]}
+    return {"name": name, "kind": "continuous", "low": 0, "high": 100, **({"bins": 6} if number % 4 else {})}
+
+
+CAMPAIGN = Campaign.compile(
+    {
+        "version": 1,
+        "title": "Forty features, three classes",
+        "label": {"name": "y", "classes": ["a", "b", "c"]},
+        "features": [feature(number) for number in range(40)],
+        "privacy": {"epsilon": 2.0},
+    }
+)
+
+
+async def count(store: SqliteStore, devices: range) -> None:
+    reports = []
+    for i in devices:
+        record = {f"f{k}": f"v{i % 6}" if k % 2 else i % 100 for k in range(40)}
+        reports += perturb(CAMPAIGN, record, "abc"[i % 3])
+    await store.count([Submission(CAMPAIGN, decode_upload(encode_upload(reports), CAMPAIGN))])
+
+
+async def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store = SqliteStore(Path(folder) / "store.sqlite3")
+        text, token = make_token("benchmark", "admin", utc_now())
+        await store.add_token(token)
+        settings = Settings(data=Path(folder), host="127.0.0.1", port=0, admin_port=0)
+        listeners = Listeners.bind(settings)
+        admin = listeners.addresses(settings).admin
+        await store.create_campaign(CAMPAIGN)
+        await count(store, range(DEVICES))
+        jar = aiohttp.CookieJar(unsafe=True)
+        async with running(settings, listeners, store=store), aiohttp.ClientSession(cookie_jar=jar) as session:
+            async with session.post(f"{admin}/login", data={"token": text}) as answer:
+                answer.raise_for_status()
+            for path in (f"/campaigns/{CAMPAIGN.id}", f"/campaigns/{CAMPAIGN.id}?liars=10", "/"):
+                seconds = []
+                for run in range(RUNS):
+                    await count(store, range(1 + run))
+                    before = time.process_time()
+                    async with session.get(admin + path) as answer:
+                        body = await answer.read()
+                        answer.raise_for_status()
+                    seconds.append(time.process_time() - before)
+                print(f"{1000 * statistics.median(seconds):6.1f} ms  {len(body):9,} bytes  {path}")
+        await store.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

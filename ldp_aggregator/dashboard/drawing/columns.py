@@ -1,0 +1,101 @@
+"""From the columns of a table, as an operator writes them down, to a draft.
+
+One column a line: its name, a colon, and what it can be: ``young | medium | old``, or ``0 to 100`` (a number, modelled
+as Gaussian), or ``0 to 200000 in 8`` (a number in so many bins of equal width). A header as it stands in a file, names
+with commas between them, is taken too; then every line says what is still to be written.
+
+Values and bounds are public knowledge and never read off the data: a table itself is not asked for.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+_RANGE: Final = re.compile(r"(?P<low>\S+)\s+to\s+(?P<high>\S+?)(?:\s+in\s+(?P<bins>\d{1,4}))?")
+_HINT: Final = 'write "{0}: first value | second value" or "{0}: 0 to 100" or "{0}: 0 to 100 in 8"'
+
+
+class ColumnsError(ValueError):
+    """What a line of the columns lacks; says what would be right."""
+
+
+def spread_header(text: str) -> str:
+    """Names with commas (or semicolons, or tabs) between them on one line become a line each; other text stays."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) != 1 or ":" in lines[0]:
+        return text
+    mark = next((mark for mark in ("\t", ";", ",") if mark in lines[0]), None)
+    if mark is None:
+        return text
+    return "\n".join(f"{name.strip()}: " for name in next(csv.reader([lines[0]], delimiter=mark)) if name.strip())
+
+
+def draft_of(columns: str, label: str, title: str, epsilon: str) -> str:
+    """The draft (JSON) that asks about these columns and learns ``label``. Raises ColumnsError."""
+    found: dict[str, Any] = {}
+    for line in columns.splitlines():
+        if line.strip():
+            name, what = _column(line)
+            if name in found:
+                raise ColumnsError(f"the column {name} stands there twice")
+            found[name] = what
+    if label.strip() not in found:
+        raise ColumnsError(
+            f"no line is about {label.strip()!r}, the column to learn; the lines are about {_names(found)}"
+        )
+    classes = found.pop(label.strip())
+    if "values" not in classes:
+        raise ColumnsError(f"{label.strip()} is what is learned, and needs its classes: {_HINT.format(label.strip())}")
+    if not found:
+        raise ColumnsError("at least one column beside the one to learn is needed")
+    return json.dumps(
+        {
+            "version": 1,
+            "title": title.strip() or f"What tells {label.strip()}?",
+            "label": {"name": label.strip(), "classes": classes["values"]},
+            "features": [{"name": name, **what} for name, what in found.items()],
+            "privacy": {"epsilon": _number(epsilon, "epsilon")},
+        },
+        indent=2,
+        ensure_ascii=False,
+    )
+
+
+def _column(line: str) -> tuple[str, dict[str, Any]]:
+    name, _, what = (part.strip() for part in line.partition(":"))
+    if not name:
+        raise ColumnsError(f"the line {line.strip()!r} has no name before its colon")
+    values = [value.strip() for value in what.split("|")]
+    if len(values) > 1:
+        if not all(values):
+            raise ColumnsError(f"{name} has an empty value between two bars")
+        return name, {"kind": "categorical", "values": values}
+    found = _RANGE.fullmatch(what)
+    if found is None:
+        raise ColumnsError(f"{name} does not say what it can be; {_HINT.format(name)}")
+    bins = {} if found["bins"] is None else {"bins": int(found["bins"])}
+    return name, {
+        "kind": "continuous",
+        "low": _number(found["low"], name),
+        "high": _number(found["high"], name),
+        **bins,
+    }
+
+
+def _number(text: str, name: str) -> float | int:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ColumnsError(f"{name}: {text!r} is not a number")
+    return int(value) if value == int(value) and abs(value) < 2**53 else value
+
+
+def _names(found: Mapping[str, Any]) -> str:
+    return ", ".join(found) or "nothing"

@@ -1,0 +1,173 @@
+"""Inline SVG: intervals, and a curve over time. Colours come from the page's style sheet, sizes are in user units.
+
+Attributes only, no ``style``: the page's Content-Security-Policy allows none. Every text is escaped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from markupsafe import Markup, escape
+
+WIDTH: Final = 360
+ROW: Final = 20
+TOP: Final = 8
+FOOT: Final = 34
+LEFT: Final = 118
+RIGHT: Final = 14
+MARKS: Final = 6
+"""Classes beyond so many take the first mark again; a row always names its class."""
+_LABEL_LETTERS: Final = 15
+_GROUP_LETTERS: Final = 48
+"""Longer names are cut; the table beside the figure has them whole."""
+_TICKS: Final = 4
+_CURVE_HEIGHT: Final = 120
+_MINUTES: Final = 600
+"""Seconds from which on minutes tell the ends of a curve apart."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One row of an interval plot. Rows of one ``group`` stand below its name; ``reach`` is how far a value can have
+    been moved, to both sides, None for unbounded.
+    """
+
+    group: str | None
+    label: str
+    mark: int
+    value: float
+    low: float
+    high: float
+    reach: float | None = 0.0
+
+
+def interval_plot(bars: Sequence[Bar], *, title: str, axis: str, least: float, most: float) -> Markup:
+    """A dot with its interval for every bar, and behind it the band that lies can have moved it in.
+
+    The axis spans at least ``least`` to ``most``, and all finite intervals; bands are cut at its ends.
+    """
+    ends = [end for bar in bars for end in (bar.low, bar.high, bar.value) if math.isfinite(end)]
+    low, high = min([least, *ends]), max([most, *ends])
+    ticks = nice_ticks(low, high)
+    low, high = min(low, ticks[0]), max(high, ticks[-1])
+    lines = list(_lines(bars))
+    height = TOP + ROW * len(lines) + FOOT
+
+    def across(value: float) -> str:
+        inside = min(max(value, low), high)
+        return f"{LEFT + (inside - low) / (high - low) * (WIDTH - LEFT - RIGHT):.1f}"
+
+    foot = TOP + ROW * len(lines)
+    parts = [_head(title, height)]
+    for tick in ticks:
+        x = across(tick)
+        parts.append(f'<line class="grid" x1="{x}" y1="{TOP}" x2="{x}" y2="{foot}"/>')
+        parts.append(f'<text class="tick" x="{x}" y="{foot + 13}" text-anchor="middle">{tick_text(tick)}</text>')
+    for place, bar in enumerate(lines):
+        y = TOP + ROW * place + ROW / 2
+        if isinstance(bar, str):
+            parts.append(f'<text class="group" x="2" y="{y + 5:g}">{escape(_short(bar, _GROUP_LETTERS))}</text>')
+            continue
+        label = escape(_short(bar.label, _LABEL_LETTERS))
+        parts.append(f'<text class="name" x="{LEFT - 8}" y="{y + 4:g}" text-anchor="end">{label}</text>')
+        if bar.reach is None:
+            parts.append(_band(LEFT, WIDTH - RIGHT, y))
+        elif bar.reach > 0:
+            parts.append(_band(float(across(bar.low - bar.reach)), float(across(bar.high + bar.reach)), y))
+        if not math.isfinite(bar.low + bar.high):
+            continue
+        kind = f"mark{bar.mark % MARKS}"
+        parts.append(
+            f'<line class="{kind}" x1="{across(bar.low)}" y1="{y:g}" x2="{across(bar.high)}" y2="{y:g}"/>'
+            f'<circle class="{kind}" cx="{across(bar.value)}" cy="{y:g}" r="3.5"/>'
+        )
+    parts.append(
+        f'<text class="axis" x="{WIDTH - RIGHT}" y="{height - 5}" text-anchor="end">{escape(axis)}</text></svg>'
+    )
+    return Markup("".join(parts))  # noqa: S704 - every text in it was escaped above
+
+
+def curve(points: Sequence[tuple[datetime, int]], *, title: str) -> Markup:
+    """Numbers against time, from 0; empty where there are fewer than two points in time."""
+    if len(points) < 2 or points[0][0] == points[-1][0]:
+        return Markup("")
+    start, end = points[0][0], points[-1][0]
+    most = max(max(number for _, number in points), 1)
+    height = TOP + _CURVE_HEIGHT + FOOT
+    left, span = 52, (end - start).total_seconds()
+    foot = TOP + _CURVE_HEIGHT
+    path = " ".join(
+        f"{left + (at - start).total_seconds() / span * (WIDTH - left - RIGHT):.1f},"
+        f"{foot - n / most * _CURVE_HEIGHT:.1f}"
+        for at, n in points
+    )
+    form = "%m-%d %H:%M" if start.date() != end.date() else "%H:%M" if span >= _MINUTES else "%H:%M:%S"
+    parts = [_head(title, height)]
+    for share in (0.0, 0.5, 1.0):
+        y = foot - share * _CURVE_HEIGHT
+        parts.append(f'<line class="grid" x1="{left}" y1="{y:g}" x2="{WIDTH - RIGHT}" y2="{y:g}"/>')
+        if share != 0.5 or most > 1:
+            parts.append(
+                f'<text class="tick" x="{left - 6}" y="{y + 4:g}" text-anchor="end">{_count(share * most)}</text>'
+            )
+    parts.append(f'<polyline class="mark0" points="{path}"/>')
+    parts.append(f'<text class="tick" x="{left}" y="{foot + 13}" text-anchor="start">{start.strftime(form)}</text>')
+    parts.append(
+        f'<text class="tick" x="{WIDTH - RIGHT}" y="{foot + 13}" text-anchor="end">{end.strftime(form)}</text>'
+        f'<text class="axis" x="{WIDTH - RIGHT}" y="{height - 5}" text-anchor="end">reports, time in UTC</text></svg>'
+    )
+    return Markup("".join(parts))  # noqa: S704 - numbers and times only, and an escaped title
+
+
+def nice_ticks(low: float, high: float) -> list[float]:
+    """Round numbers from at or below ``low`` to at or above ``high``, about four steps."""
+    if not high > low:
+        high = low + 1.0
+    rough = (high - low) / _TICKS
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1.0, 2.0, 5.0, 10.0) if factor * power >= rough * (1 - 1e-9))
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [step * number for number in range(first, last + 1)]
+
+
+def tick_text(value: float) -> str:
+    """A round number, short."""
+    if value and abs(value) >= 10_000:
+        return _count(value).replace("-", "\u2212")
+    return f"{value + 0.0:.6g}".replace("-", "\u2212")
+
+
+def _count(value: float) -> str:
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= 10 * size or (abs(value) >= size and size > 1e3):
+            return f"{value / size:.3g} {letter}"
+    return f"{value:g}"
+
+
+def _band(left: float, right: float, y: float) -> str:
+    return f'<rect class="reach" x="{left:.1f}" y="{y - 6:g}" width="{max(right - left, 0):.1f}" height="12"/>'
+
+
+def _head(title: str, height: float) -> str:
+    return (
+        f'<svg class="plot" viewBox="0 0 {WIDTH} {height:g}" role="img" aria-label="{escape(title)}" '
+        f'xmlns="http://www.w3.org/2000/svg">'
+    )
+
+
+def _lines(bars: Sequence[Bar]) -> Iterator[str | Bar]:
+    """The rows, and the name of every group before its first."""
+    before = None
+    for bar in bars:
+        if bar.group is not None and bar.group != before:
+            yield bar.group
+        before = bar.group
+        yield bar
+
+
+def _short(text: str, letters: int) -> str:
+    return text if len(text) <= letters else text[: letters - 1] + "…"

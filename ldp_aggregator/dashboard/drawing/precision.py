@@ -1,0 +1,90 @@
+"""How precise each question's estimates are: as expected of so many devices, and as reached. All are half widths of
+95 % intervals, of the question's average cell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ldp_aggregator.estimation.estimates import Estimates
+from ldp_aggregator.estimation.estimators import Z_95
+from ldp_aggregator.estimation.expected import Array, answers, even_variances, expected_errors
+from protocols import Campaign, Question
+from protocols.document.questions import LABEL, PAIR, SQUARE
+
+
+@dataclass(frozen=True)
+class Precision:
+    """One question. ``expected`` is that of an even population, ``reached`` what the reports gave; None without any."""
+
+    question: Question
+    subject: str
+    n: int
+    share: float
+    expected: float
+    reached: float | None
+
+    @property
+    def is_share(self) -> bool:
+        return self.question.kind in (LABEL, PAIR)
+
+
+def precisions(
+    campaign: Campaign, devices: int, numbers: Sequence[int] | None = None, estimates: Estimates | None = None
+) -> list[Precision]:
+    """Of every question when ``devices`` have answered; ``numbers`` are the reports to each question so far."""
+    found = []
+    variances = even_variances(campaign)
+    unknown = [np.full_like(variance, np.inf) for variance in variances]
+    expected = expected_errors(campaign, devices, variances) if devices else unknown
+    for question, errors, share, n in zip(
+        campaign.questions,
+        expected,
+        answers(campaign, 1),
+        numbers or [0] * len(campaign.questions),
+        strict=True,
+    ):
+        one = None if estimates is None else estimates[question.index]
+        reached = None
+        if one is not None and one.n:
+            deviation = np.sqrt(one.cells.variance)
+            reached = float(Z_95 * deviation.mean()) if np.isfinite(deviation).all() else None
+        found.append(Precision(question, subject(campaign, question), n, share, half_width(errors), reached))
+    return found
+
+
+def half_width(errors: Array) -> float:
+    """Of the average cell with these standard errors."""
+    return float(Z_95 * errors.mean())
+
+
+def expected_widths(campaign: Campaign, devices: Sequence[int]) -> list[float]:
+    """The largest expected half width (see :func:`worst`) for each of these numbers of devices, above 0."""
+    variances = even_variances(campaign)
+    of_shares = [one.index for one in campaign.questions if one.kind in (LABEL, PAIR)]
+    of_all = of_shares or range(len(campaign.questions))
+    found = (expected_errors(campaign, number, variances) for number in devices)
+    return [max(half_width(errors[index]) for index in of_all) for errors in found]
+
+
+def subject(campaign: Campaign, question: Question) -> str:
+    """What a question is about, in plain words."""
+    if question.kind == LABEL:
+        return campaign.label.name
+    if question.other is not None:
+        return f"{question.feature} times {question.other}"
+    if question.kind == PAIR:
+        return f"{question.feature} and {campaign.label.name}"
+    return f"{question.feature}, squared" if question.kind == SQUARE else str(question.feature)
+
+
+def worst(found: list[Precision], *, reached: bool) -> float | None:
+    """The largest half width among the questions about shares, or among all where there are none of these."""
+    of_shares = [one for one in found if one.is_share] or found
+    widths = [one.reached if reached else one.expected for one in of_shares]
+    known = [width for width in widths if width is not None and math.isfinite(width)]
+    return max(known) if len(known) == len(widths) and known else None

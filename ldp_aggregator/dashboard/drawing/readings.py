@@ -1,0 +1,67 @@
+"""What the server's own metrics say, read from their exposition: of all its processes, since it started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from prometheus_client.parser import text_string_to_metric_families
+
+COUNTED = "counted"
+DUPLICATE = "duplicate"
+
+
+@dataclass
+class Readings:
+    """Reports by outcome, commits by how long they took (upper bound in seconds to number up to it), and the queue."""
+
+    counted: int = 0
+    duplicates: int = 0
+    refused: dict[str, int] = field(default_factory=dict)
+    commits: dict[float, int] = field(default_factory=dict)
+    commit_seconds: float = 0.0
+    commit_count: int = 0
+    queue_bytes: int = 0
+    store_errors: int = 0
+    requests: dict[tuple[str, str, str], int] = field(default_factory=dict)
+
+    @property
+    def mean_commit_seconds(self) -> float | None:
+        return self.commit_seconds / self.commit_count if self.commit_count else None
+
+    def commit_quantile(self, share: float) -> float | None:
+        """The upper bound of the bucket in which this share of the commits ends; None without commits."""
+        wanted = share * self.commit_count
+        reached = [bound for bound, number in sorted(self.commits.items()) if number >= wanted]
+        return reached[0] if self.commit_count and reached else None
+
+
+def read_exposition(exposition: bytes) -> Readings:
+    """From Prometheus' text format."""
+    readings = Readings()
+    for family in text_string_to_metric_families(exposition.decode()):
+        for name, labels, value, *_ in family.samples:
+            _take(readings, name, labels, value)
+    return readings
+
+
+def _take(readings: Readings, name: str, labels: dict[str, str], value: float) -> None:
+    if name == "ldp_reports_total":
+        outcome = labels["outcome"]
+        if outcome == COUNTED:
+            readings.counted += int(value)
+        elif outcome == DUPLICATE:
+            readings.duplicates += int(value)
+        else:
+            readings.refused[outcome] = readings.refused.get(outcome, 0) + int(value)
+    elif name == "ldp_commit_seconds_bucket":
+        readings.commits[float(labels["le"])] = int(value)
+    elif name == "ldp_commit_seconds_sum":
+        readings.commit_seconds = value
+    elif name == "ldp_commit_seconds_count":
+        readings.commit_count = int(value)
+    elif name == "ldp_queue_bytes":
+        readings.queue_bytes = int(value)
+    elif name == "ldp_store_errors_total":
+        readings.store_errors = int(value)
+    elif name == "ldp_requests_total":
+        readings.requests[labels["route"], labels["method"], labels["status"]] = int(value)

@@ -1,0 +1,82 @@
+"""Numbers and guarantees as people read them."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+
+from ldp_aggregator.learning.guarantee import Guarantee
+
+NONE = "–"
+
+
+def number(value: float | int | None) -> str:
+    """With thousands apart; a dash for what is not known."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return NONE
+    return f"{value:,}".replace(",", "\u202f") if isinstance(value, int) else plain(value)
+
+
+def plain(value: float | None, digits: int = 3) -> str:
+    """A number to so many significant digits, never as a power of ten unless it is tiny or huge."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    if value and not 1e-4 <= abs(value) < 1e7:
+        return f"{value:.{digits}g}"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
+    return f"{value:,.{places}f}".replace(",", "\u202f").replace("-", "\u2212")
+
+
+def share(value: float | None) -> str:
+    """A probability with three places, as it is: unbiased estimates may lie below 0."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    return f"{value:.3f}".replace("-", "\u2212")
+
+
+def percent(value: float | None) -> str:
+    """A share in percent."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    return f"{100 * value:.1f} %".replace("-", "\u2212")
+
+
+def instant(value: datetime | None) -> str:
+    """A time in UTC, to the minute."""
+    return NONE if value is None else value.strftime("%Y-%m-%d %H:%M UTC")
+
+
+def odds(epsilon: float) -> str:
+    """The factor by which odds change at most."""
+    factor = math.exp(min(epsilon, 700.0))
+    return f"{factor:.2f}" if factor < 10 else f"{factor:,.0f}" if factor < 1e6 else f"{factor:.1e}"
+
+
+def even_odds(epsilon: float) -> str:
+    """What an even guess becomes at most: e^epsilon / (1 + e^epsilon), rounded up to a percent."""
+    return f"{min(100, math.ceil(100 / (1 + math.exp(-min(epsilon, 700.0))) - 1e-9))} %"
+
+
+def loss(guarantee: Guarantee) -> str:
+    """epsilon and delta of a guarantee."""
+    if guarantee.epsilon is None:
+        return "no privacy"
+    return f"ε = {guarantee.epsilon:.4g}" + (f", δ = {guarantee.delta:g}" if guarantee.delta else "")
+
+
+def mechanism(name: str) -> str:
+    """What a mechanism does, in a few words."""
+    return MECHANISMS.get(name, name)
+
+
+MECHANISMS = {
+    "de": "direct encoding: the true answer, or at random another one",
+    "sue": "symmetric unary encoding: one noisy bit for every possible answer",
+    "oue": "optimised unary encoding: one noisy bit for every possible answer",
+    "she": "histogram with Laplace noise: a noisy number for every possible answer",
+    "the": "thresholded histogram: one noisy bit for every possible answer",
+    "ss": "subset selection: some possible answers, more often with the true one among them",
+    "laplace": "Laplace noise on a number for every class",
+    "onebit": "one noisy bit of the number, for a class drawn by lot",
+}
+"""By the names that documents use."""

@@ -1,0 +1,1 @@
+"""What answers each page's request."""

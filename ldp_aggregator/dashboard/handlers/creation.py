@@ -1,0 +1,156 @@
+"""The form that makes a campaign: from a draft or from a table's columns, with what it would ask, cost and reach."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aiohttp import web
+
+from ldp_aggregator.dashboard.drawing.columns import ColumnsError, draft_of, spread_header
+from ldp_aggregator.dashboard.drawing.precision import Precision, expected_widths, precisions
+from ldp_aggregator.dashboard.handlers.entrance import see
+from ldp_aggregator.dashboard.pages import page
+from ldp_aggregator.dashboard.sources import Sources
+from ldp_aggregator.dashboard.visit import Visit
+from ldp_aggregator.service.acting import recorded
+from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
+from protocols import Campaign, DraftError
+
+DEFAULT_DEVICES: Final = 10_000
+MOST_DEVICES: Final = 1 << 40
+MULTIPLES: Final = (1, 4, 10, 100)
+EPSILONS: Final = (0.5, 1.0, 2.0, 4.0)
+FIELDS: Final = ("columns", "label", "title", "epsilon", "draft", "devices", "max_reports")
+
+EXAMPLE: Final = """{
+  "version": 1,
+  "title": "Will a customer miss a payment?",
+  "label": {"name": "missed_payment", "classes": ["yes", "no"]},
+  "features": [
+    {"name": "age", "kind": "categorical", "values": ["young", "medium", "old"]},
+    {"name": "income", "kind": "continuous", "low": 0, "high": 200000, "bins": 8}
+  ],
+  "privacy": {"epsilon": 1.0}
+}"""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """So many devices, so much epsilon, and the half width that the worst question can expect."""
+
+    devices: int
+    epsilon: float
+    expected: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a draft comes to: its campaign, the questions for so many devices, and what would change it."""
+
+    campaign: Campaign
+    devices: int
+    questions: list[Precision]
+    more: list[Reach]
+    other: list[Reach]
+
+
+async def get_form(visit: Visit, _sources: Sources) -> web.Response:
+    """The form, with an example."""
+    return _form(visit, {"draft": EXAMPLE, "epsilon": "1", "devices": str(DEFAULT_DEVICES)}, "", None)
+
+
+async def post_check(visit: Visit, _sources: Sources) -> web.Response:
+    """What the draft in the form comes to, or what is wrong with it."""
+    problem, plan = await _checked(visit.form)
+    return page("verdict.html", problem=problem, plan=plan)
+
+
+async def post_form(visit: Visit, sources: Sources) -> web.Response:
+    """Make a draft of the columns, check the draft, or publish it; whichever button was pressed."""
+    form = dict(visit.form)
+    if form.get("action") == "columns":
+        form["columns"] = spread_header(form.get("columns", ""))
+        try:
+            form["draft"] = draft_of(
+                form["columns"], form.get("label", ""), form.get("title", ""), form.get("epsilon", "")
+            )
+        except ColumnsError as error:
+            return _form(visit, form, f"The columns are not a draft yet: {error}.", None, status=400)
+    problem, plan = await _checked(form)
+    if plan is None or form.get("action") != "publish":
+        return _form(visit, form, problem, plan, status=400 if problem else 200)
+    problem = await _publish(plan.campaign, form, sources, visit.actor)
+    if problem:
+        return _form(visit, form, problem, plan, status=400)
+    return see(f"/campaigns/{plan.campaign.id}")
+
+
+async def _publish(campaign: Campaign, form: dict[str, str], sources: Sources, actor: str) -> str:
+    """Keep the campaign; says what is wrong where it cannot be."""
+    federated = form.get("federated") == "yes"
+    text = form.get("max_reports", "").strip()
+    if text and not (text.isascii() and text.isdigit() and len(text) < 16 and int(text)):
+        return "The most reports must be a whole number from 1, or nothing."
+    most = int(text) if text else None
+    try:
+        check_kind(campaign, federated=federated, max_reports=most)
+    except DraftError as error:
+        return f"{error}."
+    async with recorded(sources.store, actor, "create campaign", campaign.id, campaign.title):
+        created = await sources.store.create_campaign(campaign, max_reports=most, federated=federated)
+    if not created and federated and not (await sources.store.state(campaign.id)).federated:
+        return f"{ANOTHER_KIND}."
+    if created:
+        sources.mutated("campaign-created")
+    return ""
+
+
+async def _checked(form: Mapping[str, str]) -> tuple[str, Plan | None]:
+    text = form.get("draft", "").strip()
+    if not text:
+        return "There is no draft yet. Write one, or make it of the columns of a table.", None
+    try:
+        return "", await asyncio.to_thread(_plan, text, _devices(form.get("devices", "")))
+    except DraftError as error:
+        return f"The draft is not a campaign yet: {error}", None
+
+
+def _plan(text: str, devices: int) -> Plan:
+    toml = not text.startswith("{")
+    campaign = compile_draft(text.encode(), toml=toml)
+    questions = precisions(campaign, devices)
+    numbers = [devices * multiple for multiple in MULTIPLES]
+    widths = expected_widths(campaign, numbers)
+    more = [Reach(n, campaign.privacy.epsilon, width) for n, width in zip(numbers, widths, strict=True)]
+    changed = [(epsilon, _with_epsilon(campaign, epsilon)) for epsilon in EPSILONS]
+    other = [Reach(devices, epsilon, expected_widths(one, [devices])[0]) for epsilon, one in changed if one]
+    return Plan(campaign, devices, questions, more, other)
+
+
+def _with_epsilon(campaign: Campaign, epsilon: float) -> Campaign | None:
+    """The same campaign at another epsilon, mechanisms chosen anew; None where it cannot be had."""
+    document: dict[str, Any] = json.loads(campaign.document)
+    document.pop("questions")
+    document["privacy"]["epsilon"] = epsilon
+    try:
+        return Campaign.compile(document)
+    except DraftError:
+        return None
+
+
+def _devices(text: str) -> int:
+    text = text.strip()
+    is_number = text.isascii() and text.isdigit() and len(text) < 16 and int(text)
+    return min(int(text), MOST_DEVICES) if is_number else DEFAULT_DEVICES
+
+
+def _form(visit: Visit, form: dict[str, str], problem: str, plan: Plan | None, *, status: int = 200) -> web.Response:
+    values = {name: form.get(name, "") for name in FIELDS}
+    federated = form.get("federated") == "yes"
+    return page(
+        "creation.html", status, values=values, federated=federated, problem=problem, plan=plan, **visit.common()
+    )

@@ -1,0 +1,141 @@
+"""Signing in and out, and who may see a page: whoever has a session of an admin token that is in use."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from aiohttp import ETag, web
+
+from ldp_aggregator.dashboard.pages import PageError, asset, page
+from ldp_aggregator.dashboard.session import COOKIE, LIFETIME, Session, open_session, read_session, server_key
+from ldp_aggregator.dashboard.sources import Sources
+from ldp_aggregator.dashboard.visit import Visit
+from ldp_aggregator.service.acting import actor_of
+from ldp_aggregator.service.tokens import find_token
+from ldp_aggregator.store.rights import StoredToken
+
+FORM: Final = "application/x-www-form-urlencoded"
+FORM_TOKEN: Final = "form_token"  # noqa: S105 - the name of a field
+SCOPE: Final = "admin"
+
+
+async def get_asset(visit: Visit, _sources: Sources) -> web.Response:
+    """A file of the pages: styles, scripts."""
+    request = visit.request
+    found = asset(request.match_info["name"])
+    if found is None:
+        raise PageError(404, "Nothing here", "There is no file of this name.")
+    body, media_type = found
+    tag = hashlib.sha256(body).hexdigest()
+    headers = {"ETag": f'"{tag}"', "Cache-Control": "no-cache"}
+    have = request.if_none_match
+    if have and any(isinstance(entry, ETag) and entry.value in ("*", tag) for entry in have):
+        return web.Response(status=304, headers=headers)
+    return web.Response(body=body, content_type=media_type, charset="utf-8", headers=headers)
+
+
+async def get_login(visit: Visit, sources: Sources) -> web.Response:
+    """The form that asks for an admin token."""
+    request = visit.request
+    if await _entered(request, sources) is not None:
+        return web.Response(status=303, headers={"Location": _next(request.query.get("next"))})
+    return _login_page(_next(request.query.get("next")))
+
+
+async def post_login(visit: Visit, sources: Sources) -> web.Response:
+    """Open a session for an admin token. Nothing is said about why another one does not open it, but its scope."""
+    request = visit.request
+    check_origin(request)
+    form = await read_form(request, sources)
+    token = await find_token(form.get("token", "").strip(), sources.store, sources.clock())
+    onward = _next(form.get("next"))
+    if token is None:
+        return _login_page(onward, "No admin token in use has this text. A token is shown once, when it is made.")
+    if token.scope != SCOPE:
+        return _login_page(onward, f"This token has the scope {token.scope}; the dashboard needs one of scope admin.")
+    if token.campaigns is not None:
+        return _login_page(onward, "This token is limited to campaigns; the dashboard shows all of them.")
+    session = open_session(token.digest, sources.clock(), server_key())
+    answer = web.Response(status=303, headers={"Location": onward})
+    answer.set_cookie(
+        COOKIE,
+        session.cookie,
+        max_age=int(LIFETIME.total_seconds()),
+        path="/",
+        httponly=True,
+        samesite="Strict",
+        secure=request.secure,
+    )
+    return answer
+
+
+async def post_logout(_visit: Visit, _sources: Sources) -> web.Response:
+    """Forget the cookie."""
+    answer = web.Response(status=303, headers={"Location": "/login"})
+    answer.del_cookie(COOKIE, path="/", httponly=True, samesite="Strict")
+    return answer
+
+
+async def enter(request: web.Request, sources: Sources) -> Visit | web.Response:
+    """The visit of a session, or where a request without one is sent. Refuses forms that are not its session's."""
+    entered = await _entered(request, sources)
+    if entered is None:
+        if request.method not in ("GET", "HEAD") or request.path.endswith("/live"):
+            raise PageError(401, "Please sign in", "The session is over. Sign in again; nothing was changed.")
+        return web.Response(status=303, headers={"Location": f"/login?next={quote(request.path_qs, safe='')}"})
+    session, token = entered
+    if request.method in ("GET", "HEAD"):
+        return Visit(request, session)
+    check_origin(request)
+    form = await read_form(request, sources)
+    if not session.sent_by(form.get(FORM_TOKEN, ""), server_key()):
+        raise PageError(403, "This form is not from here", "Go back, load the page again and send it once more.")
+    return Visit(request, session, form, actor_of(token))
+
+
+async def _entered(request: web.Request, sources: Sources) -> tuple[Session, StoredToken] | None:
+    """The session whose cookie a request shows, as long as its token is in use and an unlimited admin's."""
+    session = read_session(request.cookies.get(COOKIE), sources.clock(), server_key())
+    if session is None:
+        return None
+    token = await sources.store.token(session.digest)
+    if token is None or not token.is_in_use(sources.clock()) or token.scope != SCOPE or token.campaigns is not None:
+        return None
+    return session, token
+
+
+async def read_form(request: web.Request, sources: Sources) -> dict[str, str]:
+    """The fields of a form, each once; refuses other bodies, and ones that are too long."""
+    if request.content_type != FORM:
+        raise PageError(415, "Not a form", f"Send {FORM}.")
+    if request.content_length is None or request.content_length > min(sources.body_bytes, request.client_max_size or 0):
+        raise PageError(413, "Too long", "The form is longer than this server accepts.")
+    fields = await request.post()
+    return {name: value for name, value in fields.items() if isinstance(value, str)}
+
+
+def check_origin(request: web.Request) -> None:
+    """Refuse what a page of another site makes a browser send, where the browser tells."""
+    origin, site = request.headers.get("Origin"), request.headers.get("Sec-Fetch-Site")
+    # Where a browser says how it sees it, a proxy that changed the Host does not matter.
+    foreign = origin is not None and urlsplit(origin).netloc != request.host
+    if foreign if site is None else site not in ("same-origin", "none"):
+        raise PageError(403, "This form is not from here", "Open the dashboard itself and send the form from there.")
+
+
+def see(location: str) -> web.Response:
+    """After a form: another page, which a reload does not send again."""
+    return web.Response(status=303, headers={"Location": location})
+
+
+def _login_page(onward: str, problem: str = "") -> web.Response:
+    return page("login.html", 401 if problem else 200, onward=onward, problem=problem, session=None)
+
+
+def _next(path: str | None) -> str:
+    """Where to go on after signing in: a page of this dashboard, and nowhere else."""
+    if not path or not path.startswith("/") or path.startswith(("//", "/\\", "/login", "/logout")):
+        return "/"
+    return path if path.isascii() and path.isprintable() and "\\" not in path and ".." not in path else "/"

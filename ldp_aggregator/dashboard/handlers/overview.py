@@ -1,0 +1,123 @@
+"""The list of campaigns: how each fills up, and what was refused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from aiohttp import web
+from markupsafe import Markup
+
+from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.dashboard.drawing.plots import curve
+from ldp_aggregator.dashboard.drawing.precision import Precision, precisions, worst
+from ldp_aggregator.dashboard.drawing.readings import Readings, read_exposition
+from ldp_aggregator.dashboard.history import thinned
+from ldp_aggregator.dashboard.pages import PageError, page
+from ldp_aggregator.dashboard.sources import Sources
+from ldp_aggregator.dashboard.visit import Visit
+from ldp_aggregator.estimation.estimates import estimate
+from ldp_aggregator.store.campaign_state import CampaignState
+from protocols import Campaign
+from protocols.document.campaign import MODEL
+
+ON_A_PAGE: Final = 12
+IN_A_TABLE: Final = 12
+"""Samples of a curve that its table has."""
+LIVE_MILLISECONDS: Final = 2000
+"""After which a browser asks again: one event is one answer, and no connection stays open."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One campaign of the list."""
+
+    state: CampaignState
+    status: str
+    plot: Markup
+    questions: list[Precision]
+    expected: float | None
+    reached: float | None
+    points: list[tuple[datetime, int]]
+    problem: str = ""
+
+
+async def get_overview(visit: Visit, sources: Sources) -> web.Response:
+    """All campaigns, the newest first, some at a time."""
+    states = list(reversed(await sources.store.campaigns()))
+    pages = max(1, -(-len(states) // ON_A_PAGE))
+    at = visit.query.get("page", "1")
+    if not (at.isascii() and at.isdigit() and len(at) < 9 and 1 <= int(at) <= pages):
+        raise PageError(404, "No such page", f"The list has {pages} pages.")
+    shown = states[(int(at) - 1) * ON_A_PAGE : int(at) * ON_A_PAGE]
+    entries = [await _entry(state, sources) for state in shown]
+    readings = await asyncio.to_thread(lambda: read_exposition(sources.exposition()))
+    return page(
+        "overview.html",
+        entries=entries,
+        total=len(states),
+        at=int(at),
+        pages=pages,
+        refused=refused(readings, sources.sentences),
+        counted=readings.counted,
+        duplicates=readings.duplicates,
+        since=sources.history.since,
+        **visit.common(),
+    )
+
+
+async def get_live(_visit: Visit, sources: Sources) -> web.Response:
+    """The numbers of reports now, as one server-sent event."""
+    states = await sources.store.campaigns()
+    return event({"reports": {state.id: state.shares if state.federated else state.reports for state in states}})
+
+
+def event(values: Mapping[str, object]) -> web.Response:
+    """One event; the browser comes back by itself."""
+    body = f"retry: {LIVE_MILLISECONDS}\ndata: {json.dumps(values)}\n\n"
+    return web.Response(text=body, content_type="text/event-stream", charset="utf-8")
+
+
+def refused(readings: Readings, sentences: Mapping[str, str]) -> list[tuple[str, int, str]]:
+    """Code, number and sentence of what was refused, the most frequent first."""
+    return [
+        (code, number, sentences.get(code, "no explanation of this code is known"))
+        for code, number in sorted(readings.refused.items(), key=lambda item: (-item[1], item[0]))
+    ]
+
+
+async def _entry(state: CampaignState, sources: Sources) -> Entry:
+    points = [*sources.history.of(state.id), (sources.clock(), state.reports)]
+    plot = curve(points, title=f"Reports of {state.title} against time")
+    told = thinned(points, IN_A_TABLE)
+    status = state.status(sources.clock())
+    if state.federated:
+        return Entry(state, status, Markup(""), [], None, None, [])
+    try:
+        campaign = await sources.campaign(state.id)
+        tally = await sources.store.tally(state.id)
+        found = await asyncio.to_thread(_precision, campaign, tally)
+    except Exception as error:  # One damaged campaign hides no other.
+        return Entry(state, status, plot, [], None, None, told, f"It cannot be read: {error}")
+    return Entry(state, status, plot, found, worst(found, reached=False), worst(found, reached=True), told)
+
+
+def _precision(campaign: Campaign, tally: Tally) -> list[Precision]:
+    # What a document releases in steps is not looked at between them: only how many answered what.
+    is_shown = campaign.asks == MODEL and campaign.privacy.release_every is None
+    estimates = estimate(campaign, tally) if is_shown else None
+    return precisions(campaign, devices_of(campaign, tally), tally.n.tolist(), estimates)
+
+
+def devices_of(campaign: Campaign, tally: Tally) -> int:
+    """How many devices answered; where a device answers every group, those of the largest."""
+    if campaign.privacy.answers != "all":
+        return int(tally.n.sum())
+    numbers = dict.fromkeys((question.group for question in campaign.questions), 0)
+    for question, n in zip(campaign.questions, tally.n.tolist(), strict=True):
+        numbers[question.group] += n
+    return max(numbers.values())

@@ -1,0 +1,82 @@
+"""Pages from templates: everything is escaped, and nothing but this server's own files may run or be loaded."""
+
+from __future__ import annotations
+
+import importlib.resources
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from aiohttp import web
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from ldp_aggregator.dashboard.drawing import words
+
+HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # With "no-referrer" browsers send "Origin: null" with this server's own forms, and nothing would tell them apart.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Server": "ldp-aggregator",
+}
+"""On every page: no inline script or style, nothing from elsewhere, no frame around it."""
+
+MEDIA_TYPES: Final[Mapping[str, str]] = {
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
+
+
+class PageError(Exception):
+    """Raise to answer with a page that says what is wrong and what would be right."""
+
+    def __init__(self, status: int, title: str, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.title = title
+        self.detail = detail
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("ldp_aggregator.dashboard", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.filters.update(
+        number=words.number, share=words.share, instant=words.instant, percent=words.percent, signed=words.plain
+    )
+    environment.globals.update(words=words, infinity=math.inf)
+    return environment
+
+
+def page(template: str, http_status: int = 200, /, **values: Any) -> web.Response:
+    """A page of ``templates/``; raises jinja2.UndefinedError for a name that is not given."""
+    text = _environment().get_template(template).render(values)
+    return web.Response(text=text, status=http_status, content_type="text/html", charset="utf-8")
+
+
+@lru_cache(maxsize=16)
+def asset(name: str) -> tuple[bytes, str] | None:
+    """A file of ``static/`` and its media type; None where there is none of this name."""
+    files = {
+        entry.name: entry
+        for entry in importlib.resources.files("ldp_aggregator.dashboard").joinpath("static").iterdir()
+    }
+    if name not in files:
+        return None
+    suffix = "." + name.rpartition(".")[2]
+    return (files[name].read_bytes(), MEDIA_TYPES[suffix]) if suffix in MEDIA_TYPES else None

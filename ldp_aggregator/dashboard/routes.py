@@ -1,0 +1,138 @@
+"""Which page is where, and what all of them have in common: who may see it, headers, and pages for what fails."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import web
+
+from ldp_aggregator.dashboard.handlers import campaigns, creation, entrance, operation, overview, public
+from ldp_aggregator.dashboard.history import sample
+from ldp_aggregator.dashboard.pages import HEADERS, PageError, page
+from ldp_aggregator.dashboard.sources import Sources
+from ldp_aggregator.dashboard.visit import Visit
+from ldp_aggregator.store.contract import StoreError, UnknownCampaignError
+
+LOG: Final = logging.getLogger("ldp_aggregator")
+
+Handler = Callable[[Visit, Sources], Awaitable[web.Response]]
+
+
+@dataclass(frozen=True)
+class Route:
+    """An ``is_open`` route needs no session."""
+
+    method: str
+    path: str
+    handler: Handler
+    is_open: bool = False
+
+
+ASSET: Final = Route("GET", "/assets/{name}", entrance.get_asset, is_open=True)
+
+ADMIN: Final = (
+    ASSET,
+    Route("GET", "/login", entrance.get_login, is_open=True),
+    Route("POST", "/login", entrance.post_login, is_open=True),
+    Route("POST", "/logout", entrance.post_logout),
+    Route("GET", "/", overview.get_overview),
+    Route("GET", "/live", overview.get_live),
+    Route("GET", "/campaigns/new", creation.get_form),
+    Route("POST", "/campaigns/new", creation.post_form),
+    Route("POST", "/campaigns/check", creation.post_check),
+    Route("GET", "/campaigns/{id}", campaigns.get_campaign),
+    Route("GET", "/campaigns/{id}/live", campaigns.get_live),
+    Route("GET", "/campaigns/{id}/model", campaigns.get_model),
+    Route("GET", "/campaigns/{id}/document", campaigns.get_document),
+    Route("POST", "/campaigns/{id}/train", campaigns.post_train),
+    Route("POST", "/campaigns/{id}/close", campaigns.post_close),
+    Route("GET", "/health", operation.get_health),
+    Route("GET", "/federation", operation.get_federation),
+    Route("GET", "/tokens", operation.get_tokens),
+    Route("POST", "/tokens", operation.post_token),
+    Route("POST", "/tokens/revoke", operation.post_revoke),
+)
+
+PUBLIC: Final = (ASSET, Route("GET", "/c/{id}", public.get_page, is_open=True))
+
+
+def add_admin_pages(app: web.Application, sources: Sources) -> None:
+    """The dashboard, and the sampling that its curves need, for as long as the application runs."""
+    _add(app, ADMIN, sources, "/")
+
+    async def sampling(_app: web.Application) -> AsyncIterator[None]:
+        task = asyncio.create_task(sample(sources.store, sources.history, sources.clock), name="history")
+        yield
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    app.cleanup_ctx.append(sampling)
+
+
+def add_public_pages(app: web.Application, sources: Sources) -> None:
+    """A page per campaign, for people."""
+    _add(app, PUBLIC, sources, "")
+
+
+def _add(app: web.Application, routes: tuple[Route, ...], sources: Sources, home: str) -> None:
+    for route in routes:
+        handler = _answering(route, sources, home)
+        app.router.add_route(route.method, route.path, handler)
+        if route.method == "GET":
+            app.router.add_route("HEAD", route.path, handler)
+    for path in dict.fromkeys(route.path for route in routes):
+        allowed = ", ".join(sorted(route.method for route in routes if route.path == path))
+        app.router.add_route(
+            "*", path, _answering(Route("other", path, _refusing(allowed), is_open=True), sources, home)
+        )
+
+
+def _refusing(allowed: str) -> Handler:
+    async def refuse(_visit: Visit, _sources: Sources) -> web.Response:
+        answer = error_page(PageError(405, "Not that way", f"This page takes {allowed}."), "")
+        answer.headers["Allow"] = allowed
+        return answer
+
+    return refuse
+
+
+def _answering(route: Route, sources: Sources, home: str) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(request: web.Request) -> web.Response:
+        started = time.perf_counter()
+        try:
+            visit = Visit(request) if route.is_open else await entrance.enter(request, sources)
+            response = visit if isinstance(visit, web.Response) else await route.handler(visit, sources)
+        except Exception as error:  # Whatever it is, a person gets a page and not a traceback.
+            response = error_page(_explained(error), home)
+        response.headers.update(HEADERS)
+        response.headers.setdefault("Cache-Control", "no-store")
+        sources.count(route.path, route.method, response.status, time.perf_counter() - started)
+        return response
+
+    return answer
+
+
+def error_page(error: PageError, home: str) -> web.Response:
+    """A page that says what is wrong and where to go on; nowhere, where ``home`` is empty."""
+    return page("error.html", error.status, title=error.title, detail=error.detail, home=home, session=None)
+
+
+def _explained(error: Exception) -> PageError:
+    if isinstance(error, PageError):
+        return error
+    if isinstance(error, UnknownCampaignError):
+        return PageError(404, "No such campaign", "No campaign has this id. It may stand in another store.")
+    if isinstance(error, web.HTTPException):
+        return PageError(error.status, error.reason or "Refused", "The form is longer than this server accepts.")
+    if isinstance(error, StoreError):
+        LOG.error("store error", extra={"reason": str(error)})
+        return PageError(503, "The store does not answer", "Nothing was changed. Try again in a moment.")
+    LOG.error("internal error", extra={"reason": type(error).__name__}, exc_info=error)
+    return PageError(500, "The server failed", "Nothing was counted or published by this request; its log says why.")

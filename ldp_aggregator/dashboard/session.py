@@ -1,0 +1,71 @@
+"""Sessions of the dashboard: a cookie that names an admin token by its digest, sealed, for some hours.
+
+The cookie never holds the token. It is sealed with a key that the processes of one server share and that is on no
+disk, so that who reads the store makes no session, and a restart ends them all. At every request the token is looked
+up anew: revoking it ends its sessions at once.
+
+Safety: a session is not kept anywhere, so that signing out forgets the cookie and ends nothing where it was copied;
+its time does, and revoking the token.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import multiprocessing
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Final
+
+COOKIE: Final = "ldp_session"
+LIFETIME: Final = timedelta(hours=12)
+
+_NONCE_BYTES: Final = 16
+_PARTS: Final = 4
+
+
+def server_key() -> bytes:
+    """32 bytes that are the same in all worker processes: ``multiprocessing`` gives its children its key."""
+    return hmac.digest(bytes(multiprocessing.current_process().authkey), b"ldp-bayes dashboard session", "sha256")
+
+
+@dataclass(frozen=True)
+class Session:
+    """Whose token it is, until when, and the cookie that says so."""
+
+    digest: bytes
+    expires: datetime
+    cookie: str
+
+    def form_token(self, key: bytes) -> str:
+        """What a form of this session must carry: another site can send a form, and cannot read this."""
+        return hmac.new(key, b"form|" + self.cookie.encode(), hashlib.sha256).hexdigest()
+
+    def sent_by(self, form_token: str, key: bytes) -> bool:
+        """Whether a form was one of this session's pages."""
+        return hmac.compare_digest(self.form_token(key).encode(), form_token.encode("utf-8", "replace"))
+
+
+def open_session(digest: bytes, now: datetime, key: bytes) -> Session:
+    """A session of the token with this digest, from now on."""
+    expires = (now + LIFETIME).replace(microsecond=0)
+    body = f"{digest.hex()}.{int(expires.timestamp())}.{secrets.token_hex(_NONCE_BYTES)}"
+    return Session(digest, expires, f"{body}.{_seal(body, key)}")
+
+
+def read_session(cookie: str | None, now: datetime, key: bytes) -> Session | None:
+    """The session a cookie stands for; None where there is none, it was not sealed here, or its time is over."""
+    parts = (cookie or "").split(".")
+    if cookie is None or len(parts) != _PARTS or not cookie.isascii():
+        return None
+    body, _, seal = cookie.rpartition(".")
+    if not hmac.compare_digest(_seal(body, key), seal):
+        return None
+    # What was sealed here is well formed.
+    expires = datetime.fromtimestamp(int(parts[1]), timezone.utc)
+    return Session(bytes.fromhex(parts[0]), expires, cookie) if now < expires else None
+
+
+def _seal(body: str, key: bytes) -> str:
+    return hmac.new(key, body.encode("ascii"), hashlib.sha256).hexdigest()

@@ -1,0 +1,35 @@
+"""What pages are made from. The server hands it over; nothing here is on an upload's way."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from ldp_aggregator.dashboard.history import History
+from ldp_aggregator.store.clock import Clock, utc_now
+from ldp_aggregator.store.contract import Store
+from protocols import Campaign
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Passed to every page's handler.
+
+    ``campaign`` gives a parsed campaign by its id, ``federated_model`` the model of the shares there are now (None
+    before there is one), ``exposition`` the metrics of all processes in Prometheus' format, ``is_well`` whether the
+    last write to the store worked. ``count`` takes (path, method, status, seconds) of an answer, ``mutated`` the
+    kind of a change that an operator made. ``sentences`` explains the codes that refuse reports and requests;
+    ``body_bytes`` is the longest form that is read.
+    """
+
+    store: Store
+    campaign: Callable[[str], Awaitable[Campaign]]
+    federated_model: Callable[[Campaign], Awaitable[bytes | None]]
+    exposition: Callable[[], bytes]
+    is_well: Callable[[], bool]
+    count: Callable[[str, str, int, float], None]
+    mutated: Callable[[str], None]
+    sentences: Mapping[str, str]
+    body_bytes: int
+    clock: Clock = utc_now
+    history: History = field(default_factory=History)

@@ -1,0 +1,126 @@
+// The noise lab: what a device with a made-up record would send, by the client's own code. Nothing is sent from here.
+import { drawQuestions, encodeUpload, hex, parseCampaign, perturb, randomBytes } from "/assets/ldp-bayes-client.min.js";
+
+const MANY = 1000;
+const lab = document.querySelector("#lab");
+const form = lab.querySelector("[data-lab]");
+const result = lab.querySelector("[data-result]");
+
+const element = (name, text, ...children) => {
+  const made = document.createElement(name);
+  if (text !== null) made.textContent = text;
+  made.append(...children);
+  return made;
+};
+const rowOf = (cell, texts) => element("tr", null, ...texts.map((text) => element(cell, text)));
+
+function tableOf(heads, rows) {
+  const head = rowOf("th", heads);
+  for (const cell of head.children) cell.scope = "col";
+  const table = element("table", null, element("thead", null, head), element("tbody", null, ...rows.map((row) => rowOf("td", row))));
+  const box = element("div", null, table);
+  box.className = "scroll";
+  box.tabIndex = 0;
+  box.setAttribute("role", "region");
+  box.setAttribute("aria-label", "Answers");
+  return box;
+}
+
+/** The names of a question's cells, in their order. */
+function cellsOf(campaign, question) {
+  const classes = campaign.label.classes;
+  if (question.encoding === "sign") return classes.flatMap((name) => [`low side, ${name}`, `high side, ${name}`]);
+  const feature = campaign.asked.find(({ name }) => name === question.feature);
+  if (question.kind !== "pair") return [...classes];
+  const values = feature.values ?? Array.from({ length: feature.bins }, (_, bin) => `step ${bin + 1} of ${feature.bins}`);
+  return values.flatMap((value) => classes.map((name) => `${value}, ${name}`));
+}
+
+const about = (campaign, { kind, feature }) =>
+  kind === "label" ? campaign.label.name : `${feature}${kind === "square" ? ", squared," : ""} and ${campaign.label.name}`;
+
+/** The cells that a payload speaks for, with the number that it says of each. */
+function said({ mechanism, domain_size: size }, payload) {
+  const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
+  const width = size <= 256 ? 1 : size <= 65536 ? 2 : 4;
+  const index = () => (width === 1 ? view.getUint8(0) : width === 2 ? view.getUint16(0, true) : view.getUint32(0, true));
+  if (mechanism === "de") return [[index(), 1]];
+  if (mechanism === "onebit") return [[index(), view.getUint8(width) ? 1 : -1]];
+  if (mechanism === "she" || mechanism === "laplace") {
+    return Array.from({ length: size }, (_, cell) => [cell, view.getInt32(4 * cell, true)]);
+  }
+  return Array.from({ length: size }, (_, cell) => cell).flatMap((cell) => ((payload[cell >> 3] >> (cell & 7)) & 1 ? [[cell, 1]] : []));
+}
+
+const inWords = (campaign, question, payload) => {
+  const [names, cells] = [cellsOf(campaign, question), said(question, payload)];
+  if (["she", "laplace"].includes(question.mechanism)) return cells.map(([cell, n]) => `${names[cell]}: ${n}`).join("; ");
+  if (question.mechanism === "onebit") return cells.map(([cell, n]) => `${names[cell]}: ${n > 0 ? "high" : "low"}`).join("");
+  return cells.map(([cell]) => names[cell]).join("; ") || "none of all possible answers";
+};
+
+function filled() {
+  const record = {};
+  for (const input of form.querySelectorAll("[data-feature]")) {
+    if (input.value !== "") record[input.dataset.feature] = "number" in input.dataset ? Number(input.value) : input.value;
+  }
+  return [record, form.querySelector("[data-label]").value];
+}
+
+function once(campaign) {
+  const answers = perturb(campaign, ...filled());
+  const bytes = encodeUpload(answers);
+  result.replaceChildren(
+    element("p", "This device drew its question by lot and would send this. Press again: another device, another lot, other noise."),
+    tableOf(["It was asked about", "It says", "Bytes of the answer"], answers.map(({ question, payload }) => {
+      const asked = campaign.questions[question];
+      return [about(campaign, asked), inWords(campaign, asked, payload), hex(payload)];
+    })),
+    element("p", `The whole upload has ${bytes.length} bytes:`),
+    element("code", hex(bytes)),
+  );
+}
+
+/** Many devices that all hold this one record, and how often each possible answer to one question is heard. */
+function often(campaign) {
+  const filledIn = filled();
+  const counts = campaign.questions.map(({ domain_size: size }) => ({ answers: 0, cells: Array(size).fill(0) }));
+  for (let number = 0; number < MANY; number++) {
+    for (const { question, payload } of perturb(campaign, ...filledIn)) {
+      counts[question].answers += 1;
+      for (const [cell, value] of said(campaign.questions[question], payload)) counts[question].cells[cell] += value;
+    }
+  }
+  const shown = campaign.questions.filter(({ index }) => counts[index].answers > 0);
+  result.replaceChildren(
+    element("p", `${MANY} devices that all hold this one record. What is true stands out of the crowd, and out of no single answer.`),
+    ...shown.flatMap((question) => [
+      element("h3", `${about(campaign, question)}: ${counts[question.index].answers} answers`),
+      tableOf(["Possible answer", "Sum of what was said"], cellsOf(campaign, question).map((name, cell) => [name, String(counts[question.index].cells[cell])])),
+    ]),
+  );
+}
+
+const failed = (error) => {
+  const line = element("p", `The lab cannot do this: ${error.message}`);
+  line.className = "problem";
+  result.replaceChildren(line);
+};
+
+try {
+  const answer = await fetch(`/v1/campaigns/${lab.dataset.campaign}`);
+  if (!answer.ok) throw new Error(`the campaign’s document was answered with ${answer.status}`);
+  const campaign = parseCampaign(await answer.text(), lab.dataset.campaign);
+  drawQuestions(campaign, randomBytes(32));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    try {
+      (event.submitter?.value === "again" ? often : once)(campaign);
+    } catch (error) {
+      failed(error);
+    }
+  });
+  for (const button of form.querySelectorAll("button")) button.disabled = false;
+} catch (error) {
+  failed(error);
+}

@@ -1,0 +1,96 @@
+"""What estimates will know, before anyone is asked: their variances at given frequencies, or at even ones.
+
+The noise of the mechanism at the frequency of the cell, the spread of the records themselves (devices are a sample),
+and the chance in how many of them draw a question. A cell is a joint probability, P(value, class), before any
+post-processing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocols import Campaign, Question
+from protocols.document.questions import INDEX, PRODUCT, SIGN, VALUE
+from protocols.mechanisms import OneBit, PureMechanism
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """First and second moment, per estimated cell, of what one record adds to it before the noise."""
+
+    mean: Array
+    second: Array
+
+
+def even_expectation(campaign: Campaign, question: Question) -> Expectation:
+    """Equal classes and values; a quantity is t or 2 t^2 - 1 with t uniform on [-1, 1]."""
+    if question.encoding == INDEX:
+        share = np.full(question.domain_size, 1 / question.domain_size)
+        return Expectation(share, share)
+    k = 1 if question.kind == PRODUCT else len(campaign.label.classes)
+    if question.kind == VALUE:
+        mean, second = 0.0, 1 / 3
+    elif question.kind == PRODUCT and question.other != question.feature:
+        mean, second = 0.0, 1 / 9
+    else:
+        mean, second = -1 / 3, 7 / 15
+    return expectation_of(question, np.full(k, mean / k), np.full(k, second / k), np.full(k, 1 / k))
+
+
+def expectation_of(question: Question, mean: Array, second: Array, share: Array) -> Expectation:
+    """With ``sign`` the value travels as a bit of +1 or -1, whose square is 1 wherever there is one."""
+    return Expectation(mean, share if question.encoding == SIGN else second)
+
+
+def variance_per_answer(question: Question, expected: Expectation) -> Array:
+    """N times the variance of each estimated cell of a question with n answers."""
+    mechanism, mean, second = question.mechanism, expected.mean, expected.second
+    if isinstance(mechanism, PureMechanism):
+        if question.encoding == INDEX:
+            p, q = float(mechanism.p), float(mechanism.q)
+            supported = q + (p - q) * mean
+            answer: Array = supported * (1 - supported) / (p - q) ** 2
+            return answer
+        pairs = zip(((second + mean) / 2).tolist(), ((second - mean) / 2).tolist(), strict=True)
+        noise = np.array([mechanism.contrast_variance(one, zero) for one, zero in pairs])
+        return noise + second - mean**2
+    if isinstance(mechanism, OneBit):
+        # Only one answer in k is about the cell, and its bit's variance is 1 - (value)^2 on the scale of the bit.
+        gain = 2 * float(mechanism.p) - 1
+        return mechanism.domain_size * (1 / gain**2 - mean**2)
+    return mechanism.noise_variance(0.0) + second - mean**2
+
+
+def answers(campaign: Campaign, devices: int) -> list[float]:
+    """How many answers each question can expect."""
+    pools = campaign.groups if campaign.privacy.answers == "all" else (campaign.questions,)
+    totals = {question.index: sum(one.weight for one in pool) for pool in pools for question in pool}
+    return [devices * question.weight / totals[question.index] for question in campaign.questions]
+
+
+def even_variances(campaign: Campaign) -> list[Array]:
+    """:func:`variance_per_answer` of every question, every value and class being as likely as any other."""
+    return [variance_per_answer(one, even_expectation(campaign, one)) for one in campaign.questions]
+
+
+def expected_errors(campaign: Campaign, devices: int, variances: Sequence[Array]) -> list[Array]:
+    """The standard error of every estimated cell of every question when ``devices`` >= 1 answer, from the variances of
+    one answer to each.
+    """
+    return [
+        np.sqrt(variance / number * chance_of_number(question, number, devices))
+        for question, variance, number in zip(campaign.questions, variances, answers(campaign, devices), strict=True)
+    ]
+
+
+def chance_of_number(question: Question, number: float, devices: int) -> float:
+    """How much larger E[1 / n] is than 1 / E[n], the number n of reports about a cell being binomial."""
+    # One bit is about one cell in k: only those who drew it count.
+    about = number / question.mechanism.domain_size if isinstance(question.mechanism, OneBit) else number
+    return 1 + (1 - about / devices) / about

@@ -1,0 +1,128 @@
+"""What an operator does in a browser: sign in, create, watch counts rise, train, download, revoke; and how it looks."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from browsing import answer, start_browser
+from credit_draft import DRAFT
+
+from protocols import Campaign
+
+OPEN = {**DRAFT, "closes": None}
+WIDTHS = (320, 390, 1280)
+PAGES = ("/login", "/", "/campaigns/new", "/campaigns/{id}?liars=5", "/federation", "/health", "/tokens")
+
+
+def test_an_operator_signs_in_creates_watches_trains_downloads_and_revokes(browser, aggregator):
+    browser.sign_in(aggregator)
+    assert "No campaign yet" in browser.text()
+
+    browser.open(f"{aggregator.admin_url}/campaigns/new")
+    browser.fill("#draft", json.dumps({**OPEN, "privacy": {"epsilon": -1}}))
+    browser.wait(lambda: "privacy.epsilon" in browser.text("#verdict"))
+    browser.fill("#draft", json.dumps(OPEN))
+    browser.wait(lambda: "This is a campaign" in browser.text("#verdict"))
+    browser.click("button[value=publish]")
+    browser.wait(lambda: browser.text("h1") == OPEN["title"])
+    campaign = Campaign.compile(OPEN)
+    assert browser.driver.current_url == f"{aggregator.admin_url}/campaigns/{campaign.id}"
+
+    count = f'[data-reports="{campaign.id}"]'
+    assert browser.text(count) == "0"
+    answer(aggregator, campaign, 40)
+    browser.wait(lambda: browser.text(count) == "40")
+    browser.wait(lambda: browser.all("svg.plot circle"))
+
+    browser.click('form[action$="/train"] button')
+    browser.wait(lambda: "Version 1 of the model is published" in browser.text())
+    found = browser.driver.execute_async_script(
+        "const done = arguments[0]; fetch(document.querySelector('a[download]').href)"
+        ".then((a) => Promise.all([a.status, a.headers.get('Content-Disposition'), a.json()])).then(done, String)"
+    )
+    assert found[:2] == [200, 'attachment; filename="model-1.json"']
+    assert found[2]["training"]["reports"] == 40
+
+    browser.open(f"{aggregator.admin_url}/tokens")
+    browser.fill("#name", "a collector")
+    browser.click('form[action="/tokens"] button')
+    browser.wait(lambda: browser.text("#made-token").startswith("ldp_"))
+    browser.click('form:has(input[value="a collector"]) input[type=checkbox]')
+    browser.click('form:has(input[value="a collector"]) button')
+    browser.wait(lambda: "revoked" in browser.text("main"))
+    assert browser.complaints() == []
+
+
+def test_everything_works_without_javascript(plain_browser, aggregator):
+    browser = plain_browser
+    browser.sign_in(aggregator)
+    browser.open(f"{aggregator.admin_url}/campaigns/new")
+    browser.click("summary")
+    browser.fill("#columns", "age: young | old\nhours: 0 to 100\nmissed: yes | no")
+    browser.fill("#label", "missed")
+    browser.click("button[value=columns]")
+    browser.wait(lambda: "This is a campaign" in browser.text("#verdict"))
+    browser.click("button[value=publish]")
+    browser.wait(lambda: browser.text("h1") == "What tells missed?")
+    campaign = Campaign.parse(aggregator_document(aggregator, browser.driver.current_url.rsplit("/", 1)[1]))
+    answer(aggregator, campaign, 20)
+    browser.driver.refresh()
+    assert browser.text(f'[data-reports="{campaign.id}"]') == "20"
+    browser.open(f"{browser.driver.current_url}?liars=3")
+    assert browser.all("svg.plot .reach")
+    browser.click('form[action$="/train"] button')
+    browser.wait(lambda: "Version 1 of the model is published" in browser.text())
+
+
+def aggregator_document(aggregator, campaign_id):
+    import urllib.request
+
+    with urllib.request.urlopen(f"{aggregator.url}/v1/campaigns/{campaign_id}") as document:
+        return document.read()
+
+
+def test_the_public_page_shows_what_a_device_would_send(browser, aggregator):
+    campaign = aggregator.publish(OPEN)
+    browser.open(f"{aggregator.url}/c/{campaign.id}")
+    assert browser.text("h1") == OPEN["title"]
+    button = "[data-lab] button"
+    browser.wait(lambda: browser.one(button).is_enabled())
+    before = list(browser.requested())
+    browser.click(button)
+    browser.wait(lambda: "The whole upload has" in browser.text("[data-result]"))
+    browser.click("[data-lab] button[value=again]")
+    browser.wait(lambda: "1000 devices" in browser.text("[data-result]"))
+    assert browser.requested() == before
+    assert browser.complaints() == []
+    assert browser.violations() == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_is_cut_overlaps_or_shuts_anybody_out(browser, aggregator, scheme):
+    campaign = aggregator.publish(OPEN)
+    answer(aggregator, campaign, 30)
+    browser.sign_in(aggregator)
+    addresses = [aggregator.admin_url + page.replace("{id}", campaign.id) for page in PAGES]
+    for address in [*addresses, f"{aggregator.url}/c/{campaign.id}"]:
+        for width in WIDTHS:
+            browser.resize(width, scheme=scheme)
+            browser.open(address)
+            wide = browser.driver.execute_script("return document.documentElement.scrollWidth")
+            assert wide <= width, f"{address} is {wide} wide at {width}"
+        assert browser.violations() == [], address
+
+
+def test_a_request_to_another_host_and_a_page_that_shuts_people_out_are_both_noticed(aggregator):
+    """The two checks that every test here leans on can fail."""
+    browser = start_browser()
+    try:
+        browser.open(f"{aggregator.admin_url}/login")
+        assert browser.foreign() == []
+        browser.driver.execute_script("document.querySelector('label').remove()")
+        assert any("label" in found for found in browser.violations())
+        browser.open("data:text/html,<img src='http://elsewhere.example/x.png'>")
+        browser.wait(browser.foreign)
+        assert browser.foreign() == ["http://elsewhere.example/x.png"]
+    finally:
+        browser.driver.quit()

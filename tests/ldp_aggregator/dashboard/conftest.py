@@ -1,0 +1,99 @@
+"""A server in this process, a browser's manners without a browser, and a campaign that devices answered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from ldp_aggregator.server.process import running
+from ldp_aggregator.server.sockets.listener import Listeners
+from ldp_aggregator.service.settings import Settings
+from ldp_aggregator.service.tokens import make_token
+from ldp_aggregator.store import SCOPES, SqliteStore, Submission
+from ldp_aggregator.store.clock import utc_now
+from ldp_client import perturb
+from protocols import Campaign, decode_upload, encode_upload
+
+FORM_TOKEN = re.compile(r'name="form_token" value="([0-9a-f]{64})"')
+DRAFT: dict[str, Any] = {
+    "version": 1,
+    "title": "Will a customer miss a payment?",
+    "purpose": "credit-risk model 3",
+    "label": {"name": "missed_payment", "classes": ["yes", "no"]},
+    "features": [
+        {"name": "age", "kind": "categorical", "values": ["young", "medium", "old"]},
+        {"name": "income", "kind": "continuous", "low": 0, "high": 200000, "bins": 4},
+        {"name": "hours", "kind": "continuous", "low": 0, "high": 100},
+    ],
+    "privacy": {"epsilon": 2.0},
+}
+
+
+@dataclass
+class Dashboard:
+    """Where it listens, the store behind it, one token of every scope, and a session that is signed in."""
+
+    public: str
+    admin: str
+    store: SqliteStore
+    tokens: dict[str, str]
+    session: aiohttp.ClientSession
+
+    async def get(self, path: str, **more: Any) -> tuple[int, str]:
+        async with self.session.get(self.admin + path, allow_redirects=False, **more) as answer:
+            return answer.status, await answer.text()
+
+    async def send(self, path: str, fields: dict[str, str], **more: Any) -> tuple[int, str, str]:
+        """Status, text and Location of a form as this session's pages send it."""
+        async with self.session.get(self.admin + "/tokens") as answer:
+            token = FORM_TOKEN.search(await answer.text())
+        given = {"form_token": token.group(1) if token else "", **fields}
+        async with self.session.post(self.admin + path, data=given, allow_redirects=False, **more) as answer:
+            return answer.status, await answer.text(), answer.headers.get("Location", "")
+
+    async def publish(self, people: int = 0, **changes: Any) -> Campaign:
+        """A campaign, and so many devices that answered it."""
+        campaign = Campaign.compile(DRAFT | changes)
+        await self.store.create_campaign(campaign)
+        await self.answer(campaign, people)
+        return campaign
+
+    async def answer(self, campaign: Campaign, people: int) -> None:
+        ages = ("young", "medium", "old")
+        for person in range(people):
+            record = {"age": ages[person % 3], "income": person * 997 % 200_000, "hours": person % 100}
+            reports = perturb(campaign, record, campaign.label.classes[person % 2])
+            upload = decode_upload(encode_upload(reports), campaign)
+            await self.store.count([Submission(campaign, upload)])
+
+
+@pytest.fixture
+async def dashboard(tmp_path: Path) -> AsyncIterator[Dashboard]:
+    store = SqliteStore(tmp_path / "store.sqlite3")
+    tokens = {}
+    for scope in SCOPES:
+        tokens[scope], stored = make_token(f"a {scope}", scope, utc_now())
+        await store.add_token(stored)
+    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0)
+    listeners = Listeners.bind(settings)
+    addresses = listeners.addresses(settings)
+    jar = aiohttp.CookieJar(unsafe=True)
+    try:
+        async with running(settings, listeners, store=store), aiohttp.ClientSession(cookie_jar=jar) as session:
+            found = Dashboard(addresses.public, addresses.admin, store, tokens, session)
+            async with session.post(f"{found.admin}/login", data={"token": tokens["admin"]}) as answer:
+                assert answer.status == 200
+            yield found
+    finally:
+        await store.close()
+
+
+@pytest.fixture
+def draft() -> dict[str, Any]:
+    return DRAFT

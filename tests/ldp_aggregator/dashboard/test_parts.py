@@ -1,0 +1,179 @@
+"""What pages are put together from: sessions, figures, columns, numbers in words, samples. No server is needed."""
+
+from __future__ import annotations
+
+import json
+import math
+import xml.etree.ElementTree as ElementTree
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from cells import SteppedClock
+
+from ldp_aggregator.dashboard.drawing import words
+from ldp_aggregator.dashboard.drawing.columns import ColumnsError, draft_of, spread_header
+from ldp_aggregator.dashboard.drawing.models import model_row
+from ldp_aggregator.dashboard.drawing.plots import Bar, curve, interval_plot, nice_ticks
+from ldp_aggregator.dashboard.drawing.readings import read_exposition
+from ldp_aggregator.dashboard.history import MOST_SAMPLES, History
+from ldp_aggregator.dashboard.pages import asset
+from ldp_aggregator.dashboard.session import LIFETIME, open_session, read_session
+from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.store.contract import PublishedModel
+from protocols import Campaign
+
+KEY, OTHER_KEY = b"k" * 32, b"l" * 32
+DIGEST = bytes(range(32))
+NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
+BUNDLE = Path(__file__).resolve().parents[3] / "javascript" / "dist" / "ldp-bayes-client.min.js"
+
+
+def test_a_session_is_read_as_it_was_opened_until_its_time_is_over():
+    session = open_session(DIGEST, NOW, KEY)
+    assert read_session(session.cookie, NOW, KEY) == session
+    assert read_session(session.cookie, NOW + LIFETIME - timedelta(seconds=1), KEY) == session
+    assert read_session(session.cookie, NOW + LIFETIME, KEY) is None
+    assert read_session(session.cookie, NOW, OTHER_KEY) is None
+
+
+def test_a_cookie_with_any_letter_changed_opens_nothing():
+    cookie = open_session(DIGEST, NOW, KEY).cookie
+    for place, letter in enumerate(cookie):
+        for other in "0.ü":
+            if other != letter:
+                assert read_session(cookie[:place] + other + cookie[place + 1 :], NOW, KEY) is None
+    for other in (None, "", ".", "...", "a.b.c.d", cookie + "0", cookie[:-1], "\x00"):
+        assert read_session(other, NOW, KEY) is None
+
+
+def test_a_forms_token_is_of_one_session():
+    first, second = (open_session(DIGEST, NOW, KEY) for _ in range(2))
+    assert first.sent_by(first.form_token(KEY), KEY)
+    assert not first.sent_by(second.form_token(KEY), KEY)
+    assert not first.sent_by("", KEY)
+    assert not first.sent_by("ü\ud800", KEY)
+
+
+@pytest.mark.parametrize(
+    "bars",
+    [
+        [],
+        [Bar(None, "a", 0, 0.5, 0.4, 0.6)],
+        [Bar("v", "a", 7, 0.5, -math.inf, math.inf, None), Bar("v", "b", 1, math.nan, math.nan, math.nan)],
+        [Bar("<v>&\"'", "<b>", 0, 0.5, 0.4, 0.6, math.inf)],
+        [Bar("v", "a", 0, 1e300, -1e300, 1e300, 1.0)],
+    ],
+)
+def test_a_plot_is_well_formed_and_draws_no_number_that_is_none(bars):
+    text = interval_plot(bars, title='<t>"&', axis="<a>", least=0.0, most=1.0)
+    found = ElementTree.fromstring(text)
+    assert "nan" not in text
+    assert "inf" not in text
+    assert all("style" not in element.attrib for element in found.iter())
+    assert found.attrib["aria-label"] == '<t>"&'
+
+
+def test_a_dot_stands_where_its_value_is_on_the_axis():
+    text = interval_plot([Bar(None, "a", 0, 0.25, 0.0, 0.5)], title="t", axis="a", least=0.0, most=1.0)
+    found = ElementTree.fromstring(text)
+    space = "{http://www.w3.org/2000/svg}"
+    ticks = {t.text: float(t.attrib["x"]) for t in found.iter(space + "text") if t.attrib["class"] == "tick"}
+    dot = next(iter(found.iter(space + "circle")))
+    assert float(dot.attrib["cx"]) == pytest.approx(ticks["0"] + 0.25 * (ticks["1"] - ticks["0"]), abs=0.1)
+
+
+def test_a_curve_needs_two_points_in_time():
+    assert curve([], title="t") == ""
+    assert curve([(NOW, 3)], title="t") == ""
+    assert curve([(NOW, 3), (NOW, 4)], title="t") == ""
+    ElementTree.fromstring(curve([(NOW, 0), (NOW + timedelta(days=3), 0)], title="<"))
+
+
+@pytest.mark.parametrize("ends", [(0, 1), (-0.123, 0.456), (0, 0), (1e-9, 2e-9), (-1e9, 3e12), (99.9, 100.1)])
+def test_ticks_are_few_round_and_enclose_both_ends(ends):
+    ticks = nice_ticks(*ends)
+    assert ticks[0] <= ends[0] + 1e-9 * abs(ends[0])
+    assert ticks[-1] >= ends[1] - 1e-9 * abs(ends[1])
+    assert 2 <= len(ticks) <= 8
+
+
+def test_a_header_becomes_a_line_for_every_column_that_says_what_is_missing():
+    lines = spread_header("age, income ,missed\n")
+    assert lines == "age: \nincome: \nmissed: "
+    with pytest.raises(ColumnsError, match="age does not say what it can be; write"):
+        draft_of(lines, "missed", "", "1")
+
+
+def test_columns_become_a_draft_that_compiles():
+    columns = "age: young | old\nhours: 0 to 100\nincome: 0 to 200000 in 8\nmissed: yes | no"
+    campaign = Campaign.compile(draft_of(columns, "missed", "A title", "1.5"))
+    assert (campaign.title, campaign.privacy.epsilon) == ("A title", 1.5)
+    assert [feature.name for feature in campaign.features] == ["age", "hours", "income"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ("", "no line is about 'y'"),
+        ("y: a | b", "at least one column beside"),
+        ("x: a | b\ny: 0 to 1", "needs its classes"),
+        ("x: a |\ny: a | b", "empty value"),
+        ("x: a to b\ny: a | b", "is not a number"),
+        ("x: 0 to inf\ny: a | b", "is not a number"),
+        ("x: 0 to 1\nx: 0 to 1\ny: a | b", "twice"),
+        (": a | b\ny: a | b", "no name"),
+    ],
+)
+def test_what_columns_lack_is_said(columns, says):
+    with pytest.raises(ColumnsError, match=says):
+        draft_of(columns, "y", "", "1")
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 2.0, 8.0, 64.0])
+def test_words_never_promise_more_than_epsilon_does(epsilon):
+    sure = int(words.even_odds(epsilon).removesuffix(" %"))
+    assert sure / 100 >= math.exp(epsilon) / (1 + math.exp(epsilon)) - 1e-9
+
+
+def test_numbers_have_their_sign_and_what_is_unknown_is_a_dash():
+    assert words.share(-0.0421) == "\u22120.042"
+    assert words.percent(0.5) == "50.0 %"
+    assert words.number(1234567) == "1\u202f234\u202f567"
+    for unknown in (None, math.inf, math.nan):
+        assert {words.share(unknown), words.percent(unknown), words.number(unknown), words.plain(unknown)} == {"–"}
+
+
+def test_samples_stay_few_and_keep_the_first():
+    clock, history = SteppedClock(), History()
+    for number in range(20 * MOST_SAMPLES):
+        history.note(clock(), {"c": number})
+        clock.step(30)
+    points = history.of("c")
+    assert len(points) < MOST_SAMPLES
+    assert points[0][1] == 0
+    assert points[-1][1] > 18 * MOST_SAMPLES
+    assert history.of("another") == []
+
+
+def test_readings_are_what_the_metrics_counted():
+    metrics = Metrics()
+    metrics.observe_commit(3, 0.004, {"counted": 2, "duplicate": 1, "wrong-width": 4}, queue_bytes=77)
+    readings = read_exposition(metrics.render())
+    assert (readings.counted, readings.duplicates, readings.refused) == (2, 1, {"wrong-width": 4})
+    assert (readings.commit_count, readings.commit_quantile(0.5), readings.queue_bytes) == (1, 0.005, 77)
+    assert read_exposition(Metrics().render()).commit_quantile(0.5) is None
+
+
+def test_a_model_that_says_nothing_of_its_training_is_shown_all_the_same():
+    for document in ("{}", '{"training": null}', '{"training": {"published": 3, "reports": "x"}}', "[]"):
+        assert model_row(PublishedModel(1, document, NOW)).accuracy is None
+    evaluated = {"training": {"evaluation": {"accuracy": 0.8, "low": 0.7, "high": 0.9}}}
+    row = model_row(PublishedModel(1, json.dumps(evaluated), NOW))
+    assert (row.accuracy, row.low, row.high) == (0.8, 0.7, 0.9)
+
+
+def test_the_labs_encoder_is_the_one_that_the_package_builds():
+    if not BUNDLE.exists():
+        pytest.skip("javascript/dist is not built; npm run build makes it")
+    assert asset("ldp-bayes-client.min.js") == (BUNDLE.read_bytes(), "text/javascript")

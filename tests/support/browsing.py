@@ -1,0 +1,155 @@
+"""A real headless Chromium, for the tests of pages and for screenshots; skips where there is none, and says why."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import urllib.request
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from ldp_client import perturb
+from protocols import Campaign, encode_upload
+from protocols.wire.upload import MEDIA_TYPE
+from simulations.fleet.aggregator import Aggregator
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed; make setup installs it")
+ROOT = Path(__file__).resolve().parents[2]
+AXE = Path(os.environ.get("LDP_AXE", ROOT / ".venv" / "axe" / "node_modules" / "axe-core" / "axe.min.js"))
+WAIT_SECONDS = 60
+OWN_SCHEMES = ("data", "blob", "about", "chrome", "devtools")
+
+
+class Browser:
+    """A tab. Every request it ever made is known; :meth:`foreign` are those to another host."""
+
+    def __init__(self, driver: Any) -> None:
+        self.driver = driver
+        self._requested: list[str] = []
+
+    def open(self, address: str) -> None:
+        self.driver.get(address)
+
+    def one(self, selector: str) -> Any:
+        return self.driver.find_element("css selector", selector)
+
+    def all(self, selector: str) -> list[Any]:
+        return self.driver.find_elements("css selector", selector)
+
+    def text(self, selector: str = "body") -> str:
+        return self.one(selector).text
+
+    def wait(self, holds: Any) -> Any:
+        from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        ignored = (NoSuchElementException, StaleElementReferenceException)
+        return WebDriverWait(self.driver, WAIT_SECONDS, ignored_exceptions=ignored).until(lambda _: holds())
+
+    def click(self, selector: str) -> None:
+        element = self.one(selector)
+        self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+        element.click()
+
+    def fill(self, selector: str, text: str) -> None:
+        element = self.one(selector)
+        element.clear()
+        element.send_keys(text)
+
+    def sign_in(self, aggregator: Aggregator) -> None:
+        self.open(f"{aggregator.admin_url}/login")
+        if self.all("#token"):
+            self.fill("#token", aggregator.token)
+            self.click("main button")
+            self.wait(lambda: "Campaigns" in self.text("h1"))
+
+    def resize(self, width: int, height: int = 900, *, scheme: str = "light") -> None:
+        """A viewport of exactly this size, in light or dark."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        features = [
+            {"name": "prefers-color-scheme", "value": scheme},
+            {"name": "prefers-reduced-motion", "value": "reduce"},
+        ]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+    def requested(self) -> list[str]:
+        """The addresses of all requests so far."""
+        for entry in self.driver.get_log("performance"):
+            message = json.loads(entry["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                self._requested.append(message["params"]["request"]["url"])
+        return self._requested
+
+    def foreign(self) -> list[str]:
+        """The requests to any host but this machine's own."""
+        parts = [urlsplit(address) for address in self.requested()]
+        return [p.geturl() for p in parts if p.scheme not in OWN_SCHEMES and p.hostname != "127.0.0.1"]
+
+    def complaints(self) -> list[str]:
+        """What the console says of errors and of what the policy refused."""
+        return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
+
+    def violations(self) -> list[str]:
+        """What axe-core finds that is serious or critical."""
+        if not AXE.exists():
+            pytest.skip(f"axe-core is not at {AXE}; make browser installs it")
+        self.driver.execute_script(AXE.read_text(encoding="utf-8"))
+        found = self.driver.execute_async_script(
+            "const done = arguments[arguments.length - 1]; axe.run(document).then(done, (e) => done({violations: []"
+            ", failed: String(e)}))"
+        )
+        assert "failed" not in found, found
+        return [
+            f"{one['id']}: {one['help']}: {node['html'][:200]}"
+            for one in found["violations"]
+            if one["impact"] in ("serious", "critical")
+            for node in one["nodes"]
+        ]
+
+
+def start_browser(*, javascript: bool = True) -> Browser:
+    """Skips where there is no Chromium with its driver."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("there is no headless Chromium; on Debian: apt-get install chromium chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-dev-shm-usage",
+        "--disable-gpu",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--no-first-run",
+        # Whatever is not this machine is not found: a page that asks for it breaks, and is seen.
+        "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+    ):
+        options.add_argument(argument)
+    if not javascript:
+        options.add_experimental_option("prefs", {"profile.managed_default_content_settings.javascript": 2})
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+    service = webdriver.ChromeService(driver)
+    return Browser(webdriver.Chrome(options=options, service=service))
+
+
+def answer(aggregator: Aggregator, campaign: Campaign, devices: int) -> None:
+    """So many devices answer over HTTP: half of one class, values in turn."""
+    for number in range(devices):
+        record = {
+            feature.name: feature.values[number % feature.size]
+            if feature.to_json()["kind"] == "categorical"
+            else feature.low + number % 97 / 97 * (feature.high - feature.low)
+            for feature in campaign.features
+        }
+        body = encode_upload(perturb(campaign, record, campaign.label.classes[number % 2]))
+        request = urllib.request.Request(f"{aggregator.url}/v1/campaigns/{campaign.id}/reports", body)
+        request.add_header("Content-Type", MEDIA_TYPE)
+        with urllib.request.urlopen(request, timeout=60) as answered:
+            assert json.loads(answered.read()) == {"rejected": []}
