@@ -100,13 +100,11 @@ async def post_train(visit: Visit, sources: Sources) -> web.Response:
     state = await sources.store.state(visit.campaign_id)
     try:
         async with recorded(sources.store, visit.actor, "publish model", state.id):
-            _, (model,) = await publish_trained(sources.store, [state.id])
+            _, (model,) = await publish_trained(sources.store, [state.id], anyway=visit.form.get("anyway") == "yes")
     except UntrainableError as error:
         campaign = await sources.campaign(state.id)
         values = await _values(visit, sources, state, campaign)
-        return page(
-            "campaign.html", 409, **{**values, "problem": f"There is nothing to train: {error}."}, **visit.common()
-        )
+        return page("campaign.html", 409, **{**values, "problem": f"Nothing was published: {error}."}, **visit.common())
     sources.mutated("model-published")
     return see(f"/campaigns/{state.id}?trained={model.version}#models")
 

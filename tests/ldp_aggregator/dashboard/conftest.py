@@ -41,6 +41,7 @@ class Dashboard:
 
     public: str
     admin: str
+    operations: str
     store: SqliteStore
     tokens: dict[str, str]
     session: aiohttp.ClientSession
@@ -86,7 +87,7 @@ async def dashboard(tmp_path: Path) -> AsyncIterator[Dashboard]:
     jar = aiohttp.CookieJar(unsafe=True)
     try:
         async with running(settings, listeners, store=store), aiohttp.ClientSession(cookie_jar=jar) as session:
-            found = Dashboard(addresses.public, addresses.admin, store, tokens, session)
+            found = Dashboard(addresses.public, addresses.admin, addresses.operations, store, tokens, session)
             async with session.post(f"{found.admin}/login", data={"token": tokens["admin"]}) as answer:
                 assert answer.status == 200
             yield found

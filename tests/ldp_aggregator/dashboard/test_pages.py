@@ -40,7 +40,10 @@ async def test_a_campaign_without_reports_says_so(dashboard):
 
 async def test_training_publishes_a_version_that_can_be_downloaded(dashboard):
     campaign = await dashboard.publish(people=60)
-    status, _, onward = await dashboard.send(f"/campaigns/{campaign.id}/train", {})
+    status, text, _ = await dashboard.send(f"/campaigns/{campaign.id}/train", {})
+    assert status == 409
+    assert "too few for a model" in text
+    status, _, onward = await dashboard.send(f"/campaigns/{campaign.id}/train", {"anyway": "yes"})
     assert (status, onward) == (303, f"/campaigns/{campaign.id}?trained=1#models")
     status, text = await dashboard.get(f"/campaigns/{campaign.id}/model?version=1")
     assert status == 200
@@ -232,11 +235,12 @@ async def test_a_token_is_needed_of_each_session_anew(dashboard):
 
 async def test_what_an_operator_changes_here_is_counted_like_what_the_api_changes(dashboard):
     campaign = await dashboard.publish(people=5)
-    await dashboard.send(f"/campaigns/{campaign.id}/train", {})
+    await dashboard.send(f"/campaigns/{campaign.id}/train", {"anyway": "yes"})
     await dashboard.send(f"/campaigns/{campaign.id}/close", {"sure": "yes"})
     await dashboard.send("/tokens", {"name": "n", "scope": "relay"})
     await dashboard.send("/tokens/revoke", {"name": "n", "sure": "yes"})
-    _, exposition = await dashboard.get("/metrics")
+    async with dashboard.session.get(dashboard.operations + "/metrics") as answer:
+        exposition = await answer.text()
     for kind in ("model-published", "campaign-closed", "token-made", "token-revoked"):
         assert f'ldp_mutations_total{{kind="{kind}"}} 1.0' in exposition
 
@@ -244,3 +248,13 @@ async def test_what_an_operator_changes_here_is_counted_like_what_the_api_change
 async def test_a_proxy_that_changes_the_host_shuts_nobody_out(dashboard):
     proxied = {"Origin": "https://aggregator.example", "Sec-Fetch-Site": "same-origin"}
     assert (await dashboard.send("/tokens", {"name": "n", "scope": "relay"}, headers=proxied))[0] == 200
+
+
+async def test_what_an_operator_changes_here_is_in_the_log_with_the_name_of_the_token(dashboard):
+    campaign = await dashboard.publish(people=5)
+    await dashboard.send(f"/campaigns/{campaign.id}/close", {"sure": "yes"})
+    await dashboard.send("/tokens", {"name": "n", "scope": "relay"})
+    await dashboard.send("/tokens/revoke", {"name": "n", "sure": "yes"})
+    acts = [one.act.act for one in await dashboard.store.acts()]
+    assert acts[-3:] == ["close campaign", "create token", "revoke token"]
+    assert all(one.act.actor.startswith("token ") and one.outcome == "done" for one in await dashboard.store.acts())

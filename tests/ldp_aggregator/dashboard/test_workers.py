@@ -7,8 +7,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from urllib.parse import urlencode, urlsplit
+
+from postgres import postgres  # noqa: F401 - a fixture
 
 from ldp_aggregator.dashboard.session import COOKIE
 
@@ -17,10 +18,10 @@ REQUESTS = 12
 
 
 @contextmanager
-def serving(data: Path, workers: int) -> Iterator[str]:
+def serving(database: str, workers: int) -> Iterator[str]:
     """The admin listener of a server of its own."""
-    listeners = ("--host", "127.0.0.1", "--port", "0", "--admin-port", "0")
-    command = [*PROGRAM, "serve", "--data", str(data), "--workers", str(workers), *listeners]
+    listeners = ("--host", "127.0.0.1", "--port", "0", "--admin-port", "0", "--operations-port", "0")
+    command = [*PROGRAM, "serve", "--database", database, "--workers", str(workers), *listeners]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         yield process.stdout.readline().split(" admin ")[1].split()[0]
@@ -39,14 +40,14 @@ def ask(admin: str, method: str, path: str, body: str | None = None, **headers: 
         connection.close()
 
 
-def test_a_session_opens_every_worker_and_ends_with_the_server(tmp_path):
-    create = [*PROGRAM, "token", "create", "--scope", "admin", "--data", str(tmp_path)]
+def test_a_session_opens_every_worker_and_ends_with_the_server(postgres):
+    create = [*PROGRAM, "token", "create", "--scope", "admin", "--database", postgres.address]
     token = subprocess.run(create, capture_output=True, text=True, check=True).stdout.strip()
-    with serving(tmp_path, workers=2) as admin:
+    with serving(postgres.address, workers=2) as admin:
         form = {"Content-Type": "application/x-www-form-urlencoded"}
         answer = ask(admin, "POST", "/login", urlencode({"token": token}), **form)
         cookie = answer.headers["Set-Cookie"].split(";")[0]
         assert cookie.startswith(COOKIE)
         assert {ask(admin, "GET", "/", Cookie=cookie).status for _ in range(REQUESTS)} == {200}
-    with serving(tmp_path, workers=1) as admin:
+    with serving(postgres.address, workers=1) as admin:
         assert ask(admin, "GET", "/", Cookie=cookie).status == 303
