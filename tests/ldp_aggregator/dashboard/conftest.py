@@ -10,6 +10,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from postgres import postgres  # noqa: F401 - a fixture
 
 from ldp_aggregator.server.process import running
 from ldp_aggregator.server.sockets.listener import Listeners

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlencode, urlsplit
 
-from postgres import postgres  # noqa: F401 - a fixture
-
 from ldp_aggregator.dashboard.session import COOKIE
 
 PROGRAM = (sys.executable, "-m", "ldp_aggregator")
