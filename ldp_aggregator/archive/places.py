@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from ldp_aggregator.archive.files import ArchiveError
+from ldp_aggregator.store.runs.files import sync_folder
 
 
 class Place(Protocol):
@@ -87,7 +88,7 @@ class Folder:
                 file.flush()
                 os.fsync(file.fileno())
             fresh.replace(target)
-            _sync(target.parent)
+            sync_folder(target.parent)
         except OSError as error:
             fresh.unlink(missing_ok=True)
             raise _failed("written", target, error) from error
@@ -97,7 +98,7 @@ class Folder:
         try:
             self._make(end.parent)
             start.replace(end)
-            _sync(end.parent)
+            sync_folder(end.parent)
         except FileNotFoundError:
             return False
         except OSError as error:
@@ -116,7 +117,7 @@ class Folder:
             return
         self._make(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
-        _sync(folder.parent)
+        sync_folder(folder.parent)
 
 
 class RemotePlace:
@@ -175,17 +176,6 @@ class RemotePlace:
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
-
-
-def _sync(folder: Path) -> None:
-    """Have a folder's names on disk; Windows cannot, and needs no such step."""
-    if os.name == "nt":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _failed(what: str, name: Any, error: Exception) -> ArchiveError:

@@ -1,8 +1,8 @@
-"""The embedded store: one SQLite file, one writer thread, one reader thread.
+"""The embedded store: one SQLite file, runs of ids beside it, one writer thread, one reader thread.
 
-WAL with ``synchronous = FULL``: a commit returns after its fsync. The ids of every campaign have a table of their own,
-so closing a campaign drops it whole. Several processes may open the file; each write transaction takes the lock
-first (``BEGIN IMMEDIATE``) and reads what it depends on inside.
+WAL with ``synchronous = FULL``: a commit returns after its fsync. Ids of reports are in the file while they are
+recent, and in sorted runs beside it later (:mod:`ldp_aggregator.store.sqlite.ids`). Several processes may open the
+file; each write transaction takes the lock first (``BEGIN IMMEDIATE``) and reads what it depends on inside.
 """
 
 from __future__ import annotations

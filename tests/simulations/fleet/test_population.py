@@ -97,7 +97,7 @@ def test_a_running_aggregator_is_used_and_left_running(table, schema, tmp_path, 
             f"{NOBODY}/admin/v1/campaigns cannot be reached",
         ),
         (["population", "--data", "TABLE", "--schema", "SCHEMA", "--target", "never"], "must be one of yes, no"),
-        (["demo", "--data", "TABLE"], "--data and --label go together"),
+        (["demo", "--data", "TABLE"], "is to be learned? Add --label COLUMN"),
     ],
 )
 def test_a_mistake_is_one_clear_line_and_exit_code_2(arguments, problem, table, schema, tmp_path, capsys):

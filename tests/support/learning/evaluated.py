@@ -1,11 +1,8 @@
-"""A study to evaluate: a campaign, its people, and models with known accuracies."""
+"""A study to evaluate: a campaign, and models with known accuracies. Without numpy: devices are tested with it."""
 
 from __future__ import annotations
 
 from typing import Any
-
-import numpy as np
-import pandas as pd
 
 from protocols import Campaign
 
@@ -20,15 +17,6 @@ LABEL: dict[str, Any] = {"name": "y", "classes": ["a", "b"]}
 def draft(**changes: Any) -> dict[str, Any]:
     base = {"version": 1, "title": "Learn", "label": LABEL, "features": FEATURES, "privacy": {"epsilon": 1}}
     return {**base, "study": "s", **changes}
-
-
-def people(count: int = 4_000, seed: int = 1) -> tuple[pd.DataFrame, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    label = rng.random(count) < 0.4
-    u = np.where(rng.random(count) < 0.75, np.where(label, "3", "1"), "2")
-    v = np.where(rng.random(count) < np.where(label, 0.7, 0.4), "q", "p")
-    size = np.clip(rng.normal(np.where(label, 6, 4), 2), 0, 10)
-    return pd.DataFrame({"u": u, "v": v, "size": size}), np.where(label, "b", "a")
 
 
 def model(*features: dict[str, Any], prior: tuple[float, float] = (0.6, 0.4)) -> dict[str, Any]:

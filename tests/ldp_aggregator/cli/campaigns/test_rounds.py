@@ -6,7 +6,8 @@ import asyncio
 import json
 
 import pytest
-from evaluated import draft, people
+from evaluated import draft
+from voters import people
 
 from ldp_aggregator import NaiveBayes
 from ldp_aggregator.cli.program import run

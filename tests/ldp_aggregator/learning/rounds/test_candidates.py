@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from evaluated import FEATURES, LABEL, draft, people
+from evaluated import FEATURES, LABEL, draft
+from voters import people
 
 from ldp_aggregator import Tally, train
 from ldp_aggregator.counting.arrivals import Arrivals

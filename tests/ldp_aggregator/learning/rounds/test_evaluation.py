@@ -7,7 +7,8 @@ from math import exp, inf
 
 import numpy as np
 import pytest
-from evaluated import U, V, draft, evaluation, model, people
+from evaluated import U, V, draft, evaluation, model
+from voters import people
 
 from ldp_aggregator import NaiveBayes, Tally, estimate, train
 from ldp_aggregator.counting.arrivals import Arrivals

@@ -7,7 +7,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from evaluated import FEATURES, draft, evaluation, people
+from evaluated import FEATURES, draft, evaluation
+from voters import people
 
 from ldp_aggregator import Tally, train
 from ldp_aggregator.learning.rounds.second import (
