@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import socket
 import ssl
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
 
 import pytest
 from sockets import Raw, Scripted, exactly, until_blank_line
@@ -211,19 +215,22 @@ def test_an_exchange_that_has_begun_goes_on_and_says_so(transport: HttpTransport
 
 
 def test_no_byte_leaves_after_a_cancellation_that_said_so(transport: HttpTransport) -> None:
-    """Cancelled at many instants: what cancel() told is what the server saw."""
+    """Cancelled before every line of the client's that sends: what cancel() told is what the server saw."""
     seen: list[bytes] = []
 
     def script(connection: socket.socket) -> None:
-        seen.append(until_blank_line(connection) + exactly(connection, len(b"report 000.")))
+        seen.append(until_blank_line(connection) + exactly(connection, len(b"the report")))
         connection.sendall(SERVED)
 
-    told = []
+    told: list[bool] = []
     codes: list[str] = []
     with Scripted(script) as server:
-        for number in range(150):
+        for number in itertools.count():
             cancellation = Cancellation()
-            request = Request("POST", f"http://127.0.0.1:{server.port}/", {}, b"report %03d." % number)
+            request = Request("POST", f"http://127.0.0.1:{server.port}/{number}", {}, b"the report")
+
+            def cancel(cancellation: Cancellation = cancellation) -> None:
+                told.append(cancellation.cancel())
 
             def send(request: Request = request, cancellation: Cancellation = cancellation) -> None:
                 try:
@@ -231,15 +238,45 @@ def test_no_byte_leaves_after_a_cancellation_that_said_so(transport: HttpTranspo
                 except TransportError as error:
                     codes.append(error.code)
 
-            thread = threading.Thread(target=send)
-            thread.start()
-            time.sleep(number * 1e-5)
-            told.append(cancellation.cancel())
-            thread.join()
+            if not _before_line(number, send, cancel):
+                break
     sent = b"".join(seen)
-    assert [b"report %03d." % number in sent for number in range(150)] == [not stopped for stopped in told]
+    assert len(told) == number
+    assert [b"POST /%d HTTP" % each in sent for each in range(number)] == [not stopped for stopped in told]
     assert codes == ["cancelled"] * sum(told)
-    assert 0 < sum(told) < 150
+    assert 0 < sum(told) < number
+
+
+def _before_line(number: int, call: Callable[[], object], act: Callable[[], object]) -> bool:
+    """Runs ``call``, and on another thread ``act`` before the ``number``-th line that it runs of the client's code.
+    Whether there was such a line.
+    """
+    left = number
+    actor = threading.Thread(target=act)
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal left
+        if "ldp_client" not in frame.f_code.co_filename:
+            return None
+        if event == "line":
+            if left == 0:
+                actor.start()
+                # Not longer: where this thread holds the lock that the actor wants, the actor has to wait for it.
+                actor.join(0.02)
+            left -= 1
+        return trace
+
+    def run() -> None:
+        sys.settrace(trace)
+        call()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if left >= 0:
+        return False
+    actor.join()
+    return True
 
 
 def test_what_is_registered_after_a_cancellation_is_closed_at_once() -> None:
