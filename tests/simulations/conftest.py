@@ -47,10 +47,10 @@ def everything(**privacy: Any) -> Campaign:
             "title": "Everything",
             "label": {"name": "outcome", "classes": ["yes", "no"], "weight": 2},
             "features": [
-                {"name": "colour", "kind": "categorical", "values": ["red", "green", "blue"]},
-                {"name": "shape", "kind": "categorical", "values": ["round", "missing"], "weight": 3},
-                {"name": "age", "kind": "continuous", "low": 0, "high": 100, "bins": 4},
-                {"name": "hours", "kind": "continuous", "low": -1, "high": 7},
+                {"name": "colour", "kind": "categorical", "missing": False, "values": ["red", "green", "blue"]},
+                {"name": "shape", "kind": "categorical", "missing": False, "values": ["round", "missing"], "weight": 3},
+                {"name": "age", "kind": "continuous", "missing": False, "low": 0, "high": 100, "bins": 4},
+                {"name": "hours", "kind": "continuous", "missing": False, "low": -1, "high": 7},
             ],
             "privacy": {"epsilon": 4.0, **privacy},
         }

@@ -15,7 +15,8 @@ from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import Z_95
 from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
 from ldp_aggregator.estimation.poisoning.intervals import Interval
-from ldp_aggregator.estimation.poisoning.moments import Lies, moments_reach, share_variance
+from ldp_aggregator.estimation.poisoning.moments import Lies, moments_reach
+from ldp_aggregator.estimation.poisoning.shares import share_variance
 from protocols.document.questions import PAIR
 from protocols.document.schema import ContinuousFeature
 

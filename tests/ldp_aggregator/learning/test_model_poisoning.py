@@ -42,8 +42,8 @@ def campaign_of(continuous, discrete, answers, **changes):
             "title": "t",
             "label": {"name": "y", "classes": ["a", "b"]},
             "features": [
-                {"name": "x", "kind": "continuous", "low": -10, "high": 30},
-                {"name": "u", "kind": "categorical", "values": ["p", "q"]},
+                {"name": "x", "kind": "continuous", "missing": False, "low": -10, "high": 30},
+                {"name": "u", "kind": "categorical", "missing": False, "values": ["p", "q"]},
             ],
             "privacy": {"epsilon": 4.0, "continuous": continuous, "discrete": discrete, "answers": answers},
             **changes,

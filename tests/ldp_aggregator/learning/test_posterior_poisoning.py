@@ -30,8 +30,8 @@ def campaign_of(discrete, answers, epsilon):
             "title": "t",
             "label": {"name": "y", "classes": ["a", "b"]},
             "features": [
-                {"name": "u", "kind": "categorical", "values": ["p", "q"]},
-                {"name": "v", "kind": "categorical", "values": ["p", "q", "r"]},
+                {"name": "u", "kind": "categorical", "missing": False, "values": ["p", "q"]},
+                {"name": "v", "kind": "categorical", "missing": False, "values": ["p", "q", "r"]},
             ],
             "privacy": {"epsilon": epsilon, "discrete": discrete, "answers": answers},
         }

@@ -51,9 +51,9 @@ PROJECTED = {
     "title": "Projected",
     "label": {"name": "class", "classes": ["a", "b"]},
     "features": [
-        {"name": "x", "kind": "continuous", "low": -1.3, "high": 7.1},
-        {"name": "y", "kind": "continuous", "low": 0, "high": 3},
-        {"name": "z", "kind": "continuous", "low": 0, "high": 1},
+        {"name": "x", "kind": "continuous", "missing": False, "low": -1.3, "high": 7.1},
+        {"name": "y", "kind": "continuous", "missing": False, "low": 0, "high": 3},
+        {"name": "z", "kind": "continuous", "missing": False, "low": 0, "high": 1},
     ],
     "projection": {
         "method": "pca",
@@ -62,8 +62,8 @@ PROJECTED = {
         "scale": [4.2, 1.5],
         "matrix": [[0.6, 0.8], [0.8, -0.6]],
         "outputs": [
-            {"name": "c1", "kind": "continuous", "low": -0.9, "high": 0.7},
-            {"name": "c2", "kind": "continuous", "low": -1, "high": 1, "bins": 7},
+            {"name": "c1", "kind": "continuous", "missing": False, "low": -0.9, "high": 0.7},
+            {"name": "c2", "kind": "continuous", "missing": False, "low": -1, "high": 1, "bins": 7},
         ],
         "fitted_on": "public",
     },

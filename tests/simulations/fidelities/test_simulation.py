@@ -136,8 +136,8 @@ def test_missing_numbers_of_a_projection_are_replaced_on_every_device_for_itself
             "title": "Projected",
             "label": {"name": "outcome", "classes": ["yes", "no"]},
             "features": [
-                {"name": "age", "kind": "continuous", "low": 0, "high": 100},
-                {"name": "hours", "kind": "continuous", "low": -1, "high": 7},
+                {"name": "age", "kind": "continuous", "missing": False, "low": 0, "high": 100},
+                {"name": "hours", "kind": "continuous", "missing": False, "low": -1, "high": 7},
             ],
             "projection": {
                 "method": "pca",
@@ -146,8 +146,8 @@ def test_missing_numbers_of_a_projection_are_replaced_on_every_device_for_itself
                 "scale": [25, 2],
                 "matrix": [[0.6, 0.8], [0.8, -0.6]],
                 "outputs": [
-                    {"name": "first", "kind": "continuous", "low": -3, "high": 3},
-                    {"name": "second", "kind": "continuous", "low": -3, "high": 3, "bins": 3},
+                    {"name": "first", "kind": "continuous", "missing": False, "low": -3, "high": 3},
+                    {"name": "second", "kind": "continuous", "missing": False, "low": -3, "high": 3, "bins": 3},
                 ],
                 "fitted_on": "public",
             },

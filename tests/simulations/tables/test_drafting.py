@@ -31,9 +31,16 @@ def table() -> pd.DataFrame:
 def test_columns_become_the_features_they_look_like(table):
     derived = draft_from_table(table, "sold", source="t.csv", epsilon=1.5, bins=4)
     features = {feature["name"]: feature for feature in derived.draft["features"]}
-    assert features["colour"] == {"name": "colour", "kind": "categorical", "values": ["blue", "red"]}
+    assert features["colour"] == {"name": "colour", "kind": "categorical", "missing": False, "values": ["blue", "red"]}
     assert features["code"]["values"] == [str(value) for value in range(11)]
-    assert features["weight"] == {"name": "weight", "kind": "continuous", "low": 40, "high": 80, "bins": 4}
+    assert features["weight"] == {
+        "name": "weight",
+        "kind": "continuous",
+        "missing": False,
+        "low": 40,
+        "high": 80,
+        "bins": 4,
+    }
     assert features["holes"]["values"] == ["a", "b", "missing"]
     assert derived.left_out == ("name", "same", "empty")
     campaign = Campaign.compile(derived.draft)

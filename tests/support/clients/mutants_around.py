@@ -246,7 +246,12 @@ def categories(
             "title": "t",
             "label": {"name": "y", "classes": [f"c{number}" for number in range(classes)]},
             "features": [
-                {"name": f"f{number}", "kind": "categorical", "values": [str(value) for value in range(size)]}
+                {
+                    "name": f"f{number}",
+                    "kind": "categorical",
+                    "missing": False,
+                    "values": [str(value) for value in range(size)],
+                }
                 for number, size in enumerate(sizes)
             ],
             "privacy": {"epsilon": epsilon, "answers": answers, "discrete": discrete},
