@@ -7,7 +7,7 @@ import pytest
 
 from ldp_aggregator import estimate, train
 from ldp_aggregator.estimation.estimators import Cells
-from ldp_aggregator.estimation.moments import rebuild_moments
+from ldp_aggregator.estimation.moments import Present, rebuild_moments
 from ldp_aggregator.estimation.shrinkage import shrink_moments
 from protocols.document.schema import ContinuousFeature
 from simulations import simulate
@@ -21,8 +21,9 @@ def moments_at(noise: float):
     value = Cells.normal(np.array([-0.1, 0.1]), np.full(2, noise))
     second = np.array([0.04, 0.16]) + 0.04
     square = Cells.normal(0.5 * (2 * second - 1), np.full(2, noise))
-    moments = rebuild_moments(FEATURE, value, square, PRIOR)
-    return moments, shrink_moments(moments, FEATURE, value, square, variance_floor=1e-3)
+    present = Present.everywhere(PRIOR)
+    moments = rebuild_moments(FEATURE, value, square, present)
+    return moments, shrink_moments(moments, FEATURE, value, square, present, variance_floor=1e-3)
 
 
 def test_without_noise_the_moments_stay():
