@@ -42,6 +42,18 @@ def projected(answers: str, discrete: str = "oue", continuous: str = "laplace") 
     ).document.decode()
 
 
+def incomplete(answers: str, discrete: str) -> str:
+    """A campaign whose features may all be missing."""
+    features = [
+        {"name": "colour", "kind": "categorical", "values": ["red", "green", "blue"]},
+        {"name": "x", "kind": "continuous", "low": 0, "high": 10},
+    ]
+    head = {"version": 1, "title": "t", "label": {"name": "label", "classes": ["a", "b"]}, "features": features}
+    return Campaign.compile(
+        {**head, "privacy": {"epsilon": 2.0, "answers": answers, "discrete": discrete}}
+    ).document.decode()
+
+
 CAMPAIGNS: dict[str, Callable[[], str]] = {
     "de": lambda: question("de", 4, 1.0),
     "ss": lambda: question("ss", 8, 1.0),
@@ -57,6 +69,8 @@ CAMPAIGNS: dict[str, Callable[[], str]] = {
     "all, one of them a number": lambda: compiled(
         draft(discrete="ss", continuous="sign", shapes=True, sizes=True, label=1, answers="all")
     ).document.decode(),
+    "one of several that may be missing": lambda: incomplete("one", "oue"),
+    "all of several that may be missing": lambda: incomplete("all", "ss"),
     "one, with a projection": lambda: projected("one", "de", "onebit"),
     "all, with a projection": lambda: projected("all"),
 }
