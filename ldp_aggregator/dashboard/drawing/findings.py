@@ -83,6 +83,7 @@ def of_features(estimates: Estimates, liars: int) -> Iterator[Finding]:
                 for cell in estimates.cell_rows(found)
             ]
             says = "The share of devices that have this value and this class; all rows together are all devices."
+            says += _missing_told(estimates, feature.name)
             yield _shares(f"feature-{place}", feature.name, says, found.n, rows)
         elif isinstance(feature, ContinuousFeature) and feature.name in estimates.moments:
             yield _gaussian(estimates, feature, liars, noise, place)
@@ -100,11 +101,21 @@ def _gaussian(estimates: Estimates, feature: ContinuousFeature, liars: int, nois
     says = f"The mean of each class, in units of {feature.name}. Standard deviation: {deviations}."
     if moments.insufficient.any():
         says += " A class with too few reports shows the mean of all."
+    says += _missing_told(estimates, feature.name)
     low, high = float(feature.low), float(feature.high)
     n = sum(one.n for one in estimates.questions if one.question.feature == feature.name)
     title = f"{feature.name}: means with 95 % intervals"
     plot = interval_plot(_bars(rows, classes), title=title, axis=f"mean of {feature.name}", least=low, most=high)
     return Finding(f"feature-{place}", feature.name, says, f"units of {feature.name}", n, tuple(rows), plot)
+
+
+def _missing_told(estimates: Estimates, feature: str) -> str:
+    """How many hold no value, of a feature that may be missing and was asked about."""
+    part = estimates.missing.get(feature)
+    if part is None or not math.isfinite(part.cells.variance[0]):
+        return ""
+    share, low, high = (float(end[0]) for end in (part.cells.value, part.cells.low, part.cells.high))
+    return f" No value: {share:.1%} of devices (95 % interval {low:.1%} to {high:.1%})."
 
 
 def _noise(estimates: Estimates, liars: int) -> Interval:

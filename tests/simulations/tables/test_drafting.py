@@ -41,7 +41,7 @@ def test_columns_become_the_features_they_look_like(table):
         "high": 80,
         "bins": 4,
     }
-    assert features["holes"]["values"] == ["a", "b", "missing"]
+    assert (features["holes"]["values"], features["holes"]["missing"]) == (["a", "b"], True)
     assert derived.left_out == ("name", "same", "empty")
     campaign = Campaign.compile(derived.draft)
     assert campaign.privacy.epsilon == 1.5
@@ -54,6 +54,8 @@ def test_everything_that_was_read_off_the_data_is_noted(table):
     assert "weight: the bounds 40 to 80 were read off the data" in notes
     for name in ("colour", "code", "holes"):
         assert f"{name}: the " in notes
+    assert "holes: the 2 values were read off the data; list those that can occur; some rows are empty" in notes
+    assert "colour: the 2 values were read off the data; list those that can occur; no row is empty: it is" in notes
     assert "name: left out: 40 different texts" in notes
     assert "same: left out: it has the same value in every row" in notes
 
