@@ -30,10 +30,13 @@ class Keys:
 
     def find(self, wanted: Keys) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Positions in ``wanted`` of the ids that are here, and where they are."""
+        return self.found(wanted, np.searchsorted(self.high, wanted.high))
+
+    def found(self, wanted: Keys, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The same for who knows where the first halves belong."""
         if not len(self) or not len(wanted):
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        places = np.searchsorted(self.high, wanted.high)
-        places[places == len(self)] = 0
+        places = np.where(places == len(self), 0, places)
         halves = np.flatnonzero(self.high[places] == wanted.high)
         places = places[halves]
         wrong = np.flatnonzero(self.low[places] != wanted.low[halves])

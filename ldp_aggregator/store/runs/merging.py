@@ -45,7 +45,7 @@ def crowded(sizes: Mapping[str, int]) -> list[str]:
 def merge_runs(folder: Path, runs: Sequence[Run]) -> Path:
     """Write the union of runs that share no id as one; returns the draft. Raises StoreError."""
     try:
-        return write_run(folder, sum(map(len, runs)), _slices(runs))
+        return write_run(folder, sum(map(len, runs)), _slices(runs), runs[0].filter.secret)
     finally:
         for run in runs:
             run.release()
