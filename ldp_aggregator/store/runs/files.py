@@ -114,7 +114,7 @@ def write_run(folder: Path, ids: int, parts: Iterable[Keys], secret: int) -> Pat
                 raise StoreError(f"a run of {ids} ids got {written}")
             at = HEADER_BYTES + _COLUMNS * ids * _WORD
             for words in (made.words, np.concatenate([np.zeros(0, dtype=np.uint64), *fences])):
-                data = words.astype("<u8", copy=False).tobytes()
+                data = memoryview(np.ascontiguousarray(words, dtype="<u8")).cast("B")  # No copy: a filter is large.
                 _put(handle, data, at)
                 at += len(data)
                 checks.append(zlib.crc32(data))
@@ -216,7 +216,7 @@ def _read_header(path: Path, head: bytes) -> tuple[int, int, tuple[int, ...]]:
     return ids, secret, tuple(checks)
 
 
-def _put(handle: int, data: bytes, offset: int) -> None:
+def _put(handle: int, data: bytes | memoryview, offset: int) -> None:
     view = memoryview(data)
     while view:
         done = os.pwrite(handle, view, offset)
