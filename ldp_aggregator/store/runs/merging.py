@@ -17,7 +17,7 @@ BACKLOG: Final = 4
 """So many times that, and a commit waits for the run that is being written."""
 FAN_IN: Final = 8
 """Runs of about one size that become one. An id is written once for each power of it."""
-SLICE_IDS: Final = 1 << 18
+SLICE_IDS: Final = 1 << 16
 """About how many ids are in memory at once while runs are merged."""
 
 
