@@ -11,7 +11,7 @@ from ldp_client.delivery.queue import Outbox
 from ldp_client.errors import ConsentError, RefusedError, StorageError
 from ldp_client.ledger.installation import Consent, Installation, read_installation, write_installation
 from ldp_client.ledger.receipts import ARRIVED, DELETED, WAITING, Caps, Receipt, refusal
-from ldp_client.network.document import Document
+from ldp_client.network.aggregator import Aggregator, Document
 from ldp_client.policy import STORAGE_WAIT
 from ldp_client.runtime import seconds_left, within
 from ldp_client.status import Status, Withdrawal
@@ -21,7 +21,6 @@ from protocols.light import TYPE_CHECKING, replace
 if TYPE_CHECKING:
     from ldp_client.classifier import Classifier
     from ldp_client.delivery.install import Install
-    from ldp_client.network.aggregator import Aggregator
     from ldp_client.problems import Problem
     from protocols import Campaign
 

@@ -149,7 +149,7 @@ class Device:
 
     def switch(self, enabled: bool, *, timeout: float = STORAGE_WAIT) -> None:
         """Set :attr:`enabled`. Raises StorageError, and nothing has then changed."""
-        from ldp_client.delivery.eraser import switch
+        from ldp_client.delivery.rights import switch
 
         with within(timeout):
             switch(self._install, self._scope, enabled)
@@ -164,7 +164,7 @@ class Device:
 
         Raises StorageError.
         """
-        from ldp_client.delivery.copy import sent_reports
+        from ldp_client.delivery.rights import sent_reports
 
         with within(timeout):
             return sent_reports(self._install, self._scope)
@@ -174,7 +174,7 @@ class Device:
 
         Raises StorageError.
         """
-        from ldp_client.delivery.copy import quarantined_reports
+        from ldp_client.delivery.rights import quarantined_reports
 
         with within(timeout):
             return quarantined_reports(self._install, self._scope)
@@ -183,7 +183,7 @@ class Device:
         """A copy of everything that is kept about the person, ready for JSON, except the secret: whoever has that can
         recognise this device's reports. Raises StorageError.
         """
-        from ldp_client.delivery.copy import copy_of
+        from ldp_client.delivery.rights import copy_of
 
         with within(timeout):
             return copy_of(self._install, self._scope)
@@ -195,7 +195,7 @@ class Device:
         What follows is a new device, to every server and to its own caps. What was sent stays sent. Raises StorageError
         where nothing was deleted, or all but what was fetched: erase again.
         """
-        from ldp_client.delivery.eraser import erase
+        from ldp_client.delivery.rights import erase
 
         with within(timeout):
             erase(self._install, self._scope)

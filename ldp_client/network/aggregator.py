@@ -1,7 +1,8 @@
-"""One campaign at one aggregator: its addresses, its requests, and what its refusals mean."""
+"""One campaign at one aggregator: its addresses, its requests, what its refusals mean, and its document."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -11,6 +12,7 @@ from ldp_client.errors import (
     ClientError,
     ConfigurationError,
     ModelUnavailableError,
+    NotFetchedError,
     RefusedError,
     ServerError,
     TransportError,
@@ -25,6 +27,7 @@ from protocols.exact.coins import ONE, SYSTEM_COINS
 from protocols.wire.upload import MEDIA_TYPE
 
 if TYPE_CHECKING:
+    from ldp_client.network.cache import Cache
     from ldp_client.storage.contract import Transaction
 
 Headers = Callable[[bytes], Mapping[str, str]]
@@ -194,3 +197,41 @@ def read_campaign(document: bytes, campaign_id: str) -> Campaign:
     if not verify(campaign).holds:
         raise DocumentError("loss-above-epsilon", "a device would lose more than the campaign declares")
     return campaign
+
+
+class Document:
+    """One campaign's, in memory, in the cache, or at the aggregator."""
+
+    def __init__(self, aggregator: Aggregator, cache: Cache) -> None:
+        self._aggregator = aggregator
+        self._cache = cache
+        self._key = f"campaign/{aggregator.campaign_id}"
+        self._campaign: Campaign | None = None
+
+    def load(self, document: bytes) -> Campaign:
+        """The campaign of these bytes, from now on. Raises DocumentError."""
+        self._campaign = read_campaign(document, self._aggregator.campaign_id)
+        return self._campaign
+
+    def at_hand(self) -> Campaign | None:
+        """The campaign from memory or the cache."""
+        if self._campaign is None and (stored := self._cache.get(self._key)) is not None:
+            # A stored document that was damaged is fetched again.
+            with contextlib.suppress(DocumentError):
+                self.load(stored)
+        return self._campaign
+
+    def needed(self) -> Campaign:
+        """The same. Raises NotFetchedError where there is none."""
+        campaign = self.at_hand()
+        if campaign is None:
+            raise NotFetchedError
+        return campaign
+
+    def fetched(self) -> Campaign:
+        """The campaign at hand, or from the aggregator. Raises DocumentError, ServerError or TransportError."""
+        return self.at_hand() or self.load(self._aggregator.campaign())
+
+    def keep(self, campaign: Campaign) -> None:
+        """Have it in the cache, if that can be done."""
+        self._cache.put(self._key, campaign.document)

@@ -17,9 +17,8 @@ from ldp_client.delivery.notices import OnEvent
 from ldp_client.delivery.queue import Outbox
 from ldp_client.delivery.sender import Sender
 from ldp_client.errors import ClientError, ConfigurationError, QuotaError, TransportError
-from ldp_client.network.aggregator import Aggregator, check_campaign_id
+from ldp_client.network.aggregator import Aggregator, Document, check_campaign_id
 from ldp_client.network.cache import Cache
-from ldp_client.network.document import Document
 from ldp_client.network.shared import SHARED_TRANSPORT
 from ldp_client.network.transport import Transport
 from ldp_client.policy import DEFAULT_POLICY, STORAGE_WAIT, Policy
