@@ -78,7 +78,7 @@ def interval_plot(bars: Sequence[Bar], *, title: str, axis: str, least: float, m
             parts.append(_band(LEFT, WIDTH - RIGHT, y))
         elif bar.reach > 0:
             parts.append(_band(float(across(bar.low - bar.reach)), float(across(bar.high + bar.reach)), y))
-        if not math.isfinite(bar.low + bar.high):
+        if not math.isfinite(bar.low + bar.high + bar.value):
             continue
         kind = f"mark{bar.mark % MARKS}"
         parts.append(

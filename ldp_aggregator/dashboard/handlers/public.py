@@ -38,6 +38,7 @@ async def get_page(visit: Visit, sources: Sources) -> web.Response:
         asked=[_asked(feature) for feature in campaign.features],
         questions=[(subject(campaign, question), question) for question in campaign.questions],
         learns=_learns(campaign),
+        is_archived=sources.is_archived and not state.federated,
         has_lab=campaign.asks == MODEL and not state.federated,
         session=None,
     )
