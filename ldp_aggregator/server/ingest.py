@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ldp_aggregator.server.metrics import REPORTS, Metrics
+from ldp_aggregator.server.metrics import REPORT, Metrics
 from ldp_aggregator.server.problems import ProblemError, retry_later
 from ldp_aggregator.server.sockets.memory import Memory
 from ldp_aggregator.server.uploads.reading import Bundle, RawUpload, Upload, bundle
@@ -222,7 +222,7 @@ class Ingest:
                 numbers["duplicate"] += outcome.duplicates
                 for code, refused in Counter(code for _, code in outcome.rejected).items():
                     numbers[code] += refused
-                    self._metrics.count_refused(members.submission.campaign.id, REPORTS, code, refused)
+                    self._metrics.count_refused(members.submission.campaign.id, REPORT, code, refused)
             self._metrics.observe_commit(
                 sum(one.reports for one in group), seconds, numbers, queue_bytes=self.memory.held
             )

@@ -32,9 +32,9 @@ COMMIT_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 REQUEST_BUCKETS: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 MOST_CAMPAIGNS: Final = 1000
 """That are told of one by one."""
-REPORTS: Final = "reports"
-UPLOADS: Final = "uploads"
-"""What is refused: reports of an upload whose rest was counted, or an upload as a whole."""
+REPORT: Final = "report"
+UPLOAD: Final = "upload"
+"""What is refused: a report of an upload whose rest was counted, or an upload as a whole."""
 GROUP_BUCKETS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
 
 
@@ -122,7 +122,7 @@ class Metrics:
         self.refusals.labels(code).inc()
 
     def count_refused(self, campaign_id: str, what: str, code: str, number: int = 1) -> None:
-        """A campaign that exists refused so many :data:`REPORTS` or :data:`UPLOADS`."""
+        """A campaign that exists refused so many :data:`REPORT` or :data:`UPLOAD`."""
         if campaign_id not in self._refusing:
             if len(self._refusing) >= MOST_CAMPAIGNS:
                 return

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from markupsafe import Markup
@@ -21,6 +22,9 @@ from protocols.document.questions import PAIR, XOR
 from protocols.document.schema import ContinuousFeature, Feature
 
 Array = NDArray[np.float64]
+
+_SHOWN: Final = (-50.0, 150.0)
+"""Percent, as far as a figure follows unbiased shares and their intervals; the table has all of it."""
 
 
 @dataclass(frozen=True)
@@ -147,11 +151,21 @@ def _mean_reach(estimates: Estimates, feature: ContinuousFeature, liars: int, no
 
 
 def _shares(key: str, title: str, says: str, unit: str, n: int, rows: Sequence[Row], classes: Sequence[str]) -> Finding:
-    most = max([0.1, *(row.high for row in rows if math.isfinite(row.estimate))])
+    highest = [100 * row.high for row in rows if math.isfinite(row.estimate)]
     plot = interval_plot(
-        _bars(rows, classes), title=f"{title}: shares with 95 % intervals", axis=unit, least=0.0, most=most
+        [_in_percent(bar) for bar in _bars(rows, classes)],
+        title=f"{title}: shares with 95 % intervals",
+        axis=f"% of {unit.removeprefix('share of ')}",
+        least=0.0,
+        most=min(max([10.0, *highest]), 100.0),
+        beyond=_SHOWN,
     )
     return Finding(key, title, says, unit, n, tuple(rows), plot)
+
+
+def _in_percent(bar: Bar) -> Bar:
+    reach = None if bar.reach is None else 100 * bar.reach
+    return replace(bar, value=100 * bar.value, low=100 * bar.low, high=100 * bar.high, reach=reach)
 
 
 def _bars(rows: Sequence[Row], classes: Sequence[str]) -> list[Bar]:

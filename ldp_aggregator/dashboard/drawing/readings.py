@@ -13,7 +13,7 @@ DUPLICATE = "duplicate"
 @dataclass
 class Readings:
     """Reports by outcome, commits by how long they took (upper bound in seconds to number up to it), the queue,
-    refusals by code, and those of each campaign: of "reports" or whole "uploads".
+    refusals by code, and those of each campaign: of a "report" or a whole "upload".
     """
 
     counted: int = 0

@@ -8,13 +8,13 @@ from typing import Final
 
 from ldp_aggregator.dashboard.drawing.readings import Readings
 
-REPORTS: Final = "reports"
+REPORT: Final = "report"
 UNEXPLAINED: Final = "no explanation of this code is known"
 
 
 @dataclass(frozen=True)
 class Refused:
-    """So many ``what`` (reports, uploads, requests) with this code."""
+    """So many of ``what`` (a report, an upload, a request) with this code."""
 
     what: str
     code: str
@@ -25,15 +25,14 @@ class Refused:
 def of_reports(readings: Readings, sentences: Mapping[str, str]) -> list[Refused]:
     """Reports of all campaigns whose upload's rest was counted."""
     return _sorted(
-        Refused(REPORTS, code, number, sentences.get(code, UNEXPLAINED)) for code, number in readings.refused.items()
+        Refused(REPORT, code, number, sentences.get(code, UNEXPLAINED)) for code, number in readings.refused.items()
     )
 
 
 def of_requests(readings: Readings, sentences: Mapping[str, str]) -> list[Refused]:
     """Requests and connections, whatever they were about."""
     return _sorted(
-        Refused("requests", code, number, sentences.get(code, UNEXPLAINED))
-        for code, number in readings.refusals.items()
+        Refused("request", code, number, sentences.get(code, UNEXPLAINED)) for code, number in readings.refusals.items()
     )
 
 
@@ -42,7 +41,7 @@ def of_campaign(
 ) -> list[Refused]:
     """What one campaign refused: single reports, and uploads as a whole; the sentences of both."""
     return _sorted(
-        Refused(what, code, number, (reports if what == REPORTS else uploads).get(code, UNEXPLAINED))
+        Refused(what, code, number, (reports if what == REPORT else uploads).get(code, UNEXPLAINED))
         for (what, code), number in readings.campaigns.get(campaign_id, {}).items()
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +22,7 @@ from ldp_aggregator.dashboard.drawing.precision import Precision, precisions
 from ldp_aggregator.dashboard.drawing.promises import More, Promises, more_devices, of_campaign
 from ldp_aggregator.dashboard.drawing.readings import read_exposition
 from ldp_aggregator.dashboard.handlers.operation import nodes_of
-from ldp_aggregator.dashboard.handlers.overview import IN_A_TABLE, devices_of, event
+from ldp_aggregator.dashboard.handlers.overview import IN_A_TABLE, devices_of, event, points_of
 from ldp_aggregator.dashboard.history import thinned
 from ldp_aggregator.dashboard.pages import PageError, page
 from ldp_aggregator.dashboard.sources import Sources
@@ -118,7 +118,7 @@ async def _values(visit: Visit, sources: Sources, state: CampaignState, campaign
         shown = await asyncio.to_thread(_shown, campaign, counted, released, state.arrivals, liars, max(batch, 1))
         evaluation = await _evaluation(campaign, released)
     readings = await asyncio.to_thread(lambda: read_exposition(sources.exposition()))
-    points = [*sources.history.of(state.id), (sources.clock(), state.reports)]
+    points = points_of(state, sources)
     return {
         "state": state,
         "campaign": campaign,
@@ -131,6 +131,7 @@ async def _values(visit: Visit, sources: Sources, state: CampaignState, campaign
         "liars": liars,
         "slider_most": slider_most(shown.devices if shown else 0, liars),
         "batch": max(batch, 1),
+        "guarantee": await _guarantee(sources, campaign) if state.federated else None,
         "refused": refusals.of_campaign(readings, state.id, sources.report_codes, sources.upload_codes),
         "evaluation": evaluation,
         "trained_on": trained_on(campaign) if campaign.asks == SCORE else [],
@@ -167,6 +168,13 @@ async def _evaluation(campaign: Campaign, released: Tally) -> Evaluation | None:
     with suppress(NotInstalledError):
         return await evaluation_so_far(campaign, released)
     return None
+
+
+async def _guarantee(sources: Sources, campaign: Campaign) -> Mapping[str, Any] | None:
+    """What the model of the shares there are says of all that were ever sent."""
+    body = await sources.federated_model(campaign)
+    found = None if body is None else json.loads(body).get("training", {}).get("guarantee")
+    return found if isinstance(found, dict) else None
 
 
 async def _models(sources: Sources, state: CampaignState) -> list[ModelRow]:

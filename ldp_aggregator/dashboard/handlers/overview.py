@@ -86,7 +86,7 @@ def event(values: Mapping[str, object]) -> web.Response:
 
 
 async def _entry(state: CampaignState, sources: Sources, readings: Readings) -> Entry:
-    points = [*sources.history.of(state.id), (sources.clock(), state.reports)]
+    points = points_of(state, sources)
     plot = curve(points, title=f"Reports of {state.title} against time")
     told = thinned(points, IN_A_TABLE)
     status = state.status(sources.clock())
@@ -107,6 +107,13 @@ def _precision(campaign: Campaign, tally: Tally) -> list[Precision]:
     is_shown = campaign.asks != MOMENTS and campaign.privacy.release_every is None
     estimates = estimate(campaign, tally) if is_shown else None
     return precisions(campaign, devices_of(campaign, tally), tally.n.tolist(), estimates)
+
+
+def points_of(state: CampaignState, sources: Sources) -> list[tuple[datetime, int]]:
+    """Reports against time, up to now; from 0 where the campaign was made since this server began to look."""
+    since = sources.history.since
+    made = [] if since is None or state.created < since else [(state.created, 0)]
+    return [*made, *sources.history.of(state.id), (sources.clock(), state.reports)]
 
 
 def devices_of(campaign: Campaign, tally: Tally) -> int:

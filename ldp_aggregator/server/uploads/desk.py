@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from ldp_aggregator.server.context import Context
-from ldp_aggregator.server.metrics import UPLOADS
+from ldp_aggregator.server.metrics import UPLOAD
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.server.sockets.heads import Head
 from ldp_aggregator.server.uploads.answers import CountedAnswer
@@ -68,7 +68,7 @@ class UploadDesk:
         self._context.metrics.count_request(PATH, METHOD, status, seconds)
         if code is not None:
             self._context.metrics.count_refusal(code)
-            self._context.metrics.count_refused(campaign.id, UPLOADS, code)
+            self._context.metrics.count_refused(campaign.id, UPLOAD, code)
 
 
 def too_slow() -> ProblemError:

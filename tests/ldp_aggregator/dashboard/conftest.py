@@ -82,7 +82,7 @@ async def dashboard(tmp_path: Path) -> AsyncIterator[Dashboard]:
     for scope in SCOPES:
         tokens[scope], stored = make_token(f"a {scope}", scope, utc_now())
         await store.add_token(stored)
-    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0)
+    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0, operations_port=0)
     listeners = Listeners.bind(settings)
     addresses = listeners.addresses(settings)
     jar = aiohttp.CookieJar(unsafe=True)
