@@ -11,9 +11,9 @@ import numpy as np
 from ldp_aggregator.store.runs.files import Run, write_run
 from ldp_aggregator.store.runs.keys import Keys, merged
 
-FLUSH_AT: Final = 1 << 19
+FLUSH_AT: Final = 1 << 18
 """Recent ids of a campaign that become a run."""
-BACKLOG: Final = 4
+BACKLOG: Final = 8
 """So many times that, and a commit waits for the run that is being written."""
 FAN_IN: Final = 8
 """Runs of about one size that become one. An id is written once for each power of it."""
