@@ -43,7 +43,8 @@ export function readQuestion(
   const place = `questions[${index}]`;
   const { kind, group, encoding, mechanism: name, feature, other, domain_size: d, epsilon } = value ?? {};
   const { asked, label, asks, candidates } = campaign;
-  const kinds = (asks ?? "model") === "model" ? KINDS : rare!.ROUNDS[asks!]!;
+  const round = asks ?? "model";
+  const kinds = rare || round !== "model" ? rare!.ROUNDS[round]! : KINDS;
   const find = (text: string) => featureOf(campaign, text);
   const product = kind === "product";
   const open = [feature, other].map(find).some((one) => !!one && isOpen(one));
