@@ -12,7 +12,19 @@ from typing import Final
 
 from protocols.document.campaign import Campaign
 from protocols.document.projection import Projection
-from protocols.document.questions import INDEX, LABEL, MOMENT, PAIR, PRODUCT, SQUARE, VALUE, XOR, Question
+from protocols.document.questions import (
+    INDEX,
+    LABEL,
+    MOMENT,
+    PAIR,
+    PRODUCT,
+    SIGNS,
+    SQUARE,
+    TRIPLE,
+    VALUE,
+    XOR,
+    Question,
+)
 from protocols.document.schema import ContinuousFeature, Feature
 from protocols.exact.coins import WORD_BITS, Coins
 from protocols.mechanisms import VALUE_BITS, Moment
@@ -30,12 +42,15 @@ def encode(
     classes = len(campaign.label.classes)
     feature = campaign.feature(question.feature)
     if question.encoding == INDEX:
-        index = feature.index_of(_value(campaign, feature, record, coins))
-        index = coins.below(feature.size) if index is None else index
-        if question.kind == PAIR:
+        index = _index(campaign, feature, record, coins)
+        if question.kind == TRIPLE:
+            index = 2 * index + _index(campaign, campaign.feature(question.other), record, coins)
+        if question.kind in (PAIR, TRIPLE):
             return index * classes + class_index
         return index ^ class_index if question.kind == XOR else index
     t = _scaled(campaign, feature, record, coins)
+    if question.kind == SIGNS:
+        return 4 * class_index + 2 * _bit(int(t * _ONE), coins) + _bit(int(centred_square(t) * _ONE), coins)
     if question.kind == VALUE:
         quantity = t
     elif question.kind == SQUARE or question.other == question.feature:
@@ -46,12 +61,23 @@ def encode(
     fixed = int(quantity * _ONE)
     if question.encoding == MOMENT:
         return Moment(cell, fixed)
-    return 2 * cell + coins.bernoulli((fixed + _ONE) << (WORD_BITS - VALUE_BITS - 1))
+    return 2 * cell + _bit(fixed, coins)
 
 
 def centred_square(t: float) -> float:
     """2 t^2 - 1: the square of a value in [-1, 1], over the whole of [-1, 1] again."""
     return 2 * (t * t) - 1
+
+
+def _bit(fixed: int, coins: Coins) -> bool:
+    """1 with probability (1 + v) / 2, v being a quantity in units of 2**-52."""
+    return coins.bernoulli((fixed + _ONE) << (WORD_BITS - VALUE_BITS - 1))
+
+
+def _index(campaign: Campaign, feature: Feature, record: Mapping[str, object], coins: Coins) -> int:
+    """The index of a discrete feature's value, uniformly random where it is missing."""
+    index = feature.index_of(_value(campaign, feature, record, coins))
+    return coins.below(feature.size) if index is None else index
 
 
 def _scaled(campaign: Campaign, feature: Feature, record: Mapping[str, object], coins: Coins) -> float:

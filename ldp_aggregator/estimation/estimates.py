@@ -15,22 +15,22 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, estimate_question
-from ldp_aggregator.estimation.joint import JointTable, sign_of, table_of_pair, table_of_signs
-from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR, Moments, add_record_spread, rebuild_moments
-from ldp_aggregator.estimation.poisoning.moments import (
-    Lies,
-    MomentsReach,
-    Round,
-    lies_of_one_answer,
-    moments_reach,
-    share_variance,
+from ldp_aggregator.estimation.joint import JointTable, sign_of, table_of_pair, table_of_signs, table_of_triple
+from ldp_aggregator.estimation.moments import (
+    DEFAULT_VARIANCE_FLOOR,
+    Moments,
+    add_record_spread,
+    part_of,
+    rebuild_moments,
 )
+from ldp_aggregator.estimation.poisoning.lies import Lies, Round, lies_of_one_answer
+from ldp_aggregator.estimation.poisoning.moments import MomentsReach, moments_reach, share_variance
 from ldp_aggregator.estimation.poisoning.reports import class_prior_per_liar, per_liar
-from ldp_aggregator.estimation.pooling import pool_classes
+from ldp_aggregator.estimation.pooling import pool_classes, pool_covariance
 from ldp_aggregator.estimation.simplex import NORM_SUB, post_process
 from protocols import Campaign, Question
-from protocols.document.questions import MARGINAL, PAIR, PRODUCT, SCORE, SQUARE, VALUE, XOR
-from protocols.document.schema import CategoricalFeature, ContinuousFeature
+from protocols.document.questions import MARGINAL, PAIR, PRODUCT, SCORE, SIGNS, SQUARE, TRIPLE, VALUE, XOR
+from protocols.document.schema import CategoricalFeature, ContinuousFeature, Feature
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,22 +89,22 @@ class Estimates:
                 }
                 for estimate in self.questions
             ],
-            "tables": {name: [_finite_only(row) for row in self._table_rows(name)] for name in self.tables},
+            "tables": {name: [_finite_only(row) for row in self.table_rows(name)] for name in self.tables},
         }
 
     @cached_property
     def moments(self) -> Mapping[str, Moments]:
         """Mean and variance per class of every Gaussian feature, in its own units."""
-        return {
-            name: rebuild_moments(
-                feature, self.asking(name, VALUE).cells, self.asking(name, SQUARE).cells, self.class_prior
-            )
-            for name, feature in self._gaussian.items()
-        }
+        return {name: self._moments_of(feature) for name, feature in self._gaussian.items()}
+
+    def _moments_of(self, feature: ContinuousFeature) -> Moments:
+        value, square = (self.asking(feature.name, kind) for kind in (VALUE, SQUARE))
+        together = pool_covariance([value], [square])
+        return rebuild_moments(feature, value.cells, square.cells, self.class_prior, together)
 
     @cached_property
     def _gaussian(self) -> Mapping[str, ContinuousFeature]:
-        squared = {e.question.feature for e in self.questions if e.question.kind == SQUARE}
+        squared = {e.question.feature for e in self.questions if e.question.kind in (SQUARE, SIGNS)}
         return {f.name: f for f in self.campaign.asked if isinstance(f, ContinuousFeature) and f.name in squared}
 
     @cached_property
@@ -127,7 +127,7 @@ class Estimates:
                 noise,
                 [Lies(1, 1, self.class_prior_per_liar)]
                 if everything
-                else lies_of_one_answer(self.questions, name, classes),
+                else lies_of_one_answer(self.questions, name, classes, at_once=self.round_of(feature).at_once),
                 variance_floor=DEFAULT_VARIANCE_FLOOR,
                 shrinkage=False,
             )
@@ -135,28 +135,37 @@ class Estimates:
         }
 
     def table(self, feature: str) -> JointTable:
-        """P(value, class) of a discrete feature, asked as a pair or as bits."""
-        asked = {e.question.kind: e for e in self.questions if e.question.feature == feature}
+        """P(value, class) of a discrete feature, asked as a pair, as one of a triple or as bits."""
+        asked = self._about(feature)
         if PAIR in asked:
             return table_of_pair(asked[PAIR], self.per_liar[asked[PAIR].question.index])
+        if TRIPLE in asked:
+            return table_of_triple(asked[TRIPLE], feature)
         signs = [sign_of(asked[kind]) for kind in (XOR, MARGINAL)]
         return table_of_signs(signs, self.class_prior, self.class_prior_per_liar)
 
     @cached_property
     def tables(self) -> Mapping[str, JointTable]:
-        """The tables of the features that were asked as bits."""
-        names = [e.question.feature for e in self.questions if e.question.kind == XOR]
-        return {name: self.table(name) for name in names if name is not None}
+        """The tables of the features that no pair was asked about."""
+        asked = [e.question for e in self.questions if e.question.kind in (XOR, TRIPLE)]
+        return {name: self.table(name) for one in asked for name in (one.feature, one.other) if name is not None}
 
     def round_of(self, feature: ContinuousFeature) -> Round:
         """What this campaign tells of a Gaussian feature, and what one lie moves of it."""
         value, square = (self.asking(feature.name, kind) for kind in (VALUE, SQUARE))
-        liars = self.per_liar[value.question.index], self.per_liar[square.question.index]
-        return Round(value, square, *liars, self.class_prior, self.class_prior_per_liar)
+        # What a lie moves is alike in all cells of a question, those of value and square of one too.
+        liars = [self.per_liar[one.question.index][: one.cells.value.size] for one in (value, square)]
+        return Round(value, square, liars[0], liars[1], self.class_prior, self.class_prior_per_liar)
 
     def asking(self, feature: str, kind: str) -> QuestionEstimate:
-        """The estimate of the one question of a kind about a feature."""
-        return next(e for e in self.questions if (e.question.feature, e.question.kind) == (feature, kind))
+        """The estimate of the one question of a kind about a feature; for value or square, that part of ``signs``."""
+        asked = self._about(feature)
+        return asked[kind] if kind in asked else part_of(asked[SIGNS], kind)
+
+    def _about(self, feature: str) -> Mapping[str, QuestionEstimate]:
+        """By kind the estimates of the questions about a feature."""
+        asked = {e.question.kind: e for e in self.questions if e.question.other == feature}
+        return asked | {e.question.kind: e for e in self.questions if e.question.feature == feature}
 
     def _rows(self) -> Iterable[dict[str, Any]]:
         for estimate in self.questions:
@@ -171,8 +180,8 @@ class Estimates:
                     **row,
                 }
         for name, table in self.tables.items():
-            asked = self.asking(name, XOR).question
-            for row in self._table_rows(name):
+            asked = self._tabled(name)
+            for row in self.table_rows(name):
                 yield {
                     "question": asked.index,
                     "kind": "table",
@@ -185,16 +194,21 @@ class Estimates:
     def cell_rows(self, estimate: QuestionEstimate) -> Iterable[dict[str, Any]]:
         """The cells of a question by the names of value and class."""
         question, classes = estimate.question, self.campaign.label.classes
-        names: Sequence[str | None] = _value_names(self.campaign, question) or [None]
+        names: Sequence[str | None] = _cell_names(self.campaign, question) or [None]
         of_classes = (None,) if question.kind in (XOR, MARGINAL, PRODUCT, SCORE) else classes
         places = [(name, of_class) for name in names for of_class in of_classes]
         return _rows(places, estimate.cells, self.per_liar[question.index], estimate.processed)
 
-    def _table_rows(self, feature: str) -> Iterable[dict[str, Any]]:
-        table, asked = self.tables[feature], self.asking(feature, MARGINAL).question
-        names = _value_names(self.campaign, asked) or []
+    def table_rows(self, feature: str) -> Iterable[dict[str, Any]]:
+        """The cells of a feature's table (:attr:`tables`) by the names of value and class."""
+        table, names = self.tables[feature], _value_names(self.campaign.feature(feature))
         places = [(name, of_class) for name in names for of_class in self.campaign.label.classes]
         return _rows(places, table.cells, table.per_liar, post_process(table.cells.value, table.n, self.post))
+
+    def _tabled(self, feature: str) -> Question:
+        """The question that a feature's table is printed under."""
+        asked = self._about(feature)
+        return (asked[TRIPLE] if TRIPLE in asked else asked[XOR]).question
 
 
 def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estimates:
@@ -214,22 +228,29 @@ def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estim
     return Estimates(campaign, add_record_spread(found, prior), prior, post, liars)
 
 
-def _value_names(campaign: Campaign, question: Question) -> list[str] | None:
-    """Names of the values of a question's cells, bins as intervals; of an xor whether both indices are one."""
-    feature = campaign.feature_of(question)
+def _cell_names(campaign: Campaign, question: Question) -> list[str] | None:
+    """Names of the values of a question's cells; of an xor whether both indices are one, of signs the two sums."""
+    if question.kind == SIGNS:
+        return [VALUE, SQUARE]
     if question.kind == XOR:
         return ["alike", "crossed"]
     if question.kind == SCORE:
         return [f"{campaign.candidates[question.group].name} is {told}" for told in ("wrong", "right")]
-    if question.kind not in (PAIR, MARGINAL):
+    if question.kind not in (PAIR, MARGINAL, TRIPLE):
         return None
+    names = _value_names(campaign.feature(question.feature))
+    if question.kind != TRIPLE:
+        return names
+    return [f"{one}, {other}" for one in names for other in _value_names(campaign.feature(question.other))]
+
+
+def _value_names(feature: Feature) -> list[str]:
+    """The values of a discrete feature, bins as intervals."""
     if isinstance(feature, CategoricalFeature):
         return list(feature.values)
-    if isinstance(feature, ContinuousFeature):
-        edges = [feature.low, *feature.inner_edges, feature.high]
-        closing = [")"] * (feature.size - 1) + ["]"]
-        return [f"[{low:g}, {high:g}{close}" for low, high, close in zip(edges, edges[1:], closing, strict=False)]
-    raise TypeError("a pair question is about a feature")
+    edges = [feature.low, *feature.inner_edges, feature.high]
+    closing = [")"] * (feature.size - 1) + ["]"]
+    return [f"[{low:g}, {high:g}{close}" for low, high, close in zip(edges, edges[1:], closing, strict=False)]
 
 
 def _rows(

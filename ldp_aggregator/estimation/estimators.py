@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.simplex import post_process
 from protocols import Question
-from protocols.document.questions import INDEX, MARGINAL, PRODUCT, SCORE, SIGN, XOR
+from protocols.document.questions import INDEX, MARGINAL, PRODUCT, SCORE, SIGN, SIGNS, XOR
 from protocols.mechanisms import NoisyVector, OneBit, PureMechanism
 
 Array = NDArray[np.float64]
@@ -24,6 +24,10 @@ Counts = NDArray[np.int64]
 
 Z_95: Final = 1.959963984540054
 """The 97.5 % point of the normal distribution."""
+
+_ONE_SIGN: Final = np.array([[-1.0, 1.0]])
+_BOTH_SIGNS: Final = np.array([[-1.0, -1.0, 1.0, 1.0], [-1.0, 1.0, -1.0, 1.0]])
+"""The signs that the cells of one class stand for: of the value, and of its square."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +53,12 @@ class QuestionEstimate:
     Attributes
     ----------
     cells
-        Label: P(class), shape (k,). Pair: P(value, class), shape (values * k,), index ``value * k + class``. Xor and
-        marginal: the shares of the bit, shape (2,); :mod:`ldp_aggregator.estimation.joint` has the table. Score: the
-        shares of devices for which the candidate is wrong, and right. Value and
-        square of a Gaussian feature: P(class) E[v | class], shape (k,), v the asked quantity in [-1, 1]. Product: E[v],
-        shape (1,).
+        Label: P(class), shape (k,). Pair: P(value, class), shape (values * k,), index ``value * k + class``. Triple:
+        P(value, value of other, class), shape (4 k,). Xor and marginal: the shares of the bit, shape (2,);
+        :mod:`ldp_aggregator.estimation.joint` has the table. Score: the shares of devices for which the candidate is
+        wrong, and right. Value and square of a Gaussian feature: P(class) E[v | class], shape (k,), v the asked
+        quantity in [-1, 1]; signs: those of the value, then those of the square, shape (2 k,). Product: E[v], shape
+        (1,).
     processed
         The cells of a question about an index after post-processing; None for the others.
     classes
@@ -61,6 +66,8 @@ class QuestionEstimate:
         ``onebit``).
     n
         Reports. Without any, values are uninformed (uniform, or zero) and variances infinite.
+    covariance
+        Of signs, that of the estimates for value and square, which the same devices answered, shape (k,); else None.
     """
 
     question: Question
@@ -68,6 +75,7 @@ class QuestionEstimate:
     cells: Cells
     processed: Array | None
     classes: Cells | None
+    covariance: Array | None = None
 
 
 def estimate_question(question: Question, n: int, counts: Counts, classes: int, post: str) -> QuestionEstimate:
@@ -76,18 +84,25 @@ def estimate_question(question: Question, n: int, counts: Counts, classes: int, 
         return QuestionEstimate(question, n, _estimate_cells(question, n, counts, 1), None, None)
     cells = _estimate_cells(question, n, counts, classes)
     processed = post_process(cells.value, n, post) if question.encoding == INDEX else None
-    return QuestionEstimate(question, n, cells, processed, _estimate_classes(question, n, counts, classes))
+    together = _covariance(question, n, counts, cells, classes) if question.kind == SIGNS else None
+    return QuestionEstimate(question, n, cells, processed, _estimate_classes(question, n, counts, classes), together)
+
+
+def signs_of(question: Question) -> Array:
+    """The signs that the cells of one class stand for, shape (quantities, cells), of a question asked as ``sign``."""
+    return _BOTH_SIGNS if question.kind == SIGNS else _ONE_SIGN
 
 
 def _estimate_cells(question: Question, n: int, counts: Counts, classes: int) -> Cells:
     """The cells of a question (see ``QuestionEstimate.cells``) from ``n`` reports with these counts."""
     if n == 0:
         frequencies = question.encoding == INDEX
-        return uninformed(question.domain_size if frequencies else classes, frequencies=frequencies)
+        sums = classes * len(signs_of(question))
+        return uninformed(question.domain_size if frequencies else sums, frequencies=frequencies)
     mechanism = question.mechanism
     if isinstance(mechanism, PureMechanism):
         if question.encoding == SIGN:
-            return _contrasts(mechanism, n, counts)
+            return _contrasts(mechanism, n, counts.reshape(classes, -1), signs_of(question))
         return _frequencies(mechanism, n, counts)
     if isinstance(mechanism, OneBit):
         return _onebit_sums(mechanism, counts)
@@ -108,18 +123,22 @@ def _estimate_classes(question: Question, n: int, counts: Counts, classes: int) 
     if n == 0:
         return uninformed(classes, frequencies=True)
     members = question.domain_size // classes
-    totals = (
-        counts.reshape(classes, 2).sum(axis=1) if question.encoding == SIGN else counts.reshape(-1, classes).sum(axis=0)
-    )
+    by_class = counts.reshape(classes, -1).T if question.encoding == SIGN else counts.reshape(-1, classes)
+    value = by_class.sum(axis=0) / n
     if isinstance(mechanism, PureMechanism):
         p, q = float(mechanism.p), float(mechanism.q)
-        value = (totals / n - members * q) / (p - q)
+        value = (value - members * q) / (p - q)
+    return sums_of_cells(question, n, value, members)
+
+
+def sums_of_cells(question: Question, n: int, value: Array, members: int) -> Cells:
+    """``value``, each the sum of the estimates of ``members`` cells of a question, with variance and interval."""
+    mechanism, inside = question.mechanism, np.clip(value, 0.0, 1.0)
+    if isinstance(mechanism, PureMechanism):
         none, every = (sum_variance(mechanism, members, f) for f in (0.0, 1.0))
-        noise = none + (every - none) * np.clip(value, 0.0, 1.0)  # sum_variance is affine in the frequency.
+        noise = none + (every - none) * inside  # sum_variance is affine in the frequency.
     else:
-        value = totals / n
-        noise = np.full(classes, members * mechanism.noise_variance(0.0))
-    inside = np.clip(value, 0.0, 1.0)
+        noise = np.full(value.shape, members * mechanism.noise_variance(0.0))
     return Cells.normal(value, (noise + inside * (1 - inside) + 0.5 / n) / n)
 
 
@@ -150,16 +169,47 @@ def _frequencies(mechanism: PureMechanism, n: int, counts: Counts) -> Cells:
     )
 
 
-def _contrasts(mechanism: PureMechanism, n: int, counts: Counts) -> Cells:
-    """E[class, 1] - E[class, 0], the sum of signs: a report adds (1 if it supports the one) - (1 if the other)."""
+def _contrasts(mechanism: PureMechanism, n: int, counts: Counts, signs: Array) -> Cells:
+    """Sums of signs, shape (quantities * k,), from counts of shape (k, m): a report adds the signs of the cells of a
+    class that it supports, to each quantity.
+
+    Half of a class's m cells have either sign s, so that the sums of s_i s_j over two of them are -m: of a class with
+    frequency f the second moment is m q + (p - q) f - m b_0 - 2 f (b_1 - b_0), b_1 and b_0 being the
+    probabilities that two cells are supported together, where one of them is true and where none is.
+    """
     p, q = float(mechanism.p), float(mechanism.q)
-    pairs = counts.reshape(-1, 2) / n
-    value = (pairs[:, 1] - pairs[:, 0]) / (p - q)
+    shares = counts / n
+    value = signs @ shares.T / (p - q)
     one_true, none_true = map(float, mechanism.joint_support)
-    frequency = np.clip((pairs.sum(axis=1) - 2 * q) / (p - q), 0.0, 1.0)
-    both = frequency * one_true + (1 - frequency) * none_true
-    second_moment = (pairs.sum(axis=1) - 2 * both) / (p - q) ** 2
-    return Cells.normal(value, np.maximum(second_moment - value**2, 0.5 / n) / n)
+    members, supported = counts.shape[1], shares.sum(axis=1)
+    frequency = np.clip((supported - members * q) / (p - q), 0.0, 1.0)
+    both = members * none_true + 2 * frequency * (one_true - none_true)
+    second_moment = (supported - both) / (p - q) ** 2
+    return Cells.normal(value.ravel(), (np.maximum(second_moment - value**2, 0.5 / n) / n).ravel())
+
+
+def _covariance(question: Question, n: int, counts: Counts, cells: Cells, classes: int) -> Array:
+    """Of the estimates V and S of a class's sums of value and square, which are signs s and u of the same reports.
+
+    Over the four cells neither s, u nor s u has a sum, so that in E[sum of s_i, times sum of u_j] all but
+    (p - q) G - 2 (b_1 - b_0) G cancels, G being the class's sum of s u: Cov = (c G - V S) / n with
+    c = (p - q - 2 (b_1 - b_0)) / (p - q)^2, and G estimated from the same counts.
+    """
+    mechanism: Any = question.mechanism
+    if n == 0:
+        return np.zeros(classes)
+    gain = float(mechanism.p - mechanism.q)
+    value, square = cells.value.reshape(2, classes)
+    product = counts.reshape(classes, -1) @ _BOTH_SIGNS.prod(axis=0) / (n * gain)
+    covariance: Array = (covariance_factor(question) * product - value * square) / n
+    return covariance
+
+
+def covariance_factor(question: Question) -> float:
+    """C of :func:`_covariance`."""
+    mechanism: Any = question.mechanism
+    gain, (one_true, none_true) = mechanism.p - mechanism.q, mechanism.joint_support
+    return float((gain - 2 * (one_true - none_true)) / gain**2)
 
 
 def _onebit_sums(mechanism: OneBit, counts: Counts) -> Cells:

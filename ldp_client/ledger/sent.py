@@ -43,8 +43,11 @@ def asked(campaign: Campaign, question: Question) -> str:
         return f"whether {campaign.candidates[question.group].name} is right about {label}"
     if question.kind == "marginal" or question.feature is None:
         return question.feature or label
-    if question.kind in {"value", "square"}:
-        return f"{question.feature} ({question.kind}) and {label}"
+    if question.kind == "triple":
+        return f"{question.feature}, {question.other} and {label}"
+    if question.kind in {"value", "square", "signs"}:
+        kind = "value and square" if question.kind == "signs" else question.kind
+        return f"{question.feature} ({kind}) and {label}"
     return f"{question.feature} and {question.other or label}"
 
 
@@ -71,12 +74,18 @@ def _cell(campaign: Campaign, question: Question, cell: int) -> str:
     feature: Any = campaign.feature(question.feature)
     if question.encoding == "sign":
         half = "upper" if cell % 2 else "lower"
+        if question.kind == "signs":
+            half = f"{'upper' if cell & 2 else 'lower'} end, its square at the {half}"
+            cell //= 2
         return f"the {half} end, {classes[cell // 2 % len(classes)]}"
     if question.kind == "xor":
         return " or ".join(f"{_value(feature, v)}, {classes[v ^ cell]}" for v in (0, 1))
     if question.kind == "marginal":
         return _value(feature, cell)
     value, class_index = divmod(cell, len(classes))
+    if question.kind == "triple":
+        first, value = divmod(value, 2)
+        return f"{_value(feature, first)}, {_value(campaign.feature(question.other), value)}, {classes[class_index]}"
     return f"{_value(feature, value)}, {classes[class_index]}"
 
 

@@ -58,8 +58,18 @@ def _count(columns: Columns, question: Question, holders: Holders, rng: np.rando
     moments, numbers = hold_moments(columns, question, holders, rng)
     if question.encoding != SIGN:
         return tally_moments(question.mechanism, moments, numbers, rng)
-    ones = rng.binomial(numbers, (moments.values + UNIT) / (2 * UNIT))
     cells: Integers = np.zeros(question.domain_size, dtype=np.int64)
-    np.add.at(cells, 2 * moments.cells + 1, ones)
-    np.add.at(cells, 2 * moments.cells, numbers - ones)
+    bits = np.arange(2) * np.ones((len(moments), 1), dtype=np.int64)
+    held = _split(numbers, moments.values, rng)
+    places = 2 * moments.cells[:, None] + bits
+    if moments.squares is not None:
+        held = _split(held.ravel(), np.repeat(moments.squares, 2), rng)
+        places = 2 * places.reshape(-1, 1) + bits[:1]
+    np.add.at(cells, places, held)
     return tally_cells(question.mechanism, cells, rng)
+
+
+def _split(numbers: Integers, values: Integers, rng: np.random.Generator) -> Integers:
+    """Of so many devices each, how many have a stochastic bit of 0, and of 1; shape (.., 2)."""
+    ones = rng.binomial(numbers, (values + UNIT) / (2 * UNIT))
+    return np.stack([numbers - ones, ones], axis=-1)

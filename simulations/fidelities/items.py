@@ -27,7 +27,7 @@ from ldp_aggregator.learning.frames import (
 )
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from protocols import Campaign, Question, RecordError
-from protocols.document.questions import INDEX, LABEL, MOMENT, PAIR, PRODUCT, SCORE, VALUE, XOR
+from protocols.document.questions import INDEX, LABEL, MOMENT, PAIR, PRODUCT, SCORE, SIGNS, TRIPLE, VALUE, XOR
 from protocols.document.schema import ContinuousFeature, Feature, Label
 from protocols.mechanisms import VALUE_BITS
 
@@ -40,16 +40,19 @@ UNIT: Final = 1 << VALUE_BITS
 
 @dataclass(frozen=True)
 class Moments:
-    """Many :class:`protocols.mechanisms.Moment`: the cell of each, and its value in units of 2**-52."""
+    """Many :class:`protocols.mechanisms.Moment`: the cell of each, and its value in units of 2**-52; of ``signs`` its
+    square too.
+    """
 
     cells: Integers
     values: Integers
+    squares: Integers | None = None
 
     def __len__(self) -> int:
         return len(self.cells)
 
     def __getitem__(self, rows: slice) -> Moments:
-        return Moments(self.cells[rows], self.values[rows])
+        return Moments(self.cells[rows], self.values[rows], None if self.squares is None else self.squares[rows])
 
 
 Items = Integers | Moments
@@ -88,7 +91,10 @@ class Columns:
         if question.encoding == MOMENT:
             return moments
         bits = rng.integers(0, 2 * UNIT, size=len(moments)) < moments.values + UNIT
-        return 2 * moments.cells + bits
+        if moments.squares is None:
+            return 2 * moments.cells + bits
+        squares = rng.integers(0, 2 * UNIT, size=len(moments)) < moments.squares + UNIT
+        return 4 * moments.cells + 2 * bits + squares
 
     def indices(self, question: Question, rows: Integers, rng: np.random.Generator) -> Integers:
         """The items of a question about an index: ``value * k + class``, the class alone, or a bit of both."""
@@ -98,7 +104,9 @@ class Columns:
         if question.kind == SCORE:
             return self.rights[question.group][rows]
         indices = self._indices(self.campaign.feature(question.feature), rows, rng)
-        if question.kind == PAIR:
+        if question.kind == TRIPLE:
+            indices = 2 * indices + self._indices(self.campaign.feature(question.other), rows, rng)
+        if question.kind in (PAIR, TRIPLE):
             return indices * self.class_count + classes
         return indices ^ classes if question.kind == XOR else indices
 
@@ -124,7 +132,9 @@ class Columns:
         if question.kind == PRODUCT and question.other != question.feature:
             values = fixed_points(t * self._scaled(self.campaign.feature(question.other), rows, rng))
         else:
-            values = fixed_points(t if question.kind == VALUE else centred_squares(t))
+            values = fixed_points(t if question.kind in (VALUE, SIGNS) else centred_squares(t))
+        if question.kind == SIGNS:
+            return Moments(classes, values, fixed_points(centred_squares(t)))
         return Moments(np.zeros_like(classes) if question.kind == PRODUCT else classes, values)
 
     def incomplete(self, question: Question) -> NDArray[np.bool_]:

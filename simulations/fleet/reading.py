@@ -8,7 +8,7 @@ import numpy as np
 
 from ldp_aggregator.counting.rows import payload_rows
 from protocols import Campaign, Question
-from protocols.document.questions import INDEX, LABEL, MARGINAL, SCORE, SIGN, XOR
+from protocols.document.questions import INDEX, LABEL, MARGINAL, SCORE, SIGN, SIGNS, TRIPLE, XOR
 from protocols.document.schema import ContinuousFeature
 from protocols.mechanisms import PureMechanism
 
@@ -39,6 +39,10 @@ def cell_name(campaign: Campaign, question: Question, cell: int) -> str:
     if question.encoding == SIGN:
         half = "upper" if cell % 2 else "lower"
         place = f"{question.feature} ({question.kind}) leans to the {half} end"
+        if question.kind == SIGNS:
+            side = "upper" if cell & 2 else "lower"
+            place = f"{question.feature} leans to the {side} end, its square to the {half} end"
+            cell //= 2
         return place if question.domain_size == 2 else f"{place} and {campaign.label.name} is {classes[cell // 2]}"
     if question.encoding != INDEX:
         raise ValueError(f"question {question.index} has noisy numbers, not cells with a meaning")
@@ -46,15 +50,20 @@ def cell_name(campaign: Campaign, question: Question, cell: int) -> str:
         return f"{campaign.candidates[question.group].name} is {'right' if cell else 'wrong'}"
     if question.kind == XOR:
         pairs = [(value, value ^ cell) for value in (0, 1)]
-        return " or ".join(f"{_value_name(campaign, question, v)} and {classes[c]}" for v, c in pairs)
+        return " or ".join(f"{_value_name(campaign, question.feature, v)} and {classes[c]}" for v, c in pairs)
     if question.kind == MARGINAL:
-        return _value_name(campaign, question, cell)
+        return _value_name(campaign, question.feature, cell)
     value, class_index = divmod(cell, len(classes))
-    return f"{_value_name(campaign, question, value)} and {campaign.label.name} is {classes[class_index]}"
+    ending = f" and {campaign.label.name} is {classes[class_index]}"
+    if question.kind == TRIPLE:
+        first, other = divmod(value, 2)
+        named = (_value_name(campaign, question.feature, first), _value_name(campaign, question.other, other))
+        return ", ".join(named) + ending
+    return _value_name(campaign, question.feature, value) + ending
 
 
-def _value_name(campaign: Campaign, question: Question, value: int) -> str:
-    feature = campaign.feature(question.feature)
+def _value_name(campaign: Campaign, name: str | None, value: int) -> str:
+    feature = campaign.feature(name)
     if not isinstance(feature, ContinuousFeature):
         return f"{feature.name} is {feature.values[value]}"
     edges = (float(feature.low), *feature.inner_edges, float(feature.high))

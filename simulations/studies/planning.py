@@ -27,8 +27,8 @@ from ldp_aggregator.estimation.expected import (
     variance_per_answer,
 )
 from protocols import Campaign, Question
-from protocols.document.questions import INDEX, PRODUCT
-from protocols.drafting import make_sign
+from protocols.document.questions import INDEX, PRODUCT, SIGNS
+from protocols.drafting import make_sign, make_signs
 from protocols.exact.rationals import exact_epsilon
 from protocols.mechanisms import DISCRETE, MOMENTS
 from simulations.fidelities.counts import simulate_counts
@@ -75,7 +75,11 @@ def alternatives(question: Question, classes: int) -> Mapping[str, float]:
     sign = make_sign(k, epsilon)
     share = 1 / sign.domain_size
     # The stochastic bit adds the variance that the value itself does not have: P(class) (1 - E[v^2]).
-    return {**found, "sign": sign.contrast_variance(share, share) + 2 / (3 * k)}
+    told = {**found, "sign": sign.contrast_variance(share, share) + 2 / (3 * k)}
+    if question.kind == SIGNS:
+        # Value and square of one device each: twice as many devices answer, for either of them.
+        return {**told, "signs": (make_signs(k, epsilon).signs_variance(4, 1 / k) + 2 / (3 * k)) / 2}
+    return told
 
 
 def devices_for_error(campaign: Campaign, relative_error: float) -> int:
@@ -175,7 +179,10 @@ def _observed(columns: Columns, question: Question, rng: np.random.Generator) ->
         held = np.bincount(columns.indices(question, rows, rng), weights, question.domain_size).astype(float)
         return Expectation(held, held)
     moments = columns.moments(question, rows, rng)
-    values, k = moments.values / UNIT, 1 if question.kind == PRODUCT else columns.class_count
-    quantities = (values, values**2, np.ones(len(rows)))
-    mean, second, share = (np.bincount(moments.cells, weights * quantity, k).astype(float) for quantity in quantities)
-    return expectation_of(question, mean, second, share)
+    k = 1 if question.kind == PRODUCT else columns.class_count
+    told = []
+    for values in (moments.values, moments.squares):
+        if values is not None:
+            quantities = (values / UNIT, (values / UNIT) ** 2, np.ones(len(rows)))
+            told.append([np.bincount(moments.cells, weights * one, k).astype(float) for one in quantities])
+    return expectation_of(question, *(np.concatenate(part) for part in zip(*told, strict=True)))

@@ -13,6 +13,7 @@ import { readQuestion, MOST_PRODUCTS } from "./questions.js";
 import type { Rare } from "./rare.js";
 import { checkAuthored, MOST_FEATURES } from "./schema.js";
 import type { Kind } from "../questions/kind.js";
+import { KINDS } from "../questions/registry.js";
 import type { CampaignDocument, Feature } from "./types.js";
 
 const LARGEST_DOCUMENT = 4 << 20; // bytes
@@ -79,7 +80,8 @@ export function openDocument(text: string, id?: string): Opened {
 export const isRare = ({ content }: Opened): boolean =>
   content?.projection ||
   (content?.asks ?? "model") !== "model" ||
-  (Array.isArray(content?.questions) && content.questions.some((one: any) => MECHANISMS[one?.mechanism] === null));
+  (Array.isArray(content?.questions) &&
+    content.questions.some((one: any) => MECHANISMS[one?.mechanism] === null || KINDS[one?.kind] === null));
 
 /** The campaign of a document. Throws LdpError. */
 export function verify<D extends CampaignDocument>(opened: Opened, rare?: Rare): Campaign<D> {

@@ -4,19 +4,23 @@ import { scaled, type Asked, type Kind } from "./kind.js";
 
 export const centredSquare = (t: number): number => 2 * (t * t) - 1; // the square, over the whole of [-1, 1] again
 
+/** 1 with probability (1 + v) / 2, v being a quantity in units of 2^-52. */
+export const bit = ({ coins }: Asked, value: bigint): number => Number(coins.bernoulli((value + BigInt(UNIT)) << 11n));
+export const fixed = (quantity: number): bigint => BigInt(Math.trunc(quantity * UNIT));
+
 /** A quantity in [-1, 1] at a cell (the class, where it is told), as it is or as one stochastic bit with the cell. */
 export const moment = (cells: Kind["cells"], quantity: (asked: Asked) => number): Kind => ({
   encodings: "sign moment",
   cells,
   item(asked, label) {
-    const value = BigInt(Math.trunc(quantity(asked) * UNIT));
+    const value = fixed(quantity(asked));
     const cell = asked.question.other ? 0 : label;
     if (asked.question.encoding === "moment") return { cell, value };
-    return 2 * cell + Number(asked.coins.bernoulli((value + BigInt(UNIT)) << 11n));
+    return 2 * cell + bit(asked, value);
   },
 });
 
-const ofGaussian: Kind["cells"] = (feature, k) => (feature && isGaussian(feature) ? k : 0);
+export const ofGaussian: Kind["cells"] = (feature, k) => (feature && isGaussian(feature) ? k : 0);
 export const scaledFeature = (asked: Asked): number => scaled(asked, asked.question.feature!);
 
 /** A continuous feature's value. */

@@ -15,7 +15,8 @@ from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import Z_95
 from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
 from ldp_aggregator.estimation.poisoning.intervals import Interval
-from ldp_aggregator.estimation.poisoning.moments import Lies, moments_reach, share_variance
+from ldp_aggregator.estimation.poisoning.lies import Lies
+from ldp_aggregator.estimation.poisoning.moments import moments_reach, share_variance
 from protocols.document.questions import PAIR
 from protocols.document.schema import ContinuousFeature
 
@@ -68,8 +69,12 @@ def of_features(estimates: Estimates, liars: int) -> Iterator[Finding]:
     noise = _noise(estimates, liars)
     discrete = {one.question.feature: one for one in estimates.questions if one.question.kind == PAIR}
     for place, feature in enumerate(campaign.asked):
-        if feature.name in discrete:
-            found = discrete[feature.name]
+        if feature.name in discrete or feature.name in estimates.tables:
+            if feature.name in discrete:
+                found = discrete[feature.name]
+                n, cells = found.n, estimates.cell_rows(found)
+            else:
+                n, cells = estimates.tables[feature.name].n, estimates.table_rows(feature.name)
             rows = [
                 Row(
                     cell["value"],
@@ -79,10 +84,10 @@ def of_features(estimates: Estimates, liars: int) -> Iterator[Finding]:
                     cell["high"],
                     _moved(cell["per_liar"], liars),
                 )
-                for cell in estimates.cell_rows(found)
+                for cell in cells
             ]
             says = "The share of devices that have this value and this class; all rows together are all devices."
-            yield _shares(f"feature-{place}", feature.name, says, found.n, rows)
+            yield _shares(f"feature-{place}", feature.name, says, n, rows)
         elif isinstance(feature, ContinuousFeature) and feature.name in estimates.moments:
             yield _gaussian(estimates, feature, liars, noise, place)
 

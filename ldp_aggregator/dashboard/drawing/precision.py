@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -14,7 +15,9 @@ from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import Z_95
 from ldp_aggregator.estimation.expected import Array, answers, even_variances, expected_errors
 from protocols import Campaign, Question
-from protocols.document.questions import LABEL, PAIR, SQUARE
+from protocols.document.questions import LABEL, PAIR, SIGNS, SQUARE, TRIPLE
+
+_OF_SHARES: Final = (LABEL, PAIR, TRIPLE)
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Precision:
 
     @property
     def is_share(self) -> bool:
-        return self.question.kind in (LABEL, PAIR)
+        return self.question.kind in _OF_SHARES
 
 
 def precisions(
@@ -65,7 +68,7 @@ def half_width(errors: Array) -> float:
 def expected_widths(campaign: Campaign, devices: Sequence[int]) -> list[float]:
     """The largest expected half width (see :func:`worst`) for each of these numbers of devices, above 0."""
     variances = even_variances(campaign)
-    of_shares = [one.index for one in campaign.questions if one.kind in (LABEL, PAIR)]
+    of_shares = [one.index for one in campaign.questions if one.kind in _OF_SHARES]
     of_all = of_shares or range(len(campaign.questions))
     found = (expected_errors(campaign, number, variances) for number in devices)
     return [max(half_width(errors[index]) for index in of_all) for errors in found]
@@ -75,10 +78,14 @@ def subject(campaign: Campaign, question: Question) -> str:
     """What a question is about, in plain words."""
     if question.kind == LABEL:
         return campaign.label.name
+    if question.kind == TRIPLE:
+        return f"{question.feature}, {question.other} and {campaign.label.name}"
     if question.other is not None:
         return f"{question.feature} times {question.other}"
     if question.kind == PAIR:
         return f"{question.feature} and {campaign.label.name}"
+    if question.kind == SIGNS:
+        return f"{question.feature} and its square"
     return f"{question.feature}, squared" if question.kind == SQUARE else str(question.feature)
 
 
