@@ -88,7 +88,7 @@ def estimate_question(question: Question, n: int, counts: Counts, classes: int, 
     return QuestionEstimate(question, n, cells, processed, _estimate_classes(question, n, counts, classes), together)
 
 
-def signs_of(question: Question) -> Array:
+def patterns_of(question: Question) -> Array:
     """The signs that the cells of one class stand for, shape (quantities, cells), of a question asked as ``sign``."""
     return _BOTH_SIGNS if question.kind == SIGNS else _ONE_SIGN
 
@@ -97,12 +97,12 @@ def _estimate_cells(question: Question, n: int, counts: Counts, classes: int) ->
     """The cells of a question (see ``QuestionEstimate.cells``) from ``n`` reports with these counts."""
     if n == 0:
         frequencies = question.encoding == INDEX
-        sums = classes * len(signs_of(question))
+        sums = classes * len(patterns_of(question))
         return uninformed(question.domain_size if frequencies else sums, frequencies=frequencies)
     mechanism = question.mechanism
     if isinstance(mechanism, PureMechanism):
         if question.encoding == SIGN:
-            return _contrasts(mechanism, n, counts.reshape(classes, -1), signs_of(question))
+            return _contrasts(mechanism, n, counts.reshape(classes, -1), patterns_of(question))
         return _frequencies(mechanism, n, counts)
     if isinstance(mechanism, OneBit):
         return _onebit_sums(mechanism, counts)

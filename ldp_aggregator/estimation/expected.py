@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import signs_of
+from ldp_aggregator.estimation.estimators import patterns_of
 from protocols import Campaign, Question
 from protocols.document.questions import INDEX, PRODUCT, SIGN, SIGNS, VALUE
 from protocols.mechanisms import OneBit, PureMechanism
@@ -61,7 +61,7 @@ def variance_per_answer(question: Question, expected: Expectation) -> Array:
             supported = q + (p - q) * mean
             answer: Array = supported * (1 - supported) / (p - q) ** 2
             return answer
-        members = signs_of(question).shape[1]
+        members = patterns_of(question).shape[1]
         noise = np.array([mechanism.signs_variance(members, share) for share in second.tolist()])
         return noise + second - mean**2
     if isinstance(mechanism, OneBit):

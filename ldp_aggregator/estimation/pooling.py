@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, signs_of, sum_variance, uninformed
+from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, patterns_of, sum_variance, uninformed
 from protocols.document.questions import INDEX, SIGN
 from protocols.mechanisms import PureMechanism
 
@@ -96,7 +96,7 @@ def cell_variance(estimate: QuestionEstimate) -> float:
     """Predicted n Var of one cell, at equal frequencies."""
     question = estimate.question
     if question.encoding == SIGN and isinstance(question.mechanism, PureMechanism):
-        members = int(signs_of(question).shape[1])
+        members = int(patterns_of(question).shape[1])
         share = members / question.domain_size
         return question.mechanism.signs_variance(members, share) + share
     noise: float = question.mechanism.noise_variance(1 / question.domain_size)

@@ -81,7 +81,7 @@ export const isRare = ({ content }: Opened): boolean =>
   content?.projection ||
   (content?.asks ?? "model") !== "model" ||
   (Array.isArray(content?.questions) &&
-    content.questions.some((one: any) => MECHANISMS[one?.mechanism] === null || KINDS[one?.kind] === null));
+    content.questions.some((one: any) => !(MECHANISMS[one?.mechanism] && KINDS[one?.kind])));
 
 /** The campaign of a document. Throws LdpError. */
 export function verify<D extends CampaignDocument>(opened: Opened, rare?: Rare): Campaign<D> {

@@ -3,7 +3,7 @@ import { ensure } from "../errors.js";
 import { within, type Ratio } from "../exact/rationals.js";
 import { MECHANISMS } from "../mechanisms/registry.js";
 import { ONE, type Mechanism } from "../mechanisms/mechanism.js";
-import { featureOf, type Kind } from "../questions/kind.js";
+import { featureOf } from "../questions/kind.js";
 import { KINDS } from "../questions/registry.js";
 import type { Campaign, Question } from "./campaign.js";
 import type { Rare } from "./rare.js";
@@ -42,8 +42,7 @@ export function readQuestion(
   const place = `questions[${index}]`;
   const { kind, group, encoding, mechanism: name, feature, other, domain_size: d, epsilon } = value ?? {};
   const { asked, label, asks, candidates } = campaign;
-  const kinds = (asks ?? "model") === "model" ? KINDS : rare!.ROUNDS[asks!]!;
-  const known: Kind | undefined = own(kinds, kind) && (kinds[kind] ?? (rare as any)[kind]);
+  const kinds = rare ? rare.ROUNDS[asks ?? "model"]! : KINDS;
   const find = (text: string) => featureOf(campaign, text);
   const product = kind === "product";
   const another = product || kind === "triple";
@@ -52,13 +51,14 @@ export function readQuestion(
   const isSubject: Rule = product ? find : (text) => (text ?? null) === subject;
   const mechanism: Mechanism | undefined = own(MECHANISMS, name) && (MECHANISMS[name] ?? (rare as any)[name]);
   check(value, place, {
-    kind: () => known,
-    encoding: (text) => among(known!.encodings)(text),
+    kind: (text) => own(kinds, text),
+    encoding: (text) => among(kinds[kind]!.encodings)(text),
     group: product ? whole(groups + 1, groups + MOST_PRODUCTS) : whole(0, candidates ? candidates.length - 1 : groups),
     feature: isSubject,
     other: another ? find : isAbsent,
     domain_size: (cells) =>
-      cells && cells === known!.cells(find(feature), label.classes.length, find(other)) * (encoding === "sign" ? 2 : 1),
+      cells &&
+      cells === kinds[kind]!.cells(find(feature), label.classes.length, find(other)) * (encoding === "sign" ? 2 : 1),
     mechanism: (text) => isName(text) && (!mechanism || mechanism.encodings.includes(encoding)),
     epsilon: Number.isFinite,
     weight: whole(1, MOST_DRAWN),
@@ -66,10 +66,10 @@ export function readQuestion(
   });
   ensure(mechanism, "unknown-mechanism", name);
   const parameters = readNumbers(mechanism, value.parameters, d);
-  const alike = [name, d, ...Object.values(parameters)].join();
-  const loss = losses.get(alike) ?? mechanism.loss(parameters, BigInt(d));
-  losses.set(alike, loss);
+  const known = [name, d, ...Object.values(parameters)].join();
+  const loss = losses.get(known) ?? mechanism.loss(parameters, BigInt(d));
+  losses.set(known, loss);
   ensure(epsilon > 0 && within(loss, epsilon), "loss-above-epsilon", place);
   const perturb: Question["perturb"] = (item, coins) => mechanism.perturb(parameters, d, item, coins);
-  return { ...value, index, parameters, loss, item: known!.item, perturb };
+  return { ...value, index, parameters, loss, item: kinds[kind]!.item, perturb };
 }

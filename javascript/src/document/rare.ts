@@ -2,6 +2,5 @@
 export { readCandidates } from "./candidates.js";
 export { laplace, she } from "../mechanisms/noisy.js";
 export { checkProjection, projected } from "./projection.js";
-export { signs, triple } from "../questions/joint.js";
 export { ROUNDS } from "../questions/rounds.js";
 export type Rare = typeof import("./rare.js");

@@ -1,7 +1,9 @@
-// What is asked in rounds that learn no model: moments, to fit a projection, and scores of candidate models.
+// What is asked in each round: for a model, for moments to fit a projection, and for scores of candidate models.
 import { scaled, type Kind } from "./kind.js";
 import { centredSquare, moment, scaledFeature } from "./moments.js";
+import { signs, triple } from "./joint.js";
 import { label } from "./label.js";
+import { KINDS } from "./registry.js";
 import { score } from "./score.js";
 
 /** A feature's value, with bins or without. */
@@ -19,6 +21,7 @@ const product = moment(
 
 /** The kinds of each round. */
 export const ROUNDS: Readonly<Record<string, Readonly<Record<string, Kind>>>> = {
+  model: { ...KINDS, signs, triple },
   moments: { label, value, product },
   score: { score },
 };

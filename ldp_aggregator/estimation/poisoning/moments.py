@@ -31,7 +31,7 @@ from ldp_aggregator.estimation.estimators import (
     Cells,
     QuestionEstimate,
     covariance_factor,
-    signs_of,
+    patterns_of,
     sum_variance,
 )
 from ldp_aggregator.estimation.moments import SIGNIFICANT, Moments, finite
@@ -241,7 +241,7 @@ def _cell_variance(one: Round, kind: str, liars: int) -> Interval:
         reach = liars * class_range(estimate.question, estimate.cells.value.size) / n
         share = Interval.around(estimate.classes.value, reach)
         one_true, none_true = map(float, mechanism.joint_support)
-        members = int(signs_of(estimate.question).shape[1])
+        members = int(patterns_of(estimate.question).shape[1])
         both = share.clip(0.0, 1.0) * (2 * (one_true - none_true)) + members * none_true
         second = (share * (p - q) + members * q - both) * (1 / (p - q) ** 2)
         return (second - value.square()).maximum(0.5 / n) * (1 / n)

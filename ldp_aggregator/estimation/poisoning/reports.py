@@ -23,7 +23,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import QuestionEstimate, signs_of
+from ldp_aggregator.estimation.estimators import QuestionEstimate, patterns_of
 from ldp_aggregator.estimation.pooling import class_shares
 from protocols import Question
 from protocols.document.questions import SIGN
@@ -89,7 +89,7 @@ def class_range(question: Question, classes: int) -> float:
 
 def _alike(question: Question) -> int:
     """The most cells of one sign, within a class, that one report supports."""
-    mechanism, most = question.mechanism, int(signs_of(question).shape[1]) // 2
+    mechanism, most = question.mechanism, int(patterns_of(question).shape[1]) // 2
     if isinstance(mechanism, DirectEncoding):
         return 1
     return min(most, mechanism.subset_size) if isinstance(mechanism, SubsetSelection) else most
