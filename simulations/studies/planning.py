@@ -65,7 +65,9 @@ def standard_errors(campaign: Campaign, devices: int, pilot: Table | None = None
 
 
 def alternatives(question: Question, classes: int) -> Mapping[str, float]:
-    """Mechanism to the noise variance per answer it would have for this question, at evenly spread cells."""
+    """Mechanism to the noise variance per answer it would have for this question, at evenly spread cells; of ``signs``
+    to that of as many devices, the records' own spread included.
+    """
     epsilon = exact_epsilon(question.epsilon)
     if question.encoding == INDEX:
         size = question.domain_size
@@ -77,8 +79,9 @@ def alternatives(question: Question, classes: int) -> Mapping[str, float]:
     # The stochastic bit adds the variance that the value itself does not have: P(class) (1 - E[v^2]).
     told = {**found, "sign": sign.contrast_variance(share, share) + 2 / (3 * k)}
     if question.kind == SIGNS:
-        # Value and square of one device each: twice as many devices answer, for either of them.
-        return {**told, "signs": (make_signs(k, epsilon).signs_variance(4, 1 / k) + 2 / (3 * k)) / 2}
+        # Twice as many devices for each of value and square: that halves the records' own spread, 1 / (3 k), too.
+        signs = make_signs(k, epsilon).signs_variance(4, 1 / k) + 1 / k
+        return {**{name: noise + 1 / (3 * k) for name, noise in told.items()}, "signs": signs / 2}
     return told
 
 
