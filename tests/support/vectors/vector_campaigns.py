@@ -93,8 +93,8 @@ def campaigns() -> dict[str, Campaign]:
     drafts["joint"] = draft(
         label={"name": "class", "classes": ["yes", "no"]},
         features=[
-            {"name": "colour", "kind": "categorical", "values": ["red", "green"]},
-            {"name": "größe", "kind": "continuous", "low": -1.5, "high": 2, "bins": 2},
+            {"name": "colour", "kind": "categorical", "values": ["red", "green"], "missing": False},
+            {"name": "größe", "kind": "continuous", "low": -1.5, "high": 2, "bins": 2, "missing": False},
             FEATURES[2],
         ],
         privacy={"epsilon": 3.0},
