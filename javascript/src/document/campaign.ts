@@ -12,7 +12,6 @@ import { readQuestion, MOST_PRODUCTS } from "./questions.js";
 import type { Rare } from "./rare.js";
 import { checkAuthored, MOST_FEATURES } from "./schema.js";
 import type { Kind } from "../questions/kind.js";
-import { KINDS } from "../questions/registry.js";
 import type { CampaignDocument, Feature } from "./types.js";
 
 const LARGEST_DOCUMENT = 4 << 20; // bytes
