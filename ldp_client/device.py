@@ -61,7 +61,10 @@ class Device:
     on_event
         Called with an :class:`ldp_client.Event` from whichever thread something happens in.
 
-    Raises ConfigurationError for a cap that is no finite number above 0.
+    Raises
+    ------
+    ConfigurationError
+        For a cap that is no finite number above 0.
     """
 
     def __init__(
