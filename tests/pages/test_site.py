@@ -75,7 +75,7 @@ def pages() -> list[Path]:
 
 def test_the_test_of_addresses_finds_them():
     assert foreign(loads_of('<link href="//fonts.example.org/a.css"><script src="https://cdn.example.org/x.js">'))
-    assert foreign(loads_of("<style>@import 'https://a.example.org/x.css'; b{background:url(//c.example.org/i)}"))
+    assert foreign(loads_of("<style>@import 'https://a.example.org/x.css'; b{background:url(//c.org/i)}</style>"))
     assert not foreign(loads_of('<a href="https://example.org">x</a><img src="../a.png"><script src="x.js">'))
 
 
