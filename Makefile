@@ -1,11 +1,11 @@
 # make demo    thousands of simulated devices answer a campaign over real HTTP; a model comes out
 #              make demo DATA=my.csv LABEL=column does the same with a table of your own
 #              make demo KEEP=1 stays when it is done, and prints the dashboard's address and a token for it
-# make test    the whole test suite
+# make test    the whole test suite, but for what takes environments of its own (the next ones)
 # make check   lint, types, layer contracts
 # make flower  the tests of the Flower adapter, with Flower and its simulation in an environment of their own
 # make engines the recount of an archive on Dask and Apache Beam, with both in an environment of their own
-# make packages   builds the wheels of both distributions, and tests them in empty environments
+# make packages   builds wheels and sources of both distributions, and tests them in empty environments
 # make oldest  trainers' and learning tests with the oldest numpy, pandas, scikit-learn and scipy that pyproject.toml promises
 # make pythons the device's tests on every Python from 3.10 on that is found here
 # make lock    the image's dependencies, each with the hashes of its files, into deploy/image
@@ -55,7 +55,7 @@ demo: $(INSTALLED)
 	@$(BIN)/python -m simulations demo --devices $(DEVICES) $(if $(DATA),--data "$(DATA)" --label "$(LABEL)") $(if $(KEEP),--keep)
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not install'
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -73,7 +73,7 @@ engines: $(ENGINES)/.installed
 	$(ENGINES)/bin/python -m pytest tests/engines
 
 packages: $(INSTALLED)
-	$(BIN)/python -m pytest -m install tests/test_packaging.py
+	$(BIN)/python -m pytest -m install tests/test_packaging.py tests/test_source_distributions.py
 
 $(OLDEST)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml .ci/lowest
 	$(PYTHON) -m venv $(OLDEST)
