@@ -92,6 +92,7 @@ def test_an_unknown_option_of_another_length_is_still_a_mistake(capsys):
     assert capsys.readouterr().err.endswith("--help\n")
 
 
+URL = "https://collect.example.org"
 TABLE = "age,income\nyoung,high\nold,low\n"
 MISTAKES = [
     ("simulations", ["demo", "--data", "x.csv", "--label", ""], 2, ["x.csv", "LABEL=COLUMN", "age, income"]),
@@ -106,6 +107,9 @@ MISTAKES = [
     ("ldp-aggregator", ["migrate"], 1, ["there is no store in", "--data"]),
     ("ldp-aggregator", ["trian"], 2, ["trian", "train", "--help"]),
     ("ldp-aggregator", [], 2, ["COMMAND", "--help"]),
+    ("ldp-aggregator", ["serve", "--confg", "f.toml"], 2, ["--confg", "see ldp-aggregator serve --help"]),
+    ("ldp-aggregator", ["campaign", "list", "more"], 2, ["more", "see ldp-aggregator campaign list --help"]),
+    ("ldp_client", ["predict", URL, "A" * 43, "--record-file", "r.json"], 1, ["r.json cannot be read", "No such file"]),
     ("ldp_client", ["status"], 2, ["URL", "status --help"]),
 ]
 

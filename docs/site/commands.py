@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 
-os.environ["COLUMNS"] = "100"
+os.environ["COLUMNS"] = "86"
 
 from ldp_aggregator.cli.program import make_parser as aggregator_parser
 from ldp_client.command import make_parser as client_parser

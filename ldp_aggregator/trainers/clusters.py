@@ -61,7 +61,7 @@ def read_clusters(text: bytes | str) -> Clusters:
     centres = [_centre(row, f"centres[{position}]", len(features)) for position, row in enumerate(rows)]
     guarantee = _guarantee(fields.raw("guarantee"))
     budget = Fields(fields.raw("budget"), "budget", _refuse)
-    spent = {name: budget.number(name) for name in fields.raw("budget")}
+    spent = {name: float(budget.number(name)) for name in fields.raw("budget")}
     fields.finish()
     return Clusters(features, np.array(centres, dtype=np.int64), guarantee, spent)
 
@@ -86,8 +86,8 @@ def _centre(row: Any, place: str, features: int) -> list[int]:
 
 def _guarantee(value: Any) -> Guarantee:
     fields = Fields(value, "guarantee", _refuse)
-    epsilon = fields.number("epsilon") if fields.has("epsilon") else fields.raw("epsilon")
+    epsilon = float(fields.number("epsilon")) if fields.has("epsilon") else fields.raw("epsilon")
     public = tuple(fields.sequence("public", least=0, most=_MOST))
-    guarantee = Guarantee(epsilon, fields.number("delta"), fields.text("relation"), public)
+    guarantee = Guarantee(epsilon, float(fields.number("delta")), fields.text("relation"), public)
     fields.finish()
     return guarantee

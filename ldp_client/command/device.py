@@ -187,7 +187,10 @@ def _open(options: argparse.Namespace) -> tuple[Device, DeviceCampaign]:
 
 def _read(name: str) -> tuple[dict[str, Any], object]:
     """Record and label; a message about them never repeats any of them."""
-    text = sys.stdin.read() if name == _STANDARD_INPUT else Path(name).read_text(encoding="utf-8")
+    try:
+        text = sys.stdin.read() if name == _STANDARD_INPUT else Path(name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise OSError(f"{name} cannot be read: {error.strerror}; '-' is standard input") from None
     try:
         given = json.loads(text)
     except (ValueError, RecursionError):

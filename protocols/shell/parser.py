@@ -34,6 +34,13 @@ class Parser(argparse.ArgumentParser):
             shown = [f"  {self.prog} {example}" for example in examples]
             self.epilog = "\n".join([EXIT_CODES, *codes, "", EXAMPLES, *shown])
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """What a command does not know is told by that command, whose ``--help`` says what it knows."""
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return known, unknown
+
     def error(self, message: str) -> NoReturn:
         self.exit(WRONG_USAGE, f"{self.prog}: {message}; see {self.prog} --help\n")
 

@@ -89,7 +89,7 @@ def test_every_estimator_there_is_round_trips_here():
         ({"kind": "naive-bayes"}, "kind"),
         ({"grid": 7}, "grid"),
         ({"features": []}, "features"),
-        ({"features": [{"name": "u", "kind": "categorical", "values": ["1"]}]}, "features[0]"),
+        ({"features": [{"name": "u", "kind": "categorical", "values": ["1", "2"]}]}, "features[0]"),
         ({"centres": [[1]]}, "centres[0]"),
         ({"centres": [[0.5, 0.5]]}, "centres[0]"),
         ({"centres": [[1 << 40, 0]]}, "centres[0]"),

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 
 import buyers
 import pytest
@@ -127,3 +131,17 @@ def test_help_says_what_a_command_prints(name, capsys):
     assert code == 0
     assert "Prints" in out
     assert "--json" in out
+
+
+def test_progress_is_for_a_terminal_and_a_pipe_gets_none(table, schema):
+    words = [sys.executable, "-m", "simulations", "population", "--data", str(table), "--schema", str(schema)]
+    words += ["--devices", "5"]
+    piped = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "devices:" not in piped.stderr
+    ours, theirs = pty.openpty()
+    try:
+        subprocess.run(words, stdout=subprocess.DEVNULL, stderr=theirs, check=True)
+        assert b"devices:" in os.read(ours, 1 << 16)
+    finally:
+        os.close(ours)
+        os.close(theirs)

@@ -297,9 +297,11 @@ def javascript(session: Session) -> Iterator[None]:
         "ID": campaign.id,
         "/var/lib/my-app/ldp": str(session.folder / "node-storage"),
         'import { browserStorage, Device } from "ldp-bayes-client/browser";': IN_NODE.format(id=campaign.id),
-        "device.start();": "await device.runOnce(20_000); device.close?.();",
+        "device.start();": "await device.runOnce(20_000);",
     }
     yield
+    listed = session.shell("ldp-aggregator campaign list --data data --json", "what arrived")
+    assert [one["reports"] for one in json.loads(listed)] == [2], "the page's device and the one before it"
 
 
 NATIVE = {
