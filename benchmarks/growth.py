@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,10 @@ from protocols.wire.upload import Block
 COMMIT = 50_000
 QUESTIONS = 20
 VALUES = 16
+DUPLICATES = COMMIT // QUESTIONS // 100
+"""Reports to each question that come again, in an upload with duplicates."""
+DOUBLED = 80
+"""Uploads, half of them with duplicates."""
 
 
 def main() -> None:
@@ -68,10 +73,12 @@ async def _grow(folder: Path, reports: int, window: int) -> None:
     rates = []
     written = _written()
     spent = 0.0
+    early = []
     for start in range(0, reports, window):
         seconds = 0.0
         for _ in range(window // COMMIT):
             submission = _submission(campaign, rng)
+            early.append(_first(submission))
             began = time.perf_counter()
             [outcome] = await store.count([submission])
             seconds += time.perf_counter() - began
@@ -87,8 +94,7 @@ async def _grow(folder: Path, reports: int, window: int) -> None:
     await _rest(store)
     print(f"bytes kept per report, at rest: {_size(folder) / reports:.1f}")
     print(f"memory: {_resident():.0f} MiB now, {_peak():.0f} at most")
-    plain = await _rate_with(store, campaign, rng, 0.0)
-    doubled = await _rate_with(store, campaign, rng, 0.01)
+    plain, doubled = await _with_duplicates(store, campaign, rng, early)
     print(f"with 1 % duplicates {doubled:,.0f} reports/s, {doubled / plain:.2f} of {plain:,.0f} without")
     await store.close()
 
@@ -106,29 +112,42 @@ def _size(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
-async def _rate_with(store: SqliteStore, campaign: Campaign, rng: np.random.Generator, share: float) -> float:
-    """Reports per second where a share of each upload was in one of the uploads before."""
-    old = _submission(campaign, rng)
-    await store.count([old])
-    seconds, commits = 0.0, 20
-    again = int(COMMIT / QUESTIONS * share)
-    for _ in range(commits):
+async def _with_duplicates(
+    store: SqliteStore, campaign: Campaign, rng: np.random.Generator, early: Sequence[Submission]
+) -> tuple[float, float]:
+    """Reports per second in uploads of new ones, and in uploads (taken in turn) of which one report in a hundred was in
+    an upload before, whichever.
+    """
+    seconds = [0.0, 0.0]
+    for number in range(DOUBLED):
         submission = _submission(campaign, rng)
+        again = number % 2
         if again:
-            blocks = [
-                Block(
-                    new.question,
-                    before.ids[: 16 * again] + new.ids[16 * again :],
-                    before.payloads[:again] + new.payloads[again:],
-                )
-                for new, before in zip(submission.blocks, old.blocks, strict=True)
-            ]
-            submission = Submission(campaign, tuple(blocks))
+            submission = _beginning_as(early[rng.integers(len(early))], submission)
         began = time.perf_counter()
         [outcome] = await store.count([submission])
-        seconds += time.perf_counter() - began
-        assert outcome.duplicates == again * QUESTIONS
-    return commits * COMMIT / seconds
+        seconds[again] += time.perf_counter() - began
+        assert outcome.duplicates == again * DUPLICATES * QUESTIONS
+    return DOUBLED // 2 * COMMIT / seconds[0], DOUBLED // 2 * COMMIT / seconds[1]
+
+
+def _first(submission: Submission) -> Submission:
+    """The first reports to each question, as many as will come again."""
+    return Submission(
+        submission.campaign,
+        tuple(
+            Block(block.question, block.ids[: 16 * DUPLICATES], block.payloads[:DUPLICATES])
+            for block in submission.blocks
+        ),
+    )
+
+
+def _beginning_as(before: Submission, submission: Submission) -> Submission:
+    blocks = [
+        Block(new.question, old.ids + new.ids[len(old.ids) :], old.payloads + new.payloads[len(old.payloads) :])
+        for new, old in zip(submission.blocks, before.blocks, strict=True)
+    ]
+    return Submission(submission.campaign, tuple(blocks))
 
 
 async def _reopen(folder: Path) -> None:

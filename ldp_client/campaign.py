@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 
 from ldp_client.delivery.install import campaign_status, expiry, room_for, unusable
 from ldp_client.delivery.machine import Place
 from ldp_client.delivery.notices import Event
 from ldp_client.delivery.queue import Outbox
-from ldp_client.errors import ConsentError, NotFetchedError, RefusedError, StorageError
+from ldp_client.errors import ConsentError, RefusedError, StorageError
 from ldp_client.ledger.installation import Consent, Installation, read_installation, write_installation
-from ldp_client.ledger.receipts import DELETED, WAITING, Caps, Receipt, refusal
+from ldp_client.ledger.receipts import ARRIVED, DELETED, WAITING, Caps, Receipt, refusal
+from ldp_client.network.aggregator import Aggregator, Document
+from ldp_client.policy import STORAGE_WAIT
+from ldp_client.runtime import seconds_left, within
 from ldp_client.status import Status, Withdrawal
 from ldp_client.storage.contract import MARK, Transaction
 from protocols.light import TYPE_CHECKING, replace
@@ -19,7 +21,6 @@ from protocols.light import TYPE_CHECKING, replace
 if TYPE_CHECKING:
     from ldp_client.classifier import Classifier
     from ldp_client.delivery.install import Install
-    from ldp_client.network.aggregator import Aggregator
     from ldp_client.problems import Problem
     from protocols import Campaign
 
@@ -27,7 +28,12 @@ if TYPE_CHECKING:
 class DeviceCampaign:
     """One device, or one user of a backend, in one campaign; made by :meth:`ldp_client.Device.campaign`.
 
-    Thread-safe, fork-safe, and safe with several processes on one file. A ``timeout`` is in seconds, and is kept.
+    Thread-safe, fork-safe, and safe with several processes on one file.
+
+    A ``timeout`` is in seconds, and is kept: it is for all that a call waits for (the network, another process or
+    thread that holds the file, an upload under way). At its end a call that still needs the network raises
+    TransportError (``timeout``), one that needs the file StorageError (``storage-busy``); nothing was stored then, and
+    nothing spent, but for what a docstring says.
     """
 
     def __init__(self, install: Install, scope: str, aggregator: Aggregator, caps: Caps) -> None:
@@ -37,7 +43,7 @@ class DeviceCampaign:
         self._outbox = Outbox(aggregator.campaign_id, scope)
         self._url = aggregator.base
         self._aggregator = aggregator
-        self._document: Campaign | None = None
+        self._document = Document(aggregator, install.cache)
 
     @property
     def id(self) -> str:
@@ -47,27 +53,28 @@ class DeviceCampaign:
     # What it is
 
     def fetch(self, *, timeout: float = 30.0) -> Campaign:
-        """The verified campaign: at hand, or fetched. Nothing is stored before :meth:`grant`.
+        """The verified campaign: at hand, or fetched. Nothing is stored before :meth:`grant`, but for the directory of
+        a publisher.
 
         Raises
         ------
         DocumentError
-            What was served is not what the id and its own epsilon promise.
+            What was served is not what the id and its own epsilon promise, or not what a publisher has signed.
         ServerError, TransportError
             It cannot be had.
+        StorageError
+            The directory cannot be kept; without a publisher never.
         """
-        self._aggregator.refresh(timeout)
-        return self._at_hand() or self.load(self._aggregator.campaign(timeout))
+        with within(timeout):
+            self._aggregator.refresh()
+            return self._document.fetched()
 
     def load(self, document: bytes) -> Campaign:
         """Take the campaign's document from the app itself instead of fetching it; verified the same way.
 
         Raises DocumentError.
         """
-        from ldp_client.network.aggregator import read_campaign
-
-        self._document = read_campaign(document, self.id)
-        return self._document
+        return self._document.load(document)
 
     def refusal(self, *, timeout: float = 30.0) -> RefusedError | None:
         """Why this device would refuse the campaign, None where it would answer: to know before anybody is asked.
@@ -75,18 +82,19 @@ class DeviceCampaign:
         The error is what :meth:`contribute` would raise; ``code`` and ``str()`` say why. Raises what :meth:`fetch`
         raises, and StorageError.
         """
-        campaign = self.fetch(timeout=timeout)
-        with self._install.storage.transaction(write=False) as transaction:
-            device = self._device(transaction)
-            if device.receipt(self.id) is not None:
-                return None
-            try:
-                self._install.refuse_copies(transaction)
-            except RefusedError as error:
-                return error
-            return self._refusal(transaction, device, campaign)
+        with within(timeout):
+            campaign = self.fetch(timeout=timeout)
+            with self._install.storage.transaction(write=False) as transaction:
+                device = self._device(transaction)
+                if device.receipt(self.id) is not None:
+                    return None
+                try:
+                    self._install.refuse_copies(transaction)
+                except RefusedError as error:
+                    return error
+                return self._refusal(transaction, device, campaign)
 
-    def problems(self, record: Mapping[str, object]) -> tuple[Problem, ...]:
+    def problems(self, record: Mapping[str, object], *, timeout: float = STORAGE_WAIT) -> tuple[Problem, ...]:
         """Every unusable or undeclared value of a record, of all features, whatever question will be drawn; and names
         that the campaign does not know. For tests and debug builds; nothing is stored or sent.
 
@@ -94,20 +102,23 @@ class DeviceCampaign:
         """
         from ldp_client.problems import record_problems
 
-        return record_problems(self._needed(), record)
+        with within(timeout):
+            return record_problems(self._document.needed(), record)
 
     def classifier(self, *, timeout: float = 30.0) -> Classifier:
         """The campaign's model as it stands now, or as it is stored where the server cannot be reached; checked to be
         about this campaign's label where the campaign is at hand. No consent is needed, and nothing identifies.
 
-        Raises ModelUnavailableError, ModelError, ServerError or TransportError.
+        Raises ModelUnavailableError, ModelError, ServerError or TransportError; and StorageError where a publisher's
+        directory cannot be read.
         """
         from ldp_client.classifier import Classifier
         from ldp_client.network.device_model import fetch_model
 
-        campaign = self._at_hand()
-        label = None if campaign is None else campaign.label
-        return Classifier(fetch_model(self._aggregator, self.id, self._install.cache, label, timeout))
+        with within(timeout):
+            campaign = self._document.at_hand()
+            label = None if campaign is None else campaign.label
+            return Classifier(fetch_model(self._aggregator, self.id, self._install.cache, label))
 
     # Consent
 
@@ -115,64 +126,69 @@ class DeviceCampaign:
         """The person has agreed to this campaign, and to sending the answer to this URL.
 
         Keeps a copy of what was agreed to, and the document, so that contributing later needs no network. Raises what
-        :meth:`fetch` raises, and StorageError where the decision cannot be kept; nothing has then changed.
+        :meth:`fetch` raises, and StorageError where the decision cannot be kept (in time); nothing has then changed.
         """
         from protocols.exact.coins import SYSTEM_COINS
         from protocols.wire.reports import make_secret
 
-        campaign, install = self.fetch(timeout=timeout), self._install
-        with install.storage.transaction(write=True) as transaction:
-            device = self._device(transaction)
-            held = install.permits.consent(device, self._place)
-            if held is None or held.url != self._url:
-                now = install.clock.time()
-                consent = Consent(self._url, campaign.title, campaign.purpose, campaign.realised_epsilon, now, None)
-                secret = device.secret or make_secret(install.coins or SYSTEM_COINS)
-                if transaction.get(MARK) is None:
-                    install.mark(transaction, None)
-                write_installation(transaction, device.granted(self.id, consent, secret), self._place.scope)
-        install.permits.revoked.pop(self._place, None)
-        install.cache.put(f"campaign/{self.id}", campaign.document)
+        install = self._install
+        with within(timeout):
+            campaign = self.fetch(timeout=timeout)
+            with install.storage.transaction(write=True) as transaction:
+                device = self._device(transaction)
+                held = install.permits.consent(device, self._place)
+                if held is None or held.url != self._url:
+                    now = install.clock.time()
+                    consent = Consent(self._url, campaign.title, campaign.purpose, campaign.realised_epsilon, now, None)
+                    secret = device.secret or make_secret(install.coins or SYSTEM_COINS)
+                    if transaction.get(MARK) is None:
+                        install.mark(transaction, None)
+                    write_installation(transaction, device.granted(self.id, consent, secret), self._place.scope)
+            install.permits.revoked.pop(self._place, None)
+            self._document.keep(campaign)
 
     def withdraw(self, *, timeout: float | None = None) -> Withdrawal:
         """The person no longer agrees, or never did: what is unsent is deleted, and no byte of it leaves after this has
-        returned, now or after a restart; what has begun to leave is waited for, ``timeout`` seconds at most (None: the
-        policy's ``close_timeout``), and the result says what could not be stopped.
+        returned, now or after a restart; what has begun to leave is waited for until ``timeout`` (None: the policy's
+        ``close_timeout``, and ten seconds for the file), and the result says what could not be stopped.
 
         Where nothing had begun to leave, the budget comes back and the person may agree again. Else it stays spent, and
-        the receipt's ``fate`` says what became of the answer. Takes effect in this process even where StorageError is
-        raised because the decision could not be kept.
+        the receipt's ``fate`` says what became of the answer. Raises StorageError where the decision could not be kept,
+        or not in time: it holds in this process even then, and is lost with it; withdraw again.
         """
         install, place = self._install, self._place
         install.permits.revoked[place] = install.clock.time()
         refunded, begun = 0.0, False
-        try:
-            with install.storage.transaction(write=True) as transaction:
-                device = self._device(transaction)
-                receipt = device.receipt(self.id)
-                deleted = self._outbox.clear(transaction)
-                device = device.withdrawn(self.id, self._url, install.clock.time())
-                if receipt is not None and deleted:
-                    if receipt.fate == WAITING and deleted == len(receipt.questions):
-                        device, refunded = device.without_receipt(self.id), receipt.epsilon
-                    else:
-                        device, begun = device.with_receipt(replace(receipt, fate=DELETED)), True
-                write_installation(transaction, device, place.scope)
-        finally:
-            install.sender.flight.cancel(place)
-        install.permits.revoked.pop(place, None)
-        install.sender.flight.await_landing(place, install.policy.close_timeout if timeout is None else timeout)
-        arrived = begun and self.fate != DELETED
+        with within(timeout):
+            try:
+                with install.storage.transaction(write=True) as transaction:
+                    device = self._device(transaction)
+                    receipt = device.receipt(self.id)
+                    deleted = self._outbox.clear(transaction)
+                    device = device.withdrawn(self.id, self._url, install.clock.time())
+                    if receipt is not None and deleted:
+                        if receipt.fate == WAITING and deleted == len(receipt.questions):
+                            device, refunded = device.without_receipt(self.id), receipt.epsilon
+                        else:
+                            device, begun = device.with_receipt(replace(receipt, fate=DELETED)), True
+                    write_installation(transaction, device, place.scope)
+            finally:
+                install.sender.flight.cancel(place)
+                install.sender.flight.await_landing(place, seconds_left(install.policy.close_timeout))
+            install.permits.revoked.pop(place, None)
+            arrived = begun and self.fate == ARRIVED
         return Withdrawal(deleted, deleted if begun and not arrived else 0, refunded)
 
     @property
     def consented(self) -> bool:
-        """Whether the person agrees as things stand; False by default, and where the storage cannot tell."""
+        """Whether the person agrees as things stand; False by default, and where the storage cannot tell. Like
+        :attr:`fate`, it is in :meth:`status`, which takes a ``timeout``.
+        """
         return bool(self.status().consent)
 
     # Contributing
 
-    def contribute(self, record: Mapping[str, object], label: object) -> Receipt:
+    def contribute(self, record: Mapping[str, object], label: object, *, timeout: float = STORAGE_WAIT) -> Receipt:
         """Answer the campaign, once. The report is on disk before this returns, and before it is first sent; the
         network is not used.
 
@@ -180,55 +196,57 @@ class DeviceCampaign:
         numbers of any kind, or missing (None, NaN, an absent key); :meth:`problems` tells which of them are unusable.
 
         Raises ConsentError, NotFetchedError (see :meth:`fetch`), RefusedError (see :meth:`refusal`), QuotaError,
-        RecordError for a label that is not declared or a record that is no mapping, and StorageError. In all these
-        cases nothing was spent, and no answer was or will be sent.
+        RecordError for a label that is not declared or a record that is no mapping, and StorageError, also where
+        ``timeout`` ends before the answer is on disk. In all these cases nothing was spent, and no answer was or will
+        be sent.
         """
         from ldp_client.answering import perturb
         from protocols.exact.coins import SYSTEM_COINS
 
         install = self._install
-        # First without writing: a storage is not even made for somebody who never agreed.
-        with install.storage.transaction(write=False) as transaction:
-            known = self._answered(transaction)
-        if known is not None:
-            return known
-        campaign = self._needed()
-        with install.storage.transaction(write=True) as transaction:
-            known = self._answered(transaction)
+        with within(timeout):
+            # First without writing: a storage is not even made for somebody who never agreed.
+            with install.storage.transaction(write=False) as transaction:
+                known = self._answered(transaction)
             if known is not None:
                 return known
-            device = self._device(transaction)
-            before = install.refuse_copies(transaction)
-            refused = self._refusal(transaction, device, campaign)
-            if refused is not None:
-                raise refused
-            count, size = room_for(campaign)
-            self._outbox.check_room(transaction, count, size, install.policy)
-            # The question is a function of the secret, and an answer that was never sent was never observed: where
-            # anything fails from here on, nothing needs to be remembered.
-            reports = perturb(campaign, record, label, secret=device.secret, coins=install.coins or SYSTEM_COINS)
-            now = install.clock.time()
-            receipt = Receipt(
-                campaign_id=self.id,
-                title=campaign.title,
-                study=campaign.study,
-                epsilon=campaign.realised_epsilon,
-                questions=tuple(report.question for report in reports),
-                at=now,
-                url=self._url,
-            )
-            mark = install.mark(transaction, before)
-            write_installation(transaction, device.with_receipt(receipt), self._place.scope)
-            delivery = self._outbox.put(transaction, reports, expires=expiry(campaign, now, install.policy))
-            self._outbox.set_delivery(transaction, replace(delivery, unusable=unusable(campaign, record)))
+            campaign = self._document.needed()
+            with install.storage.transaction(write=True) as transaction:
+                known = self._answered(transaction)
+                if known is not None:
+                    return known
+                device = self._device(transaction)
+                before = install.refuse_copies(transaction)
+                refused = self._refusal(transaction, device, campaign)
+                if refused is not None:
+                    raise refused
+                count, size = room_for(campaign)
+                self._outbox.check_room(transaction, count, size, install.policy)
+                # The question is a function of the secret, and an answer that was never sent was never observed: where
+                # anything fails from here on, nothing needs to be remembered.
+                reports = perturb(campaign, record, label, secret=device.secret, coins=install.coins or SYSTEM_COINS)
+                now = install.clock.time()
+                receipt = Receipt(
+                    campaign_id=self.id,
+                    title=campaign.title,
+                    study=campaign.study,
+                    epsilon=campaign.realised_epsilon,
+                    questions=tuple(report.question for report in reports),
+                    at=now,
+                    url=self._url,
+                )
+                mark = install.mark(transaction, before)
+                write_installation(transaction, device.with_receipt(receipt), self._place.scope)
+                delivery = self._outbox.put(transaction, reports, expires=expiry(campaign, now, install.policy))
+                self._outbox.set_delivery(transaction, replace(delivery, unusable=unusable(campaign, record)))
         install.settle_mark(mark)
         install.sender.emit(Event("queued", None, len(reports), self.id))
         install.driver.wake()
         return receipt
 
-    def receipt(self) -> Receipt | None:
+    def receipt(self, *, timeout: float = STORAGE_WAIT) -> Receipt | None:
         """What this device has contributed to the campaign. Raises StorageError."""
-        with self._install.storage.transaction(write=False) as transaction:
+        with within(timeout), self._install.storage.transaction(write=False) as transaction:
             return self._device(transaction).receipt(self.id)
 
     @property
@@ -240,18 +258,18 @@ class DeviceCampaign:
             return None
         return None if receipt is None else receipt.fate
 
-    def requeue(self) -> int:
+    def requeue(self, *, timeout: float = STORAGE_WAIT) -> int:
         """Let reports that the server would not take be tried again; how many these are. Raises StorageError."""
-        with self._install.storage.transaction(write=True) as transaction:
+        with within(timeout), self._install.storage.transaction(write=True) as transaction:
             count = self._outbox.requeue(transaction)
         self._install.driver.wake()
         return count
 
-    def status(self) -> Status:
-        """What happened so far. Never raises; a storage that fails is the ``problem``."""
+    def status(self, *, timeout: float = STORAGE_WAIT) -> Status:
+        """What happened so far. Never raises; a storage that fails, or is held by others, is the ``problem``."""
         install = self._install
         try:
-            with install.storage.transaction(write=False) as transaction:
+            with within(timeout), install.storage.transaction(write=False) as transaction:
                 return campaign_status(install, transaction, self._place)
         except StorageError as error:
             return Status(self.id, running=install.driver.running, problem=error.code)
@@ -264,24 +282,6 @@ class DeviceCampaign:
         if self._install.permits.consent(device, self._place) is None:
             raise ConsentError
         return device.receipt(self.id)
-
-    def _at_hand(self) -> Campaign | None:
-        """The campaign from memory or the cache."""
-        from protocols import DocumentError
-
-        if self._document is None:
-            stored = self._install.cache.get(f"campaign/{self.id}")
-            if stored is not None:
-                # A stored document that was damaged is fetched again.
-                with contextlib.suppress(DocumentError):
-                    self.load(stored)
-        return self._document
-
-    def _needed(self) -> Campaign:
-        campaign = self._at_hand()
-        if campaign is None:
-            raise NotFetchedError
-        return campaign
 
     def _device(self, transaction: Transaction) -> Installation:
         return read_installation(transaction, self._place.scope) or Installation()

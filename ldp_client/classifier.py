@@ -42,7 +42,7 @@ class Classifier:
         transport: Transport | None = None,
         policy: Policy | None = None,
     ) -> Self:
-        """A classifier with a campaign's model as it stands now, within ``timeout`` seconds.
+        """A classifier with a campaign's model as it stands now, within ``timeout`` seconds; after them the stored one.
 
         Needs no consent, no ledger and no secret, and tells the server nothing but an address. ``storage`` is a file
         (or a storage) of its own for models, which may be deleted at any time: from it the model comes where the server
@@ -67,7 +67,7 @@ class Classifier:
         from ldp_client.network.device_model import fetch_model
         from ldp_client.network.shared import SHARED_TRANSPORT
         from ldp_client.policy import DEFAULT_POLICY
-        from ldp_client.runtime import SYSTEM_CLOCK
+        from ldp_client.runtime import SYSTEM_CLOCK, within
         from ldp_client.storage.location import open_storage
 
         transport = transport or SHARED_TRANSPORT
@@ -80,7 +80,8 @@ class Classifier:
 
             aggregator = SignedAggregator(*where, key=publisher, storage=opened)
         cache = Cache(opened, lambda _: None)
-        return cls(fetch_model(aggregator, campaign_id, cache, None, timeout))
+        with within(timeout):
+            return cls(fetch_model(aggregator, campaign_id, cache, None))
 
     @property
     def classes(self) -> tuple[str, ...]:

@@ -6,22 +6,22 @@ import os
 from collections.abc import Callable
 
 from ldp_client.delivery.background import BackgroundDriver
-from ldp_client.delivery.install import Install, campaign_status
-from ldp_client.delivery.machine import Place, Send, Task
+from ldp_client.delivery.install import Install, device_status
+from ldp_client.delivery.machine import Send, Task
 from ldp_client.delivery.notices import OnEvent
 from ldp_client.delivery.permits import DevicePermits, Headers
-from ldp_client.delivery.queue import listed, outboxes
+from ldp_client.delivery.queue import listed
 from ldp_client.delivery.sender import Sender
 from ldp_client.errors import StorageError, TransportError
-from ldp_client.ledger.installation import Installation, read_installation, write_installation
-from ldp_client.ledger.receipts import Caps, Ledger, read_cap, total_up
+from ldp_client.ledger.installation import Installation, read_installation
+from ldp_client.ledger.receipts import Caps, Ledger, read_cap
 from ldp_client.network.cache import Cache
 from ldp_client.network.shared import SHARED_TRANSPORT
-from ldp_client.policy import DEFAULT_POLICY, Policy
-from ldp_client.runtime import SYSTEM_CLOCK, Clock
+from ldp_client.policy import DEFAULT_POLICY, STORAGE_WAIT, Policy
+from ldp_client.runtime import SYSTEM_CLOCK, Clock, within
 from ldp_client.status import DeviceStatus
 from ldp_client.storage.scoped import scope_prefix
-from protocols.light import TYPE_CHECKING, replace
+from protocols.light import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,8 @@ class Device:
     """One install of an app on one device, or, by :meth:`scope`, one user of a backend.
 
     Making one touches neither network nor disk and starts no thread; nothing is written before somebody decides.
-    Thread-safe, fork-safe, and safe with several processes on one storage file.
+    Thread-safe, fork-safe, and safe with several processes on one storage file. A ``timeout`` is in seconds and is
+    kept, see :class:`ldp_client.DeviceCampaign`; :attr:`enabled` waits for the file as long as the default.
 
     Parameters
     ----------
@@ -136,81 +137,74 @@ class Device:
     def enabled(self) -> bool:
         """The person's switch, on unless it was turned off. Off, nothing is answered and nothing is sent, now or
         after a restart; what is queued waits. Off on the device itself, it is off for all scopes. Raises StorageError.
+        :meth:`switch` and :meth:`status` do the same within a ``timeout``.
         """
         with self._install.storage.transaction(write=False) as transaction:
             return self._read(transaction).enabled
 
     @enabled.setter
     def enabled(self, enabled: bool) -> None:
-        install = self._install
-        with install.storage.transaction(write=True) as transaction:
-            device = replace(self._read(transaction), enabled=bool(enabled))
-            write_installation(transaction, device, self._scope)
-            for outbox in outboxes(transaction, self._scope) if self._scope else ():
-                outbox.pause(transaction, paused=not enabled)
-        if not enabled:
-            self._cancel()
-        install.driver.wake()
+        self.switch(enabled)
 
-    def ledger(self) -> Ledger:
+    def switch(self, enabled: bool, *, timeout: float = STORAGE_WAIT) -> None:
+        """Set :attr:`enabled`. Raises StorageError, and nothing has then changed."""
+        from ldp_client.delivery.rights import switch
+
+        with within(timeout):
+            switch(self._install, self._scope, enabled)
+
+    def ledger(self, *, timeout: float = STORAGE_WAIT) -> Ledger:
         """What was spent in all campaigns; ``str()`` of it is for the person. Raises StorageError."""
-        with self._install.storage.transaction(write=False) as transaction:
+        with within(timeout), self._install.storage.transaction(write=False) as transaction:
             return Ledger(self._read(transaction).receipts, self._max_total_epsilon)
 
-    def sent(self) -> tuple[SentReport, ...]:
+    def sent(self, *, timeout: float = STORAGE_WAIT) -> tuple[SentReport, ...]:
         """Every report that arrived: what was asked, what the randomised answer says, when it left, and to whom.
 
         Raises StorageError.
         """
-        from ldp_client.delivery.copy import sent_reports
+        from ldp_client.delivery.rights import sent_reports
 
-        return sent_reports(self._install, self._scope)
+        with within(timeout):
+            return sent_reports(self._install, self._scope)
 
-    def quarantined(self) -> tuple[QuarantinedReport, ...]:
+    def quarantined(self, *, timeout: float = STORAGE_WAIT) -> tuple[QuarantinedReport, ...]:
         """Reports that a server would not take, set apart; :meth:`DeviceCampaign.requeue` tries them again.
 
         Raises StorageError.
         """
-        from ldp_client.delivery.copy import quarantined_reports
+        from ldp_client.delivery.rights import quarantined_reports
 
-        return quarantined_reports(self._install, self._scope)
+        with within(timeout):
+            return quarantined_reports(self._install, self._scope)
 
-    def export(self) -> dict[str, Any]:
+    def export(self, *, timeout: float = STORAGE_WAIT) -> dict[str, Any]:
         """A copy of everything that is kept about the person, ready for JSON, except the secret: whoever has that can
         recognise this device's reports. Raises StorageError.
         """
-        from ldp_client.delivery.copy import copy_of
+        from ldp_client.delivery.rights import copy_of
 
-        return copy_of(self._install, self._scope)
+        with within(timeout):
+            return copy_of(self._install, self._scope)
 
     def erase(self, *, timeout: float | None = None) -> None:
         """Delete everything: secret, ledger, consents, queue and log; on the device itself, of all scopes and with what
         was fetched. What is under way is stopped, or waited for like in :meth:`DeviceCampaign.withdraw`.
 
-        What follows is a new device, to every server and to its own caps. What was sent stays sent.
-        Raises StorageError.
+        What follows is a new device, to every server and to its own caps. What was sent stays sent. Raises StorageError
+        where nothing was deleted, or all but what was fetched: erase again.
         """
-        install = self._install
-        with install.storage.transaction(write=True) as transaction:
-            for outbox in outboxes(transaction, self._scope):
-                outbox.clear(transaction)
-            for key, _ in transaction.items(scope_prefix(self._scope)):
-                transaction.delete(key)
-        if (flight := self._cancel()) is not None:
-            install.sender.flight.await_landing(flight, self.policy.close_timeout if timeout is None else timeout)
-        if not self._scope:
-            with install.cached.transaction(write=True) as transaction:
-                for key, _ in transaction.items(""):
-                    transaction.delete(key)
-            if install.marker is not None:
-                install.marker.delete()
+        from ldp_client.delivery.rights import erase
 
-    def adopt(self) -> None:
+        with within(timeout):
+            erase(self._install, self._scope)
+
+    def adopt(self, *, timeout: float = STORAGE_WAIT) -> None:
         """The app vouches that this storage was moved, not copied: nothing else answers with its secret, and no later
         state of it ever did. Raises StorageError.
         """
         install = self._install
-        with install.storage.transaction(write=True) as transaction:
+        with within(timeout), install.storage.transaction(write=True) as transaction:
             install.mark(transaction, None)
 
     # Delivery
@@ -245,55 +239,39 @@ class Device:
         """Stop an upload under way where nothing of it has left; it stays queued. Never waits."""
         self._install.sender.flight.cancel()
 
-    def next_task(self, first_delay: float = 0.0) -> Task:
+    def next_task(self, first_delay: float = 0.0, *, timeout: float = STORAGE_WAIT) -> Task:
         """For an app that does its own network I/O: Send, Wait or Idle. Never raises."""
-        return self._install.sender.next_task(first_delay)
+        with within(timeout):
+            return self._install.sender.next_task(first_delay)
 
-    def request(self, task: Send) -> Request:
+    def request(self, task: Send, *, timeout: float = STORAGE_WAIT) -> Request:
         """The HTTP request that carries out a task, for an app that sends it now: it counts as on its way from here on.
 
         Raises TransportError where it must not be sent any more, and StorageError.
         """
-        return self._install.sender.request(task)
+        with within(timeout):
+            return self._install.sender.request(task)
 
-    def on_result(self, task: Send, answer: Response | TransportError) -> None:
-        """What came back for a task: the answer, or that there was none. Never raises."""
-        self._install.sender.on_result(task, answer)
+    def on_result(self, task: Send, answer: Response | TransportError, *, timeout: float = STORAGE_WAIT) -> None:
+        """What came back for a task: the answer, or that there was none. Never raises; what cannot be stored in time is
+        sent again, the same bytes.
+        """
+        with within(timeout):
+            self._install.sender.on_result(task, answer)
 
-    def status(self) -> DeviceStatus:
-        """What happened so far. Never raises; a storage that fails is the ``problem``."""
+    def status(self, *, timeout: float = STORAGE_WAIT) -> DeviceStatus:
+        """What happened so far. Never raises; a storage that fails, or is held by others, is the ``problem``."""
         install = self._install
         try:
-            with install.storage.transaction(write=False) as transaction:
-                device = self._read(transaction)
-                decided = {
-                    campaign_id: campaign_status(install, transaction, Place(self._scope, campaign_id))
-                    for campaign_id in device.consents
-                }
+            with within(timeout), install.storage.transaction(write=False) as transaction:
+                return device_status(install, transaction, self._scope)
         except StorageError as error:
             return DeviceStatus(running=install.driver.running, problem=error.code)
-        problems = [one.problem for one in decided.values() if one.problem is not None]
-        return DeviceStatus(
-            enabled=device.enabled,
-            queued=sum(one.queued for one in decided.values()),
-            sent=sum(one.sent for one in decided.values()),
-            total_epsilon=total_up(device.receipts),
-            running=install.driver.running,
-            problem=install.sender.problem or (problems[0] if problems else None),
-            campaigns=decided,
-        )
 
-    def scopes_waiting(self) -> tuple[str, ...]:
+    def scopes_waiting(self, *, timeout: float = STORAGE_WAIT) -> tuple[str, ...]:
         """The scopes with reports that wait, the earliest due first ("" is the device itself). Raises StorageError."""
-        with self._install.storage.transaction(write=False) as transaction:
+        with within(timeout), self._install.storage.transaction(write=False) as transaction:
             return tuple(dict.fromkeys(entry.place.scope for entry in listed(transaction, None)))
 
     def _read(self, transaction: Transaction) -> Installation:
         return read_installation(transaction, self._scope) or Installation()
-
-    def _cancel(self) -> Place | None:
-        """Stop what is under way of this scope, on the device itself of any; the place of what could not be stopped."""
-        flying = self._install.sender.flight.place
-        if flying is None or (self._scope and flying.scope != self._scope):
-            return None
-        return None if self._install.sender.flight.cancel(flying) else flying

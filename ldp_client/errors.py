@@ -108,7 +108,7 @@ STORAGE_PROBLEMS: Final = {
     "storage-full": "the disk or the database is full; make room, nothing was lost",
     "storage-read-only": "the storage is read-only; it must be writable",
     "storage-corrupt": "the storage is damaged; it is left as it is, because its ledger must not be forgotten",
-    "storage-busy": "another process holds the storage; try again later",
+    "storage-busy": "another process or thread holds the storage; try again later",
     "storage-newer": "the storage was written by a later version of this software",
     "storage-unavailable": "the storage cannot be opened, read or written",
     "storage-forked": "a storage in memory was copied by a fork; make one in every process",

@@ -107,7 +107,7 @@ _ABOVE_ZERO: Final = frozenset(
 DEFAULT_POLICY: Final = Policy()
 
 STORAGE_WAIT: Final = 10.0
-"""Seconds to wait for another process that holds the storage file."""
+"""Seconds to wait at most for another process or thread that holds the storage, whatever a call's ``timeout``."""
 
 CHECKED_STORAGE_BYTES: Final = 1 << 20
 """A storage file up to this size (a device's has some ten thousand bytes) is checked before every change: a damaged

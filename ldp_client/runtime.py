@@ -1,4 +1,4 @@
-"""What the platform gives: time, and locks that survive a fork.
+"""What the platform gives: time, what is left of it for a call, and locks that survive a fork.
 
 What a fork changes is here in one place: locks start free in the child, and who holds something of the parent's is
 told. Only the thread that forked exists in the child. Everything that this package keeps across a fork is registered
@@ -11,10 +11,12 @@ import os
 import threading
 import time
 import weakref
+from contextlib import contextmanager
 
 from protocols.light import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
     from typing import Final
 
@@ -33,6 +35,37 @@ class Clock(Protocol):
 
 
 SYSTEM_CLOCK: Final[Clock] = time
+
+
+class _Call(threading.local):
+    """The call that a thread is in."""
+
+    until = float("inf")
+
+
+_CALL: Final = _Call()
+
+
+@contextmanager
+def within(seconds: float | None) -> Iterator[None]:
+    """Whatever the block waits for in this thread (another process, another thread, the network), it waits for
+    ``seconds`` in all; None sets no limit. A block inside another is held to both.
+
+    Safety: real time, not the app's clock: a clock that is set, or stands still, must not hold a call up.
+    """
+    before = _CALL.until
+    if seconds is not None:
+        _CALL.until = min(before, time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _CALL.until = before
+
+
+def seconds_left(unlimited: float) -> float:
+    """The seconds that the call has left, 0 where they are over; ``unlimited`` where nobody has set any."""
+    until = _CALL.until
+    return unlimited if until == float("inf") else max(0.0, until - time.monotonic())
 
 
 class Inheritor(Protocol):
@@ -69,9 +102,9 @@ class ForkSafeLock:
     def after_fork(self) -> None:
         self._lock = threading.Lock()
 
-    def acquire(self, timeout: float = -1) -> bool:
+    def acquire(self, timeout: float) -> bool:
         """Take the lock; False when ``timeout`` seconds pass first."""
-        return self._lock.acquire(timeout=timeout)
+        return self._lock.acquire(timeout=min(max(0.0, timeout), threading.TIMEOUT_MAX))
 
     def release(self) -> None:
         self._lock.release()

@@ -50,8 +50,8 @@ def bare(source: str, *, typed: bool) -> str:
 
 
 class _Bare(ast.NodeTransformer):
-    """Takes statements that are nothing but a text away, and, unless ``typed``, all types but those of classes' fields,
-    which are read when the program runs.
+    """Takes statements that are nothing but a text away, and, unless ``typed``, all types; a class's field keeps the
+    mark of one, which is read when the program runs.
     """
 
     def __init__(self, *, typed: bool) -> None:
@@ -78,10 +78,13 @@ class _Bare(ast.NodeTransformer):
 
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815 - the name of its base class
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
-        if self._typed or self._in_class or node.value is None:
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt | None:
+        if self._typed:
             return node
-        return ast.copy_location(ast.Assign([node.target], node.value), node)
+        if self._in_class:
+            node.annotation = ast.Constant("ClassVar" if ast.unparse(node.annotation).startswith("ClassVar") else "")
+            return node
+        return None if node.value is None else ast.copy_location(ast.Assign([node.target], node.value), node)
 
     def visit_If(self, node: ast.If) -> ast.AST | None:
         self.generic_visit(node)
@@ -100,11 +103,9 @@ class _Bare(ast.NodeTransformer):
 def _forget_unused(tree: ast.Module) -> None:
     """Names that were imported for types alone. A package's ``__init__``, which hands names on, is typed."""
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    fields = any(isinstance(node, ast.AnnAssign) for node in ast.walk(tree))
     for node in list(tree.body):
         if isinstance(node, ast.ImportFrom):
-            kept = {"annotations"} if fields and node.module == "__future__" else used
-            node.names = [name for name in node.names if (name.asname or name.name) in kept]
+            node.names = [name for name in node.names if (name.asname or name.name) in used]
             if not node.names:
                 tree.body.remove(node)
 

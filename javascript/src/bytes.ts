@@ -24,3 +24,13 @@ export const littleEndian = (value: number, width: number): Uint8Array =>
 /** Base64url without padding (RFC 4648, section 5). */
 export const base64url = (bytes: Uint8Array): string =>
   btoa(String.fromCharCode(...bytes)).replace(/\W/g, (sign) => ({ "+": "-", "/": "_" })[sign] ?? "");
+
+/** Its bytes; none where it is nothing like it. What has a second encoding differs from the text of these bytes. */
+export function unbase64url(text: string): Uint8Array<ArrayBuffer> {
+  try {
+    const binary = atob(text.replace(/-/g, "+").replace(/_/g, "/"));
+    return Uint8Array.from(binary, (sign) => sign.charCodeAt(0));
+  } catch {
+    return new Uint8Array();
+  }
+}

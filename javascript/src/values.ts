@@ -14,6 +14,7 @@ export interface Bounds {
 export type Discrete = { readonly values: readonly string[] } | (Bounds & { readonly bins: number });
 
 export const clip = (x: number, low: number, high: number): number => Math.min(Math.max(x, low), high);
+export const add = (a: number, b: number): number => a + b;
 export const composed = (text: string): string => text.normalize("NFC");
 
 /** What a record holds under a name. */

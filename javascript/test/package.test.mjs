@@ -7,7 +7,14 @@ import { build } from "esbuild";
 import { sizeOf } from "./size.mjs";
 
 const ROOT = new URL("..", import.meta.url).pathname;
-const ENTRIES = ["index", "browser/index", "classifier/index", "react-native/index", "testing/index"];
+const ENTRIES = [
+  "index",
+  "browser/index",
+  "classifier/index",
+  "react-native/index",
+  "testing/index",
+  "publisher/index",
+];
 const read = (path) => readFileSync(join(ROOT, path), "utf8");
 const files = (folder) =>
   readdirSync(join(ROOT, folder)).flatMap((name) =>

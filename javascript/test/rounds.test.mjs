@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Classifier, LdpError, parseCampaign, perturb, unhex } from "../dist/index.js";
+import { readModel } from "../dist/document/candidates.js";
 import { memoryStorage } from "../dist/testing/index.js";
-import { aggregator, deviceOn, documents, models, URL_OF_TESTS } from "./support/campaigns.mjs";
+import { aggregator, deviceOn, documents, models, refusedModels, refuses, URL_OF_TESTS } from "./support/campaigns.mjs";
 
 const SCORE = documents.score;
 const parse = (change) => {
@@ -77,4 +78,26 @@ test("a feature's log likelihood counts as many times as its weight says, and on
       () => read(weight),
       (error) => error instanceof LdpError && error.code === "invalid-model",
     );
+});
+
+test("a device reads a model as strictly as a document, and only one about the campaign's label", async () => {
+  const { model } = models.xor;
+  const { label, classes } = JSON.parse(model);
+  assert.deepEqual(readModel(model, { name: label, classes }), JSON.parse(model));
+  for (const { name, model: wrong } of refusedModels)
+    assert.throws(() => readModel(wrong), { code: "invalid-model" }, name);
+  for (const about of [
+    { name: "another", classes },
+    { name: label, classes: [...classes].reverse() },
+  ])
+    assert.throws(() => readModel(model, about), { code: "invalid-model" });
+  for (const change of [{ extra: 1 }, { training: [1] }, { label: "" }, { classes: [classes[0], classes[0]] }])
+    assert.throws(() => readModel(JSON.stringify({ ...JSON.parse(model), ...change })), { code: "invalid-model" });
+
+  const server = aggregator();
+  const part = deviceOn(memoryStorage(), server).campaign(URL_OF_TESTS, documents.xor.id, { maxEpsilon: 10 });
+  server.models.set(documents.xor.id, model);
+  assert.ok((await part.classifier()).predict({}));
+  server.models.set(documents.xor.id, JSON.stringify({ ...JSON.parse(model), extra: 1 }));
+  await refuses("invalid-model", part.classifier());
 });

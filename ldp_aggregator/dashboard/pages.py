@@ -57,7 +57,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     environment.filters.update(
-        number=words.number, share=words.share, instant=words.instant, percent=words.percent, signed=words.plain
+        number=words.number, counted=words.counted, instant=words.instant, percent=words.percent, signed=words.plain
     )
     environment.globals.update(words=words, infinity=math.inf)
     return environment

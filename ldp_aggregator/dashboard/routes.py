@@ -12,11 +12,12 @@ from typing import Final
 
 from aiohttp import web
 
-from ldp_aggregator.dashboard.handlers import campaigns, creation, entrance, operation, overview, public
+from ldp_aggregator.dashboard.handlers import campaigns, changes, creation, entrance, operation, overview, public
 from ldp_aggregator.dashboard.history import sample
 from ldp_aggregator.dashboard.pages import HEADERS, PageError, page
 from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.dashboard.visit import Visit
+from ldp_aggregator.service.publishing import NotInstalledError
 from ldp_aggregator.store.contract import StoreError, UnknownCampaignError
 
 LOG: Final = logging.getLogger("ldp_aggregator")
@@ -50,8 +51,12 @@ ADMIN: Final = (
     Route("GET", "/campaigns/{id}/live", campaigns.get_live),
     Route("GET", "/campaigns/{id}/model", campaigns.get_model),
     Route("GET", "/campaigns/{id}/document", campaigns.get_document),
-    Route("POST", "/campaigns/{id}/train", campaigns.post_train),
-    Route("POST", "/campaigns/{id}/close", campaigns.post_close),
+    Route("POST", "/campaigns/{id}/train", changes.post_train),
+    Route("POST", "/campaigns/{id}/choose", changes.post_choose),
+    Route("POST", "/campaigns/{id}/round", changes.post_round),
+    Route("POST", "/campaigns/{id}/close", changes.post_close),
+    Route("POST", "/campaigns/{id}/reopen", changes.post_reopen),
+    Route("POST", "/campaigns/{id}/seal", changes.post_seal),
     Route("GET", "/health", operation.get_health),
     Route("GET", "/federation", operation.get_federation),
     Route("GET", "/tokens", operation.get_tokens),
@@ -131,6 +136,8 @@ def _explained(error: Exception) -> PageError:
         return PageError(404, "No such campaign", "No campaign has this id. It may stand in another store.")
     if isinstance(error, web.HTTPException):
         return PageError(error.status, error.reason or "Refused", "The form is longer than this server accepts.")
+    if isinstance(error, NotInstalledError):
+        return PageError(501, "Not installed here", f"{error}.")
     if isinstance(error, StoreError):
         LOG.error("store error", extra={"reason": str(error)})
         return PageError(503, "The store does not answer", "Nothing was changed. Try again in a moment.")

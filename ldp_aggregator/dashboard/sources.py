@@ -17,9 +17,10 @@ class Sources:
 
     ``campaign`` gives a parsed campaign by its id, ``federated_model`` the model of the shares there are now (None
     before there is one), ``exposition`` the metrics of all processes in Prometheus' format, ``is_well`` whether the
-    last write to the store worked. ``count`` takes (path, method, status, seconds) of an answer, ``mutated`` the
-    kind of a change that an operator made. ``sentences`` explains the codes that refuse reports and requests;
-    ``body_bytes`` is the longest form that is read.
+    last write to the store worked, ``queue_age`` for how many seconds an upload waits here. ``count`` takes (path,
+    method, status, seconds) of an answer, ``mutated`` the kind of a change that an operator made. ``report_codes`` and
+    ``upload_codes`` explain the codes that refuse reports, and whole uploads; ``body_bytes`` is the longest form that
+    is read. ``is_archived`` says whether accepted reports are kept one by one.
     """
 
     store: Store
@@ -27,9 +28,12 @@ class Sources:
     federated_model: Callable[[Campaign], Awaitable[bytes | None]]
     exposition: Callable[[], bytes]
     is_well: Callable[[], bool]
+    queue_age: Callable[[], float]
     count: Callable[[str, str, int, float], None]
     mutated: Callable[[str], None]
-    sentences: Mapping[str, str]
+    report_codes: Mapping[str, str]
+    upload_codes: Mapping[str, str]
     body_bytes: int
+    is_archived: bool = False
     clock: Clock = utc_now
     history: History = field(default_factory=History)

@@ -30,7 +30,7 @@ from ldp_aggregator.estimation.pooling import pool_classes
 from ldp_aggregator.estimation.simplex import NORM_SUB, post_process
 from protocols import Campaign, Question
 from protocols.document.questions import MARGINAL, PAIR, PRODUCT, SCORE, SQUARE, VALUE, XOR
-from protocols.document.schema import CategoricalFeature, ContinuousFeature
+from protocols.document.schema import CategoricalFeature, ContinuousFeature, Feature
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -215,21 +215,26 @@ def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estim
 
 
 def _value_names(campaign: Campaign, question: Question) -> list[str] | None:
-    """Names of the values of a question's cells, bins as intervals; of an xor whether both indices are one."""
-    feature = campaign.feature_of(question)
+    """Names of the values of a question's cells; of an xor whether both indices are one."""
     if question.kind == XOR:
         return ["alike", "crossed"]
     if question.kind == SCORE:
         return [f"{campaign.candidates[question.group].name} is {told}" for told in ("wrong", "right")]
     if question.kind not in (PAIR, MARGINAL):
         return None
+    feature = campaign.feature_of(question)
+    if feature is None:
+        raise TypeError("a pair question is about a feature")
+    return value_names(feature)
+
+
+def value_names(feature: Feature) -> list[str]:
+    """Names of the values of a discrete feature, bins as intervals."""
     if isinstance(feature, CategoricalFeature):
         return list(feature.values)
-    if isinstance(feature, ContinuousFeature):
-        edges = [feature.low, *feature.inner_edges, feature.high]
-        closing = [")"] * (feature.size - 1) + ["]"]
-        return [f"[{low:g}, {high:g}{close}" for low, high, close in zip(edges, edges[1:], closing, strict=False)]
-    raise TypeError("a pair question is about a feature")
+    edges = [feature.low, *feature.inner_edges, feature.high]
+    closing = [")"] * (feature.size - 1) + ["]"]
+    return [f"[{low:g}, {high:g}{close}" for low, high, close in zip(edges, edges[1:], closing, strict=False)]
 
 
 def _rows(

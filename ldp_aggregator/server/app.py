@@ -62,10 +62,13 @@ def _sources(context: Context) -> Sources:
         federated_model=federated_model,
         exposition=context.metrics.render,
         is_well=lambda: context.ingest.health.is_well,
+        queue_age=lambda: context.ingest.queue_age,
         count=context.metrics.count_request,
         mutated=lambda kind: context.metrics.mutations.labels(kind).inc(),
-        sentences={code: kind.title for code, kind in PROBLEMS.items()} | dict(REPORT_CODES),
+        report_codes=REPORT_CODES,
+        upload_codes={code: kind.title for code, kind in PROBLEMS.items()},
         body_bytes=context.settings.limits.body_bytes,
+        is_archived=context.settings.archive is not None,
     )
 
 

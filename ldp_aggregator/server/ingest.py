@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.server.metrics import REPORT, Metrics
 from ldp_aggregator.server.problems import ProblemError, retry_later
 from ldp_aggregator.server.sockets.memory import Memory
 from ldp_aggregator.server.uploads.reading import Bundle, RawUpload, Upload, bundle
@@ -203,7 +203,7 @@ class Ingest:
             self.health.succeeded()
             for members, outcome in zip(bundles, outcomes, strict=True):
                 members.settle(outcome)
-            self._observe(group, outcomes, time.perf_counter() - started)
+            self._observe(group, bundles, outcomes, time.perf_counter() - started)
 
     def _note_failure(self, event: str, error: Exception) -> None:
         if isinstance(error, StoreError):
@@ -211,15 +211,18 @@ class Ingest:
         LOG.error(event, extra={"reason": kind_of(error)}, exc_info=error)
         self._metrics.store_errors.inc()
 
-    def _observe(self, group: Sequence[Upload], outcomes: Sequence[Outcome], seconds: float) -> None:
+    def _observe(
+        self, group: Sequence[Upload], bundles: Sequence[Bundle], outcomes: Sequence[Outcome], seconds: float
+    ) -> None:
         """Everybody has an answer: what fails here is logged and ends nothing."""
         numbers: Counter[str] = Counter()
-        for outcome in outcomes:
-            numbers["counted"] += outcome.counted
-            numbers["duplicate"] += outcome.duplicates
-            for _, code in outcome.rejected:
-                numbers[code] += 1
         try:
+            for members, outcome in zip(bundles, outcomes, strict=True):
+                numbers["counted"] += outcome.counted
+                numbers["duplicate"] += outcome.duplicates
+                for code, refused in Counter(code for _, code in outcome.rejected).items():
+                    numbers[code] += refused
+                    self._metrics.count_refused(members.submission.campaign.id, REPORT, code, refused)
             self._metrics.observe_commit(
                 sum(one.reports for one in group), seconds, numbers, queue_bytes=self.memory.held
             )

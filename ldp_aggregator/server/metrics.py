@@ -1,7 +1,7 @@
 """What Prometheus may know: counts and times. No report, token or address is a label, and nothing that a client wrote.
 
-Campaigns are, by their id, which is public: those that are open, and so many at most. With several worker processes
-prometheus-client adds their files up in the folder that ``PROMETHEUS_MULTIPROC_DIR`` names.
+Campaigns are, by their id, which is public: those that are open or refuse something, and so many at most. With several
+worker processes prometheus-client adds their files up in the folder that ``PROMETHEUS_MULTIPROC_DIR`` names.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ FOLDER_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
 COMMIT_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 REQUEST_BUCKETS: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 MOST_CAMPAIGNS: Final = 1000
-"""Open campaigns that are told of one by one."""
+"""That are told of one by one."""
+REPORT: Final = "report"
+UPLOAD: Final = "upload"
+"""What is refused: a report of an upload whose rest was counted, or an upload as a whole."""
 GROUP_BUCKETS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
 
 
@@ -61,6 +64,13 @@ class Metrics:
             ["code"],
             registry=self.registry,
         )
+        self.campaign_refusals = Counter(
+            "ldp_campaign_refusals",
+            "Reports and whole uploads that a campaign refused, by code",
+            ["campaign", "what", "code"],
+            registry=self.registry,
+        )
+        self._refusing: set[str] = set()
         self.connections = Gauge(
             "ldp_connections",
             "Open connections by listener",
@@ -110,6 +120,14 @@ class Metrics:
     def count_refusal(self, code: str) -> None:
         """One problem document was the answer."""
         self.refusals.labels(code).inc()
+
+    def count_refused(self, campaign_id: str, what: str, code: str, number: int = 1) -> None:
+        """A campaign that exists refused so many :data:`REPORT` or :data:`UPLOAD`."""
+        if campaign_id not in self._refusing:
+            if len(self._refusing) >= MOST_CAMPAIGNS:
+                return
+            self._refusing.add(campaign_id)
+        self.campaign_refusals.labels(campaign_id, what, code).inc(number)
 
     def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
         """One answered request; its counter is looked up by hand, because this is on every request's way."""

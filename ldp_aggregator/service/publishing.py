@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -39,6 +40,15 @@ class NotInstalledError(Exception):
             f"{library} is not installed here, and models are not trained without it; run 'ldp-aggregator train' on "
             "this store where ldp-bayes[aggregator] is"
         )
+
+
+@contextmanager
+def needing_trainers() -> Iterator[None]:
+    """What is imported in the block trains. Raises NotInstalledError where it cannot be."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise NotInstalledError(error.name) from None
 
 
 class UselessModelError(UntrainableError):
@@ -134,10 +144,8 @@ def derive_model(campaign: Campaign, shares: Shares, groups: int = 1) -> str:
 
     Raises NotInstalledError.
     """
-    try:
+    with needing_trainers():
         from ldp_aggregator.trainers.federation.state import FederatedState
-    except ModuleNotFoundError as error:
-        raise NotInstalledError(error.name) from None
 
     kept = {member.node: member.share for member in shares.members}
     state = FederatedState(campaign, kept, dict(shares.releases))
@@ -145,11 +153,9 @@ def derive_model(campaign: Campaign, shares: Shares, groups: int = 1) -> str:
 
 
 def _train(pairs: Sequence[tuple[Campaign, Tally]], options: TrainingOptions, arrivals: Sequence[Arrivals]) -> str:
-    try:
+    with needing_trainers():
         # scikit-learn takes a second to import; serving does not need it, and need not have it.
         from ldp_aggregator.learning.training import train
-    except ModuleNotFoundError as error:
-        raise NotInstalledError(error.name) from None
 
     try:
         return train(pairs, **asdict(options), arrivals=arrivals).to_json()

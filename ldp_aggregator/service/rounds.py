@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.service.publishing import TrainableStore, UntrainableError, counts_to_publish, counts_to_train
+from ldp_aggregator.service.publishing import (
+    TrainableStore,
+    UntrainableError,
+    counts_to_publish,
+    counts_to_train,
+    needing_trainers,
+)
 from ldp_aggregator.store.contract import PublishedModel
 from protocols import Campaign
 from protocols.document.campaign import SCORE
@@ -42,6 +48,25 @@ async def publish_evaluated(
     return evaluation, tuple([await store.publish_model(one, document) for one in ids])
 
 
+async def evaluation_so_far(campaign: Campaign, tally: Tally) -> Evaluation:
+    """What the votes of an evaluation round say. Raises NotInstalledError."""
+
+    def look() -> Evaluation:
+        with needing_trainers():
+            from ldp_aggregator.learning.rounds.evaluation import evaluate
+
+        return evaluate(campaign, tally)
+
+    return await asyncio.to_thread(look)
+
+
+def trained_on(campaign: Campaign) -> list[str]:
+    """The campaigns that an evaluation round's candidates come from, as far as they say."""
+    told = (one.model.training.get("campaigns") for one in campaign.candidates)
+    named = [name for names in told if isinstance(names, list) for name in names if isinstance(name, str)]
+    return list(dict.fromkeys(named))
+
+
 async def draft_evaluation(
     store: TrainableStore, campaign_ids: Sequence[str], names: Sequence[str] | None = None, title: str | None = None
 ) -> dict[str, Any]:
@@ -57,7 +82,8 @@ async def draft_second_round(store: TrainableStore, campaign_ids: Sequence[str],
 
 
 def _evaluate(campaign: Campaign, tally: Tally, arrivals: Arrivals) -> tuple[Evaluation, str]:
-    from ldp_aggregator.learning.rounds.evaluation import evaluate, evaluated_model
+    with needing_trainers():
+        from ldp_aggregator.learning.rounds.evaluation import evaluate, evaluated_model
 
     evaluation = evaluate(campaign, tally)
     try:
@@ -72,7 +98,8 @@ def _draft(
     names: Sequence[str] | None,
     title: str | None,
 ) -> dict[str, Any]:
-    from ldp_aggregator.learning.rounds.candidates import DEFAULT, evaluation_draft, make_candidates
+    with needing_trainers():
+        from ldp_aggregator.learning.rounds.candidates import DEFAULT, evaluation_draft, make_candidates
 
     try:
         candidates = make_candidates(pairs, DEFAULT if names is None else names, arrivals=arrivals)
@@ -82,7 +109,8 @@ def _draft(
 
 
 def _draft_second(pairs: Sequence[tuple[Campaign, Tally]], title: str | None) -> dict[str, Any]:
-    from ldp_aggregator.learning.rounds.second import second_round_draft
+    with needing_trainers():
+        from ldp_aggregator.learning.rounds.second import second_round_draft
 
     try:
         return second_round_draft(pairs, title=title)

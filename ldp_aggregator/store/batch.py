@@ -72,7 +72,11 @@ class Batch:
 
     def earliest(self, known: Mapping[int, bytes], limit: int) -> NDArray[np.int64]:
         """Positions of the first ``limit`` candidates, as they came, that are not in ``known``."""
-        fresh = np.setdiff1d(np.arange(len(self.firsts)), np.fromiter(known, dtype=np.int64, count=len(known)))
+        unknown = np.ones(len(self.firsts), dtype=np.bool_)
+        unknown[np.fromiter(known, dtype=np.int64, count=len(known))] = False
+        fresh = np.flatnonzero(unknown)
+        if len(fresh) <= limit:
+            return fresh
         chosen = fresh[np.argsort(self.owners[self.firsts[fresh]], kind="stable")[:limit]]
         return np.sort(chosen)
 

@@ -41,6 +41,8 @@ TAKES_REPORTS: Final = "takes-reports"
 REVOKED: Final = "wrong-token"
 DELETED: Final = "campaign-deleted"
 NOT_CLOSED: Final = "campaign-not-closed"
+TOO_EARLY: Final = "too-early-to-seal"
+SEALED: Final = "campaign-sealed"
 OLDER: Final = "older-directory"
 UNAVAILABLE: Final = "store-unavailable"
 """The database failed for this campaign, and for no other one of the group: nothing of it was counted."""
@@ -171,13 +173,13 @@ class CampaignStore(Protocol):
         ...
 
     async def reopen_campaign(self, campaign_id: str) -> CampaignState:
-        """Take a closing back. Raises StoreError where the campaign is sealed."""
+        """Take a closing back. Raises RefusedError where the campaign is sealed."""
         ...
 
     async def seal_campaign(self, campaign_id: str, *, at_once: bool = False) -> CampaignState:
         """Drop the ids of a campaign that has been closed for the grace period (or is, with ``at_once``), for good.
 
-        Raises StoreError where it has not, and where somebody reads the ids: nothing waits for a reader.
+        Raises RefusedError where it has not, StoreError where somebody reads the ids: nothing waits for a reader.
         """
         ...
 

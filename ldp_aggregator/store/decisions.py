@@ -23,8 +23,10 @@ from ldp_aggregator.store.contract import (
     NOT_CLOSED,
     OLDER,
     REVOKED,
+    SEALED,
     TAKES_REPORTS,
     TAKES_SHARES,
+    TOO_EARLY,
     RefusedError,
     StoreError,
 )
@@ -123,20 +125,23 @@ def decide_ending(row: CampaignRow, counted: int, now: datetime) -> Ending:
 
 
 def check_reopening(row: CampaignRow) -> None:
-    """Raises StoreError where the ids are gone: what was counted could be counted again."""
+    """Raises RefusedError where the ids are gone: what was counted could be counted again."""
     if row.life.sealed is not None:
-        raise StoreError(f"campaign {row.id} is sealed: its ids are gone, and a report sent again would count twice")
+        text = f"campaign {row.id} is sealed: its ids are gone, and a report sent again would count twice"
+        raise RefusedError(SEALED, text)
 
 
 def check_sealing(row: CampaignRow, now: datetime, *, at_once: bool) -> None:
-    """Raises StoreError where it is too early to drop the ids."""
+    """Raises RefusedError where it is too early to drop the ids."""
     closed = row.life.closed
     if closed is None:
-        raise StoreError(f"campaign {row.id} was not closed; 'ldp-aggregator campaign close' comes first")
+        text = f"campaign {row.id} was not closed; 'ldp-aggregator campaign close' comes first"
+        raise RefusedError(NOT_CLOSED, text)
     if now - closed < GRACE and not at_once:
-        raise StoreError(
+        raise RefusedError(
+            TOO_EARLY,
             f"campaign {row.id} was closed at {to_text(closed)} and can be sealed from {to_text(closed + GRACE)} on; "
-            "until then 'campaign reopen' takes it back (--now seals at once)"
+            "until then 'campaign reopen' takes it back (--now seals at once)",
         )
 
 

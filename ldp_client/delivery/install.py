@@ -10,7 +10,7 @@ from ldp_client.delivery.queue import Outbox
 from ldp_client.errors import RefusedError, StorageError
 from ldp_client.ledger.installation import Installation, read_installation
 from ldp_client.ledger.receipts import total_up
-from ldp_client.status import Status
+from ldp_client.status import DeviceStatus, Status
 from ldp_client.storage.checksummed import pack, unpack
 from ldp_client.storage.contract import MARK, Transaction
 from ldp_client.storage.marker import new_mark
@@ -126,6 +126,24 @@ def campaign_status(install: Install, transaction: Transaction, place: Place) ->
         total_epsilon=total_up(device.receipts),
         running=install.driver.running,
         problem=problem,
+    )
+
+
+def device_status(install: Install, transaction: Transaction, scope: str) -> DeviceStatus:
+    """What happened so far in all campaigns of a scope. Raises StorageError."""
+    device = read_installation(transaction, scope) or Installation()
+    decided = {
+        campaign_id: campaign_status(install, transaction, Place(scope, campaign_id)) for campaign_id in device.consents
+    }
+    problems = [one.problem for one in decided.values() if one.problem is not None]
+    return DeviceStatus(
+        enabled=device.enabled,
+        queued=sum(one.queued for one in decided.values()),
+        sent=sum(one.sent for one in decided.values()),
+        total_epsilon=total_up(device.receipts),
+        running=install.driver.running,
+        problem=install.sender.problem or (problems[0] if problems else None),
+        campaigns=decided,
     )
 
 

@@ -6,7 +6,6 @@ upload is under way at a time, whatever the number of queues and threads.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
 from ldp_client.delivery.flight import Flight
@@ -32,7 +31,7 @@ from ldp_client.delivery.permits import Permits
 from ldp_client.delivery.queue import Listed, Outbox, listed
 from ldp_client.errors import ClientError, TransportError
 from ldp_client.policy import Policy
-from ldp_client.runtime import Clock, ForkSafeLock
+from ldp_client.runtime import Clock, ForkSafeLock, within
 from protocols.exact.coins import ONE, SYSTEM_COINS
 from protocols.light import TYPE_CHECKING
 
@@ -133,12 +132,14 @@ class Sender:
 
         Threads of one process take turns.
         """
-        if not self._running.acquire(timeout=min(max(0.0, timeout), threading.TIMEOUT_MAX)):
+        until = self.clock.monotonic() + timeout
+        if not self._running.acquire(timeout):
             return Wait(self.policy.backoff_base)
         try:
             task = self.next_task(first_delay)
-            if isinstance(task, Send) and timeout > 0:
-                self._deliver(task, min(timeout, self.policy.request_timeout))
+            now = self.clock.monotonic()
+            if isinstance(task, Send) and now < until:
+                self._deliver(task, min(until, now + self.policy.request_timeout))
             return task
         except Exception:
             # Whatever it is (a clock or a storage of the app's own), the app must not hear of it from here.
@@ -151,15 +152,16 @@ class Sender:
         Never raises. ``stop`` is asked between tries.
         """
         until = self.clock.monotonic() + timeout
-        while not stop():
-            task = self.step(until - self.clock.monotonic(), first_delay)
-            remaining = until - self.clock.monotonic()
-            if isinstance(task, Idle):
-                return True
-            if remaining <= 0 or (isinstance(task, Wait) and task.seconds >= remaining):
-                return False
-            if isinstance(task, Wait):
-                self.clock.sleep(task.seconds)
+        with within(timeout):
+            while not stop():
+                task = self.step(until - self.clock.monotonic(), first_delay)
+                remaining = until - self.clock.monotonic()
+                if isinstance(task, Idle):
+                    return True
+                if remaining <= 0 or (isinstance(task, Wait) and task.seconds >= remaining):
+                    return False
+                if isinstance(task, Wait):
+                    self.clock.sleep(task.seconds)
         return False
 
     def emit(self, event: Event) -> None:
@@ -171,7 +173,7 @@ class Sender:
         except Exception:
             self.problem = "callback-failed"
 
-    def _deliver(self, task: Send, timeout: float) -> None:
+    def _deliver(self, task: Send, until: float) -> None:
         from ldp_client.network.transport import Cancellation
 
         class Attempt(Cancellation):
@@ -185,17 +187,18 @@ class Sender:
                 super().begin_body()
 
         with self.flight.of(task.place, Attempt()) as attempt:
-            self.on_result(task, self._exchange(task, timeout, attempt))
+            self.on_result(task, self._exchange(task, until, attempt))
 
-    def _exchange(self, task: Send, timeout: float, attempt: Cancellation) -> Response | TransportError:
-        """Carry out a task; every failure comes back as a value."""
+    def _exchange(self, task: Send, until: float, attempt: Cancellation) -> Response | TransportError:
+        """Carry out a task by ``until``, of the clock's monotonic seconds; every failure comes back as a value."""
         try:
             aggregator = self._aggregator(task)
             request, transport = aggregator.upload(task.body, task.attempt), aggregator.transport()
             if not getattr(transport, "begins_body", False):
                 # Safety: a transport that does not say when it begins is taken to begin at once.
                 attempt.begin_body()
-            return transport.send(request, timeout, attempt)
+            # The storage may have been waited for.
+            return transport.send(request, max(0.0, until - self.clock.monotonic()), attempt)
         except TransportError as error:
             return error
         except ClientError as error:

@@ -1,7 +1,8 @@
-"""One campaign at one aggregator: its addresses, its requests, and what its refusals mean."""
+"""One campaign at one aggregator: its addresses, its requests, what its refusals mean, and its document."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -11,13 +12,14 @@ from ldp_client.errors import (
     ClientError,
     ConfigurationError,
     ModelUnavailableError,
+    NotFetchedError,
     RefusedError,
     ServerError,
     TransportError,
 )
-from ldp_client.network.transport import Cancellation, Request, Response, Transport, check_url
+from ldp_client.network.transport import Request, Response, Transport, check_url
 from ldp_client.policy import RETRYABLE_STATUSES, Policy
-from ldp_client.runtime import Clock
+from ldp_client.runtime import Clock, seconds_left
 from protocols import Campaign, DocumentError
 from protocols.document.campaign import LARGEST_DOCUMENT, document_id
 from protocols.document.verification import verify
@@ -25,6 +27,7 @@ from protocols.exact.coins import ONE, SYSTEM_COINS
 from protocols.wire.upload import MEDIA_TYPE
 
 if TYPE_CHECKING:
+    from ldp_client.network.cache import Cache
     from ldp_client.storage.contract import Transaction
 
 Headers = Callable[[bytes], Mapping[str, str]]
@@ -32,6 +35,7 @@ Headers = Callable[[bytes], Mapping[str, str]]
 
 _ACCEPT: Final = {"Accept": "application/json, application/problem+json"}
 _JSON: Final = "application/json"
+_UNLIMITED: Final = float("inf")
 _ID_CHARACTERS: Final = 43
 _BASE64URL: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
 _LOGIN_NEEDED: Final = 511
@@ -77,8 +81,10 @@ class Aggregator:
         """The publisher whose signature is asked for; nobody's here: the app believes the aggregator."""
         return ""
 
-    def refresh(self, timeout: float | None = None) -> None:
-        """Learn what the publisher says of the campaign now."""
+    def refresh(self) -> None:
+        """Learn what the publisher says of the campaign now, where one is asked for. Raises DocumentError, ServerError,
+        TransportError or StorageError.
+        """
 
     def refusal(self, transaction: Transaction) -> RefusedError | None:
         """Why the publisher says no."""
@@ -102,21 +108,19 @@ class Aggregator:
         largest = self._policy.largest_answer
         return Request("POST", self._url + "/reports", headers, body, attempt, largest, self._isolate)
 
-    def campaign(self, timeout: float | None = None, cancellation: Cancellation | None = None) -> bytes:
-        """Fetch the campaign's document, not yet verified, within ``timeout`` seconds in all (None: as long as the
-        policy's tries take). Raises ServerError or TransportError.
+    def campaign(self) -> bytes:
+        """Fetch the campaign's document, not yet verified, within what the call has left. Raises ServerError or
+        TransportError.
         """
 
         def is_document(answer: Response) -> bool:
             # A plain file server does not know the type of what it serves; the hash tells.
             return answer.media_type == _JSON or document_id(answer.body) == self.campaign_id
 
-        return self._get(self._url, LARGEST_DOCUMENT, {}, is_document, timeout, cancellation).body
+        return self._get(self._url, LARGEST_DOCUMENT, {}, is_document).body
 
-    def model(
-        self, known: bytes | None, timeout: float | None = None, cancellation: Cancellation | None = None
-    ) -> bytes | None:
-        """Fetch the model, within ``timeout`` seconds in all; None where it is still the ``known`` one.
+    def model(self, known: bytes | None) -> bytes | None:
+        """Fetch the model, within what the call has left; None where it is still the ``known`` one.
 
         The tag of a model is the SHA-256 of its bytes. It is computed here: a tag of the server's choice, stored and
         sent back, would be a name for this device. Raises ModelUnavailableError, ServerError or TransportError.
@@ -127,9 +131,7 @@ class Aggregator:
             return answer.media_type == _JSON
 
         try:
-            answer = self._get(
-                self._url + "/model", self._policy.largest_model, headers, is_model, timeout, cancellation
-            )
+            answer = self._get(self._url + "/model", self._policy.largest_model, headers, is_model)
         except ServerError as error:
             if error.code == "no-model":
                 raise ModelUnavailableError from None
@@ -137,31 +139,20 @@ class Aggregator:
         return None if answer.status == 304 or answer.body == known else answer.body
 
     def _get(
-        self,
-        url: str,
-        largest: int,
-        headers: Mapping[str, str],
-        is_expected: Callable[[Response], bool],
-        timeout: float | None,
-        cancellation: Cancellation | None,
+        self, url: str, largest: int, headers: Mapping[str, str], is_expected: Callable[[Response], bool]
     ) -> Response:
-        until = None if timeout is None else self._clock.monotonic() + timeout
         failure: ClientError = TransportError("timeout")
         for attempt in range(1, self._policy.fetch_tries + 1):
-            left = self._policy.request_timeout
-            if until is not None:
-                left = min(left, until - self._clock.monotonic())
+            left = min(self._policy.request_timeout, seconds_left(_UNLIMITED))
             if left <= 0:
                 break
             wait = self._policy.fetch_backoff_base * 2**attempt * SYSTEM_COINS.words(1)[0] / ONE
             request = Request("GET", url, {**_ACCEPT, **headers}, None, attempt, largest, self._isolate)
             try:
-                answer = self._transport.send(request, left, cancellation)
+                answer = self._transport.send(request, left)
                 if _is_answer(answer, conditional=bool(headers), is_expected=is_expected):
                     return answer
             except TransportError as error:
-                if error.code == "cancelled":
-                    raise
                 failure = error
             else:
                 code = answer.problem_code() or f"http-{answer.status}"
@@ -169,7 +160,7 @@ class Aggregator:
                 if answer.status not in RETRYABLE_STATUSES:
                     raise failure
                 wait = max(wait, min(answer.retry_after(self._clock.time()), self._policy.fetch_longest_wait))
-            if attempt == self._policy.fetch_tries or (until is not None and self._clock.monotonic() + wait >= until):
+            if attempt == self._policy.fetch_tries or wait >= seconds_left(_UNLIMITED):
                 break
             self._clock.sleep(wait)
         raise failure
@@ -206,3 +197,41 @@ def read_campaign(document: bytes, campaign_id: str) -> Campaign:
     if not verify(campaign).holds:
         raise DocumentError("loss-above-epsilon", "a device would lose more than the campaign declares")
     return campaign
+
+
+class Document:
+    """One campaign's, in memory, in the cache, or at the aggregator."""
+
+    def __init__(self, aggregator: Aggregator, cache: Cache) -> None:
+        self._aggregator = aggregator
+        self._cache = cache
+        self._key = f"campaign/{aggregator.campaign_id}"
+        self._campaign: Campaign | None = None
+
+    def load(self, document: bytes) -> Campaign:
+        """The campaign of these bytes, from now on. Raises DocumentError."""
+        self._campaign = read_campaign(document, self._aggregator.campaign_id)
+        return self._campaign
+
+    def at_hand(self) -> Campaign | None:
+        """The campaign from memory or the cache."""
+        if self._campaign is None and (stored := self._cache.get(self._key)) is not None:
+            # A stored document that was damaged is fetched again.
+            with contextlib.suppress(DocumentError):
+                self.load(stored)
+        return self._campaign
+
+    def needed(self) -> Campaign:
+        """The same. Raises NotFetchedError where there is none."""
+        campaign = self.at_hand()
+        if campaign is None:
+            raise NotFetchedError
+        return campaign
+
+    def fetched(self) -> Campaign:
+        """The campaign at hand, or from the aggregator. Raises DocumentError, ServerError or TransportError."""
+        return self.at_hand() or self.load(self._aggregator.campaign())
+
+    def keep(self, campaign: Campaign) -> None:
+        """Have it in the cache, if that can be done."""
+        self._cache.put(self._key, campaign.document)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from ldp_client.errors import StorageError
+from ldp_client.policy import STORAGE_WAIT
+from ldp_client.runtime import seconds_left, within
 from ldp_client.storage.checksummed import pack, unpack
 from ldp_client.storage.contract import Storage
 
@@ -13,7 +16,8 @@ class Cache:
     """A map that may forget anything at any time, shared by whoever names its keys alike.
 
     Its storage is not the ledger's: it may be large, be lost, be deleted, and nothing in it is about a person. One that
-    fails is no reason to do without what can be fetched again; ``note`` hears the error's code.
+    fails is no reason to do without what can be fetched again; ``note`` hears the error's code. It is waited for no
+    longer than half of what the call has left.
     """
 
     __slots__ = ("_note", "_storage")
@@ -25,7 +29,7 @@ class Cache:
     def get(self, key: str) -> bytes | None:
         """The stored value; None where there is none to be had, or not the one that was stored."""
         try:
-            with self._storage.transaction(write=False) as transaction:
+            with _half(), self._storage.transaction(write=False) as transaction:
                 stored = transaction.get(key)
             value = None if stored is None else unpack(key, stored)
         except StorageError as error:
@@ -36,7 +40,11 @@ class Cache:
     def put(self, key: str, value: bytes) -> None:
         """Store a value if that can be done."""
         try:
-            with self._storage.transaction(write=True) as transaction:
+            with _half(), self._storage.transaction(write=True) as transaction:
                 transaction.put(key, pack(key, value))
         except StorageError as error:
             self._note(error.code)
+
+
+def _half() -> AbstractContextManager[None]:
+    return within(seconds_left(STORAGE_WAIT) / 2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldp_client.errors import ModelUnavailableError, ServerError, TransportError
+from ldp_client.errors import ModelUnavailableError, ServerError, StorageError, TransportError
 from ldp_client.network.aggregator import Aggregator
 from ldp_client.network.cache import Cache
 from protocols import ModelError
@@ -10,15 +10,14 @@ from protocols.document.schema import Label
 from protocols.model import Model
 
 
-def fetch_model(
-    aggregator: Aggregator, campaign_id: str, cache: Cache, label: Label | None, timeout: float | None = None
-) -> Model:
-    """The model as it stands now, within ``timeout`` seconds, or the stored one where that cannot be had.
+def fetch_model(aggregator: Aggregator, campaign_id: str, cache: Cache, label: Label | None) -> Model:
+    """The model as it stands now, or the stored one where that cannot be had within what the call has left.
 
     A model that cannot be read never replaces one that can, and is fetched again. ``label`` is the campaign's, as
     whoever asks knows it: a model about another is one that cannot be read; None leaves that unchecked.
 
-    Raises ModelUnavailableError, ModelError, ServerError or TransportError, where there is no stored one either.
+    Raises ModelUnavailableError; and ModelError, ServerError, StorageError or TransportError, where there is no stored
+    one either.
     """
     # What was stored unsigned is not what a publisher signed.
     key = f"model/{campaign_id}{aggregator.signer and '/' + aggregator.signer}"
@@ -30,9 +29,9 @@ def fetch_model(
         except ModelError:
             stored = None
     try:
-        document = aggregator.model(stored, timeout)
+        document = aggregator.model(stored)
         model = known if document is None else _read(document, label)
-    except (ModelError, ServerError, TransportError):
+    except (ModelError, ServerError, StorageError, TransportError):
         if known is None:
             raise
         return known

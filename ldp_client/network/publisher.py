@@ -13,7 +13,7 @@ from protocols.document.directory import LARGEST_DIRECTORY, Directory, read_dire
 from protocols.errors import DocumentError, ModelError
 
 if TYPE_CHECKING:
-    from ldp_client.network.transport import Cancellation, Response
+    from ldp_client.network.transport import Response
     from ldp_client.storage.contract import Storage, Transaction
 
 
@@ -39,7 +39,7 @@ class SignedAggregator(Aggregator):
         """See :class:`Aggregator`."""
         return self._key
 
-    def refresh(self, timeout: float | None = None) -> None:
+    def refresh(self) -> None:
         """Have a directory that holds now and names the campaign, or the newest there is.
 
         Raises DocumentError for one that is not signed, older than one seen before or expired; what it does not name is
@@ -47,7 +47,7 @@ class SignedAggregator(Aggregator):
         """
         known = self._read()
         if known is None or self.campaign_id not in known.campaigns or self._has_expired(known):
-            self._renew(timeout)
+            self._renew()
 
     def refusal(self, transaction: Transaction) -> RefusedError | None:
         """Why the campaign is not one of the publisher's; nothing is fetched."""
@@ -58,17 +58,15 @@ class SignedAggregator(Aggregator):
             return RefusedError("not-in-directory", REFUSALS["not-in-directory"])
         return None
 
-    def model(
-        self, known: bytes | None, timeout: float | None = None, cancellation: Cancellation | None = None
-    ) -> bytes | None:
+    def model(self, known: bytes | None) -> bytes | None:
         """See :meth:`Aggregator.model`. Raises also ModelError for one that is not signed, and what :meth:`refresh`
         raises but for DocumentError.
         """
-        document = super().model(known, timeout, cancellation)
+        document = super().model(known)
         digest = hashlib.sha256(document or known or b"").hexdigest()
         if not self._signs(digest):
             try:
-                self._renew(timeout)
+                self._renew()
             except DocumentError as error:
                 raise ModelError(f"the model cannot be checked: {error}") from None
             if not self._signs(digest):
@@ -81,11 +79,11 @@ class SignedAggregator(Aggregator):
             return False
         return directory.campaigns.get(self.campaign_id) == digest
 
-    def _renew(self, timeout: float | None) -> None:
+    def _renew(self) -> None:
         def is_directory(answer: Response) -> bool:
             return answer.media_type == "application/json"
 
-        document = self._get(self._directory_url, LARGEST_DIRECTORY, {}, is_directory, timeout, None).body
+        document = self._get(self._directory_url, LARGEST_DIRECTORY, {}, is_directory).body
         directory = read_directory(document, self._key)
         with self._storage.transaction(write=True) as transaction:
             newest = self._stored(transaction)

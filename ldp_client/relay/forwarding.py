@@ -7,7 +7,6 @@ is on disk. What a device sends beside its reports (an address, a token, a time)
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -17,20 +16,20 @@ from ldp_client.delivery.machine import Delivery, Idle, Outcome, Place, Send, Ta
 from ldp_client.delivery.notices import OnEvent
 from ldp_client.delivery.queue import Outbox
 from ldp_client.delivery.sender import Sender
-from ldp_client.errors import ClientError, ConfigurationError, QuotaError
-from ldp_client.network.aggregator import Aggregator, check_campaign_id, read_campaign
+from ldp_client.errors import ClientError, ConfigurationError, QuotaError, TransportError
+from ldp_client.network.aggregator import Aggregator, Document, check_campaign_id
 from ldp_client.network.cache import Cache
 from ldp_client.network.shared import SHARED_TRANSPORT
 from ldp_client.network.transport import Transport
-from ldp_client.policy import DEFAULT_POLICY, Policy
+from ldp_client.policy import DEFAULT_POLICY, STORAGE_WAIT, Policy
 from ldp_client.relay.mixing import BATCH_HEADER, Mixing, Pool
 from ldp_client.relay.reading import read_reports, reports_of
-from ldp_client.runtime import SYSTEM_CLOCK, Clock, ForkSafeLock
+from ldp_client.runtime import SYSTEM_CLOCK, Clock, ForkSafeLock, within
 from ldp_client.storage.checksummed import pack, unpack
 from ldp_client.storage.contract import Storage, Transaction
 from ldp_client.storage.location import open_storage
 from ldp_client.storage.scoped import ScopedStorage
-from protocols import Campaign, DocumentError, Report
+from protocols import Campaign, Report
 
 if TYPE_CHECKING:
     from ldp_client.delivery.background import BackgroundDriver
@@ -49,6 +48,9 @@ CONFLICTING: Final = "conflicting-report"
 
 class Relay:
     """Mixes and forwards the reports of one campaign. Safe with several threads and processes on one storage.
+
+    A ``timeout`` is in seconds and is kept, as a device's: at its end TransportError (``timeout``) is raised where the
+    network was waited for, StorageError (``storage-busy``) where the storage was, and nothing was kept.
 
     Parameters
     ----------
@@ -99,69 +101,76 @@ class Relay:
             policy=policy,
             on_event=on_event,
         )
-        self._cache = Cache(self._storage, lambda _: None)
-        self._campaign: Campaign | None = None
+        self._document = Document(self._aggregator, Cache(self._storage, lambda _: None))
         self._model: tuple[bytes, float] | None = None
         self._asking = ForkSafeLock()
         self._driver: BackgroundDriver | None = None
 
-    def campaign(self) -> Campaign:
+    def campaign(self, *, timeout: float = 30.0) -> Campaign:
         """The verified campaign, from the storage or fetched; a stored one that is damaged is fetched again.
 
         Raises DocumentError, ServerError or TransportError.
         """
-        if self._campaign is None:
-            key = f"campaign/{self.campaign_id}"
-            stored = self._cache.get(key)
-            with contextlib.suppress(DocumentError):
-                self._campaign = None if stored is None else read_campaign(stored, self.campaign_id)
-            if self._campaign is None:
-                self._campaign = read_campaign(self._aggregator.campaign(), self.campaign_id)
-                self._cache.put(key, self._campaign.document)
-        return self._campaign
+        with within(timeout):
+            campaign = self._document.at_hand()
+            if campaign is None:
+                campaign = self._document.fetched()
+                self._document.keep(campaign)
+        return campaign
 
-    def model(self) -> bytes:
-        """The aggregator's model, for a device behind the relay. Raises what a device's own question would raise."""
-        with self._asking:
-            known, at = (None, 0.0) if self._model is None else self._model
-            now = self._clock.monotonic()
-            if known is None or now - at >= MODEL_AGE:
-                # None only where there is a known one, and it has not changed.
-                known = self._aggregator.model(known) or known or b""
-                self._model = known, now
-            return known
+    def model(self, *, timeout: float = 30.0) -> bytes:
+        """The aggregator's model, for a device behind the relay, whose own question would raise the same.
 
-    def collect(self, upload: bytes) -> dict[str, str]:
+        Raises ModelUnavailableError, ServerError or TransportError.
+        """
+        with within(timeout):
+            if not self._asking.acquire(timeout):
+                # Somebody else asks for it, and has no answer yet.
+                raise TransportError("timeout")
+            try:
+                known, at = (None, 0.0) if self._model is None else self._model
+                now = self._clock.monotonic()
+                if known is None or now - at >= MODEL_AGE:
+                    # None only where there is a known one, and it has not changed.
+                    known = self._aggregator.model(known) or known or b""
+                    self._model = known, now
+                return known
+            finally:
+                self._asking.release()
+
+    def collect(self, upload: bytes, *, timeout: float = 30.0) -> dict[str, str]:
         """Keep the reports of an upload, durably; returns the refused ones, ``{id in hexadecimal: code}``.
 
         A report that waits already is a success. Raises UploadError, QuotaError or StorageError, and what
         :meth:`campaign` raises; nothing of the upload is then kept.
         """
-        campaign = self.campaign()
-        reports, refused = read_reports(upload, campaign)
-        with self._storage.transaction(write=True) as transaction:
-            fresh: dict[bytes, Report] = {}
-            for report in reports:
-                known = fresh.get(report.id) or self._find(transaction, report.id)
-                if known is None:
-                    fresh[report.id] = report
-                elif known != report:
-                    refused[report.id.hex()] = CONFLICTING
-            self._check_room(transaction, fresh.values())
-            self._pool.put(transaction, tuple(fresh.values()), campaign, self._clock.time())
+        with within(timeout):
+            campaign = self.campaign(timeout=timeout)
+            reports, refused = read_reports(upload, campaign)
+            with self._storage.transaction(write=True) as transaction:
+                fresh: dict[bytes, Report] = {}
+                for report in reports:
+                    known = fresh.get(report.id) or self._find(transaction, report.id)
+                    if known is None:
+                        fresh[report.id] = report
+                    elif known != report:
+                        refused[report.id.hex()] = CONFLICTING
+                self._check_room(transaction, fresh.values())
+                self._pool.put(transaction, tuple(fresh.values()), campaign, self._clock.time())
         if self._driver is not None:
             self._driver.wake()
         return refused
 
     def run_once(self, timeout: float, *, first_delay: float = 0.0) -> bool:
         """Forward within ``timeout`` seconds; True when nothing is left, here or in the pool. Never raises."""
-        if not self._sender.run_once(timeout, first_delay=first_delay):
-            return False
-        try:
-            with self._storage.transaction(write=False) as transaction:
-                return not any(self._pool.gathering(transaction).reports)
-        except ClientError:
-            return False
+        with within(timeout):
+            if not self._sender.run_once(timeout, first_delay=first_delay):
+                return False
+            try:
+                with self._storage.transaction(write=False) as transaction:
+                    return not any(self._pool.gathering(transaction).reports)
+            except ClientError:
+                return False
 
     def start(self, *, first_delay: float | None = None) -> None:
         """Forward from a background thread; ``first_delay`` (None: the policy's) is how long uploads may gather."""
@@ -176,14 +185,14 @@ class Relay:
         if self._driver is not None:
             self._driver.close(self.policy.close_timeout if timeout is None else timeout)
 
-    def gathering(self) -> int:
+    def gathering(self, *, timeout: float = STORAGE_WAIT) -> int:
         """Devices whose reports wait for others. Raises StorageError."""
-        with self._storage.transaction(write=False) as transaction:
+        with within(timeout), self._storage.transaction(write=False) as transaction:
             return self._pool.gathering(transaction).devices
 
-    def delivery(self) -> Delivery:
+    def delivery(self, *, timeout: float = STORAGE_WAIT) -> Delivery:
         """Of the batch under way: what is left of it; of all batches: what was sent, dropped. Raises StorageError."""
-        with self._storage.transaction(write=False) as transaction:
+        with within(timeout), self._storage.transaction(write=False) as transaction:
             return self._outbox.delivery(transaction)
 
     @property

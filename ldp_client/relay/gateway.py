@@ -132,9 +132,9 @@ class _Handler(BaseHTTPRequestHandler):
         relay, path = self.server.relay, f"/v1/campaigns/{self.server.relay.campaign_id}"
         try:
             if self.path == path:
-                self._document(relay.campaign().document, relay.campaign_id)
+                self._document(relay.campaign(timeout=self._patience()).document, relay.campaign_id)
             elif self.path == path + "/model":
-                model = relay.model()
+                model = relay.model(timeout=self._patience())
                 self._document(model, hashlib.sha256(model).hexdigest())
             else:
                 self._problem(404, "unknown-campaign")
@@ -154,7 +154,7 @@ class _Handler(BaseHTTPRequestHandler):
         if len(body) < length:
             return
         try:
-            refused = self.server.relay.collect(body)
+            refused = self.server.relay.collect(body, timeout=self._patience())
         except ClientError as error:
             self._problem(503, error.code, {"Retry-After": str(GATEWAY_RETRY_AFTER)})
         except ProtocolError as error:
@@ -185,7 +185,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(status, _problem_document(status, code), {"Content-Type": PROBLEM_TYPE, **(headers or {})})
 
     def _answer(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
-        self.connection.settimeout(max(0.001, self._until - time.monotonic()))
+        self.connection.settimeout(max(0.001, self._left()))
         self.send_response(status)
         for name, value in {"Content-Type": "application/json", "Connection": "close", **headers}.items():
             self.send_header(name, value)
@@ -194,6 +194,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if status != 304:
             self.wfile.write(body)
+
+    def _left(self) -> float:
+        return self._until - time.monotonic()
+
+    def _patience(self) -> float:
+        """Half of what is left: the rest is for the answer, also where it is that something took too long."""
+        return self._left() / 2
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name of the base class
         """Silent: who sent something, and when, is not written down."""

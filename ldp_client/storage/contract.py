@@ -49,5 +49,6 @@ class Storage(Protocol):
 
         With ``write`` it is alone: no other transaction, in this or another process, runs between its first read and
         its commit. When the block has ended without an exception, the changes survive a loss of power. Failures are
-        raised as StorageError.
+        raised as StorageError; so is the end of the seconds that the call has left
+        (:func:`ldp_client.runtime.seconds_left`), where others have the storage.
         """

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from ldp_client.errors import StorageError
-from ldp_client.runtime import ForkSafeLock, tell_after_fork
+from ldp_client.policy import STORAGE_WAIT
+from ldp_client.runtime import ForkSafeLock, seconds_left, tell_after_fork
 from ldp_client.storage.contract import Transaction
 
 
@@ -35,11 +36,15 @@ class MemoryStorage:
         if not write:
             yield DictTransaction(dict(self._entries))
             return
-        with self._lock:
+        if not self._lock.acquire(min(STORAGE_WAIT, seconds_left(STORAGE_WAIT))):
+            raise StorageError("storage-busy")
+        try:
             entries = dict(self._entries)
             yield DictTransaction(entries)
             # One assignment: another thread sees all of a transaction or nothing.
             self._entries = entries
+        finally:
+            self._lock.release()
 
 
 class DictTransaction:

@@ -17,7 +17,7 @@ from typing import Final
 
 from ldp_client.errors import StorageError
 from ldp_client.policy import CHECKED_STORAGE_BYTES, STORAGE_CHECK, STORAGE_WAIT
-from ldp_client.runtime import ONE_TRANSACTION
+from ldp_client.runtime import ONE_TRANSACTION, seconds_left
 from ldp_client.storage.contract import Transaction
 from ldp_client.storage.memory import DictTransaction
 
@@ -32,6 +32,11 @@ _PROBLEMS: Final = (
     ("locked", "storage-busy"),
 )
 """Part of SQLite's message, and our code. Python 3.10 does not give SQLite's error numbers."""
+
+
+_SHORTEST_PAUSE: Final = 0.001
+_LONGEST_PAUSE: Final = 0.05
+"""Seconds between two looks at a file that another process holds."""
 
 
 class SqliteStorage:
@@ -49,13 +54,21 @@ class SqliteStorage:
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Transaction]:
         """See :class:`ldp_client.storage.contract.Storage`."""
+        until, pause = time.monotonic() + min(STORAGE_WAIT, seconds_left(STORAGE_WAIT)), _SHORTEST_PAUSE
         try:
-            with ONE_TRANSACTION:
-                if not write and not self._path.exists():
-                    yield DictTransaction({})
-                    return
-                with closing(self._connect()) as connection:
-                    yield from self._run(connection, write)
+            while True:
+                with _alone(until):
+                    if not write and not self._path.exists():
+                        yield DictTransaction({})
+                        return
+                    with closing(self._connect()) as connection:
+                        version = _begin(connection, write, until)
+                        if version is not None:
+                            yield from self._run(connection, version, write, until)
+                            return
+                # Not inside: what this process does elsewhere must not wait for another process.
+                time.sleep(min(pause, max(0.0, until - time.monotonic())))
+                pause = min(2 * pause, _LONGEST_PAUSE)
         except UnicodeDecodeError:
             # SQLite quotes what it found in a damaged schema.
             raise StorageError("storage-corrupt") from None
@@ -66,20 +79,10 @@ class SqliteStorage:
         if not self._path.exists():
             # SQLite would create it readable by everybody that the umask lets in.
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
-        return sqlite3.connect(self._path, timeout=STORAGE_WAIT, isolation_level=None, cached_statements=8)
+        return sqlite3.connect(self._path, timeout=0, isolation_level=None, cached_statements=8)
 
-    def _run(self, connection: sqlite3.Connection, write: bool) -> Iterator[Transaction]:
-        # EXTRA: after a loss of power the rollback journal must not come back and undo a commit. A report sent from an
-        # undone commit would be drawn a second time.
-        connection.execute("PRAGMA synchronous = EXTRA")
-        if sys.platform == "darwin":
-            # There fsync leaves the data in the drive's own cache.
-            connection.execute("PRAGMA fullfsync = ON")
-        # What is deleted (a withdrawn report) is overwritten in the file too.
-        connection.execute("PRAGMA secure_delete = ON")
-        connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+    def _run(self, connection: sqlite3.Connection, version: int, write: bool, until: float) -> Iterator[Transaction]:
         try:
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version > SCHEMA_VERSION:
                 raise StorageError("storage-newer")
             if version and write and self._must_be_checked():
@@ -96,11 +99,44 @@ class SqliteStorage:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+        # The file is ours; those who still read it need a moment.
+        connection.execute(f"PRAGMA busy_timeout = {max(0, int(1000 * (until - time.monotonic())))}")
         connection.execute("COMMIT")
 
     def _must_be_checked(self) -> bool:
         small = self._path.stat().st_size <= CHECKED_STORAGE_BYTES
         return small or time.monotonic() - self._checked >= STORAGE_CHECK
+
+
+@contextmanager
+def _alone(until: float) -> Iterator[None]:
+    """The turn of a thread of this process. Raises StorageError where it does not come in time."""
+    if not ONE_TRANSACTION.acquire(timeout=max(0.0, until - time.monotonic())):
+        raise StorageError("storage-busy")
+    try:
+        yield
+    finally:
+        ONE_TRANSACTION.release()
+
+
+def _begin(connection: sqlite3.Connection, write: bool, until: float) -> int | None:
+    """Take the file's lock; its version, or None where another process has the lock and there is time to ask again."""
+    try:
+        # EXTRA: after a loss of power the rollback journal must not come back and undo a commit. A report sent from an
+        # undone commit would be drawn a second time.
+        connection.execute("PRAGMA synchronous = EXTRA")
+        if sys.platform == "darwin":
+            # There fsync leaves the data in the drive's own cache.
+            connection.execute("PRAGMA fullfsync = ON")
+        # What is deleted (a withdrawn report) is overwritten in the file too.
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    except sqlite3.OperationalError as error:
+        if "locked" not in str(error) or time.monotonic() >= until:
+            raise
+        return None
+    return version
 
 
 class _SqliteTransaction:

@@ -65,7 +65,7 @@ def read_directory(document: bytes, key: str, *, known: bool = False) -> Directo
 
 def _read_statement(value: Any) -> Directory:
     fields = Fields(value, "", _refuse)
-    version = fields.integer("version", least=1, most=2**53)
+    version = fields.integer("version", least=1, most=2**53 - 1)
     expires = fields.instant("expires")
     campaigns = {}
     for place, entry in enumerate(fields.sequence("campaigns", least=0, most=MOST_CAMPAIGNS)):

@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support" / "learning"))
 
-from browsing import answer, start_browser
-from credit_draft import DRAFT
+from browsing import Browser, start_browser
+from scenery import scenery
 
 from simulations.fleet.aggregator import temporary_aggregator
 from simulations.fleet.experiment import Plan, run
@@ -17,17 +18,6 @@ from simulations.fleet.network import Network
 from simulations.tables.breast_cancer import demonstration_source
 
 WIDTHS = (320, 390, 1280)
-PAGES = {
-    "login": "/login",
-    "list": "/",
-    "new": "/campaigns/new",
-    "campaign": "/campaigns/{id}?liars=5",
-    "empty": "/campaigns/{empty}",
-    "federation": "/federation",
-    "health": "/health",
-    "tokens": "/tokens",
-    "missing": "/campaigns/nothing",
-}
 
 
 def main() -> None:
@@ -45,27 +35,28 @@ def main() -> None:
     browser = start_browser()
     try:
         with temporary_aggregator() as aggregator:
-            empty = aggregator.publish({**DRAFT, "closes": None, "title": "Nobody has answered yet"})
-            campaign = aggregator.publish({**DRAFT, "closes": None})
-            answer(aggregator, campaign, options.devices)
-            aggregator.train(campaign)
-            pages = {name: aggregator.admin_url + path for name, path in PAGES.items()}
-            pages["public"] = f"{aggregator.url}/c/{{id}}"
-            for name, address in pages.items():
-                if name == "list":
-                    browser.sign_in(aggregator)
-                for width in WIDTHS:
-                    for scheme in ("light", "dark"):
-                        browser.resize(width, scheme=scheme)
-                        browser.open(address.format(id=campaign.id, empty=empty.id))
-                        if name == "public":
-                            browser.wait(lambda: browser.one("[data-lab] button").is_enabled())
-                            browser.click("[data-lab] button")
-                        height = browser.driver.execute_script("return document.documentElement.scrollHeight")
-                        browser.resize(width, height, scheme=scheme)
-                        browser.driver.save_screenshot(str(options.folder / f"{name}-{width}-{scheme}.png"))
+            take(browser, options.folder, "login", f"{aggregator.admin_url}/login")
+            for name, address in scenery(browser, aggregator, options.devices).items():
+                take(browser, options.folder, name, address)
     finally:
         browser.driver.quit()
+
+
+def take(browser: Browser, folder: Path, name: str, address: str) -> None:
+    """A page from its top to its foot, in all widths and schemes."""
+    for width in WIDTHS:
+        for scheme in ("light", "dark"):
+            browser.resize(width, scheme=scheme)
+            browser.open(address)
+            if browser.all("button[value=check]"):
+                browser.click("button[value=check]")
+                browser.wait(lambda: browser.all("#plan-reach"))
+            if browser.all("[data-lab]"):
+                browser.wait(lambda: browser.one("[data-lab] button").is_enabled())
+                browser.click("[data-lab] button")
+            height = browser.driver.execute_script("return document.documentElement.scrollHeight")
+            browser.resize(width, height, scheme=scheme)
+            browser.driver.save_screenshot(str(folder / f"{name}-{width}-{scheme}.png"))
 
 
 def take_picture(file: Path, devices: int) -> None:

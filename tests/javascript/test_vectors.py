@@ -10,8 +10,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "protocols" / "vectors"
-FILES = ("documents.json", "reports.json", "uploads.json", "training.json", "values.json")
-DOCUMENTS, REPORTS, UPLOADS, TRAINING, VALUES = (
+FILES = ("documents.json", "reports.json", "uploads.json", "training.json", "values.json", "directories.json")
+DOCUMENTS, REPORTS, UPLOADS, TRAINING, VALUES, DIRECTORIES = (
     json.loads((FOLDER / name).read_text(encoding="utf-8")) for name in FILES
 )
 
@@ -43,6 +43,8 @@ def test_javascript_passes_every_vector(module, node):
         "predictions": sum(len(case["predictions"]) for case in (*TRAINING["accepted"], TRAINING["weighted"])),
         "predictions of the impossible": len(TRAINING["impossible"]["predictions"]),
         "models refused": len(TRAINING["refused"]),
+        "directories": len(DIRECTORIES["accepted"]),
+        "directories refused": len(DIRECTORIES["refused"]),
     }
 
 
@@ -57,6 +59,9 @@ def test_javascript_notices_a_changed_vector(name, tmp_path, node):
                 "uploads.json": lambda t: t.replace("wrong-subset-size", "padding-bits-set", 1),
                 "values.json": lambda t: t.replace('"text": "0.00000025"', '"text": "2.5e-7"', 1),
                 "training.json": lambda t: t.replace('"class": "yes"', '"class": "no"', 1),
+                "directories.json": lambda t: t.replace(
+                    '"code": "wrong-signature"', '"code": "malformed-directory"', 1
+                ),
             }[name](text)
             assert text != (FOLDER / file).read_text(encoding="utf-8")
         (tmp_path / file).write_text(text, encoding="utf-8")

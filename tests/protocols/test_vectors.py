@@ -12,14 +12,15 @@ from value_vectors import feature_of, of_json
 from ldp_client import Classifier, perturb
 from ldp_client.answering import draw_questions
 from protocols import Campaign, PayloadError, ProtocolError, ScriptedCoins, decode_upload, encode_upload
+from protocols.document.directory import read_directory
 from protocols.document.schema import Label
 from protocols.model import Model
 from protocols.values import number_of, text_of
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "protocols" / "vectors"
-FILES = ("documents.json", "reports.json", "uploads.json", "training.json", "values.json")
-DOCUMENTS, REPORTS, UPLOADS, TRAINING, VALUES = (
+FILES = ("documents.json", "reports.json", "uploads.json", "training.json", "values.json", "directories.json")
+DOCUMENTS, REPORTS, UPLOADS, TRAINING, VALUES, DIRECTORIES = (
     json.loads((FOLDER / name).read_text(encoding="utf-8")) for name in FILES
 )
 CAMPAIGNS = {case["name"]: Campaign.parse(case["document"].encode(), case["id"]) for case in DOCUMENTS["accepted"]}
@@ -218,3 +219,17 @@ def test_a_value_has_this_index_in_a_feature(case):
 def test_a_value_has_this_index_in_a_label():
     label = Label("answer", tuple(VALUES["label"]["classes"]))
     assert [label.index_of(of_json(case["value"])) for case in VALUES["cases"]] == VALUES["label"]["indices"]
+
+
+@pytest.mark.parametrize("case", named(DIRECTORIES["accepted"]))
+def test_a_directory_says_what_the_vector_says(case):
+    directory = read_directory(case["document"].encode(), DIRECTORIES["key"])
+    assert (directory.version, f"{directory.expires:%Y-%m-%dT%H:%M:%SZ}") == (case["version"], case["expires"])
+    assert directory.campaigns == case["campaigns"]
+
+
+@pytest.mark.parametrize("case", named(DIRECTORIES["refused"]))
+def test_a_directory_that_must_be_refused_is_refused_with_its_code(case):
+    with pytest.raises(ProtocolError) as refusal:
+        read_directory(case["document"].encode(), DIRECTORIES["key"])
+    assert refusal.value.code == case["code"]

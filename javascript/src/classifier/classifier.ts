@@ -1,30 +1,10 @@
-import { add, parseModel, type Model } from "./model.js";
-import { possible, predict, scoresOf } from "./scores.js";
+import { Decisions } from "./decisions.js";
+import { parseModel } from "./model.js";
 
-/** Classifies records on the device with a published model. A feature without a usable value does not take part. */
-export class Classifier {
-  constructor(readonly model: Model) {}
-
+/** Classifies records on the device with a published model. */
+export class Classifier extends Decisions {
   /** Throws LdpError `invalid-model`. */
   static fromJson(text: string): Classifier {
     return new Classifier(parseModel(text));
-  }
-
-  /** ln P(class) + sum of w ln P(value | class) over the features, per class; w is the feature's weight. */
-  scores(record: unknown): number[] {
-    return scoresOf(this.model, record);
-  }
-
-  /** The most probable class; of equals the first declared. Where every class is impossible, by the prior. */
-  predict(record: unknown): string {
-    return predict(this.model, record);
-  }
-
-  /** P(class | record), by class. Where every class is impossible, the prior. */
-  predictProba(record: unknown): Record<string, number> {
-    const scores = possible(this.model, record);
-    const shares = scores.map((score) => Math.exp(score - Math.max(...scores)));
-    const total = shares.reduce(add);
-    return Object.fromEntries(this.model.classes.map((name, c) => [name, shares[c]! / total]));
   }
 }

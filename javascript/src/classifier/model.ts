@@ -1,6 +1,6 @@
 // A published model, as strictly as its numbers need it.
 import { LdpError } from "../errors.js";
-import type { Bounds, Linear } from "../values.js";
+import { add, type Bounds, type Linear } from "../values.js";
 
 interface Named {
   readonly name: string;
@@ -36,7 +36,6 @@ const LEAST = 5e-324; // above 0
 const LARGEST = 1e300; // squares of doubles, such as variances, are below
 const isRow = (row: readonly number[], size: number, least = -LARGEST, most = LARGEST): boolean =>
   row.length === size && row.every((number) => Number.isFinite(number) && number >= least && number <= most);
-export const add = (a: number, b: number): number => a + b;
 const adds = (shares: readonly number[]): boolean => Math.abs(shares.reduce(add) - 1) < 1e-6;
 const isRange = ({ low, high }: Bounds): boolean => low < high;
 

@@ -1,6 +1,6 @@
 import type { Classifier } from "../classifier/classifier.js";
 import { hex, unhex } from "../bytes.js";
-import { isRare, openDocument, verify, type Campaign } from "../document/campaign.js";
+import { verify, type Campaign } from "../document/campaign.js";
 import type { CampaignDocument, LabelOf, RecordOf } from "../document/types.js";
 import { ensure, LdpError } from "../errors.js";
 import { within } from "../exact/rationals.js";
@@ -8,7 +8,8 @@ import { perturb } from "../perturb.js";
 import type { Problem } from "../problems.js";
 import type { Install } from "./install.js";
 import { get } from "./network.js";
-import { fits, given, type Entry, type Fate, type Receipt, type State } from "./state.js";
+import type { Publisher, Signer } from "./signer.js";
+import { fits, given, type Consent, type Entry, type Fate, type Receipt, type State } from "./state.js";
 
 /** What happened so far in one campaign; `nextTry` is in milliseconds since 1970. */
 export interface Status {
@@ -32,31 +33,44 @@ export interface Withdrawal {
   readonly refunded: number;
 }
 
+export const later = (): Promise<typeof import("./later.js")> => import("./later.js");
+
 /** One device's part in one campaign; made by `Device.campaign`. */
 export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   private document: Campaign<D> | undefined;
+  private readonly publisher: Publisher | undefined;
 
   constructor(
     private readonly install: Install,
     private readonly url: string,
     readonly id: string,
     private readonly maxEpsilon: number,
-  ) {}
+    signer?: Signer,
+  ) {
+    this.publisher = signer?.(install, url, id);
+  }
 
   /** The verified campaign: at hand, or fetched. Nothing is stored before `grant`. */
   async fetch(): Promise<Campaign<D>> {
+    await this.publisher?.refresh();
     return (await this.atHand()) ?? this.load(await get(this.install.fetch, this.path, this.install.policy));
   }
 
   /** Takes the document from the app instead of fetching it; verified the same way. */
   async load(document: string): Promise<Campaign<D>> {
-    const opened = openDocument(document, this.id);
-    return (this.document = verify(opened, isRare(opened) ? await import("../document/rare.js") : undefined));
+    try {
+      this.document = verify(document, this.id);
+    } catch {
+      this.document = verify(document, this.id, await later()); // it needs more, or is refused once more
+    }
+    return this.document;
   }
 
   /** Why this device would refuse the campaign, null where it would answer: to know before anybody is asked. */
   async refusal(): Promise<LdpError | null> {
-    return this.refused(await this.fetch(), await this.install.state());
+    const campaign = await this.fetch();
+    if (await this.receipt()) return null;
+    return (await this.publisher?.refusal()) ?? this.refused(campaign, await this.install.state());
   }
 
   /** Every unusable value of a record, whatever will be asked; for tests and debug builds. Loaded when it is first used. */
@@ -67,18 +81,20 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
 
   /** The campaign's model as it stands now, or as it is stored where that cannot be had. Loaded when it is first used. */
   async classifier(): Promise<Classifier> {
-    const { Classifier } = await import("../classifier/classifier.js");
+    const { Decisions, readModel } = await later();
     const { storage, fetch, policy } = this.install;
-    const key = `model ${this.id}`;
+    const label = (await this.atHand())?.label;
+    const key = `model ${this.id} ${this.publisher?.key ?? ""}`; // what was stored unsigned is not what was signed
     try {
       const text = await get(fetch, `${this.path}/model`, policy);
-      const classifier = Classifier.fromJson(text);
+      await this.publisher?.checkModel(text);
+      const classifier = new Decisions(readModel(text, label));
       if (await this.consented()) await storage.change(key, () => text);
       return classifier;
     } catch (error) {
       const stored = await storage.read(key);
       if (stored === null) throw error;
-      return Classifier.fromJson(stored);
+      return new Decisions(readModel(stored, label));
     }
   }
 
@@ -87,11 +103,11 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     const { storage, now } = this.install;
     const { title, purpose, realisedEpsilon: epsilon, document } = await this.fetch();
     await storage.change(`campaign ${this.id}`, () => document);
+    await this.publisher?.keep();
     await this.install.change(({ campaigns }) => {
       const entry = campaigns[this.id];
       if (given(entry) && entry!.consent.url === this.url) return;
-      const consent = { url: this.url, title, purpose: purpose ?? "", epsilon, grantedAt: now(), withdrawnAt: null };
-      campaigns[this.id] = { ...NOTHING, ...entry, consent };
+      campaigns[this.id] = { ...NOTHING, ...entry, consent: this.consent(now(), title, purpose ?? "", epsilon) };
     });
   }
 
@@ -103,11 +119,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     const { install } = this;
     let [deleted, refunded, begun] = [0, 0, false];
     await install.change(({ campaigns }) => {
-      const nothing: Entry = {
-        ...NOTHING,
-        consent: { url: this.url, title: "", purpose: "", epsilon: 0, grantedAt: null, withdrawnAt: null },
-      };
-      const entry = (campaigns[this.id] ??= nothing);
+      const entry = (campaigns[this.id] ??= { ...NOTHING, consent: this.consent(null) });
       const { receipt, consent } = entry;
       consent.withdrawnAt = install.now();
       deleted = entry.queue.length;
@@ -141,7 +153,9 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     if (known) return known;
     const campaign = await this.needed();
     const { identity } = install;
-    const account = identity && (await import("../account.js")).keyedSource(identity, campaign);
+    const account = identity && (await later()).keyedSource(identity, campaign);
+    const unsigned = await this.publisher?.refusal();
+    if (unsigned) throw unsigned;
     let receipt: Receipt | undefined;
     await install.change((state) => {
       receipt = this.answered(state);
@@ -197,6 +211,10 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     };
   }
 
+  private consent(grantedAt: number | null, title = "", purpose = "", epsilon = 0): Consent {
+    return { url: this.url, title, purpose, epsilon, grantedAt, withdrawnAt: null };
+  }
+
   private get path(): string {
     return `${this.url}/v1/campaigns/${this.id}`;
   }
@@ -227,7 +245,6 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   private refused(campaign: Campaign<D>, { enabled, campaigns }: State): LdpError | null {
     const { install, maxEpsilon, url } = this;
     const entry = campaigns[this.id];
-    if (entry?.receipt) return null;
     const { opens, closes, study, loss, realisedEpsilon } = campaign;
     const tolerance = install.policy.clockTolerance;
     const receipts = Object.values(campaigns).flatMap(({ receipt }) => receipt ?? []);

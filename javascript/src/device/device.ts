@@ -1,10 +1,11 @@
 import type { CampaignDocument } from "../document/types.js";
 import { ensure } from "../errors.js";
-import { DeviceCampaign } from "./campaign.js";
+import { DeviceCampaign, later } from "./campaign.js";
 import { checkCap, Install } from "./install.js";
 import type { Ledger } from "./ledger.js";
 import { checkUrl, pause, type Fetch } from "./network.js";
 import { POLICY, type Policy } from "./policy.js";
+import type { Signer } from "./signer.js";
 import type { Kept, State } from "./state.js";
 import type { Storage } from "./storage.js";
 
@@ -40,8 +41,8 @@ export class Device {
 
   /** Throws LdpError `bad-cap` or `bad-identity`. */
   constructor(storage: Storage, { maxTotalEpsilon, identity, fetch, now = Date.now, policy }: DeviceOptions) {
-    const account = identity === "per installation" ? null : ((identity ?? []) as Uint8Array);
-    ensure(!account || (account instanceof Uint8Array && account.length >= LEAST_IDENTITY), "bad-identity");
+    const account = identity === "per installation" ? null : identity;
+    ensure(account === null || (account instanceof Uint8Array && account.length >= LEAST_IDENTITY), "bad-identity");
     this.install = new Install(
       storage,
       checkCap(maxTotalEpsilon),
@@ -53,21 +54,22 @@ export class Device {
   }
 
   /**
-   * The device's part in a campaign; touches neither network nor storage. Throws LdpError `bad-url`, `bad-cap` or
+   * The device's part in a campaign; touches neither network nor storage. `publisher` (`signedBy` a key) has to have
+   * signed campaign and model; without one the aggregator is believed. Throws LdpError `bad-url`, `bad-cap` or
    * `bad-campaign-id`.
    */
   campaign<D extends CampaignDocument = CampaignDocument>(
     url: string,
     id: string,
-    { maxEpsilon }: { readonly maxEpsilon: number },
+    { maxEpsilon, publisher }: { readonly maxEpsilon: number; readonly publisher?: Signer | undefined },
   ): DeviceCampaign<D> {
     ensure(/^[\w-]{43}$/.test(id), "bad-campaign-id");
-    return new DeviceCampaign<D>(this.install, checkUrl(url), id, checkCap(maxEpsilon));
+    return new DeviceCampaign<D>(this.install, checkUrl(url), id, checkCap(maxEpsilon), publisher);
   }
 
   /** What was spent in all campaigns; its text is for the person. Loaded when it is first used. */
   async ledger(): Promise<Ledger> {
-    const { Ledger } = await import("./ledger.js");
+    const { Ledger } = await later();
     const { campaigns } = await this.install.state();
     return new Ledger(
       Object.values(campaigns).flatMap(({ receipt }) => receipt ?? []),

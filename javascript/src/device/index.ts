@@ -17,5 +17,6 @@ export { Device, type DeviceOptions, type SentReport } from "./device.js";
 export type { Ledger, Per } from "./ledger.js";
 export type { Fetch } from "./network.js";
 export type { Policy } from "./policy.js";
+export type { Signer } from "./signer.js";
 export type { Consent, Fate, Receipt } from "./state.js";
 export type { Storage } from "./storage.js";

@@ -39,9 +39,14 @@ export class Install {
     return unpack(await this.storage.read(this.key)) ?? { secret: "", enabled: true, campaigns: {} };
   }
 
+  /** Whether somebody has decided anything yet. */
+  async exists(): Promise<boolean> {
+    return (await this.storage.read(this.key)) !== null;
+  }
+
   /** Changes the state in one transaction; nothing is made by a change that `makes` nothing. */
   async change(change: (state: State) => void, makes = true): Promise<void> {
-    if (!makes && (await this.storage.read(this.key)) === null) return;
+    if (!makes && !(await this.exists())) return;
     await this.storage.change(this.key, (before) => {
       if (before === null && !makes) return null;
       const state = unpack(before) ?? { secret: this.secret(), enabled: true, campaigns: {} };

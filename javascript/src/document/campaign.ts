@@ -5,7 +5,6 @@ import type { Coins } from "../exact/coins.js";
 import { floatUp, larger, sum, within, type Ratio } from "../exact/rationals.js";
 import { sha256 } from "../exact/sha256.js";
 import type { Moment, Parameters } from "../mechanisms/mechanism.js";
-import { MECHANISMS } from "../mechanisms/registry.js";
 import { distinct, isList, must } from "./checks.js";
 import { strictJson } from "./json.js";
 import type { Projected } from "./projection.js";
@@ -39,13 +38,6 @@ export interface Question {
 /** The class that a candidate says a record has. */
 export type Verdict = (record: unknown) => string;
 
-/** A document that is what its id says, and is not verified yet. */
-export interface Opened {
-  readonly text: string;
-  readonly id: string;
-  readonly content: any;
-}
-
 /** A verified campaign. */
 export interface Campaign<D extends CampaignDocument = CampaignDocument> extends Omit<CampaignDocument, "questions"> {
   /** SHA-256 of the document's bytes, base64url. */
@@ -66,24 +58,16 @@ export interface Campaign<D extends CampaignDocument = CampaignDocument> extends
   readonly typed?: D;
 }
 
-/** A document's text, read; `id`, where it is known, must be the hash of its bytes. Throws LdpError. */
-export function openDocument(text: string, id?: string): Opened {
+/**
+ * The campaign of a document's text; `known`, its id where it is known, must be the hash of its bytes. Throws LdpError; without
+ * `rare`, anything for a document that needs it.
+ */
+export function verify<D extends CampaignDocument>(text: string, known?: string, rare?: Rare): Campaign<D> {
   const bytes = utf8(text);
-  const hash = base64url(sha256(bytes));
-  ensure((id ?? hash) === hash, "wrong-hash");
+  const id = base64url(sha256(bytes));
+  ensure((known ?? id) === id, "wrong-hash");
   must(bytes.length <= LARGEST_DOCUMENT, "document");
-  return { text, id: hash, content: strictJson(text) };
-}
-
-/** Whether `verify` needs what few documents have. */
-export const isRare = ({ content }: Opened): boolean =>
-  content?.projection ||
-  (content?.asks ?? "model") !== "model" ||
-  (Array.isArray(content?.questions) && content.questions.some((one: any) => MECHANISMS[one?.mechanism] === null));
-
-/** The campaign of a document. Throws LdpError. */
-export function verify<D extends CampaignDocument>(opened: Opened, rare?: Rare): Campaign<D> {
-  const { text, id, content: document } = opened;
+  const document = strictJson(text);
   const { inputs, asked } = checkAuthored(document, rare);
   const authored = {
     ...document,

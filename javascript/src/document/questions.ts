@@ -42,7 +42,8 @@ export function readQuestion(
   const place = `questions[${index}]`;
   const { kind, group, encoding, mechanism: name, feature, domain_size: d, epsilon } = value ?? {};
   const { asked, label, asks, candidates } = campaign;
-  const kinds = (asks ?? "model") === "model" ? KINDS : rare!.ROUNDS[asks!]!;
+  const round = asks ?? "model";
+  const kinds = rare || round !== "model" ? rare!.ROUNDS[round]! : KINDS;
   const find = (text: string) => featureOf(campaign, text);
   const product = kind === "product";
   const groups = asked.length;

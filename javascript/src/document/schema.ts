@@ -23,7 +23,7 @@ import type { ContinuousFeature, Feature } from "./types.js";
 export const MOST_FEATURES = 1000;
 export const MOST_CELLS = 65536;
 export const MOST_VALUES = 16384;
-const MOST_CLASSES = 1024;
+export const MOST_CLASSES = 1024;
 const MOST_CAMPAIGN_CELLS = 2 ** 18;
 const MOST_CANDIDATES = 8;
 const MOST_RELEASE = 2 ** 40;
@@ -74,7 +74,7 @@ export function checkFeatures(features: any[], place: string, k: number, continu
   });
 }
 
-function isInstant(text: unknown): boolean {
+export function isInstant(text: unknown): boolean {
   // 2027-01-01T00:00:00Z, a time that exists
   return (
     typeof text === "string" &&

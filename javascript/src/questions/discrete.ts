@@ -3,7 +3,7 @@ import { valueIndex, type Discrete } from "../values.js";
 import { featureOf, valueOf, type Kind } from "./kind.js";
 
 /** About a discrete feature's value, with the class or without it; a missing value is a random one. */
-const discrete = (
+export const discrete = (
   cells: (size: number, k: number) => number,
   combine: (index: number, label: number, k: number) => number,
 ): Kind => ({
@@ -17,16 +17,8 @@ const discrete = (
   },
 });
 
-const oneBit = (size: number, k: number): number => (size === 2 && k === 2 ? 2 : 0);
-
 /** The value with the class: value * k + class. */
 export const pair = discrete(
   (size, k) => size * k,
   (index, label, k) => index * k + label,
 );
-
-/** Of two values and two classes: whether just one of both indices is 1. */
-export const xor = discrete(oneBit, (index, label) => index ^ label);
-
-/** Of two values and two classes: the value alone. */
-export const marginal = discrete(oneBit, (index) => index);

@@ -1,8 +1,11 @@
-// What is asked in rounds that learn no model: moments, to fit a projection, and scores of candidate models.
+// Every kind of question: of campaigns that learn a model, of those that fit a projection to moments, and of those that score
+// candidate models.
 import { scaled, type Kind } from "./kind.js";
 import { centredSquare, moment, scaledFeature } from "./moments.js";
 import { label } from "./label.js";
+import { KINDS } from "./registry.js";
 import { score } from "./score.js";
+import { marginal, xor } from "./xor.js";
 
 /** A feature's value, with bins or without. */
 const value = moment((feature, k) => (feature ? k : 0), scaledFeature);
@@ -19,6 +22,7 @@ const product = moment(
 
 /** The kinds of each round. */
 export const ROUNDS: Readonly<Record<string, Readonly<Record<string, Kind>>>> = {
+  model: { ...KINDS, xor, marginal },
   moments: { label, value, product },
   score: { score },
 };

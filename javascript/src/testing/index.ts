@@ -31,6 +31,8 @@ export function scriptedCoins(words: readonly bigint[]): Coins {
 export class FakeAggregator {
   readonly documents = new Map<string, string>();
   readonly models = new Map<string, string>();
+  /** What publishers have signed, by key. */
+  readonly directories = new Map<string, string>();
   /** Bodies of uploads, hexadecimal, in the order of arrival. */
   readonly uploads: string[] = [];
   /** Called first with every request; what it returns is the answer, and what it throws is a network that fails. */
@@ -42,6 +44,8 @@ export class FakeAggregator {
     const path = url.replace(/^https?:\/\/[^/]+/, "");
     const answer = await this.intercept(init.method ?? "GET", path);
     if (answer) return answer;
+    const [, key] = /^\/v1\/directories\/(.*)$/.exec(path) ?? [];
+    if (key !== undefined) return answerWith(this.directories.get(key), "no-directory");
     const [, id = "", rest] = /^\/v1\/campaigns\/([\w-]{43})(\/.*)?$/.exec(path) ?? [];
     if (init.method === "POST") {
       if (!this.documents.has(id)) return problem(404, "unknown-campaign");
@@ -50,9 +54,12 @@ export class FakeAggregator {
       return new Response(JSON.stringify({ rejected: [] }), { headers: { "Content-Type": "application/json" } });
     }
     const found = (rest === "/model" ? this.models : this.documents).get(id);
-    return found === undefined ? problem(404, rest ? "no-model" : "unknown-campaign") : new Response(found);
+    return answerWith(found, rest ? "no-model" : "unknown-campaign");
   };
 }
+
+const answerWith = (text: string | undefined, otherwise: string): Response =>
+  text === undefined ? problem(404, otherwise) : new Response(text);
 
 /** A problem document (RFC 9457) as an answer. */
 export function problem(status: number, code: string, headers: Readonly<Record<string, string>> = {}): Response {

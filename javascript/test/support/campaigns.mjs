@@ -13,6 +13,7 @@ export const documents = Object.fromEntries(
 export const models = Object.fromEntries(
   read("training").accepted.map(({ document, model, predictions }) => [document, { model, predictions }]),
 );
+export const refusedModels = read("training").refused;
 export const URL_OF_TESTS = "http://127.0.0.1:8080";
 export const RECORD = { colour: "green", größe: 0.25, hours: 41.5 };
 

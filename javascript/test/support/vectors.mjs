@@ -16,8 +16,10 @@ function refuses(code, action) {
   throw new Error(`not refused, although ${code}`);
 }
 
+export const FILES = ["values", "documents", "reports", "uploads", "training", "directories"];
+
 /** Checks `client`, the module, with `files`, the parsed vectors by name. Returns how many cases of each kind passed. */
-export function checkVectors(client, files) {
+export async function checkVectors(client, files) {
   const {
     Classifier,
     Coins,
@@ -50,7 +52,7 @@ export function checkVectors(client, files) {
       }),
     );
 
-  const { values, documents, reports, uploads, training } = files;
+  const { values, documents, reports, uploads, training, directories } = files;
   const double = (text) => Number(text.replace("inf", "Infinity"));
   const types = { integer: BigInt, double }; // of those that JSON has not
   values.cases.forEach(({ value: written, text, number }, i) => {
@@ -161,6 +163,21 @@ export function checkVectors(client, files) {
   }
   for (const { name, model, code } of training.refused) {
     check("models refused", name, () => refuses(code, () => parseModel(model)));
+  }
+
+  for (const { name, document, code, ...wanted } of [...directories.accepted, ...directories.refused]) {
+    let found;
+    try {
+      const { version, expires, campaigns } = await client.readDirectory(document, directories.key);
+      found = {
+        version,
+        expires,
+        campaigns: Object.fromEntries(campaigns.map(({ id, model }) => [id, model ?? null])),
+      };
+    } catch (error) {
+      found = error.code ?? String(error);
+    }
+    check(code ? "directories refused" : "directories", name, () => equal(found, code ?? wanted));
   }
   return checked;
 }

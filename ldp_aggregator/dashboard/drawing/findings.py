@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
 from ldp_aggregator.dashboard.drawing.plots import Bar, interval_plot
-from ldp_aggregator.estimation.estimates import Estimates
+from ldp_aggregator.estimation.conditional import conditional_reach, conditional_table
+from ldp_aggregator.estimation.estimates import Estimates, value_names
 from ldp_aggregator.estimation.estimators import Z_95
 from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
 from ldp_aggregator.estimation.poisoning.intervals import Interval
 from ldp_aggregator.estimation.poisoning.moments import Lies, moments_reach, share_variance
-from protocols.document.questions import PAIR
-from protocols.document.schema import ContinuousFeature
+from protocols.document.questions import PAIR, XOR
+from protocols.document.schema import ContinuousFeature, Feature
 
 Array = NDArray[np.float64]
+
+_SHOWN: Final = (-50.0, 150.0)
+"""Percent, as far as a figure follows unbiased shares and their intervals; the table has all of it."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A number of a table: of a value (or None) and a class, with its interval and what liars can have moved it by."""
+    """A number of a table: of a value (or None) and a class, with its interval and what liars can have moved it by;
+    ``together`` is the share of all devices that have both. ``estimate`` is NaN where nothing is known.
+    """
 
     value: str | None
     of_class: str
@@ -32,11 +39,14 @@ class Row:
     low: float
     high: float
     moved: float
+    together: float | None = None
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A figure and its table. ``unit`` is that of all numbers; ``n`` the reports behind it."""
+    """A figure and its table. ``unit`` is that of all numbers; ``n`` the reports behind it. ``is_share`` where they
+    are parts of a whole.
+    """
 
     key: str
     title: str
@@ -45,6 +55,7 @@ class Finding:
     n: int
     rows: tuple[Row, ...]
     plot: Markup
+    is_share: bool = True
 
     @property
     def has_values(self) -> bool:
@@ -59,32 +70,41 @@ def class_prior(estimates: Estimates, liars: int) -> Finding:
     rows = [Row(None, name, value, low, high, moved) for name, value, low, high in zip(classes, *numbers, strict=True)]
     says = "The share of each class among the devices, from every question that tells it."
     n = sum(one.n for one in estimates.questions if one.classes is not None)
-    return _shares("prior", f"Classes of {estimates.campaign.label.name}", says, n, rows)
+    title = f"Classes of {estimates.campaign.label.name}"
+    return _shares("prior", title, says, "share of devices", n, rows, estimates.campaign.label.classes)
 
 
 def of_features(estimates: Estimates, liars: int) -> Iterator[Finding]:
     """One for every asked feature, in the document's order."""
     campaign = estimates.campaign
     noise = _noise(estimates, liars)
-    discrete = {one.question.feature: one for one in estimates.questions if one.question.kind == PAIR}
+    discrete = {one.question.feature for one in estimates.questions if one.question.kind in (PAIR, XOR)}
     for place, feature in enumerate(campaign.asked):
         if feature.name in discrete:
-            found = discrete[feature.name]
-            rows = [
-                Row(
-                    cell["value"],
-                    cell["class"],
-                    cell["estimate"],
-                    cell["low"],
-                    cell["high"],
-                    _moved(cell["per_liar"], liars),
-                )
-                for cell in estimates.cell_rows(found)
-            ]
-            says = "The share of devices that have this value and this class; all rows together are all devices."
-            yield _shares(f"feature-{place}", feature.name, says, found.n, rows)
+            yield _distribution(estimates, feature, liars, place)
         elif isinstance(feature, ContinuousFeature) and feature.name in estimates.moments:
             yield _gaussian(estimates, feature, liars, noise, place)
+
+
+def _distribution(estimates: Estimates, feature: Feature, liars: int, place: int) -> Finding:
+    """P(value | class)."""
+    table, classes = conditional_table(estimates, feature.name), estimates.campaign.label.classes
+    names = value_names(feature)
+    cells, known = table.cells, np.isfinite(table.cells.variance)
+    columns = (
+        np.where(known, cells.value, np.nan),
+        cells.low,
+        cells.high,
+        conditional_reach(estimates, table, liars),
+        table.joint.cells.value if table.joint.n else np.full(known.size, np.nan),
+    )
+    places = ((value, of_class) for value in names for of_class in classes)
+    numbers = zip(*(column.tolist() for column in columns), strict=True)
+    rows = [Row(*names_, *row) for names_, row in zip(places, numbers, strict=True)]
+    says = "Of the devices of each class, the share that has each value."
+    if not known.all() and table.joint.n:
+        says += " Nothing is known of a class that too few reports tell from none."
+    return _shares(f"feature-{place}", feature.name, says, "share of the class", table.joint.n, rows, classes)
 
 
 def _gaussian(estimates: Estimates, feature: ContinuousFeature, liars: int, noise: Interval, place: int) -> Finding:
@@ -103,7 +123,8 @@ def _gaussian(estimates: Estimates, feature: ContinuousFeature, liars: int, nois
     n = sum(one.n for one in estimates.questions if one.question.feature == feature.name)
     title = f"{feature.name}: means with 95 % intervals"
     plot = interval_plot(_bars(rows, classes), title=title, axis=f"mean of {feature.name}", least=low, most=high)
-    return Finding(f"feature-{place}", feature.name, says, f"units of {feature.name}", n, tuple(rows), plot)
+    unit = f"units of {feature.name}"
+    return Finding(f"feature-{place}", feature.name, says, unit, n, tuple(rows), plot, is_share=False)
 
 
 def _noise(estimates: Estimates, liars: int) -> Interval:
@@ -129,17 +150,22 @@ def _mean_reach(estimates: Estimates, feature: ContinuousFeature, liars: int, no
     ).mean
 
 
-def _shares(key: str, title: str, says: str, n: int, rows: Sequence[Row]) -> Finding:
-    classes = tuple(dict.fromkeys(row.of_class for row in rows))
-    most = max([0.1, *(row.high for row in rows if math.isfinite(row.high))])
+def _shares(key: str, title: str, says: str, unit: str, n: int, rows: Sequence[Row], classes: Sequence[str]) -> Finding:
+    highest = [100 * row.high for row in rows if math.isfinite(row.estimate)]
     plot = interval_plot(
-        _bars(rows, classes),
+        [_in_percent(bar) for bar in _bars(rows, classes)],
         title=f"{title}: shares with 95 % intervals",
-        axis="share of devices",
+        axis=f"% of {unit.removeprefix('share of ')}",
         least=0.0,
-        most=most,
+        most=min(max([10.0, *highest]), 100.0),
+        beyond=_SHOWN,
     )
-    return Finding(key, title, says, "share of devices", n, tuple(rows), plot)
+    return Finding(key, title, says, unit, n, tuple(rows), plot)
+
+
+def _in_percent(bar: Bar) -> Bar:
+    reach = None if bar.reach is None else 100 * bar.reach
+    return replace(bar, value=100 * bar.value, low=100 * bar.low, high=100 * bar.high, reach=reach)
 
 
 def _bars(rows: Sequence[Row], classes: Sequence[str]) -> list[Bar]:

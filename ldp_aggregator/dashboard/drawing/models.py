@@ -24,6 +24,10 @@ class ModelRow:
     accuracy: float | None
     low: float | None
     high: float | None
+    chosen: str | None
+    """The candidate that was chosen in the evaluation ``round`` (its id), and why."""
+    reason: str | None
+    round: str | None
 
 
 def model_row(model: PublishedModel) -> ModelRow:
@@ -44,11 +48,16 @@ def model_row(model: PublishedModel) -> ModelRow:
         _number(evaluation.get("accuracy")),
         _number(evaluation.get("low")),
         _number(evaluation.get("high")),
+        *(_text(evaluation.get(key)) for key in ("chosen", "reason", "campaign")),
     )
 
 
 def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _number(value: Any) -> float | None:

@@ -45,13 +45,23 @@ class Bar:
     reach: float | None = 0.0
 
 
-def interval_plot(bars: Sequence[Bar], *, title: str, axis: str, least: float, most: float) -> Markup:
+def interval_plot(
+    bars: Sequence[Bar],
+    *,
+    title: str,
+    axis: str,
+    least: float,
+    most: float,
+    beyond: tuple[float, float] = (-math.inf, math.inf),
+) -> Markup:
     """A dot with its interval for every bar, and behind it the band that lies can have moved it in.
 
-    The axis spans at least ``least`` to ``most``, and all finite intervals; bands are cut at its ends.
+    The axis spans at least ``least`` to ``most``, and all finite intervals as far as ``beyond``; what is outside of it
+    is cut at its ends, and a dot there is not drawn.
     """
     ends = [end for bar in bars for end in (bar.low, bar.high, bar.value) if math.isfinite(end)]
-    low, high = min([least, *ends]), max([most, *ends])
+    low = min([least, *(max(end, beyond[0]) for end in ends)])
+    high = max([most, *(min(end, beyond[1]) for end in ends)])
     ticks = nice_ticks(low, high)
     low, high = min(low, ticks[0]), max(high, ticks[-1])
     lines = list(_lines(bars))
@@ -78,13 +88,12 @@ def interval_plot(bars: Sequence[Bar], *, title: str, axis: str, least: float, m
             parts.append(_band(LEFT, WIDTH - RIGHT, y))
         elif bar.reach > 0:
             parts.append(_band(float(across(bar.low - bar.reach)), float(across(bar.high + bar.reach)), y))
-        if not math.isfinite(bar.low + bar.high):
+        if not math.isfinite(bar.low + bar.high + bar.value):
             continue
         kind = f"mark{bar.mark % MARKS}"
-        parts.append(
-            f'<line class="{kind}" x1="{across(bar.low)}" y1="{y:g}" x2="{across(bar.high)}" y2="{y:g}"/>'
-            f'<circle class="{kind}" cx="{across(bar.value)}" cy="{y:g}" r="3.5"/>'
-        )
+        parts.append(f'<line class="{kind}" x1="{across(bar.low)}" y1="{y:g}" x2="{across(bar.high)}" y2="{y:g}"/>')
+        if low <= bar.value <= high:
+            parts.append(f'<circle class="{kind}" cx="{across(bar.value)}" cy="{y:g}" r="3.5"/>')
     parts.append(
         f'<text class="axis" x="{WIDTH - RIGHT}" y="{height - 5}" text-anchor="end">{escape(axis)}</text></svg>'
     )

@@ -14,7 +14,7 @@ from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import Z_95
 from ldp_aggregator.estimation.expected import Array, answers, even_variances, expected_errors
 from protocols import Campaign, Question
-from protocols.document.questions import LABEL, PAIR, SQUARE
+from protocols.document.questions import INDEX, LABEL, PAIR, SCORE, SQUARE, XOR
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Precision:
 
     @property
     def is_share(self) -> bool:
-        return self.question.kind in (LABEL, PAIR)
+        return self.question.encoding == INDEX
 
 
 def precisions(
@@ -65,7 +65,7 @@ def half_width(errors: Array) -> float:
 def expected_widths(campaign: Campaign, devices: Sequence[int]) -> list[float]:
     """The largest expected half width (see :func:`worst`) for each of these numbers of devices, above 0."""
     variances = even_variances(campaign)
-    of_shares = [one.index for one in campaign.questions if one.kind in (LABEL, PAIR)]
+    of_shares = [one.index for one in campaign.questions if one.encoding == INDEX]
     of_all = of_shares or range(len(campaign.questions))
     found = (expected_errors(campaign, number, variances) for number in devices)
     return [max(half_width(errors[index]) for index in of_all) for errors in found]
@@ -75,6 +75,10 @@ def subject(campaign: Campaign, question: Question) -> str:
     """What a question is about, in plain words."""
     if question.kind == LABEL:
         return campaign.label.name
+    if question.kind == SCORE:
+        return f"whether {campaign.candidates[question.group].name} is right"
+    if question.kind == XOR:
+        return f"how {question.feature} goes with {campaign.label.name}"
     if question.other is not None:
         return f"{question.feature} times {question.other}"
     if question.kind == PAIR:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.dashboard.drawing.precision import expected_widths
 from ldp_aggregator.learning.published import PublishedGuarantee, published_by, relay_guarantee
+from ldp_aggregator.learning.relays import Relayed, relayed
 from protocols import Campaign
 
 FACTORS: Final = (1, 2, 4, 10, 100)
@@ -17,12 +19,13 @@ FIRST: Final = 1000
 
 @dataclass(frozen=True)
 class Promises:
-    """The local guarantee as recomputed, what a publication of these counts reveals, and what who runs the server
-    learns behind a relay that mixes ``batch`` devices.
+    """The local guarantee as recomputed, what a publication of these counts reveals, what relays have vouched for so
+    far, and what who runs the server would learn behind one that mixes ``batch`` devices.
     """
 
     realised: float
     published: PublishedGuarantee
+    relayed: Relayed
     relay: PublishedGuarantee
     batch: int
 
@@ -35,10 +38,11 @@ class More:
     expected: float
 
 
-def of_campaign(campaign: Campaign, tally: Tally, batch: int) -> Promises:
+def of_campaign(campaign: Campaign, tally: Tally, arrivals: Arrivals, batch: int) -> Promises:
     """Of the counts that are or would be published now."""
+    published = published_by([(campaign, tally)], [arrivals])
     relay = relay_guarantee(campaign, batch)
-    return Promises(campaign.realised_epsilon, published_by([(campaign, tally)]), relay, batch)
+    return Promises(campaign.realised_epsilon, published, relayed(campaign, arrivals), relay, batch)
 
 
 def more_devices(campaign: Campaign, devices: int) -> list[More]:

@@ -12,7 +12,9 @@ DUPLICATE = "duplicate"
 
 @dataclass
 class Readings:
-    """Reports by outcome, commits by how long they took (upper bound in seconds to number up to it), and the queue."""
+    """Reports by outcome, commits by how long they took (upper bound in seconds to number up to it), the queue,
+    refusals by code, and those of each campaign: of a "report" or a whole "upload".
+    """
 
     counted: int = 0
     duplicates: int = 0
@@ -23,6 +25,9 @@ class Readings:
     queue_bytes: int = 0
     store_errors: int = 0
     requests: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    refusals: dict[str, int] = field(default_factory=dict)
+    campaigns: dict[str, dict[tuple[str, str], int]] = field(default_factory=dict)
+    queue_seconds: float = 0.0
 
     @property
     def mean_commit_seconds(self) -> float | None:
@@ -61,6 +66,13 @@ def _take(readings: Readings, name: str, labels: dict[str, str], value: float) -
         readings.commit_count = int(value)
     elif name == "ldp_queue_bytes":
         readings.queue_bytes = int(value)
+    elif name == "ldp_refusals_total":
+        readings.refusals[labels["code"]] = int(value)
+    elif name == "ldp_queue_age_seconds":
+        readings.queue_seconds = value
+    elif name == "ldp_campaign_refusals_total":
+        of_campaign = readings.campaigns.setdefault(labels["campaign"], {})
+        of_campaign[labels["what"], labels["code"]] = int(value)
     elif name == "ldp_store_errors_total":
         readings.store_errors = int(value)
     elif name == "ldp_requests_total":

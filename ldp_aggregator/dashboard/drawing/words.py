@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from datetime import datetime
 
+from markupsafe import Markup
+
 from ldp_aggregator.learning.guarantee import Guarantee
 
 NONE = "–"
@@ -27,23 +29,24 @@ def plain(value: float | None, digits: int = 3) -> str:
     return f"{value:,.{places}f}".replace(",", "\u202f").replace("-", "\u2212")
 
 
-def share(value: float | None) -> str:
-    """A probability with three places, as it is: unbiased estimates may lie below 0."""
-    if value is None or not math.isfinite(value):
-        return NONE
-    return f"{value:.3f}".replace("-", "\u2212")
-
-
 def percent(value: float | None) -> str:
     """A share in percent."""
     if value is None or not math.isfinite(value):
         return NONE
-    return f"{100 * value:.1f} %".replace("-", "\u2212")
+    return f"{100 * value:.1f}\u00a0%".replace("-", "\u2212")
 
 
-def instant(value: datetime | None) -> str:
+def counted(value: int, noun: str) -> str:
+    """So many of what has a regular plural."""
+    return f"{number(value)}\u00a0{noun}{'' if value == 1 else 's'}"
+
+
+def instant(value: datetime | None) -> Markup:
     """A time in UTC, to the minute."""
-    return NONE if value is None else value.strftime("%Y-%m-%d %H:%M UTC")
+    if value is None:
+        return Markup(NONE)  # noqa: S704 - a dash
+    form = '<time datetime="{:%Y-%m-%dT%H:%M:%SZ}">{:%Y-%m-%d %H:%M UTC}</time>'
+    return Markup(form.format(value, value))  # noqa: S704 - digits only
 
 
 def odds(epsilon: float) -> str:

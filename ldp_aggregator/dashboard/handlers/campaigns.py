@@ -1,35 +1,41 @@
-"""One campaign: what it asks and promises, what was learned so far, its models; and the forms that train and close
-it.
-"""
+"""One campaign: what it asks and promises, what was learned so far, what it refused, its models."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 from markupsafe import Markup
 
+from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.dashboard.drawing import refusals
 from ldp_aggregator.dashboard.drawing.findings import Finding, class_prior, of_features
 from ldp_aggregator.dashboard.drawing.models import ModelRow, model_row
 from ldp_aggregator.dashboard.drawing.plots import curve
 from ldp_aggregator.dashboard.drawing.precision import Precision, precisions
 from ldp_aggregator.dashboard.drawing.promises import More, Promises, more_devices, of_campaign
-from ldp_aggregator.dashboard.handlers.entrance import see
-from ldp_aggregator.dashboard.handlers.overview import IN_A_TABLE, devices_of, event
+from ldp_aggregator.dashboard.drawing.readings import read_exposition
+from ldp_aggregator.dashboard.handlers.operation import nodes_of
+from ldp_aggregator.dashboard.handlers.overview import IN_A_TABLE, devices_of, event, points_of
 from ldp_aggregator.dashboard.history import thinned
 from ldp_aggregator.dashboard.pages import PageError, page
 from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.dashboard.visit import Visit
 from ldp_aggregator.estimation.estimates import estimate
-from ldp_aggregator.service.acting import recorded
-from ldp_aggregator.service.publishing import UntrainableError, publish_trained, tally_to_publish
+from ldp_aggregator.service.publishing import NotInstalledError, tally_to_publish
+from ldp_aggregator.service.rounds import evaluation_so_far, trained_on
 from ldp_aggregator.store.campaign_state import CampaignState
 from protocols import Campaign
-from protocols.document.campaign import MODEL
+from protocols.document.campaign import MOMENTS, SCORE
+
+if TYPE_CHECKING:
+    from ldp_aggregator.learning.rounds.evaluation import Evaluation
 
 MOST_LIARS: Final = 1_000_000
 MOST_BATCH: Final = 1_000_000_000
@@ -45,16 +51,14 @@ class Shown:
     devices: int
     questions: list[Precision]
     promises: Promises
-    prior: Finding | None
-    findings: list[Finding]
     more: list[More]
+    prior: Finding | None = None
+    findings: Sequence[Finding] = ()
 
 
 async def get_campaign(visit: Visit, sources: Sources) -> web.Response:
     """The page of a campaign."""
-    state = await sources.store.state(visit.campaign_id)
-    campaign = await sources.campaign(state.id)
-    return page("campaign.html", **await _values(visit, sources, state, campaign), **visit.common())
+    return await campaign_page(visit, sources)
 
 
 async def get_live(visit: Visit, sources: Sources) -> web.Response:
@@ -95,41 +99,26 @@ def download(body: bytes, name: str) -> web.Response:
     return web.Response(body=body, content_type="application/json", headers=headers)
 
 
-async def post_train(visit: Visit, sources: Sources) -> web.Response:
-    """Train on what was counted so far and publish the model under the next version."""
+async def campaign_page(visit: Visit, sources: Sources, problem: str = "", status: int = 200) -> web.Response:
+    """The page of a campaign; with what is wrong, where a form was about something that cannot be done."""
     state = await sources.store.state(visit.campaign_id)
-    try:
-        async with recorded(sources.store, visit.actor, "publish model", state.id):
-            _, (model,) = await publish_trained(sources.store, [state.id], anyway=visit.form.get("anyway") == "yes")
-    except UntrainableError as error:
-        campaign = await sources.campaign(state.id)
-        values = await _values(visit, sources, state, campaign)
-        return page("campaign.html", 409, **{**values, "problem": f"Nothing was published: {error}."}, **visit.common())
-    sources.mutated("model-published")
-    return see(f"/campaigns/{state.id}?trained={model.version}#models")
-
-
-async def post_close(visit: Visit, sources: Sources) -> web.Response:
-    """Accept no more reports, once the form says that this is meant."""
-    state = await sources.store.state(visit.campaign_id)
-    if visit.form.get("sure") != "yes":
-        raise PageError(400, "Nothing was closed", "Tick the box beside the button, and send it again.")
-    async with recorded(sources.store, visit.actor, "close campaign", state.id):
-        await sources.store.close_campaign(state.id)
-    sources.mutated("campaign-closed")
-    return see(f"/campaigns/{state.id}")
+    campaign = await sources.campaign(state.id)
+    values = await _values(visit, sources, state, campaign)
+    return page("campaign.html", status, **{**values, "problem": problem}, **visit.common())
 
 
 async def _values(visit: Visit, sources: Sources, state: CampaignState, campaign: Campaign) -> dict[str, Any]:
     liars = _number(visit.query.get("liars"), 0, MOST_LIARS)
     batch = _number(visit.query.get("batch"), DEFAULT_BATCH, MOST_BATCH)
-    shown = None
+    shown, evaluation = None, None
     if not state.federated:
         # What estimates and devices see, and what no release shows yet, as the HTTP API has it.
         counted = await sources.store.tally(state.id)
-        released = await tally_to_publish(sources.store, campaign) if campaign.asks == MODEL else counted
-        shown = await asyncio.to_thread(_shown, campaign, counted, released, liars, max(batch, 1))
-    points = [*sources.history.of(state.id), (sources.clock(), state.reports)]
+        released = counted if campaign.asks == MOMENTS else await tally_to_publish(sources.store, campaign)
+        shown = await asyncio.to_thread(_shown, campaign, counted, released, state.arrivals, liars, max(batch, 1))
+        evaluation = await _evaluation(campaign, released)
+    readings = await asyncio.to_thread(lambda: read_exposition(sources.exposition()))
+    points = points_of(state, sources)
     return {
         "state": state,
         "campaign": campaign,
@@ -142,8 +131,12 @@ async def _values(visit: Visit, sources: Sources, state: CampaignState, campaign
         "liars": liars,
         "slider_most": slider_most(shown.devices if shown else 0, liars),
         "batch": max(batch, 1),
+        "guarantee": await _guarantee(sources, campaign) if state.federated else None,
+        "refused": refusals.of_campaign(readings, state.id, sources.report_codes, sources.upload_codes),
+        "evaluation": evaluation,
+        "trained_on": trained_on(campaign) if campaign.asks == SCORE else [],
         "models": await _models(sources, state),
-        "nodes": await sources.store.shares(state.id) if state.federated else None,
+        "nodes": nodes_of(await sources.store.shares(state.id)) if state.federated else [],
         "trained": _number(visit.query.get("trained"), 0, 10**9),
         "problem": "",
     }
@@ -154,22 +147,34 @@ def slider_most(devices: int, liars: int) -> int:
     return max(20, -(-devices // 20), liars)
 
 
-def _shown(campaign: Campaign, counted: Tally, released: Tally, liars: int, batch: int) -> Shown:
+def _shown(campaign: Campaign, counted: Tally, released: Tally, arrivals: Arrivals, liars: int, batch: int) -> Shown:
     devices = devices_of(campaign, counted)
     numbers = counted.n.tolist()
-    promised = of_campaign(campaign, released, batch)
+    promised = of_campaign(campaign, released, arrivals, batch)
     more = more_devices(campaign, devices)
-    if campaign.asks != MODEL:
-        return Shown(devices, precisions(campaign, devices, numbers), promised, None, [], more)
+    if campaign.asks == MOMENTS:
+        return Shown(devices, precisions(campaign, devices, numbers), promised, more)
     estimates = estimate(campaign, released)
-    return Shown(
-        devices,
-        precisions(campaign, devices, numbers, estimates),
-        promised,
-        class_prior(estimates, liars),
-        list(of_features(estimates, liars)),
-        more,
-    )
+    reached = precisions(campaign, devices, numbers, estimates)
+    if campaign.asks == SCORE:
+        return Shown(devices, reached, promised, more)
+    return Shown(devices, reached, promised, more, class_prior(estimates, liars), list(of_features(estimates, liars)))
+
+
+async def _evaluation(campaign: Campaign, released: Tally) -> Evaluation | None:
+    """What the votes say, where there are any and what reads them is installed."""
+    if campaign.asks != SCORE:
+        return None
+    with suppress(NotInstalledError):
+        return await evaluation_so_far(campaign, released)
+    return None
+
+
+async def _guarantee(sources: Sources, campaign: Campaign) -> Mapping[str, Any] | None:
+    """What the model of the shares there are says of all that were ever sent."""
+    body = await sources.federated_model(campaign)
+    found = None if body is None else json.loads(body).get("training", {}).get("guarantee")
+    return found if isinstance(found, dict) else None
 
 
 async def _models(sources: Sources, state: CampaignState) -> list[ModelRow]:

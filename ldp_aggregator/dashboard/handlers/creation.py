@@ -89,6 +89,12 @@ async def post_form(visit: Visit, sources: Sources) -> web.Response:
     return see(f"/campaigns/{plan.campaign.id}")
 
 
+async def show_draft(visit: Visit, form: dict[str, str]) -> web.Response:
+    """The form with a draft that was made here, and what it comes to."""
+    problem, plan = await _checked(form)
+    return _form(visit, form, problem, plan, status=400 if problem else 200)
+
+
 async def _publish(campaign: Campaign, form: dict[str, str], sources: Sources, actor: str) -> str:
     """Keep the campaign; says what is wrong where it cannot be."""
     federated = form.get("federated") == "yes"

@@ -9,9 +9,9 @@ from typing import Final
 from aiohttp import web
 
 from ldp_aggregator.counting.shares import Releases
+from ldp_aggregator.dashboard.drawing import refusals
 from ldp_aggregator.dashboard.drawing.readings import read_exposition
 from ldp_aggregator.dashboard.handlers.entrance import see
-from ldp_aggregator.dashboard.handlers.overview import refused
 from ldp_aggregator.dashboard.pages import PageError, page
 from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.dashboard.visit import Visit
@@ -44,7 +44,9 @@ async def get_health(visit: Visit, sources: Sources) -> web.Response:
         readings=readings,
         is_well=sources.is_well(),
         answered=sorted(answered.items()),
-        refused=refused(readings, sources.sentences),
+        waited=max(readings.queue_seconds, sources.queue_age()),
+        refused=refusals.of_reports(readings, sources.report_codes),
+        refused_requests=refusals.of_requests(readings, sources.upload_codes),
         **visit.common(),
     )
 

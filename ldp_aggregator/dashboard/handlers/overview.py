@@ -13,9 +13,11 @@ from aiohttp import web
 from markupsafe import Markup
 
 from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.dashboard.drawing import refusals
 from ldp_aggregator.dashboard.drawing.plots import curve
 from ldp_aggregator.dashboard.drawing.precision import Precision, precisions, worst
 from ldp_aggregator.dashboard.drawing.readings import Readings, read_exposition
+from ldp_aggregator.dashboard.drawing.refusals import Refused
 from ldp_aggregator.dashboard.history import thinned
 from ldp_aggregator.dashboard.pages import PageError, page
 from ldp_aggregator.dashboard.sources import Sources
@@ -23,7 +25,7 @@ from ldp_aggregator.dashboard.visit import Visit
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.store.campaign_state import CampaignState
 from protocols import Campaign
-from protocols.document.campaign import MODEL
+from protocols.document.campaign import MOMENTS
 
 ON_A_PAGE: Final = 12
 IN_A_TABLE: Final = 12
@@ -43,6 +45,7 @@ class Entry:
     expected: float | None
     reached: float | None
     points: list[tuple[datetime, int]]
+    refused: list[Refused]
     problem: str = ""
 
 
@@ -54,15 +57,15 @@ async def get_overview(visit: Visit, sources: Sources) -> web.Response:
     if not (at.isascii() and at.isdigit() and len(at) < 9 and 1 <= int(at) <= pages):
         raise PageError(404, "No such page", f"The list has {pages} pages.")
     shown = states[(int(at) - 1) * ON_A_PAGE : int(at) * ON_A_PAGE]
-    entries = [await _entry(state, sources) for state in shown]
     readings = await asyncio.to_thread(lambda: read_exposition(sources.exposition()))
+    entries = [await _entry(state, sources, readings) for state in shown]
     return page(
         "overview.html",
         entries=entries,
         total=len(states),
         at=int(at),
         pages=pages,
-        refused=refused(readings, sources.sentences),
+        refused=refusals.of_reports(readings, sources.report_codes),
         counted=readings.counted,
         duplicates=readings.duplicates,
         since=sources.history.since,
@@ -82,35 +85,35 @@ def event(values: Mapping[str, object]) -> web.Response:
     return web.Response(text=body, content_type="text/event-stream", charset="utf-8")
 
 
-def refused(readings: Readings, sentences: Mapping[str, str]) -> list[tuple[str, int, str]]:
-    """Code, number and sentence of what was refused, the most frequent first."""
-    return [
-        (code, number, sentences.get(code, "no explanation of this code is known"))
-        for code, number in sorted(readings.refused.items(), key=lambda item: (-item[1], item[0]))
-    ]
-
-
-async def _entry(state: CampaignState, sources: Sources) -> Entry:
-    points = [*sources.history.of(state.id), (sources.clock(), state.reports)]
+async def _entry(state: CampaignState, sources: Sources, readings: Readings) -> Entry:
+    points = points_of(state, sources)
     plot = curve(points, title=f"Reports of {state.title} against time")
     told = thinned(points, IN_A_TABLE)
     status = state.status(sources.clock())
+    refused = refusals.of_campaign(readings, state.id, sources.report_codes, sources.upload_codes)
     if state.federated:
-        return Entry(state, status, Markup(""), [], None, None, [])
+        return Entry(state, status, Markup(""), [], None, None, [], refused)
     try:
         campaign = await sources.campaign(state.id)
         tally = await sources.store.tally(state.id)
         found = await asyncio.to_thread(_precision, campaign, tally)
     except Exception as error:  # One damaged campaign hides no other.
-        return Entry(state, status, plot, [], None, None, told, f"It cannot be read: {error}")
-    return Entry(state, status, plot, found, worst(found, reached=False), worst(found, reached=True), told)
+        return Entry(state, status, plot, [], None, None, told, refused, f"It cannot be read: {error}")
+    return Entry(state, status, plot, found, worst(found, reached=False), worst(found, reached=True), told, refused)
 
 
 def _precision(campaign: Campaign, tally: Tally) -> list[Precision]:
     # What a document releases in steps is not looked at between them: only how many answered what.
-    is_shown = campaign.asks == MODEL and campaign.privacy.release_every is None
+    is_shown = campaign.asks != MOMENTS and campaign.privacy.release_every is None
     estimates = estimate(campaign, tally) if is_shown else None
     return precisions(campaign, devices_of(campaign, tally), tally.n.tolist(), estimates)
+
+
+def points_of(state: CampaignState, sources: Sources) -> list[tuple[datetime, int]]:
+    """Reports against time, up to now; from 0 where the campaign was made since this server began to look."""
+    since = sources.history.since
+    made = [] if since is None or state.created < since else [(state.created, 0)]
+    return [*made, *sources.history.of(state.id), (sources.clock(), state.reports)]
 
 
 def devices_of(campaign: Campaign, tally: Tally) -> int:

@@ -11,7 +11,7 @@ from ldp_aggregator.dashboard.pages import page
 from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.dashboard.visit import Visit
 from protocols import Campaign
-from protocols.document.campaign import MODEL
+from protocols.document.campaign import MODEL, SCORE
 from protocols.document.schema import CategoricalFeature, Feature
 
 
@@ -38,6 +38,7 @@ async def get_page(visit: Visit, sources: Sources) -> web.Response:
         asked=[_asked(feature) for feature in campaign.features],
         questions=[(subject(campaign, question), question) for question in campaign.questions],
         learns=_learns(campaign),
+        is_archived=sources.is_archived and not state.federated,
         has_lab=campaign.asks == MODEL and not state.federated,
         session=None,
     )
@@ -53,6 +54,10 @@ def _asked(feature: Feature) -> Asked:
 
 def _learns(campaign: Campaign) -> str:
     classes = ", ".join(campaign.label.classes)
+    if campaign.asks == SCORE:
+        return (
+            "How often each of several models is right, over all devices together, and the one that is chosen by that."
+        )
     if campaign.asks != MODEL:
         return "Sums over all devices, from which a later campaign is prepared."
     return f"How often each answer goes with each of {classes}, over all devices together, and a model made of that."

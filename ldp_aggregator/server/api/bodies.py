@@ -30,10 +30,13 @@ async def held_body(
     arrived = 0
     # Nearly always a small body comes with its headers, and there is nothing to wait for.
     waiting = nullcontext() if request.content.is_eof() else _deadline(limits.body_seconds)
-    async with waiting:
-        while arrived < length and (chunk := await request.content.read(_CHUNK)):
-            arrived += len(chunk)
-            chunks.append(chunk)
+    try:
+        async with waiting:
+            while arrived < length and (chunk := await request.content.read(_CHUNK)):
+                arrived += len(chunk)
+                chunks.append(chunk)
+    except ConnectionError:
+        raise ProblemError("malformed-request", "the connection ended within the body") from None
     problem = getattr(request.protocol, "body_problem", None)
     if arrived < length and problem is not None:
         raise problem

@@ -18,6 +18,7 @@ from ldp_aggregator.server.api.bodies import held_body
 from ldp_aggregator.server.api.query import cacheable, campaign_id, parameters, whole_number
 from ldp_aggregator.server.api.rows import JSON, STORED, Operation
 from ldp_aggregator.server.context import Context
+from ldp_aggregator.server.metrics import UPLOAD
 from ldp_aggregator.server.problems import REPORT_CODES, ProblemError, retry_later
 from ldp_aggregator.server.uploads.answers import rejected_body
 from ldp_aggregator.server.uploads.limits import most_from_a_device, most_from_a_relay
@@ -42,6 +43,15 @@ async def get_campaign(request: web.Request, context: Context) -> web.Response:
 
 async def post_reports(request: web.Request, context: Context) -> web.Response:
     """Count an upload; answered after the commit that holds it is on disk."""
+    try:
+        return await _count_upload(request, context)
+    except ProblemError as problem:
+        if problem.code != UNKNOWN:
+            context.metrics.count_refused(request.match_info["id"], UPLOAD, problem.code)
+        raise
+
+
+async def _count_upload(request: web.Request, context: Context) -> web.Response:
     batch, unknown = await _sender(request, context)
     campaign = await context.campaigns.get(request.match_info["id"])
     limits = context.settings.limits

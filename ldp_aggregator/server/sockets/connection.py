@@ -198,7 +198,7 @@ class Connection(Wire):
     def _answer(self, status: int, data: bytes, code: str | None = None) -> None:
         """The answer to an upload."""
         if self._desk is not None:
-            self._desk.note(status, time.perf_counter() - self.since, code)
+            self._desk.note(self.campaign, status, time.perf_counter() - self.since, code)
         self._release()
         if self._transport is None:
             return

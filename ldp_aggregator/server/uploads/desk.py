@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from ldp_aggregator.server.context import Context
+from ldp_aggregator.server.metrics import UPLOAD
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.server.sockets.heads import Head
 from ldp_aggregator.server.uploads.answers import CountedAnswer
@@ -33,7 +34,7 @@ class Desk(Protocol):
         """Queue it."""
         ...
 
-    def note(self, status: int, seconds: float, code: str | None = None) -> None:
+    def note(self, campaign: Campaign, status: int, seconds: float, code: str | None = None) -> None:
         """An upload was answered, so long after it was asked for; ``code`` is that of a problem."""
         ...
 
@@ -63,10 +64,11 @@ class UploadDesk:
         self._context.admission.count(campaign.id)
         self._context.ingest.hold(size)
 
-    def note(self, status: int, seconds: float, code: str | None = None) -> None:
+    def note(self, campaign: Campaign, status: int, seconds: float, code: str | None = None) -> None:
         self._context.metrics.count_request(PATH, METHOD, status, seconds)
         if code is not None:
             self._context.metrics.count_refusal(code)
+            self._context.metrics.count_refused(campaign.id, UPLOAD, code)
 
 
 def too_slow() -> ProblemError:

@@ -1,7 +1,8 @@
-"""One run: an immutable file of sorted ids with their digests and a filter.
+"""One run: an immutable file of sorted ids with their digests, a filter, and fences.
 
 A header of :data:`HEADER_BYTES` (magic, version, number of ids, the filter's secret, and a CRC-32 of each column and of
-itself), then four columns of little-endian 64-bit words: first halves of the ids, second halves, digests, filter.
+itself), then five columns of little-endian 64-bit words: first halves of the ids, second halves, digests, filter,
+fences.
 A file that is being written has a name of its own (:func:`write_run`); it gets that of a run, whole and on disk, in the
 transaction that lists it (:func:`publish_run`).
 """
@@ -23,20 +24,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.runs.filters import Filter, empty_filter, filter_words
+from ldp_aggregator.store.runs.fences import Fences, fence_count, fences_of
+from ldp_aggregator.store.runs.filters import Filter, Hashes, empty_filter, filter_words
 from ldp_aggregator.store.runs.keys import Keys, Words
 
-MAGIC: Final = b"ldprun\0\x01"
+MAGIC: Final = b"ldprun\0\x02"
 HEADER_BYTES: Final = 4096
 SUFFIX: Final = ".run"
 DRAFT: Final = "draft-"
 FORGOTTEN_SECONDS: Final = 86_400.0
-_HEADER: Final = struct.Struct("<8sQQ4I")
+_HEADER: Final = struct.Struct("<8sQQ5I")
 _COLUMNS: Final = 3
 _WORD: Final = 8
 _CHECK_WORDS: Final = 1 << 20
-_MANY: Final = 4096
-"""Lookups after which the pages they touched are given back: they count as the process's memory."""
 
 
 @dataclass(frozen=True)
@@ -46,35 +46,36 @@ class Run:
     path: Path
     keys: Keys
     filter: Filter
+    fences: Fences
     mapped: mmap.mmap
     checks: tuple[int, ...]
-    """CRC-32 of the three columns of keys and of the filter."""
+    """CRC-32 of each column."""
 
     def __len__(self) -> int:
         return len(self.keys)
 
-    def find(self, wanted: Keys) -> tuple[NDArray[np.int64], Words]:
-        """Positions in ``wanted`` of the ids that are in the run, and their digests."""
+    def find(self, wanted: Hashes) -> tuple[NDArray[np.int64], Words]:
+        """Positions among those wanted of the ids that are in the run, and their digests."""
         perhaps = self.filter.may_hold(wanted)
         if not len(perhaps):
             return perhaps, np.zeros(0, dtype=np.uint64)
-        asked = Keys(wanted.high[perhaps], wanted.low[perhaps], wanted.digest[perhaps])
-        positions, places = self.keys.find(asked)
+        asked = Keys(wanted.keys.high[perhaps], wanted.keys.low[perhaps], wanted.keys.digest[perhaps])
+        positions, places = self.keys.found(asked, self.fences.places(self.keys.high, asked.high))
         digests = self.keys.digest[places].copy()
-        if len(perhaps) > _MANY:
-            self.release()
+        self.release()
         return perhaps[positions], digests
 
     def release(self) -> None:
-        """Give the pages of the file back; reading it again brings them."""
+        """Give the pages of the file back, which count as the process's memory; reading it again brings them."""
         if hasattr(mmap, "MADV_DONTNEED"):
             self.mapped.madvise(mmap.MADV_DONTNEED)
 
     def problems(self) -> list[str]:
         """What is wrong with the file: all of it is read."""
         found = []
-        columns = (self.keys.high, self.keys.low, self.keys.digest, self.filter.words)
-        for name, column, check in zip(("first", "second", "digest", "filter"), columns, self.checks, strict=True):
+        columns = (self.keys.high, self.keys.low, self.keys.digest, self.filter.words, self.fences.firsts)
+        names = ("first", "second", "digest", "filter", "fence")
+        for name, column, check in zip(names, columns, self.checks, strict=True):
             if _check_of(column) != check:
                 found.append(f"{self.path.name}: the {name} column is damaged")
         for start in range(0, max(len(self) - 1, 0), _CHECK_WORDS):
@@ -87,13 +88,14 @@ class Run:
         return found
 
 
-def write_run(folder: Path, ids: int, parts: Iterable[Keys]) -> Path:
-    """Write ``ids`` ids, which come in increasing order, part by part; returns the draft.
+def write_run(folder: Path, ids: int, parts: Iterable[Keys], secret: int) -> Path:
+    """Write ``ids`` ids, which come in increasing order, part by part, with the filter's secret; returns the draft.
 
     Raises StoreError; nothing is left then.
     """
     fresh = folder / f"{DRAFT}{secrets.token_hex(8)}{SUFFIX}"
-    made = empty_filter(ids, secrets.randbits(64))
+    made = empty_filter(ids, secret)
+    fences = []
     checks = [0] * _COLUMNS
     written = 0
     try:
@@ -106,12 +108,17 @@ def write_run(folder: Path, ids: int, parts: Iterable[Keys]) -> Path:
                     _put(handle, data, HEADER_BYTES + (column * ids + written) * _WORD)
                     checks[column] = zlib.crc32(data, checks[column])
                 made.add(part)
+                fences.append(fences_of(part.high, written))
                 written += len(part)
             if written != ids:
                 raise StoreError(f"a run of {ids} ids got {written}")
-            data = made.words.astype("<u8", copy=False).tobytes()
-            _put(handle, data, HEADER_BYTES + _COLUMNS * ids * _WORD)
-            _put(handle, _header(ids, made.secret, (*checks, zlib.crc32(data))), 0)
+            at = HEADER_BYTES + _COLUMNS * ids * _WORD
+            for words in (made.words, np.concatenate([np.zeros(0, dtype=np.uint64), *fences])):
+                data = memoryview(np.ascontiguousarray(words, dtype="<u8")).cast("B")  # No copy: a filter is large.
+                _put(handle, data, at)
+                at += len(data)
+                checks.append(zlib.crc32(data))
+            _put(handle, _header(ids, secret, tuple(checks)), 0)
             os.fsync(handle)
         finally:
             os.close(handle)
@@ -166,17 +173,17 @@ def open_run(path: Path) -> Run:
         with path.open("rb") as file:
             head = file.read(HEADER_BYTES)
             ids, secret, checks = _read_header(path, head)
-            words = filter_words(ids)
+            words, fences = filter_words(ids), fence_count(ids)
             start = HEADER_BYTES + _COLUMNS * ids * _WORD
-            if os.fstat(file.fileno()).st_size != start + words * _WORD:
+            if os.fstat(file.fileno()).st_size != start + (words + fences) * _WORD:
                 raise StoreError(f"{path} is damaged: it has another length than its header says")
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             file.seek(start)
-            bits = np.fromfile(file, dtype="<u8", count=words)
+            bits, firsts = (np.fromfile(file, dtype="<u8", count=count) for count in (words, fences))
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from error
     column = np.frombuffer(mapped, dtype="<u8", count=_COLUMNS * ids, offset=HEADER_BYTES).reshape(_COLUMNS, ids)
-    return Run(path, Keys(*column), Filter(bits, secret), mapped, checks)
+    return Run(path, Keys(*column), Filter(bits, secret), Fences(firsts), mapped, checks)
 
 
 def sync_folder(folder: Path) -> None:
@@ -209,7 +216,7 @@ def _read_header(path: Path, head: bytes) -> tuple[int, int, tuple[int, ...]]:
     return ids, secret, tuple(checks)
 
 
-def _put(handle: int, data: bytes, offset: int) -> None:
+def _put(handle: int, data: bytes | memoryview, offset: int) -> None:
     view = memoryview(data)
     while view:
         done = os.pwrite(handle, view, offset)

@@ -1,11 +1,12 @@
 """A Bloom filter whose bits for one id are all in one word (Putze, Sanders, Singler 2007), on whole arrays.
 
 "Not in here" is always true; "perhaps in here" is wrong for about one id in 300. Who chooses ids cannot choose which
-are wrongly held for known: a secret number of each run goes into the hash, and a wrong "perhaps" costs one look.
+are wrongly held for known: a secret number goes into the hash, and a wrong "perhaps" costs one look.
 """
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,6 +22,20 @@ WORD_BITS: Final = 64
 _MIX: Final = np.uint64(0xBF58476D1CE4E5B9)
 
 
+class Hashes:
+    """Ids, and what each secret makes of them: runs with one secret share the work."""
+
+    def __init__(self, keys: Keys) -> None:
+        self.keys = keys
+        self._made: dict[int, tuple[Words, Words]] = {}
+
+    def under(self, secret: int) -> tuple[Words, Words]:
+        """A number below 2^32 for each id that chooses its word, and its bits there."""
+        if secret not in self._made:
+            self._made[secret] = _hashed(self.keys, secret)
+        return self._made[secret]
+
+
 @dataclass(frozen=True)
 class Filter:
     """``words`` of shape (filter_words(n),), and the secret number that ids are hashed with."""
@@ -28,14 +43,17 @@ class Filter:
     words: Words
     secret: int
 
-    def may_hold(self, keys: Keys) -> NDArray[np.int64]:
+    def may_hold(self, hashes: Hashes) -> NDArray[np.int64]:
         """Positions of the ids that are perhaps in here."""
-        places, bits = _hashed(keys, self.secret, len(self.words))
-        return np.flatnonzero((self.words[places] & bits) == bits)
+        chosen, bits = hashes.under(self.secret)
+        return np.flatnonzero((self.words[self._places(chosen)] & bits) == bits)
 
     def add(self, keys: Keys) -> None:
-        places, bits = _hashed(keys, self.secret, len(self.words))
-        np.bitwise_or.at(self.words, places, bits)
+        chosen, bits = _hashed(keys, self.secret)
+        np.bitwise_or.at(self.words, self._places(chosen), bits)
+
+    def _places(self, chosen: Words) -> NDArray[np.int64]:
+        return ((chosen * np.uint64(len(self.words))) >> np.uint64(32)).astype(np.int64)
 
 
 def filter_words(ids: int) -> int:
@@ -43,19 +61,22 @@ def filter_words(ids: int) -> int:
     return max(1, -(-ids * BITS_PER_ID // WORD_BITS))
 
 
+def new_secret() -> int:
+    """One for the runs of a campaign: they may all have the same, and are asked faster then."""
+    return secrets.randbits(64)
+
+
 def empty_filter(ids: int, secret: int) -> Filter:
     return Filter(np.zeros(filter_words(ids), dtype=np.uint64), secret)
 
 
-def _hashed(keys: Keys, secret: int, words: int) -> tuple[NDArray[np.int64], Words]:
-    """The word of each id, and its bits there."""
+def _hashed(keys: Keys, secret: int) -> tuple[Words, Words]:
     mixed = (keys.high ^ np.uint64(secret)) * _MIX
     mixed ^= (mixed >> np.uint64(29)) ^ keys.low
     mixed *= _MIX
     mixed ^= mixed >> np.uint64(32)
     # The upper half chooses the word, evenly; four times six bits of the lower half choose its bits.
-    places = ((mixed >> np.uint64(32)) * np.uint64(words)) >> np.uint64(32)
     bits = np.zeros(len(mixed), dtype=np.uint64)
     for step in range(BITS_SET):
         bits |= np.uint64(1) << ((mixed >> np.uint64(6 * step)) & np.uint64(63))
-    return places.astype(np.int64), bits
+    return mixed >> np.uint64(32), bits

@@ -30,10 +30,13 @@ class Keys:
 
     def find(self, wanted: Keys) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Positions in ``wanted`` of the ids that are here, and where they are."""
+        return self.found(wanted, np.searchsorted(self.high, wanted.high))
+
+    def found(self, wanted: Keys, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The same for who knows where the first halves belong."""
         if not len(self) or not len(wanted):
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        places = np.searchsorted(self.high, wanted.high)
-        places[places == len(self)] = 0
+        places = np.where(places == len(self), 0, places)
         halves = np.flatnonzero(self.high[places] == wanted.high)
         places = places[halves]
         wrong = np.flatnonzero(self.low[places] != wanted.low[halves])
@@ -71,12 +74,13 @@ def merged(parts: list[Keys]) -> Keys:
     """The union of parts that share no id."""
     if len(parts) == 1:
         return parts[0]
+    # One column after another: what is merged is large, and each column that waits for its turn would be there twice.
     high = np.concatenate([part.high for part in parts])
-    low = np.concatenate([part.low for part in parts])
     order = np.argsort(high, kind="stable")  # It finds what is sorted already, and merges.
     ordered = high[order]
     if (ordered[1:] == ordered[:-1]).any():
-        order = np.lexsort((low, high))
+        order = np.lexsort((np.concatenate([part.low for part in parts]), high))
         ordered = high[order]
-    digest = np.concatenate([part.digest for part in parts])
-    return Keys(ordered, low[order], digest[order])
+    del high
+    low = np.concatenate([part.low for part in parts])[order]
+    return Keys(ordered, low, np.concatenate([part.digest for part in parts])[order])

@@ -11,13 +11,13 @@ import numpy as np
 from ldp_aggregator.store.runs.files import Run, write_run
 from ldp_aggregator.store.runs.keys import Keys, merged
 
-FLUSH_AT: Final = 1 << 19
+FLUSH_AT: Final = 1 << 18
 """Recent ids of a campaign that become a run."""
-BACKLOG: Final = 4
+BACKLOG: Final = 8
 """So many times that, and a commit waits for the run that is being written."""
 FAN_IN: Final = 8
 """Runs of about one size that become one. An id is written once for each power of it."""
-SLICE_IDS: Final = 1 << 18
+SLICE_IDS: Final = 1 << 16
 """About how many ids are in memory at once while runs are merged."""
 
 
@@ -45,7 +45,7 @@ def crowded(sizes: Mapping[str, int]) -> list[str]:
 def merge_runs(folder: Path, runs: Sequence[Run]) -> Path:
     """Write the union of runs that share no id as one; returns the draft. Raises StoreError."""
     try:
-        return write_run(folder, sum(map(len, runs)), _slices(runs))
+        return write_run(folder, sum(map(len, runs)), _slices(runs), runs[0].filter.secret)
     finally:
         for run in runs:
             run.release()

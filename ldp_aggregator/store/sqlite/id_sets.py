@@ -14,6 +14,7 @@ import numpy as np
 from ldp_aggregator.store.batch import Batch, Settlement
 from ldp_aggregator.store.runs import merging
 from ldp_aggregator.store.runs.files import Run, open_run
+from ldp_aggregator.store.runs.filters import Hashes, new_secret
 from ldp_aggregator.store.runs.keys import RECORD_BYTES, Keys, keys_of
 from ldp_aggregator.store.runs.recent import Recent
 from ldp_aggregator.store.sqlite import ids
@@ -29,6 +30,12 @@ class Held:
     recent: Recent = field(default_factory=Recent)
     last: int = 0
     """Number of the last blob that is in here."""
+    fresh_secret: int = field(default_factory=new_secret)
+
+    @property
+    def secret(self) -> int:
+        """What the next run's filter is to be hashed with."""
+        return next((run.filter.secret for run in self.runs.values()), self.fresh_secret)
 
     @property
     def backlog(self) -> int:
@@ -40,7 +47,8 @@ class Held:
         if self.flushing is not None:
             positions, places = self.flushing.find(wanted)
             found.append((positions, self.flushing.digest[places]))
-        found += [run.find(wanted) for run in self.runs.values()]
+        hashes = Hashes(wanted)
+        found += [run.find(hashes) for run in self.runs.values()]
         return {
             position: digest
             for positions, digests in found
@@ -67,7 +75,7 @@ class IdSets:
         known = held.known(wanted := keys_of(records.tobytes()))
         if known or (room is not None and len(records) > room):
             inserted = batch.earliest(known, len(records) if room is None else room)
-            settlement = batch.settle(known, inserted)
+            settlement = batch.settle(known, inserted if len(inserted) < len(records) - len(known) else None)
             records = records[inserted]
             wanted = Keys(wanted.high[inserted], wanted.low[inserted], wanted.digest[inserted])
         else:

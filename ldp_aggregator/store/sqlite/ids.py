@@ -16,6 +16,7 @@ import numpy as np
 
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.runs.files import open_run, publish_run, remove_leftovers, write_run
+from ldp_aggregator.store.runs.filters import new_secret
 from ldp_aggregator.store.runs.keys import RECORD_BYTES, Keys, keys_of, merged
 
 FOLDER_SUFFIX: Final = ".ids"
@@ -120,7 +121,7 @@ def copy(db: sqlite3.Connection, number: int, schema: str, source: int) -> int:
         fresh = sum(len(piece) for piece in _unknown(part, here))
         overlap += len(part) - fresh
         if fresh:
-            list_run(db, number, write_run(folder(db), fresh, _unknown(part, here)), fresh)
+            list_run(db, number, write_run(folder(db), fresh, _unknown(part, here), new_secret()), fresh)
     return overlap
 
 
@@ -151,7 +152,7 @@ def make_tables(db: sqlite3.Connection) -> None:
             continue
         size = int(db.execute(f"SELECT count(*) FROM {name}").fetchone()[0])
         if size:
-            list_run(db, number, write_run(folder(db), size, _of_table(db, name)), size)
+            list_run(db, number, write_run(folder(db), size, _of_table(db, name), new_secret()), size)
         db.execute(f"DROP TABLE {name}")
 
 

@@ -77,7 +77,7 @@ class Tidier:
             held = self._sets.of(number)
             keys = held.recent.all()
             held.flushing, held.flushed, held.recent = keys, held.last, Recent()
-            self._submit(number, held, (), lambda: write_run(self._folder, len(keys), [keys]))
+            self._submit(number, held, (), lambda: write_run(self._folder, len(keys), [keys], held.secret))
             return
         crowd = self._sets.to_merge()
         if crowd is not None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import aiohttp
@@ -20,6 +22,7 @@ from ldp_aggregator.store import SCOPES, SqliteStore, Submission
 from ldp_aggregator.store.clock import utc_now
 from ldp_client import perturb
 from protocols import Campaign, decode_upload, encode_upload
+from protocols.wire.upload import MEDIA_TYPE
 
 FORM_TOKEN = re.compile(r'name="form_token" value="([0-9a-f]{64})"')
 DRAFT: dict[str, Any] = {
@@ -66,6 +69,17 @@ class Dashboard:
         await self.answer(campaign, people)
         return campaign
 
+    async def people_page(self, campaign: Campaign) -> str:
+        async with self.session.get(f"{self.public}/c/{campaign.id}") as answer:
+            assert answer.status == 200
+            return await answer.text()
+
+    async def upload(self, campaign: Campaign, body: bytes, **headers: str) -> int:
+        """The status of an upload over HTTP."""
+        url = f"{self.public}/v1/campaigns/{campaign.id}/reports"
+        async with self.session.post(url, data=body, headers={"Content-Type": MEDIA_TYPE} | headers) as answer:
+            return answer.status
+
     async def answer(self, campaign: Campaign, people: int) -> None:
         ages = ("young", "medium", "old")
         for person in range(people):
@@ -75,14 +89,14 @@ class Dashboard:
             await self.store.count([Submission(campaign, upload)])
 
 
-@pytest.fixture
-async def dashboard(tmp_path: Path) -> AsyncIterator[Dashboard]:
+@asynccontextmanager
+async def opened(tmp_path: Path, **changes: Any) -> AsyncIterator[Dashboard]:
     store = SqliteStore(tmp_path / "store.sqlite3")
     tokens = {}
     for scope in SCOPES:
         tokens[scope], stored = make_token(f"a {scope}", scope, utc_now())
         await store.add_token(stored)
-    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0)
+    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0, operations_port=0, **changes)
     listeners = Listeners.bind(settings)
     addresses = listeners.addresses(settings)
     jar = aiohttp.CookieJar(unsafe=True)
@@ -94,6 +108,18 @@ async def dashboard(tmp_path: Path) -> AsyncIterator[Dashboard]:
             yield found
     finally:
         await store.close()
+
+
+@pytest.fixture
+async def dashboard(tmp_path: Path) -> AsyncIterator[Dashboard]:
+    async with opened(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def dashboards(tmp_path: Path) -> Callable[..., AbstractAsyncContextManager[Dashboard]]:
+    """Servers with other settings, each with a store of its own."""
+    return lambda **changes: opened(Path(mkdtemp(dir=tmp_path)), **changes)
 
 
 @pytest.fixture

@@ -137,11 +137,12 @@ def test_words_never_promise_more_than_epsilon_does(epsilon):
 
 
 def test_numbers_have_their_sign_and_what_is_unknown_is_a_dash():
-    assert words.share(-0.0421) == "\u22120.042"
-    assert words.percent(0.5) == "50.0 %"
+    assert words.percent(-0.0421) == "\u22124.2\u00a0%"
+    assert words.percent(0.5) == "50.0\u00a0%"
+    assert [words.counted(n, "report") for n in (0, 1, 2)] == ["0\u00a0reports", "1\u00a0report", "2\u00a0reports"]
     assert words.number(1234567) == "1\u202f234\u202f567"
     for unknown in (None, math.inf, math.nan):
-        assert {words.share(unknown), words.percent(unknown), words.number(unknown), words.plain(unknown)} == {"–"}
+        assert {words.percent(unknown), words.number(unknown), words.plain(unknown)} == {"–"}
 
 
 def test_samples_stay_few_and_keep_the_first():

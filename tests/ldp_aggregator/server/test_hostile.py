@@ -83,6 +83,18 @@ async def test_a_body_that_is_cut_short_counts_nothing(server, campaign, make_re
     assert (await server.store.tally(campaign.id)).counts[0].tolist()[:4] == [0, 0, 1, 0]
 
 
+async def test_a_client_that_leaves_within_its_body_is_no_error_of_the_server(server, campaign, make_report, caplog):
+    body = encode_upload([make_report(campaign, 1)])
+    _, writer = await connect(server)
+    writer.write(request_head(campaign, len(body)))
+    await asyncio.sleep(0.05)
+    writer.write(body[:-1])
+    await asyncio.sleep(0.05)
+    writer.transport.abort()
+    assert await server.upload(campaign, [make_report(campaign, 2)]) == (200, {"rejected": []})
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
 async def test_slow_and_half_open_clients_do_not_stop_others(server, campaign, make_report):
     body = encode_upload([make_report(campaign, 1)])
     stalled = [await connect(server) for _ in range(60)]

@@ -237,7 +237,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_lock_is_a_lock_in_every_thread_of_a_child() -> None:
     """Whoever held it in the parent: it is made anew once, by the fork, and not by the threads that find it."""
     lock = ForkSafeLock()
-    lock.acquire()
+    assert lock.acquire(1)
     child = os.fork()
     if not child:
         try:

@@ -17,6 +17,7 @@ from typing import Any
 from exact_coins import RecordingCoins
 from value_vectors import values
 from vector_campaigns import campaigns
+from vector_directories import directories
 from vector_documents import documents
 from vector_training import impossible, models, training, weighted
 from vector_uploads import uploads
@@ -147,6 +148,7 @@ def generate() -> dict[str, Any]:
             "refused": models(trained),
         },
         "values.json": values(),
+        "directories.json": directories(),
     }
 
 

@@ -1,13 +1,12 @@
-import { checkVectors } from "/support/vectors.mjs";
+import { checkVectors, FILES } from "/support/vectors.mjs";
 
 const told = {};
 try {
-  const names = ["values", "documents", "reports", "uploads", "training"];
   const files = Object.fromEntries(
-    await Promise.all(names.map(async (name) => [name, await (await fetch(`/vectors/${name}.json`)).json()])),
+    await Promise.all(FILES.map(async (name) => [name, await (await fetch(`/vectors/${name}.json`)).json()])),
   );
   for (const module of ["/dist/index.js", "/dist/ldp-bayes-client.min.js"])
-    told[module] = checkVectors(await import(module), files);
+    told[module] = await checkVectors(await import(module), files);
 } catch (error) {
   told.error = `${error.message} ${error.stack}`;
 }

@@ -11,15 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.runs import merging
+from ldp_aggregator.store.runs import fences, merging
+from ldp_aggregator.store.runs.fences import Fences, fence_count, fences_of
 from ldp_aggregator.store.runs.files import HEADER_BYTES, Run, open_run, publish_run, remove_leftovers, write_run
-from ldp_aggregator.store.runs.filters import empty_filter
+from ldp_aggregator.store.runs.filters import Hashes, empty_filter
 from ldp_aggregator.store.runs.keys import Keys, keys_of, merged, records_of
 from ldp_aggregator.store.runs.merging import FAN_IN, FLUSH_AT, crowded, merge_runs
 from ldp_aggregator.store.runs.recent import Recent
 
 # Few different halves, so that ids share them: only somebody who makes ids up does that.
 HALVES = st.sampled_from([0, 1, 2, 255, 1 << 63, (1 << 64) - 1])
+SECRET = 12345
 IDS = st.sets(st.tuples(HALVES, HALVES), max_size=30)
 
 
@@ -41,7 +43,7 @@ def random_keys(count: int, seed: int) -> Keys:
 
 
 def run_of(folder: Path, found: Keys) -> Run:
-    return open_run(folder / publish_run(write_run(folder, len(found), [found])))
+    return open_run(folder / publish_run(write_run(folder, len(found), [found], SECRET)))
 
 
 @given(IDS)
@@ -96,20 +98,34 @@ def test_recent_ids_are_found_in_whatever_order_they_came(
     assert pairs(recent.all()) == pairs(keys(seen))
 
 
+@given(
+    st.lists(st.integers(0, 40), max_size=60).map(sorted), st.lists(st.integers(0, 42), max_size=20), st.integers(1, 9)
+)
+@settings(max_examples=300)
+def test_fences_say_what_a_search_of_the_whole_column_says(held: list[int], wanted: list[int], page: int) -> None:
+    column, asked = (np.array(numbers, dtype=np.uint64) for numbers in (held, wanted))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fences, "PAGE", page)
+        cut = len(column) // 3
+        firsts = np.concatenate([fences_of(column[:cut], 0), fences_of(column[cut:], cut)])
+        assert len(firsts) == fence_count(len(column))
+        assert (Fences(firsts).places(column, asked) == np.searchsorted(column, asked)).all()
+
+
 def test_a_filter_never_denies_an_id_and_is_seldom_wrong() -> None:
     held, strangers = random_keys(20_000, 1), random_keys(100_000, 2)
     made = empty_filter(len(held), 12345)
     made.add(held)
-    assert len(made.may_hold(held)) == len(held)
+    assert len(made.may_hold(Hashes(held))) == len(held)
     # About 320 in 100,000 are expected; the chance of more than 600 is below 1e-30.
-    assert 0 < len(made.may_hold(strangers)) < 600
+    assert 0 < len(made.may_hold(Hashes(strangers))) < 600
 
 
 def test_ids_that_share_a_half_do_not_crowd_a_filter() -> None:
     made = empty_filter(20_000, 99)
     made.add(keys({(7, low) for low in range(10_000)} | {(high, 7) for high in range(10_000)}))
     strangers = keys({(7, low) for low in range(10_000, 60_000)} | {(high, 7) for high in range(10_000, 60_000)})
-    assert len(made.may_hold(strangers)) < 600
+    assert len(made.may_hold(Hashes(strangers))) < 600
 
 
 @given(IDS, IDS)
@@ -120,7 +136,7 @@ def test_a_run_is_read_as_it_was_written(
     folder = tmp_path_factory.mktemp("runs")
     run = run_of(folder, keys(held))
     wanted = keys(asked)
-    positions, digests = run.find(wanted)
+    positions, digests = run.find(Hashes(wanted))
     ordered = sorted(asked)
     assert {ordered[position] for position in positions} == held & asked
     assert (digests == wanted.digest[positions]).all()
@@ -138,7 +154,7 @@ def test_runs_are_merged_in_slices_into_what_one_would_have_been(
     runs = [run_of(tmp_path, part) for part in (*parts, shared)]
     run = open_run(tmp_path / publish_run(merge_runs(tmp_path, runs)))
     assert pairs(run.keys) == pairs(merged([everything, shared]))
-    assert len(run.filter.may_hold(run.keys)) == len(run)
+    assert len(run.filter.may_hold(Hashes(run.keys))) == len(run)
     assert run.problems() == []
 
 
@@ -161,7 +177,7 @@ def test_every_changed_byte_of_a_run_is_told(tmp_path: Path) -> None:
     run = run_of(tmp_path, random_keys(50, 4))
     path = run.path
     sound = path.read_bytes()
-    for place in [*range(44), *range(HEADER_BYTES, len(sound), 7)]:
+    for place in [*range(48), *range(HEADER_BYTES, len(sound), 7)]:
         damaged = bytearray(sound)
         damaged[place] ^= 16
         path.write_bytes(damaged)
@@ -187,10 +203,10 @@ def test_a_run_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         with pytest.raises(StoreError, match="No space left"):
-            write_run(tmp_path, 10, [random_keys(10, 6)])
+            write_run(tmp_path, 10, [random_keys(10, 6)], SECRET)
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(StoreError, match="run of 11 ids got 10"):
-        write_run(tmp_path, 11, [random_keys(10, 7)])
+        write_run(tmp_path, 11, [random_keys(10, 7)], SECRET)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -203,7 +219,7 @@ def test_runs_are_their_owners_alone(tmp_path: Path) -> None:
 
 def test_only_what_nobody_lists_and_nobody_makes_is_removed(tmp_path: Path) -> None:
     kept, dropped = (run_of(tmp_path, random_keys(10, seed)).path.name for seed in (9, 10))
-    draft = write_run(tmp_path, 10, [random_keys(10, 11)])
+    draft = write_run(tmp_path, 10, [random_keys(10, 11)], SECRET)
     remove_leftovers(tmp_path, [kept], draft.stat().st_mtime)
     assert {file.name for file in tmp_path.iterdir()} == {kept, draft.name}
     assert dropped != kept

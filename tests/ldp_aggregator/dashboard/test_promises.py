@@ -1,0 +1,145 @@
+"""What pages promise is what holds: guarantees, what is kept of an answer, shares within a class, ends."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ldp_aggregator.estimation.conditional import conditional_table
+from ldp_aggregator.estimation.estimates import estimate
+from ldp_aggregator.service.tokens import make_token
+from ldp_aggregator.store.clock import utc_now
+from ldp_aggregator.trainers import node_statistics
+from ldp_client import perturb
+from protocols import Campaign, encode_upload
+
+RECORD = {"age": "young", "income": 3, "hours": 4}
+WARDS = {
+    "version": 1,
+    "title": "Wards",
+    "label": {"name": "ill", "classes": ["yes", "no"]},
+    "features": [{"name": "ward", "kind": "categorical", "values": ["a", "b"]}],
+    "privacy": {"epsilon": 2},
+}
+
+
+async def test_the_public_page_says_whether_single_answers_are_archived(dashboards, tmp_path):
+    pytest.importorskip("pyarrow")
+    async with dashboards() as plain:
+        campaign = await plain.publish()
+        text = await plain.people_page(campaign)
+        assert "check sum" in text
+        assert "archive" not in text
+    async with dashboards(archive=str(tmp_path / "archive")) as archiving:
+        campaign = await archiving.publish()
+        text = await archiving.people_page(campaign)
+        assert "keeps each accepted answer one by one in an archive" in text
+        federated = Campaign.compile(WARDS)
+        await archiving.store.create_campaign(federated, federated=True)
+        assert "archive" not in await archiving.people_page(federated)
+
+
+async def test_what_relays_vouched_for_is_stated_only_where_it_holds_for_every_report(dashboard):
+    campaign = await dashboard.publish()
+    bodies = [encode_upload(perturb(campaign, RECORD, "yes")) for _ in range(2)]
+    relay = {"Authorization": f"Bearer {dashboard.tokens['relay']}", "LDP-Relay-Batch": "500"}
+    assert await dashboard.upload(campaign, bodies[0], **relay) == 200
+    assert "the least batch having" in (await dashboard.get(f"/campaigns/{campaign.id}"))[1]
+    assert await dashboard.upload(campaign, bodies[1]) == 200
+    text = (await dashboard.get(f"/campaigns/{campaign.id}"))[1]
+    assert "the least batch having" not in text
+    assert "at least 1 of 2 reports came otherwise" in text
+
+
+async def test_shares_within_a_class_are_on_the_page_with_their_intervals(dashboard):
+    campaign = await dashboard.publish(people=900)
+    text = (await dashboard.get(f"/campaigns/{campaign.id}"))[1]
+    cells = conditional_table(estimate(campaign, await dashboard.store.tally(campaign.id)), "age").cells
+    for value, low, high in zip(cells.value, cells.low, cells.high, strict=True):
+        told = [f"{100 * number:.1f}\u00a0%".replace("-", "\u2212") for number in (value, low, high)]
+        assert f'<td class="num">{told[0]}</td><td class="num">{told[1]} to {told[2]}</td>' in text
+
+
+async def test_nothing_is_said_of_a_class_that_too_few_reports_tell_from_none(dashboard):
+    campaign = await dashboard.publish(people=4, privacy={"epsilon": 0.5})
+    text = (await dashboard.get(f"/campaigns/{campaign.id}"))[1]
+    assert '<td class="num">–</td><td class="num">unknown</td>' in text
+    assert "nan" not in text
+
+
+async def test_features_that_are_asked_as_bits_have_their_table(dashboard):
+    campaign = await dashboard.publish(
+        features=[{"name": "age", "kind": "categorical", "values": ["young", "old"]}], privacy={"epsilon": 1}
+    )
+    assert {question.kind for question in campaign.questions} >= {"xor", "marginal"}
+    for number in range(300):
+        reports = perturb(campaign, {"age": ("young", "old")[number % 2]}, "yes" if number % 3 else "no")
+        assert await dashboard.upload(campaign, encode_upload(reports)) == 200
+    text = (await dashboard.get(f"/campaigns/{campaign.id}"))[1]
+    assert 'aria-label="Table of age"' in text
+    assert "how age goes with missed_payment" in text
+
+
+async def test_a_federated_campaigns_page_promises_what_its_model_says_of_all_shares_ever_sent(dashboard):
+    campaign = Campaign.compile(WARDS)
+    await dashboard.store.create_campaign(campaign, federated=True)
+    page = f"/campaigns/{campaign.id}"
+    assert "ε = 2.00 for the first share of a table" in (await dashboard.get(page))[1]
+    text, token = make_token("north", "node", utc_now())
+    await dashboard.store.add_token(token)
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        frame = pd.DataFrame({"ward": rng.choice(["a", "b"], 50)})
+        share = node_statistics(campaign, frame, pd.Series(rng.choice(["yes", "no"], 50)))
+        assert await dashboard.store.put_share(campaign.id, "north", share) is None
+    model = json.loads((await dashboard.get(f"{page}/model"))[1])
+    stated = model["training"]["guarantee"]
+    text = (await dashboard.get(page))[1]
+    assert f"ε = {stated['epsilon']:.3g}" in text
+    assert stated["epsilon"] > 2
+    assert "drawn by lot" not in text
+    for path in (page, "/federation"):
+        assert "<td>north</td>" in (await dashboard.get(path))[1]
+        assert "1\u00a0time<" in (await dashboard.get(path))[1]
+
+
+async def test_a_closing_is_taken_back_until_the_campaign_is_sealed(dashboard, monkeypatch):
+    campaign = await dashboard.publish(people=3)
+    page = f"/campaigns/{campaign.id}"
+    for act in ("close", "reopen", "close"):
+        assert (await dashboard.send(f"{page}/{act}", {}))[0] == 400
+        assert (await dashboard.send(f"{page}/{act}", {"sure": "yes"}))[0] == 303
+    status, text, _ = await dashboard.send(f"{page}/seal", {"sure": "yes"})
+    assert status == 409
+    assert "can be sealed from" in text
+    monkeypatch.setattr(dashboard.store, "_clock", lambda: utc_now() + timedelta(days=2))
+    assert (await dashboard.send(f"{page}/seal", {"sure": "yes"}))[0] == 303
+    status, text, _ = await dashboard.send(f"{page}/reopen", {"sure": "yes"})
+    assert status == 409
+    assert "its ids are gone" in text
+    assert f'action="{page}/reopen"' not in (await dashboard.get(page))[1]
+    acts = [(one.act.act, one.outcome) for one in await dashboard.store.acts()]
+    assert acts == [
+        ("close campaign", "done"),
+        ("reopen campaign", "done"),
+        ("close campaign", "done"),
+        ("seal campaign", "failed"),
+        ("seal campaign", "done"),
+        ("reopen campaign", "failed"),
+    ]
+
+
+async def test_a_curve_begins_with_the_campaign_where_that_was_made_while_the_server_looked(dashboard):
+    campaign = await dashboard.publish(people=5)
+    text = (await dashboard.get(f"/campaigns/{campaign.id}"))[1]
+    assert "<polyline" in text
+
+
+async def test_a_width_beyond_the_whole_range_is_no_number(dashboard):
+    await dashboard.publish(people=1)
+    text = (await dashboard.get("/"))[1]
+    assert "tells nothing yet" in text

@@ -1,0 +1,89 @@
+"""What a campaign refused is on its page by code, each with the sentence that explains it, and on no other's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ldp_aggregator.dashboard.drawing import refusals
+from ldp_aggregator.dashboard.drawing.readings import read_exposition
+from ldp_aggregator.server.metrics import MOST_CAMPAIGNS, REPORT, UPLOAD, Metrics
+from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
+from ldp_client import perturb
+from protocols import encode_upload
+
+RECORD = {"age": "young", "income": 3, "hours": 4}
+
+
+def row(code, told, sentence):
+    return f'<td><code>{code}</code></td><td class="num">{told}</td><td>{sentence}</td>'
+
+
+def conflicting(campaign):
+    """An answer, and another one under its id."""
+    (first,) = perturb(campaign, RECORD, "yes")
+    second = first
+    while (second.question, second.payload) == (first.question, first.payload):
+        second = replace(perturb(campaign, RECORD, "yes")[0], id=first.id)
+    return encode_upload([first]), encode_upload([second])
+
+
+# The second kind is answered by aiohttp; the first takes the short way once the campaign is known to be open.
+@pytest.mark.parametrize("headers", [{}, {"Origin": "https://app.example.org"}], ids=["short way", "long way"])
+async def test_a_campaign_shows_what_it_refused_with_the_sentence_of_each_code(dashboard, headers):
+    campaign, other = await dashboard.publish(), await dashboard.publish(title="Another one")
+    first, second = conflicting(campaign)
+    assert [await dashboard.upload(campaign, body, **headers) for body in (first, second, second)] == [200] * 3
+    assert [await dashboard.upload(campaign, b"no upload", **headers) for _ in range(3)] == [400] * 3
+    assert await dashboard.upload(campaign, encode_upload(perturb(campaign, RECORD, "no")), **headers) == 200
+    for path in (f"/campaigns/{campaign.id}", "/"):
+        text = (await dashboard.get(path))[1]
+        assert row("conflicting-report", "2\u00a0reports", REPORT_CODES["conflicting-report"]) in text
+        assert row("malformed-upload", "3\u00a0uploads", PROBLEMS["malformed-upload"].title) in text
+    text = (await dashboard.get(f"/campaigns/{other.id}"))[1]
+    assert "conflicting-report" not in text
+    assert "Nothing was refused." in text
+
+
+async def test_uploads_that_come_too_late_are_told_of_as_uploads_and_not_as_reports(dashboard):
+    campaign = await dashboard.publish(people=1)
+    await dashboard.store.close_campaign(campaign.id)
+    body = encode_upload(perturb(campaign, RECORD, "yes"))
+    assert [await dashboard.upload(campaign, body) for _ in range(2)] == [409, 409]
+    text = (await dashboard.get(f"/campaigns/{campaign.id}"))[1]
+    assert row("campaign-closed", "2\u00a0uploads", PROBLEMS["campaign-closed"].title) in text
+
+
+async def test_what_names_no_campaign_is_counted_for_none(dashboard):
+    campaign = await dashboard.publish()
+    for name in ("A" * 43, "x"):
+        async with dashboard.session.post(f"{dashboard.public}/v1/campaigns/{name}/reports", data=b"") as answer:
+            assert answer.status == 404
+    async with dashboard.session.get(f"{dashboard.operations}/metrics") as answer:
+        assert "ldp_campaign_refusals_total{" not in await answer.text()
+    assert "Nothing was refused." in (await dashboard.get(f"/campaigns/{campaign.id}"))[1]
+
+
+def test_campaigns_that_are_told_of_one_by_one_are_so_many_at_most():
+    metrics = Metrics()
+    for number in range(MOST_CAMPAIGNS + 5):
+        metrics.count_refused(f"campaign {number}", UPLOAD, "malformed-upload")
+    metrics.count_refused("campaign 0", UPLOAD, "malformed-upload")
+    readings = read_exposition(metrics.render())
+    assert len(readings.campaigns) == MOST_CAMPAIGNS
+    assert readings.campaigns["campaign 0"] == {(UPLOAD, "malformed-upload"): 2}
+
+
+def test_every_code_that_can_refuse_has_a_sentence():
+    metrics = Metrics()
+    for code in REPORT_CODES:
+        metrics.count_refused("c", REPORT, code)
+    for code in PROBLEMS:
+        metrics.count_refused("c", UPLOAD, code)
+    titles = {code: kind.title for code, kind in PROBLEMS.items()}
+    found = refusals.of_campaign(read_exposition(metrics.render()), "c", REPORT_CODES, titles)
+    assert len(found) == len(REPORT_CODES) + len(PROBLEMS)
+    assert refusals.UNEXPLAINED not in {one.sentence for one in found}
+    same = {one.what: one.sentence for one in found if one.code == "campaign-closed"}
+    assert same == {REPORT: REPORT_CODES["campaign-closed"], UPLOAD: titles["campaign-closed"]}

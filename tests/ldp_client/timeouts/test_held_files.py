@@ -1,0 +1,260 @@
+"""Every call that can block takes ``timeout``, and keeps it: here against a file that another process really holds,
+and a thread that does.
+
+What is waited for never comes before a call has returned: that is the check, and no test measures how long it took.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from holding import PATIENCE, code_of, held, returned
+
+from ldp_client import (
+    Classifier,
+    ClientError,
+    Device,
+    DeviceCampaign,
+    MemoryStorage,
+    NotFetchedError,
+    StorageError,
+    Withdrawal,
+)
+from ldp_client.delivery.machine import Send, Wait
+from ldp_client.network.transport import Response
+from ldp_client.storage.contract import Storage
+from ldp_client.storage.sqlite import SqliteStorage
+from ldp_client.testing import FakeServer
+from protocols import Campaign
+
+RECORD = {"age": "young", "income": 30_000, "hours": 12}
+SHORT = 0.2
+NEVER = 600.0
+ANSWER = Response(200, {}, b'{"rejected": []}')
+Join = Callable[..., tuple[Device, DeviceCampaign]]
+
+IMMEDIATE = {
+    DeviceCampaign: {"load"},
+    Device: {"default_path", "scope", "campaign", "start", "give_up"},
+    Classifier: {"from_json", "predict", "predict_proba", "joint_log_likelihood"},
+}
+"""Public methods that wait for nobody: they compute, or tell a thread."""
+
+
+@pytest.mark.parametrize("kind", IMMEDIATE)
+def test_every_public_method_takes_a_timeout_or_waits_for_nobody(kind: type) -> None:
+    methods = {
+        name
+        for name, member in inspect.getmembers(kind)
+        if not name.startswith("_") and callable(member) and "timeout" not in inspect.signature(member).parameters
+    }
+    assert methods == IMMEDIATE[kind]
+
+
+BUSY = "storage-busy"
+DEVICE_CALLS: dict[str, tuple[Callable[[Device, Send], Any], Any]] = {
+    "switch": (lambda device, _: device.switch(False, timeout=SHORT), BUSY),
+    "ledger": (lambda device, _: device.ledger(timeout=SHORT), BUSY),
+    "sent": (lambda device, _: device.sent(timeout=SHORT), BUSY),
+    "quarantined": (lambda device, _: device.quarantined(timeout=SHORT), BUSY),
+    "export": (lambda device, _: device.export(timeout=SHORT), BUSY),
+    "erase": (lambda device, _: device.erase(timeout=SHORT), BUSY),
+    "adopt": (lambda device, _: device.adopt(timeout=SHORT), BUSY),
+    "scopes_waiting": (lambda device, _: device.scopes_waiting(timeout=SHORT), BUSY),
+    "request": (lambda device, task: device.request(task, timeout=SHORT), BUSY),
+    "next_task": (lambda device, _: isinstance(device.next_task(timeout=SHORT), Wait), True),
+    "on_result": (
+        lambda device, task: device.on_result(task, Response(200, {}, b'{"rejected":[]}'), timeout=SHORT),
+        None,
+    ),
+    "run_once": (lambda device, _: device.run_once(SHORT), False),
+    "status": (lambda device, _: device.status(timeout=SHORT).problem, BUSY),
+    "close": (lambda device, _: device.close(timeout=SHORT), None),
+}
+CAMPAIGN_CALLS: dict[str, tuple[Callable[[DeviceCampaign], Any], Any]] = {
+    "refusal": (lambda part: part.refusal(timeout=SHORT), BUSY),
+    "grant": (lambda part: part.grant(timeout=SHORT), BUSY),
+    "contribute": (lambda part: part.contribute(RECORD, "yes", timeout=SHORT), BUSY),
+    "receipt": (lambda part: part.receipt(timeout=SHORT), BUSY),
+    "withdraw": (lambda part: part.withdraw(timeout=SHORT), BUSY),
+    "requeue": (lambda part: part.requeue(timeout=SHORT), BUSY),
+    "status": (lambda part: part.status(timeout=SHORT).problem, BUSY),
+    # The ledger's file is none of theirs.
+    "fetch": (lambda part: part.fetch(timeout=SHORT).id == part.id, True),
+    "problems": (lambda part: part.problems(RECORD, timeout=SHORT), ()),
+    "classifier": (lambda part: part.classifier(timeout=SHORT).predict(RECORD), "yes"),
+}
+
+
+def test_the_tables_name_every_method_that_takes_a_timeout() -> None:
+    for kind, table in ((Device, DEVICE_CALLS), (DeviceCampaign, CAMPAIGN_CALLS)):
+        methods = {name for name, member in inspect.getmembers(kind) if not name.startswith("_") and callable(member)}
+        assert methods == set(table) | IMMEDIATE[kind]
+
+
+@pytest.mark.parametrize("name", DEVICE_CALLS)
+def test_no_call_of_a_device_waits_longer_than_its_timeout_for_a_held_file(
+    name: str, join: Join, server: FakeServer, tmp_path: Path
+) -> None:
+    device, part = join(storage=tmp_path / "device.db", clock=time)
+    part.contribute(RECORD, "yes")
+    task = device.next_task()
+    assert isinstance(task, Send)
+    before = (tmp_path / "device.db").read_bytes()
+    call, expected = DEVICE_CALLS[name]
+    with held(tmp_path / "device.db"):
+        end = returned(lambda: call(device, task))
+    assert (end.code if isinstance(end, StorageError) else end) == expected
+    assert (tmp_path / "device.db").read_bytes() == before
+    assert device.enabled
+    assert not server.uploads
+
+
+@pytest.mark.parametrize("name", CAMPAIGN_CALLS)
+def test_no_call_of_a_campaign_waits_longer_than_its_timeout_for_a_held_file(
+    name: str, join: Join, server: FakeServer, campaign: Campaign, model: str, tmp_path: Path
+) -> None:
+    server.publish_model(campaign.id, model)
+    _, part = join(storage=tmp_path / "device.db", clock=time)
+    before = (tmp_path / "device.db").read_bytes()
+    call, expected = CAMPAIGN_CALLS[name]
+    with held(tmp_path / "device.db"):
+        end = returned(lambda: call(part))
+    assert (end.code if isinstance(end, StorageError) else end) == expected
+    assert (tmp_path / "device.db").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", CAMPAIGN_CALLS)
+def test_no_call_waits_longer_than_its_timeout_for_a_cache_that_is_held(
+    name: str, join: Join, server: FakeServer, campaign: Campaign, model: str, tmp_path: Path
+) -> None:
+    """What can be fetched again is fetched, in the half that is left; what must not fetch says so."""
+    server.publish_model(campaign.id, model)
+    join(storage=tmp_path / "device.db", clock=time)
+    _, part = join(storage=tmp_path / "device.db", clock=time, granted=False)
+    call, expected = CAMPAIGN_CALLS[name]
+    with held(tmp_path / "device.db.cache"):
+        end = returned(lambda: call(part))
+    if name in {"contribute", "problems"}:
+        assert isinstance(end, NotFetchedError)
+        assert part.receipt() is None
+    elif expected == BUSY:
+        assert not isinstance(end, ClientError)
+    else:
+        assert end == expected
+
+
+def test_the_last_step_of_a_contribution_does_not_wait_longer_for_whoever_still_reads(
+    join: Join, server: FakeServer, tmp_path: Path
+) -> None:
+    """A reader lets a writer begin and not end."""
+    device, part = join(storage=tmp_path / "device.db", clock=time)
+    with held(tmp_path / "device.db", "BEGIN"):
+        assert code_of(lambda: part.contribute(RECORD, "yes", timeout=SHORT)) == BUSY
+        status = part.status(timeout=SHORT)
+        assert (status.contributed, status.queued, status.total_epsilon) == (False, 0, 0)
+    assert part.refusal() is None
+    part.contribute({"age": "old"}, "no")
+    assert device.run_once(20)
+    assert len(server.uploads) == 1
+
+
+def test_an_answer_that_could_not_be_noted_in_time_is_sent_again_as_it_was(
+    join: Join, server: FakeServer, campaign: Campaign, tmp_path: Path
+) -> None:
+    device, part = join(storage=tmp_path / "device.db", clock=time)
+    part.contribute(RECORD, "yes")
+    task = device.next_task()
+    assert isinstance(task, Send)
+    device.request(task)
+    with held(tmp_path / "device.db"):
+        device.on_result(task, ANSWER, timeout=SHORT)
+    assert part.status().queued == 1
+    assert device.run_once(30)
+    assert server.uploads == [task.body]
+
+
+def test_a_withdrawal_that_could_not_be_kept_in_time_holds_in_this_process_until_it_is(
+    join: Join, server: FakeServer, tmp_path: Path
+) -> None:
+    device, part = join(storage=tmp_path / "device.db", clock=time)
+    part.contribute(RECORD, "yes")
+    with held(tmp_path / "device.db"):
+        assert code_of(lambda: part.withdraw(timeout=SHORT)) == BUSY
+    assert not part.consented
+    assert device.run_once(20)
+    assert not server.uploads
+
+
+class _Forgetful:
+    """A storage that cannot be read any more once a withdrawal is in it."""
+
+    def __init__(self) -> None:
+        self._inner = MemoryStorage()
+        self.fails = False
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Iterator[Any]:
+        if self.fails and not write:
+            raise StorageError(BUSY)
+        with self._inner.transaction(write=write) as transaction:
+            yield transaction
+
+
+def test_a_withdrawal_that_cannot_see_whether_an_upload_arrived_says_that_it_may_be_on_its_way(join: Join) -> None:
+    storage = _Forgetful()
+    device, part = join(storage=storage)
+    part.contribute(RECORD, "yes")
+    task = device.next_task()
+    assert isinstance(task, Send)
+    device.request(task)
+    storage.fails = True
+    assert part.withdraw(timeout=SHORT) == Withdrawal(deleted=1, on_its_way=1, refunded=0.0)
+
+
+@pytest.mark.parametrize("of", [lambda _: MemoryStorage(), lambda folder: SqliteStorage(folder / "device.db")])
+def test_no_call_waits_longer_than_its_timeout_for_another_thread(
+    of: Callable[[Path], Storage], join: Join, tmp_path: Path
+) -> None:
+    storage = of(tmp_path)
+    _, part = join(storage=storage, clock=time)
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with storage.transaction(write=True):
+            inside.set()
+            leave.wait(PATIENCE)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    try:
+        assert inside.wait(PATIENCE)
+        assert code_of(lambda: part.contribute(RECORD, "yes", timeout=SHORT)) == BUSY
+        assert code_of(lambda: part.contribute(RECORD, "yes", timeout=0)) == BUSY
+        assert holder.is_alive()
+    finally:
+        leave.set()
+        holder.join()
+    assert part.receipt() is None
+
+
+def test_who_waits_for_a_held_file_does_not_keep_the_process_waiting(join: Join, tmp_path: Path) -> None:
+    """Other devices go on, and a fork would: the wait for another process is outside the process's own turn."""
+    _, stuck = join(storage=tmp_path / "held.db", clock=time)
+    _, part = join(storage=tmp_path / "free.db", clock=time)
+    with held(tmp_path / "held.db") as holder:
+        waiting = threading.Thread(target=stuck.contribute, args=(RECORD, "yes"), kwargs={"timeout": NEVER})
+        waiting.start()
+        assert returned(lambda: part.contribute(RECORD, "yes")).campaign_id == part.id
+        assert waiting.is_alive()
+        holder.communicate("")
+        waiting.join(PATIENCE)
+        assert stuck.receipt() is not None
+        holder.poll = lambda: None  # type: ignore[method-assign]  # it has let go, as it was told

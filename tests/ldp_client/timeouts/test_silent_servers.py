@@ -1,0 +1,115 @@
+"""Every call that uses the network takes ``timeout``, and keeps it, whatever it does one after the other."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from holding import PATIENCE, code_of, held, returned, silent_server
+
+from ldp_client import Classifier, ClientError, Device, DeviceCampaign, TransportError
+from ldp_client.network.transport import Request, Response
+from ldp_client.relay import Relay
+from ldp_client.storage.sqlite import SqliteStorage
+from protocols import Campaign
+
+RECORD = {"age": "young", "income": 30_000, "hours": 12}
+SHORT = 0.2
+BUSY = "storage-busy"
+Join = Callable[..., tuple[Device, DeviceCampaign]]
+
+
+def test_no_fetch_waits_longer_than_its_timeout_for_a_silent_server(
+    join: Join, campaign: Campaign, tmp_path: Path
+) -> None:
+    with silent_server() as url:
+        device, part = join(storage=tmp_path / "device.db", clock=time, url=url, granted=False)
+        for call in (part.fetch, part.refusal, part.grant, part.classifier):
+            assert code_of(lambda call=call: call(timeout=SHORT)) == "timeout"
+        assert code_of(lambda: Classifier.fetch(url, campaign.id, timeout=SHORT)) == "timeout"
+        assert not list(tmp_path.iterdir())
+        part.load(campaign.document)
+        part.grant()
+        part.contribute(RECORD, "yes")
+        assert returned(lambda: device.run_once(SHORT)) is False
+        assert part.status().problem == "timeout"
+
+
+def test_the_steps_of_a_call_share_its_seconds(join: Join, campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory, then a campaign; a model, then a directory: one timeout, and not two."""
+    given: list[float] = []
+
+    class Slow:
+        def send(self, request: Request, timeout: float, cancellation: object = None) -> Response:
+            given.append(timeout)
+            time.sleep(0.05)
+            body = b"{}" if "directories" in request.url else campaign.document
+            return Response(200, {"content-type": "application/json"}, body)
+
+    monkeypatch.setattr("ldp_client.network.publisher.read_directory", lambda *_: _Directory())
+    monkeypatch.setattr("ldp_client.network.publisher.pack", lambda *_: b"")
+    device, _ = join(transport=Slow(), clock=time, granted=False)
+    key = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
+    part = device.campaign("https://collect.example.org", campaign.id, max_epsilon=4, publisher=key)
+    part.fetch(timeout=5)
+    assert len(given) == 2
+    assert given[1] <= given[0] - 0.05
+
+
+class _Directory:
+    version = 1
+
+    class expires:  # noqa: N801 - a datetime's stand-in
+        @staticmethod
+        def timestamp() -> float:
+            return float("inf")
+
+
+RELAY_CALLS: dict[str, tuple[Callable[[Relay, bytes], Any], Any]] = {
+    "campaign": (lambda relay, _: relay.campaign(timeout=SHORT), "timeout"),
+    "model": (lambda relay, _: relay.model(timeout=SHORT), "timeout"),
+    "collect": (lambda relay, upload: relay.collect(upload, timeout=SHORT), "timeout"),
+    "run_once": (lambda relay, _: relay.run_once(SHORT), False),
+    "gathering": (lambda relay, _: relay.gathering(timeout=SHORT), BUSY),
+    "delivery": (lambda relay, _: relay.delivery(timeout=SHORT), BUSY),
+    "close": (lambda relay, _: relay.close(timeout=SHORT), None),
+}
+
+
+@pytest.mark.parametrize("name", RELAY_CALLS)
+def test_no_call_of_a_relay_waits_longer_than_its_timeout_for_a_held_file_and_a_silent_server(
+    name: str, campaign: Campaign, tmp_path: Path
+) -> None:
+    path = tmp_path / "relay.db"
+    with SqliteStorage(path).transaction(write=True) as transaction:
+        transaction.put("scope/relay/x", b"")
+    call, expected = RELAY_CALLS[name]
+    methods = {name for name, member in inspect.getmembers(Relay) if not name.startswith("_") and callable(member)}
+    assert methods == {*RELAY_CALLS, "start"}
+    with silent_server() as url, held(path):
+        end = returned(lambda: call(Relay(url, campaign.id, storage=path), b""))
+    assert (end.code if isinstance(end, ClientError) else end) == expected
+
+
+def test_who_asks_a_relay_while_another_asks_for_it_waits_no_longer_than_the_timeout(campaign: Campaign) -> None:
+    asked, answer = threading.Event(), threading.Event()
+
+    class Stuck:
+        def send(self, request: Request, timeout: float, cancellation: object = None) -> Response:
+            asked.set()
+            answer.wait(PATIENCE)
+            raise TransportError("unreachable")
+
+    relay = Relay("https://collect.example.org", campaign.id, storage=":memory:", transport=Stuck())
+    first = threading.Thread(target=lambda: code_of(relay.model))
+    first.start()
+    assert asked.wait(PATIENCE)
+    assert code_of(lambda: relay.model(timeout=SHORT)) == "timeout"
+    assert first.is_alive()
+    answer.set()
+    first.join(PATIENCE)

@@ -1,0 +1,71 @@
+"""What a call may have to wait for, and never comes: a file's lock, a server's answer."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ldp_client import ClientError
+
+PATIENCE = 60.0
+"""Seconds after which a call is taken to wait for ever."""
+
+_HOLDER = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute(sys.argv[2])
+connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def held(path: Path, how: str = "BEGIN EXCLUSIVE") -> Iterator[subprocess.Popen[str]]:
+    """Another process has the file's lock, and does not let go."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _HOLDER, str(path), how], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield process
+        assert process.poll() is None
+    finally:
+        process.communicate("")
+
+
+@contextmanager
+def silent_server() -> Iterator[str]:
+    """Takes connections and never says anything."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def returned(call: Callable[[], Any]) -> Any:
+    """What a call returns, or raises; fails where it does neither."""
+    ends: list[Any] = []
+
+    def run() -> None:
+        try:
+            ends.append(call())
+        except ClientError as error:
+            ends.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    assert ends, "the call waits longer than its timeout"
+    return ends[0]
+
+
+def code_of(call: Callable[[], Any]) -> str:
+    error = returned(call)
+    assert isinstance(error, ClientError), error
+    return error.code
