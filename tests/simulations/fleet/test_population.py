@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -56,7 +57,7 @@ def test_devices_answer_once_each_whatever_gets_lost_or_doubled_on_the_way(table
     assert figures["seconds"] > 0
     assert figures["accuracy"]["non_private"] == 1.0
     assert figures["accuracy"]["private"] > figures["accuracy"]["majority"]
-    assert "/150 [" in err
+    assert "devices:" not in err
 
 
 def test_lying_devices_are_counted_as_any_other_and_pull_the_model_towards_their_class(table, schema, capsys):
@@ -139,9 +140,13 @@ def test_progress_is_for_a_terminal_and_a_pipe_gets_none(table, schema):
     piped = subprocess.run(words, capture_output=True, text=True, check=True)
     assert "devices:" not in piped.stderr
     ours, theirs = pty.openpty()
-    try:
-        subprocess.run(words, stdout=subprocess.DEVNULL, stderr=theirs, check=True)
-        assert b"devices:" in os.read(ours, 1 << 16)
-    finally:
-        os.close(ours)
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=theirs) as program:
         os.close(theirs)
+        told = b""
+        # Read to its end: a terminal that nobody reads holds the program up. Linux tells the end by an error.
+        with contextlib.suppress(OSError):
+            while part := os.read(ours, 1 << 12):
+                told += part
+    os.close(ours)
+    assert program.returncode == 0
+    assert b"devices:" in told
