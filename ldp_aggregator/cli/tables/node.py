@@ -93,6 +93,8 @@ def _statistics(options: argparse.Namespace) -> None:
         options.honest is not None and not options.nodes
     ):
         raise UsageError(f"--nodes (and --honest) go with --noise {DISTRIBUTED}, which needs --nodes")
+    if options.honest is not None and options.honest > options.nodes:
+        raise UsageError(f"--honest {options.honest} of --nodes {options.nodes}: no more can be honest than there are")
     if options.noise == DISTRIBUTED and options.other_rows:
         raise UsageError(f"--other-rows is for a share that replaces another; with --noise {DISTRIBUTED} none does")
     campaign = Campaign.parse(read_file(options.campaign), options.id)

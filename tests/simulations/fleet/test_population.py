@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+import termios
 import threading
 
 import buyers
@@ -145,6 +146,7 @@ def test_progress_is_for_a_terminal_and_a_pipe_gets_none(table, schema):
 def shown_on_a_terminal(words):
     """Standard error of a command. It is read all the while: a terminal that nobody reads holds the program up."""
     ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
     told, end = bytearray(), b"=== end"
 
     def read():

@@ -66,12 +66,12 @@ def test_a_backup_is_restored_and_serves_again(run, campaign, tmp_path):
 def test_restore_says_what_it_takes(run, campaign, tmp_path, monkeypatch):
     for arguments in ((), (tmp_path / "backup", "--in-place")):
         code, _, err = run("restore", *arguments)
-        assert (code, "takes the folder of a backup, or --in-place" in err) == (1, True)
+        assert (code, "takes the folder of a backup, or --in-place" in err) == (2, True)
     code, _, err = run("restore", "--in-place")
-    assert (code, "--in-place is for a database" in err) == (1, True)
+    assert (code, "--in-place is for a database" in err) == (2, True)
     monkeypatch.setenv("LDP_AGGREGATOR_DATABASE", "postgresql://ldp:geheim@database/ldp")
     code, _, err = run("restore", tmp_path / "backup")
-    assert (code, "pg_restore" in err, "geheim" in err) == (1, True, False)
+    assert (code, "pg_restore" in err, "geheim" in err) == (2, True, False)
 
 
 def test_a_database_is_restored_in_place(run, postgres, monkeypatch):  # noqa: F811
