@@ -119,10 +119,8 @@ class Classifier:
         projection = self.model.projection
         if projection is None or feature.name not in projection.output_positions:
             return held(record, feature.name)
-        if all(number_of(held(record, one.name)) is None for one in projection.inputs):
-            return None
         values = projection.values(record, lambda position: projection.mean[position])
-        return projection.output(projection.output_positions[feature.name], values)
+        return None if values is None else projection.output(projection.output_positions[feature.name], values)
 
 
 def _log_likelihood(likelihood: Likelihood, value: object) -> list[float] | None:

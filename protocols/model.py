@@ -144,7 +144,8 @@ def _read_projection(fields: Fields, label: Label) -> Projection | None:
 
 def _likelihood_to_json(likelihood: Likelihood) -> dict[str, Any]:
     described = likelihood.feature.to_json()
-    del described["weight"]  # How often the feature is asked about.
+    # How often the feature is asked about, and whether it may be missing: then it takes no part in any case.
+    del described["weight"], described["missing"]
     if likelihood.weight != 1:
         described["weight"] = likelihood.weight
     if isinstance(likelihood, DiscreteLikelihood):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import QuestionEstimate
 from ldp_aggregator.estimation.joint import sign_of
-from ldp_aggregator.estimation.poisoning.intervals import Interval, norm_sub_reach
+from ldp_aggregator.estimation.poisoning.intervals import Interval, column_shares, norm_sub_reach
 from ldp_aggregator.estimation.poisoning.reports import class_range
 from ldp_aggregator.estimation.posterior.evidence import information_of_cells, information_of_classes
 from ldp_aggregator.estimation.posterior.factors import product
@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PosteriorReach:
-    """The most that lies move P(class), shape (C,), and every P(value | class), shape (K, C)."""
+    """The most that lies move P(class), shape (C,), and every P(value | class, present), shape (values, C)."""
 
     classes: Array
     tables: Mapping[str, Array]
@@ -45,7 +45,14 @@ def posterior_reach(
     return PosteriorReach(
         classes,
         {
-            name: _table_reach(posterior, feature, classes, list(_lies(estimates, name, feature.frequencies)), liars)
+            name: _table_reach(
+                posterior,
+                feature,
+                classes,
+                list(_lies(estimates, name, feature.frequencies)),
+                liars,
+                size=estimates[0].campaign.feature(name).size,
+            )
             for name, feature in posterior.features.items()
         },
     )
@@ -99,10 +106,13 @@ def _table_reach(
     class_reach: Array,
     lies: Sequence[tuple[Array, Array]],
     liars: int,
+    *,
+    size: int,
 ) -> Array:
-    pi, m, size = posterior.classes.value, feature.marginal.value, feature.marginal.value.size
+    """Of the first ``size`` values, which a record that is not without one may have."""
+    asked, pi, m, size = size, posterior.classes.value, feature.marginal.value, feature.marginal.value.size
     if not lies:
-        return np.ones((size, pi.size))
+        return np.ones((asked, pi.size))
 
     def moved(gain: Array) -> Array:
         """How far the lies move ``gain @ h``."""
@@ -127,4 +137,7 @@ def _table_reach(
     nearest = norm_sub_reach(centre, raw.reach(centre))
     cells = feature.told.linear.size
     table = (nearest * feature.pseudo_reports + of_value * cells) / (feature.pseudo_reports + cells)
-    return table.reach(feature.table)
+    if asked == size:
+        return table.reach(feature.table)
+    present = column_shares(Interval(table.low[:asked], table.high[:asked]))
+    return present.reach(feature.table[:asked] / feature.table[:asked].sum(axis=0))

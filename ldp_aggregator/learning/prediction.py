@@ -87,9 +87,14 @@ def predict_accuracy(model: Model, posterior: Posterior) -> PredictedAccuracy:
         for position, likelihood in enumerate(model.likelihoods):
             if isinstance(likelihood, GaussianLikelihood):
                 terms = _gaussian_terms(likelihood, classes, rng)
+                missing = posterior.missing.get(likelihood.feature.name, 0.0)
+                if missing:
+                    terms *= (rng.random(classes.shape) >= missing)[..., None]
             else:
                 values = _values(tables[position], classes, rng)
-                terms = np.log(np.array(likelihood.table))[values]
+                rows = np.log(np.array(likelihood.table))
+                # A value beyond those of the model is missing, and says nothing.
+                terms = np.vstack([rows, np.zeros(rows.shape[1])])[values]
             scores += likelihood.weight * terms
     right = scores.argmax(axis=2) == classes
     most = shares.max(axis=1)
@@ -106,8 +111,8 @@ def predict_accuracy(model: Model, posterior: Posterior) -> PredictedAccuracy:
 
 
 def _draw(model: Model, posterior: Posterior, rng: np.random.Generator) -> tuple[Array, list[Array]]:
-    """P(class), shape (populations, C), and P(value | class) of every feature of the model, shape (populations, K, C);
-    an empty array for a Gaussian one.
+    """P(class), shape (populations, C), and P(value | class) of every feature of the model, shape (populations, K, C),
+    that a value is missing after the values; an empty array for a Gaussian one.
     """
     told = posterior.classes
     noise = rng.multivariate_normal(np.zeros(told.raw.size), told.covariance, size=_POPULATIONS, method="eigh")
@@ -149,6 +154,7 @@ def _best_feature(model: Model, shares: Array, tables: Sequence[Array]) -> Array
     for likelihood, drawn in zip(model.likelihoods, tables, strict=True):
         if isinstance(likelihood, DiscreteLikelihood):
             said = (np.array(likelihood.table) * prior).argmax(axis=1)
+            said = np.append(said, np.full(drawn.shape[1] - said.size, prior.argmax()))
             found = (drawn[:, np.arange(said.size), said] * shares[:, said]).sum(axis=1)
             best = found if found.mean() > best.mean() else best
     return best

@@ -28,10 +28,10 @@ DRAFT = {
     "title": "t",
     "label": {"name": "y", "classes": ["a", "b"]},
     "features": [
-        {"name": "colour", "kind": "categorical", "values": ["red", "green", "blue"]},
-        {"name": "answer", "kind": "categorical", "values": ["no", "missing", "1"]},
-        {"name": "size", "kind": "continuous", "low": 0, "high": 8, "bins": 4},
-        {"name": "weight", "kind": "continuous", "low": -1, "high": 1},
+        {"name": "colour", "kind": "categorical", "missing": False, "values": ["red", "green", "blue"]},
+        {"name": "answer", "kind": "categorical", "missing": False, "values": ["no", "missing", "1"]},
+        {"name": "size", "kind": "continuous", "missing": False, "low": 0, "high": 8, "bins": 4},
+        {"name": "weight", "kind": "continuous", "missing": False, "low": -1, "high": 1},
     ],
     "privacy": {"epsilon": 1.0, "discrete": "de", "continuous": "onebit"},
 }

@@ -101,6 +101,17 @@ def norm_sub_reach(values: Array, reach: Array) -> Interval:
     return Interval(ends[0], ends[1])
 
 
+def column_shares(cells: Interval) -> Interval:
+    """Each cell's share of its column: rising in the cell, falling in the rest; alike where nothing weighs anything."""
+    return Interval(_share(cells.low, cells.high), _share(cells.high, cells.low))
+
+
+def _share(cells: Array, others: Array) -> Array:
+    total = cells + others.sum(axis=0) - others
+    shares: Array = np.where(total > 0, cells / np.where(total > 0, total, 1.0), 1 / len(cells))
+    return shares
+
+
 def _interval(value: Interval | Array | float) -> Interval:
     if isinstance(value, Interval):
         return value

@@ -9,7 +9,7 @@ with eigenvalues S, y = U' F' (h - L q) tells z coordinate by coordinate.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -96,10 +96,13 @@ class FeaturePosterior:
 
 @dataclass(frozen=True)
 class Posterior:
-    """What is believed of the classes and, by name, of every discrete feature."""
+    """What is believed of the classes and, by name, of every discrete feature; ``missing`` has the shares of records
+    without a value of a Gaussian one.
+    """
 
     classes: ClassShares
     features: Mapping[str, FeaturePosterior]
+    missing: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def explained(self) -> float:

@@ -15,15 +15,15 @@ from ldp_client.answering import item_of
 from protocols import Campaign
 
 HUGE = 10**5000
-WEIGHT = {"name": "weight", "kind": "continuous", "low": -1e9, "high": 1e9}
-SIZE = {"name": "size", "kind": "continuous", "low": 0, "high": 8}
+WEIGHT = {"name": "weight", "kind": "continuous", "missing": False, "low": -1e9, "high": 1e9}
+SIZE = {"name": "size", "kind": "continuous", "missing": False, "low": 0, "high": 8}
 DRAFT = {
     "version": 1,
     "title": "t",
     "label": {"name": "y", "classes": ["a", "b"]},
     "features": [
-        {"name": "colour", "kind": "categorical", "values": ["red", "green", "1"]},
-        {"name": "answer", "kind": "categorical", "values": ["no", "missing"]},
+        {"name": "colour", "kind": "categorical", "missing": False, "values": ["red", "green", "1"]},
+        {"name": "answer", "kind": "categorical", "missing": False, "values": ["no", "missing"]},
         {**SIZE, "bins": 4},
         WEIGHT,
     ],
@@ -37,8 +37,8 @@ PROJECTION = {
     "matrix": [[1, -1e100], [0, 1]],
     "fitted_on": "public",
     "outputs": [
-        {"name": "first", "kind": "continuous", "low": -1, "high": 1},
-        {"name": "second", "kind": "continuous", "low": -1, "high": 1, "bins": 4},
+        {"name": "first", "kind": "continuous", "missing": False, "low": -1, "high": 1},
+        {"name": "second", "kind": "continuous", "missing": False, "low": -1, "high": 1, "bins": 4},
     ],
 }
 

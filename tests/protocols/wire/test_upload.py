@@ -19,8 +19,8 @@ CAMPAIGN = Campaign.compile(
         "title": "t",
         "label": {"name": "y", "classes": ["a", "b"]},
         "features": [
-            {"name": "u", "kind": "categorical", "values": ["1", "2", "3"]},
-            {"name": "v", "kind": "continuous", "low": 0, "high": 1},
+            {"name": "u", "kind": "categorical", "missing": False, "values": ["1", "2", "3"]},
+            {"name": "v", "kind": "continuous", "missing": False, "low": 0, "high": 1},
         ],
         "privacy": {"epsilon": 1.0, "discrete": "oue", "continuous": "laplace"},
     }

@@ -15,7 +15,7 @@ NOBODY = "http://127.0.0.1:9"
 """The discard port: nothing listens there."""
 UNREACHABLE = ["--token", "x", "--url", NOBODY, "--admin-url", NOBODY]
 
-SIZE_IN_BINS = {"name": "size", "kind": "continuous", "low": 0, "high": 60, "bins": 3}
+SIZE_IN_BINS = {"name": "size", "kind": "continuous", "missing": False, "low": 0, "high": 60, "bins": 3}
 DRAFT = {**buyers.DRAFT, "features": [buyers.DRAFT["features"][0], SIZE_IN_BINS]}
 
 

@@ -31,7 +31,7 @@ def campaign_of(values=(2, 3), classes=2, epsilon=1.0, discrete="ss"):
             "title": "t",
             "label": {"name": "y", "classes": [f"c{i}" for i in range(classes)]},
             "features": [
-                {"name": f"x{n}", "kind": "categorical", "values": [f"v{i}" for i in range(size)]}
+                {"name": f"x{n}", "kind": "categorical", "missing": False, "values": [f"v{i}" for i in range(size)]}
                 for n, size in enumerate(values)
             ],
             "privacy": {"epsilon": epsilon, "discrete": discrete},
