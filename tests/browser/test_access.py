@@ -9,6 +9,8 @@ from browsing import answer, start_browser
 from scenery import OPEN, scenery
 from selenium.webdriver.common.keys import Keys
 
+from simulations.fleet.aggregator import temporary_aggregator
+
 WIDTHS = (320, 390, 1280)
 
 # Whatever can be used; what is hidden, disabled or in closed details cannot.
@@ -33,6 +35,17 @@ const moves = (one) => { const style = getComputedStyle(one);
   return style.animationName !== "none" || style.transitionDuration.split(",").some((time) => parseFloat(time) > 0); };
 return [...document.querySelectorAll("*")].filter(moves).map((one) => one.outerHTML.slice(0, 80));
 """
+
+
+@pytest.fixture(scope="module")
+def scene():
+    """A server that everything is on, and the addresses of its pages. Tests look at it and change nothing there."""
+    with temporary_aggregator() as running:
+        started = start_browser()
+        try:
+            yield running, scenery(started, running, 20)
+        finally:
+            started.driver.quit()
 
 
 @pytest.fixture
@@ -73,8 +86,10 @@ def tab_to(browser, wanted, most=60):
     raise AssertionError(f"the tab key does not lead to {wanted}, it is at {browser.focused()}")
 
 
-def test_the_tab_key_leads_to_all_that_can_be_used_in_the_order_it_is_read_and_one_sees_where(browser, aggregator):
-    for name, address in scenery(browser, aggregator, 20).items():
+def test_the_tab_key_leads_to_all_that_can_be_used_in_the_order_it_is_read_and_one_sees_where(browser, scene):
+    aggregator, pages = scene
+    browser.sign_in(aggregator)
+    for name, address in pages.items():
         browser.open(address)
         if browser.all("[data-lab]"):
             browser.wait(lambda: browser.one("[data-lab] button").is_enabled())
@@ -101,8 +116,10 @@ def test_every_page_and_form_works_without_javascript(plain_browser, aggregator)
     plain_browser.wait(lambda: "mixed by a relay with 77 devices" in plain_browser.text())
 
 
-def test_nothing_moves_where_people_ask_for_that(browser, aggregator):
-    for name, address in scenery(browser, aggregator, 20).items():
+def test_nothing_moves_where_people_ask_for_that(browser, scene):
+    aggregator, pages = scene
+    browser.sign_in(aggregator)
+    for name, address in pages.items():
         browser.resize(1280)
         browser.open(address)
         assert browser.driver.execute_script(MOVING) == [], name
@@ -111,9 +128,11 @@ def test_nothing_moves_where_people_ask_for_that(browser, aggregator):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_is_cut_or_shuts_anybody_out(browser, aggregator, scheme):
-    pages = scenery(browser, aggregator, 20)
+def test_no_page_is_cut_or_shuts_anybody_out(browser, scene, scheme):
+    aggregator, pages = scene
     for name, address in {"login": f"{aggregator.admin_url}/login", **pages}.items():
+        if name != "login":
+            browser.sign_in(aggregator)
         for width in WIDTHS:
             browser.resize(width, scheme=scheme)
             browser.open(address)
@@ -129,16 +148,18 @@ def test_no_page_is_cut_or_shuts_anybody_out(browser, aggregator, scheme):
     browser.wait(lambda: "not a campaign yet" in browser.text("#verdict"))
     assert browser.violations() == [], "a draft that is none"
     browser.open(f"{aggregator.admin_url}/tokens")
-    browser.fill("#name", "another")
+    browser.fill("#name", f"another of {scheme}")
     browser.click('form[action="/tokens"] button')
     browser.wait(lambda: browser.all("#made-token"))
     assert browser.violations() == [], "a token that was made"
 
 
-def test_every_number_of_a_table_has_its_unit(browser, aggregator):
+def test_every_number_of_a_table_has_its_unit(browser, scene):
     """Counts and the columns that say their unit in their head aside."""
     plain = {"Reports", "Votes", "Version", "Devices", "Answers", "ε", "Loss ε", "Published ε"}
-    for name, address in scenery(browser, aggregator, 20).items():
+    aggregator, pages = scene
+    browser.sign_in(aggregator)
+    for name, address in pages.items():
         browser.open(address)
         cells = browser.driver.execute_script(
             "return [...document.querySelectorAll('td.num')].map((cell) => ["
