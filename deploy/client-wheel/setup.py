@@ -70,14 +70,14 @@ class _Bare(ast.NodeTransformer):
 
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815 - the name of its base class
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt | None:
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
         if self._typed:
             return node
         if self._in_class:
             if not ast.unparse(node.annotation).startswith("ClassVar"):
                 node.annotation = ast.Constant("")
             return node
-        return None if node.value is None else ast.copy_location(ast.Assign([node.target], node.value), node)
+        return node if node.value is None else ast.copy_location(ast.Assign([node.target], node.value), node)
 
     def visit_If(self, node: ast.If) -> ast.AST | None:
         self.generic_visit(node)
