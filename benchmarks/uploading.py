@@ -245,7 +245,14 @@ class Server:
     """``ldp-aggregator serve`` in a process of its own, on the first processor."""
 
     def __init__(self, data: Path, database: str | None, *, on_asyncio: bool = False, **environment: str) -> None:
-        values = {"HOST": "127.0.0.1", "PORT": "0", "ADMIN_PORT": "0", "DATA": str(data), "LOG_LEVEL": "error"}
+        values = {
+            "HOST": "127.0.0.1",
+            "PORT": "0",
+            "ADMIN_PORT": "0",
+            "OPERATIONS_PORT": "0",
+            "DATA": str(data),
+            "LOG_LEVEL": "error",
+        }
         values |= ({"DATABASE": database} if database else {}) | environment
         self.process = subprocess.Popen(
             [sys.executable, *(["-c", WITHOUT_UVLOOP] if on_asyncio else ["-m", "ldp_aggregator"]), "serve"],
