@@ -17,7 +17,7 @@ from ldp_client.delivery.machine import Delivery, Idle, Outcome, Place, Send, Ta
 from ldp_client.delivery.notices import OnEvent
 from ldp_client.delivery.queue import Outbox
 from ldp_client.delivery.sender import Sender
-from ldp_client.errors import ClientError, ConfigurationError, QuotaError
+from ldp_client.errors import ClientError, ConfigurationError, QuotaError, ServerError
 from ldp_client.network.aggregator import Aggregator, check_campaign_id, read_campaign
 from ldp_client.network.cache import Cache
 from ldp_client.network.shared import SHARED_TRANSPORT
@@ -40,8 +40,8 @@ RELAY_POLICY: Final = replace(DEFAULT_POLICY, first_delay=10.0)
 who came last."""
 
 MODEL_AGE: Final = 60.0
-"""Seconds for which a model is handed out before the aggregator is asked again. It learns that the relay asks, and
-nothing of when a device did."""
+"""Seconds for which a model or a directory is handed out before the aggregator is asked again. It learns that the relay
+asks, and nothing of when a device did."""
 
 CONFLICTING: Final = "conflicting-report"
 """The id is queued already, with another answer: a device answers once."""
@@ -62,6 +62,8 @@ class Relay:
         Its quotas bound what is kept.
     token
         A token of scope ``relay``, where the aggregator asks for one.
+    publisher
+        The public key whose directory is handed on to devices that pin it.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Relay:
         clock: Clock | None = None,
         policy: Policy = RELAY_POLICY,
         token: str | None = None,
+        publisher: str | None = None,
         on_event: OnEvent | None = None,
     ) -> None:
         self.policy = policy
@@ -84,6 +87,7 @@ class Relay:
         self.campaign_id = check_campaign_id(campaign_id)
         self._clock = clock = SYSTEM_CLOCK if clock is None else clock
         self._token = token
+        self.publisher = publisher
         self._aggregator = Aggregator(
             url, campaign_id, transport or SHARED_TRANSPORT, clock, policy, headers=self._headers
         )
@@ -101,7 +105,7 @@ class Relay:
         )
         self._cache = Cache(self._storage, lambda _: None)
         self._campaign: Campaign | None = None
-        self._model: tuple[bytes, float] | None = None
+        self._handed: dict[str, tuple[bytes, float]] = {}
         self._asking = ForkSafeLock()
         self._driver: BackgroundDriver | None = None
 
@@ -122,13 +126,22 @@ class Relay:
 
     def model(self) -> bytes:
         """The aggregator's model, for a device behind the relay. Raises what a device's own question would raise."""
+        # None only where there is a known one, and it has not changed.
+        return self._fresh("model", lambda known: self._aggregator.model(known) or known or b"")
+
+    def directory(self, key: str) -> bytes:
+        """The newest directory of the relay's publisher, whose signature devices verify; raises as :meth:`model`."""
+        if key != self.publisher:
+            raise ServerError(404, "no-directory", "the relay was told of another publisher, or of none")
+        return self._fresh("directory", lambda _: self._aggregator.directory(key))
+
+    def _fresh(self, name: str, fetch: Callable[[bytes | None], bytes]) -> bytes:
         with self._asking:
-            known, at = (None, 0.0) if self._model is None else self._model
+            known, at = self._handed.get(name, (None, 0.0))
             now = self._clock.monotonic()
             if known is None or now - at >= MODEL_AGE:
-                # None only where there is a known one, and it has not changed.
-                known = self._aggregator.model(known) or known or b""
-                self._model = known, now
+                known = fetch(known)
+                self._handed[name] = known, now
             return known
 
     def collect(self, upload: bytes) -> dict[str, str]:
