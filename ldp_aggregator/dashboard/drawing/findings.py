@@ -103,6 +103,7 @@ def _distribution(estimates: Estimates, feature: Feature, liars: int, place: int
     numbers = zip(*(column.tolist() for column in columns), strict=True)
     rows = [Row(*names_, *row) for names_, row in zip(places, numbers, strict=True)]
     says = "Of the devices of each class, the share that has each value."
+    says += _missing_told(estimates, feature.name)
     if not known.all() and table.joint.n:
         says += " Nothing is known of a class that too few reports tell from none."
     says += _missing_told(estimates, feature.name)

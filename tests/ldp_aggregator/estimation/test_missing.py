@@ -18,7 +18,6 @@ FALSE_ALARM = 1e-5
 RUNS = 1_000
 PEOPLE = 4_000
 PRIVACIES = [
-    {"epsilon": 1, "discrete": "de"},
     {"epsilon": 1, "discrete": "ss"},
     {"epsilon": 2, "discrete": "she"},
     {"epsilon": 3, "answers": "all", "discrete": "oue"},

@@ -45,7 +45,7 @@ def test_a_model_from_reports_is_that_of_the_table_in_which_missing_cells_are_sk
     frame, labels = people()
     campaign = campaign_of()
     model = train(campaign, simulate(campaign, frame, labels, rng=2, fidelity="counts", devices=3_000_000), post=post)
-    table = NaiveBayes(features=campaign.features, label=campaign.label, smoothing=0).fit(frame, labels)
+    table = NaiveBayes(schema=json.loads(campaign.document), smoothing=0).fit(frame, labels)
     for mine, theirs in zip(model.model_.likelihoods, table.model_.likelihoods, strict=True):
         if hasattr(mine, "table"):
             assert len(mine.table) == mine.feature.size

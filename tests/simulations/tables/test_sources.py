@@ -14,7 +14,7 @@ DRAFT = {
     "version": 1,
     "title": "t",
     "label": {"name": "y", "classes": ["a", "b"]},
-    "features": [{"name": "x", "kind": "continuous", "missing": False, "low": 0, "high": 10, "bins": 2}],
+    "features": [{"name": "x", "kind": "continuous", "low": 0, "high": 10, "bins": 2}],
     "privacy": {"epsilon": 1.0},
 }
 TOML = """
