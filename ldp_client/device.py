@@ -49,6 +49,7 @@ class Device:
         again and ``NAME.here`` tells a copy from the original; see docs/client.md about backups.
     max_total_epsilon
         Hard cap on the privacy loss over the life of the install; each scope has a ledger, and this cap, of its own.
+        ConfigurationError where it is no finite number above 0.
     transport
         How requests are made; None takes the standard library's, shared by the devices of this process.
     clock
@@ -61,8 +62,6 @@ class Device:
         Called with the body of every upload; what it returns (a token, an attestation) goes along.
     on_event
         Called with an :class:`ldp_client.Event` from whichever thread something happens in.
-
-    Raises ConfigurationError for a cap that is no finite number above 0.
     """
 
     def __init__(

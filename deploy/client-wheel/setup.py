@@ -5,10 +5,18 @@ sources and in docs/client.md. Types stay in every module whose names ``ldp_clie
 """
 
 import ast
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
+
+HERE = Path(__file__).resolve().parent
+PACKAGES = ("protocols", "ldp_client")
+PREFIX = "" if (HERE / "protocols").is_dir() else "../../"
+"""A source distribution holds the packages beside this file; in the repository they are two folders up."""
 
 TYPED = {
     "ldp_client.aio",
@@ -118,4 +126,20 @@ class BuildBare(build_py):
         return target, copied
 
 
-setup(cmdclass={"build_py": BuildBare})
+class SdistWithPackages(sdist):
+    """``sdist`` that takes the modules that the wheel has along, as they are in the repository."""
+
+    def make_release_tree(self, base_dir: str, files: Sequence[str]) -> None:
+        super().make_release_tree(base_dir, [file for file in files if ".." not in Path(file).parts])
+        for package in self.distribution.packages or ():
+            folder = Path(base_dir, *package.split("."))
+            folder.mkdir(parents=True, exist_ok=True)
+            for file in (HERE / PREFIX).joinpath(*package.split(".")).iterdir():
+                if file.suffix == ".py" or file.name == "py.typed":
+                    shutil.copy(file, folder)
+
+
+setup(
+    cmdclass={"build_py": BuildBare, "sdist": SdistWithPackages},
+    package_dir={package: PREFIX + package for package in PACKAGES},
+)

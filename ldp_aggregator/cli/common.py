@@ -32,6 +32,10 @@ class CommandError(Exception):
     """A failure to tell in one line."""
 
 
+class UsageError(CommandError):
+    """Options that do not go together, or say what cannot be meant."""
+
+
 def add_command(
     groups: Groups, name: str, text: str, command: Callable[[argparse.Namespace], int | None], *examples: str
 ) -> Any:
@@ -99,6 +103,28 @@ def with_recorded(
             return await work(store)
 
     return with_store(options, recorded_work, create=create)
+
+
+def positive(text: str) -> float:
+    """The type of an option that takes finite numbers above 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a finite number above 0, not {text!r}")
+    return number
+
+
+def share(text: str) -> float:
+    """The type of an option that takes numbers from 0 on and below 1."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 1.0
+    if not 0 <= number < 1:
+        raise argparse.ArgumentTypeError(f"must be a number from 0 on and below 1, not {text!r}")
+    return number
 
 
 def say(text: str) -> None:

@@ -307,7 +307,7 @@ def test_a_password_on_the_command_line_is_refused(run):
 def test_an_unknown_setting_is_refused_before_anything_happens(run, draft, monkeypatch, tmp_path):
     monkeypatch.setenv("LDP_AGGREGATOR_LIMITS__BODYBYTES", "5")
     code, _, err = run("campaign", "create", draft)
-    assert code == 1
+    assert code == 2
     assert "LDP_AGGREGATOR_LIMITS__BODYBYTES is unknown" in err
     assert not (tmp_path / "data").exists()
 
@@ -348,7 +348,7 @@ def test_rounds_of_a_study_train_one_model_that_is_published_for_each(run, tmp_p
     assert (code, out.splitlines()[0]) == (0, "model version 1 and 1 from 20 reports is published")
     training = json.loads((tmp_path / "model.json").read_text())["training"]
     assert (training["campaigns"], training["prior"], training["variance_floor"]) == (ids, "label", 0.01)
-    assert run("train", *ids, "--variance-floor", "7")[0] == 1
+    assert run("train", *ids, "--variance-floor", "7")[0] == 2
 
 
 async def answer(data, campaign_id):

@@ -64,6 +64,10 @@ DRAFTS = {"plain": DRAFT, "projected": {**DRAFT, "projection": PROJECTION}}
 NAMES = [feature["name"] for feature in FEATURES]
 TABULAR = {"label": LABEL, "features": FEATURES}
 
+# pandas 2 warns that the dtype of what is put together will be another in pandas 3; both must read alike.
+PANDAS_3 = "ignore:The behavior of (DataFrame|array) concatenation with empty:FutureWarning"
+pytestmark = pytest.mark.filterwarnings(PANDAS_3)
+
 thorough = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 brief = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -71,7 +71,8 @@ def test_what_cannot_be_meant_is_not_signed(run, key, tmp_path):
         ("1", "--campaign", "A" * 43 + "=" + str(tmp_path / "bad.json")),
         ("1", "--campaign", "A" * 43 + "=" + str(tmp_path / "none.json")),
     ):
-        assert run(*sign, *more)[0] == 1, more
+        named_a_file = any("=" in word for word in more)
+        assert run(*sign, *more)[0] == (1 if named_a_file else 2), more
     assert not (tmp_path / "d.json").exists()
 
 
