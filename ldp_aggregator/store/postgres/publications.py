@@ -7,15 +7,13 @@ from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.store.consistency import sum_or_refuse
 from ldp_aggregator.store.decisions import is_release
 from ldp_aggregator.store.postgres import campaigns
-from ldp_aggregator.store.postgres.schema import RELEASES
-from ldp_aggregator.store.postgres.sessions import Connection, lock
+from ldp_aggregator.store.postgres.sessions import Connection
 from protocols import Campaign
 
 
 async def released_tally(db: Connection, campaign: Campaign, every: int) -> Tally:
     """Two instances that release at once wait for each other, and whoever counts for neither of them."""
-    number = (await campaigns.row(db, campaign.id)).number
-    await lock(db, number, shared=False, kind=RELEASES)
+    number = (await campaigns.locked(db, await campaigns.row(db, campaign.id), campaigns.IN_TURN)).number
     last = await db.fetchrow("SELECT reports, sums FROM publications WHERE campaign = $1", number)
     released = sum_or_refuse(campaign, [last["sums"]] if last else [])
     if await campaigns.reports(db, number) - (last["reports"] if last else 0) < every:
