@@ -32,7 +32,7 @@ _OPEN: Final = (
     "salt IS NULL AND max_reports IS NULL AND closed IS NULL "
     "AND (opens IS NULL OR opens <= coalesce($1::timestamptz, clock_timestamp())) "
     "AND (closes IS NULL OR closes > coalesce($1::timestamptz, clock_timestamp())) "
-    "AND (held_until IS NULL OR held_until <= clock_timestamp()) AND ($2::bigint IS NULL OR least_map <= $2)"
+    "AND (held_until IS NULL OR held_until <= clock_timestamp()) AND least_map <= $2::bigint"
 )
 """Whether a campaign takes reports at ``$1``, by default now, that were brought by version ``$2`` of the map of slots.
 
@@ -92,7 +92,7 @@ _STORE: Final = (
 
 
 async def at_once(
-    db: Connection, batches: Mapping[str, Batch], now: datetime | None, map_version: int | None
+    db: Connection, batches: Mapping[str, Batch], now: datetime | None, map_version: int
 ) -> dict[str, Sequence[Outcome]]:
     """One statement, which is a transaction of its own: the campaigns that take reports and know none of these.
 
@@ -118,7 +118,7 @@ async def at_once(
 
 
 async def count(
-    db: Connection, campaign_id: str, batch: Batch, now: datetime | None, map_version: int | None
+    db: Connection, campaign_id: str, batch: Batch, now: datetime | None, map_version: int
 ) -> Sequence[Outcome]:
     """Count what is new of a batch, inside a transaction. Waits for another instance that inserts one of its ids.
 
@@ -139,7 +139,7 @@ async def count(
 
 
 async def _count_alone(
-    db: Connection, campaign_id: str, batch: Batch, now: datetime | None, map_version: int | None
+    db: Connection, campaign_id: str, batch: Batch, now: datetime | None, map_version: int
 ) -> Sequence[Outcome]:
     """Say why a campaign takes nothing, or count where there is a greatest number: nobody else counts meanwhile."""
     row = await campaigns.find(db, campaign_id)
@@ -149,7 +149,7 @@ async def _count_alone(
     refused = refuse_uploads(row, moment)
     if refused is not None:  # Whoever closes or seals it holds its lock, and is not waited for.
         return batch.refused(refused)
-    if map_version is not None and await campaigns.least_map(db, row.number) > map_version:
+    if row.max_reports is None and await campaigns.least_map(db, row.number) > map_version:
         return batch.refused(STALE)
     if row.max_reports is None:
         raise HeldError

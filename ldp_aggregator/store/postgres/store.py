@@ -67,7 +67,7 @@ class PostgresStore:
 
     def __init__(self, sessions: Sessions, clock: Clock | None = None) -> None:
         self._sessions = sessions
-        self._run = sessions.run
+        self.do = self._run = sessions.run  # One transaction, for whoever knows the tables.
         self._clock = clock
         self._appended: Counter[str] = Counter()
         """Parts that this instance has appended to each campaign since it last compacted them."""
@@ -131,9 +131,12 @@ class PostgresStore:
         return await self._run(lambda db: campaigns.set_uploads_need(db, campaign_id, scope))
 
     async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
-        return await self.count_by_map(submissions, None)
+        outcomes = await self.count_by_map(submissions, 0)
+        if any(outcome.refused == counting.STALE for outcome in outcomes):
+            raise StoreError("the store is in several databases by now; name all of them")
+        return outcomes
 
-    async def count_by_map(self, submissions: Sequence[Submission], version: int | None) -> list[Outcome]:
+    async def count_by_map(self, submissions: Sequence[Submission], version: int) -> list[Outcome]:
         """:meth:`count` of reports that a map of slots brought here; they are refused where that is too old."""
         batches = gather_by_campaign(submissions)
         answers: dict[str, Sequence[Outcome]] = {}
@@ -234,22 +237,20 @@ class PostgresStore:
     async def close(self) -> None:
         await self._sessions.close()
 
-    async def _count_at_once(self, batches: Mapping[str, Batch], version: int | None) -> dict[str, Sequence[Outcome]]:
-        """Where another instance stores one of the ids meanwhile nothing is counted yet."""
-        work = partial(counting.at_once, batches=batches, now=self._told(), map_version=version)
+    async def _count_at_once(self, batches: Mapping[str, Batch], version: int) -> dict[str, Sequence[Outcome]]:
         try:
-            return await self._run(work, isolation=None)
+            return await self._run(lambda db: counting.at_once(db, batches, self._told(), version), isolation=None)
         except RefusedError as error:
             if is_unique_violation(error):
                 return {}
             raise
 
     async def _count_together(
-        self, db: Connection, batches: Mapping[str, Batch], version: int | None
+        self, db: Connection, batches: Mapping[str, Batch], version: int
     ) -> dict[str, Sequence[Outcome]]:
         return {name: await counting.count(db, name, batch, self._told(), version) for name, batch in batches.items()}
 
-    async def _count_apart(self, batches: Mapping[str, Batch], version: int | None) -> dict[str, Sequence[Outcome]]:
+    async def _count_apart(self, batches: Mapping[str, Batch], version: int) -> dict[str, Sequence[Outcome]]:
         """Where the database refuses some campaigns, the others are counted; where it does all, that is raised.
 
         Each has a transaction of its own: what is counted stays so, whatever becomes of the next.
@@ -257,10 +258,9 @@ class PostgresStore:
         answers: dict[str, Sequence[Outcome]] = {}
         failures = []
         for name, batch in batches.items():
-            work = partial(self._count_together, batches={name: batch}, version=version)
             try:
-                answers |= await self._run(work)
-            except StoreError as error:
+                answers |= await self._run(partial(self._count_together, batches={name: batch}, version=version))
+            except StoreError as error:  # noqa: PERF203 - whatever is wrong with one, the next gets its turn
                 failures.append(error)
                 LOG.error("a campaign was not counted", extra={"campaign": name, "reason": str(error)})
                 answers[name] = batch.refused(UNAVAILABLE)
@@ -271,8 +271,7 @@ class PostgresStore:
     async def _hold(self, campaign_id: str) -> None:
         await self._run(lambda db: campaigns.hold(db, campaign_id))
 
-    def _told(self) -> datetime | None:
-        """The time where a clock was given; None is the database's own."""
+    def _told(self) -> datetime | None:  # None is the database's own time.
         return None if self._clock is None else self._clock()
 
     async def _now(self, db: Connection) -> datetime:
