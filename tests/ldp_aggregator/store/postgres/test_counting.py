@@ -89,14 +89,14 @@ async def test_the_statements_count_where_the_decisions_do_and_nowhere_else(
             )
             row = await campaigns.row(db, campaign.id)
             counted["decided"] = decide_uploads(row, 0, clock()).refused is None and row.max_reports is None
-            found = await db.fetch(f"SELECT 1 FROM campaigns WHERE {counting._OPEN}", clock(), None)
+            found = await db.fetch(f"SELECT 1 FROM campaigns WHERE {counting._OPEN}", clock(), 0)
             counted["guard"] = bool(found)
             raise UndoneError
 
         with pytest.raises(UndoneError):
             await store._run(work)
         assert counted["guard"] == counted["decided"], case
-    assert await store._run(lambda db: counting.at_once(db, {campaign.id: batch}, clock(), None))
+    assert await store._run(lambda db: counting.at_once(db, {campaign.id: batch}, clock(), 0))
 
 
 async def test_a_campaign_is_closed_while_uploads_never_pause(
@@ -113,7 +113,7 @@ async def test_a_campaign_is_closed_while_uploads_never_pause(
         number = next(numbers)
         batch = gather(campaign, [make_submission(campaign, [make_report(campaign, number)])])
         try:
-            outcomes = await counting.count(db, campaign.id, batch, None, None)
+            outcomes = await counting.count(db, campaign.id, batch, None, 0)
         except HeldError:
             over.set()
             raise
