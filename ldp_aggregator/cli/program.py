@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "backup": "operation.backup",
     "restore": "operation.restore",
     "migrate": "operation.migrate",
+    "shards": "operation.shards",
     "recount": "operation.recount",
     "audit": "audit",
 }
