@@ -110,8 +110,7 @@ def readme(session: Session) -> Iterator[None]:
     assert session.names["part"].status().sent == 1
     assert "Will a customer miss a payment? - a credit-risk model" in session.of("python", 0)
     session.shell("ldp-aggregator train " + campaign.id + " --data served --anyway", "a model")
-    again = session.shell("ldp-aggregator serve --data served &", "the server again")
-    assert "ready" in again
+    serve(session, "--data served")
     (call,) = re.findall(
         r"`(Classifier\.fetch\(.*?\)\.predict\(.*?\))`", (ROOT / "README.md").read_text(encoding="utf-8")
     )
