@@ -37,6 +37,7 @@ COMMANDS: Final = {
     "restore": "operation.restore",
     "migrate": "operation.migrate",
     "shards": "operation.shards",
+    "capacity": "operation.capacity",
     "recount": "operation.recount",
     "audit": "audit",
 }
