@@ -32,11 +32,10 @@ from protocols.document.schema import (
     CategoricalFeature,
     ContinuousFeature,
     Label,
-    read_bounds,
     read_features,
 )
 from protocols.errors import ModelError, ProtocolError
-from protocols.fields import Fields, describe, parse_json
+from protocols.fields import Fields, describe, parse_json, read_bounds
 
 if TYPE_CHECKING:
     from typing import Self

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from protocols.fields import Fields, Refusal, describe
+from protocols.fields import Fields, Refusal, describe, read_bounds
 from protocols.values import composed, number_of, positions_of, text_of
 
 MISSING: Final = "missing"
@@ -30,10 +30,6 @@ MOST_CAMPAIGN_CELLS: Final = 1 << 18
 
 MOST_WEIGHT: Final = 1 << 16
 MOST_RELEASE: Final = 1 << 40
-
-_LEAST_SPAN: Final = 1e-150
-_LARGEST_SPAN: Final = 1e150
-"""Widths of a value range whose squares, which variances are made of, are still doubles."""
 
 ANSWERS: Final = ("one", "all")
 DISCRETE_CHOICES: Final = ("auto", "de", "sue", "oue", "she", "the", "ss")
@@ -248,16 +244,6 @@ def _read_release(fields: Fields) -> int | None:
         return fields.integer("release_every", least=2, most=MOST_RELEASE)
     fields.raw("release_every")
     return None
-
-
-def read_bounds(fields: Fields) -> tuple[float, float]:
-    """``low`` and ``high`` of a continuous feature."""
-    low, high = fields.number("low"), fields.number("high")
-    if low >= high:
-        raise fields.error("low", f"must be below high; got low {low} and high {high}")
-    if not _LEAST_SPAN <= float(high) - float(low) <= _LARGEST_SPAN:
-        raise fields.error("high", f"high - low must be from {_LEAST_SPAN} to {_LARGEST_SPAN}; choose other units")
-    return low, high
 
 
 def read_feature(value: Any, path: str, classes: int, refuse: Refusal) -> Feature:

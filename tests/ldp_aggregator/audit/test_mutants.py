@@ -69,7 +69,6 @@ def test_the_same_copy_without_a_flaw_passes(mechanism):
             "a candidate that is right",
             "wrong votes in the clear",
             "what is missing in the clear",
-            "asked again where it is missing",
             "votes on all candidates",
         ],
     ),

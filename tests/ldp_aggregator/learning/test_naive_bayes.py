@@ -21,12 +21,12 @@ QUESTION = {"age": "young", "income": "medium", "gender": "female"}
 MIXED = {
     "label": {"name": "class", "classes": ["a", "b", "c"]},
     "features": [
-        {"name": "colour", "kind": "categorical", "missing": False, "values": ["red", "blue", "missing"]},
-        {"name": "size", "kind": "categorical", "missing": False, "values": ["1", "2", "3"]},
-        {"name": "income", "kind": "continuous", "missing": False, "low": 0, "high": 9, "bins": 4},
-        {"name": "hours", "kind": "continuous", "missing": False, "low": -5, "high": 5},
-        {"name": "p", "kind": "continuous", "missing": False, "low": 0, "high": 1},
-        {"name": "q", "kind": "continuous", "missing": False, "low": -1, "high": 2},
+        {"name": "colour", "kind": "categorical", "values": ["red", "blue", "missing"]},
+        {"name": "size", "kind": "categorical", "values": ["1", "2", "3"]},
+        {"name": "income", "kind": "continuous", "low": 0, "high": 9, "bins": 4},
+        {"name": "hours", "kind": "continuous", "low": -5, "high": 5},
+        {"name": "p", "kind": "continuous", "low": 0, "high": 1},
+        {"name": "q", "kind": "continuous", "low": -1, "high": 2},
     ],
     "projection": {
         "method": "dca",
@@ -35,8 +35,8 @@ MIXED = {
         "scale": [0.5, 1.5],
         "matrix": [[0.3, -0.7], [0.9, 0.2]],
         "outputs": [
-            {"name": "c1", "kind": "continuous", "missing": False, "low": -1, "high": 1, "bins": 5},
-            {"name": "c2", "kind": "continuous", "missing": False, "low": -0.8, "high": 1.1},
+            {"name": "c1", "kind": "continuous", "low": -1, "high": 1, "bins": 5},
+            {"name": "c2", "kind": "continuous", "low": -0.8, "high": 1.1},
         ],
         "fitted_on": "public",
     },

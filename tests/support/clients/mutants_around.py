@@ -224,15 +224,6 @@ def _missing_in_the_clear(campaign: Campaign, person: Person, client: Around) ->
     return (encode_upload([Report(report.question, report.id, bytes([item]) if missing else report.payload)]),)
 
 
-def _asked_again_where_it_is_missing(campaign: Campaign, person: Person, client: Around) -> Answer:
-    """A device that has no value of what it is asked about draws again, once, "so that no answer is wasted"."""
-    secret = client.random.randbytes(32)
-    (asked,) = draw_questions(campaign, secret)
-    if asked.feature is not None and campaign.feature(asked.feature).index_of(person.record.get(asked.feature)) is None:
-        secret = client.random.randbytes(32)
-    return (encode_upload(perturb(campaign, person.record, person.label, secret=secret, coins=client.coins)),)
-
-
 FLAWS: dict[str, Flaw] = {
     "none": _sound,
     "the record in the id": _record_in_the_id,
@@ -252,7 +243,6 @@ FLAWS: dict[str, Flaw] = {
     "wrong votes in the clear": _wrong_in_the_clear,
     "votes on all candidates": _votes_on_all,
     "what is missing in the clear": _missing_in_the_clear,
-    "asked again where it is missing": _asked_again_where_it_is_missing,
 }
 
 
@@ -333,7 +323,6 @@ AROUND: dict[str, tuple[Callable[[], str], str]] = {
     "a candidate that is right": (lambda: scores(), "tells-beside-the-answer"),
     "wrong votes in the clear": (lambda: scores(), "impossible-report"),
     "votes on all candidates": (lambda: scores(), "loss-above-claim"),
-    "what is missing in the clear": (lambda: categories([3], missing=True), "impossible-report"),
-    "asked again where it is missing": (lambda: categories([3, 3], missing=True), "tells-beside-the-answer"),
+    "what is missing in the clear": (lambda: categories([3], missing=True), "loss-above-claim"),
 }
 """Flaw, a campaign that it shows in, the code of what the audit finds."""
