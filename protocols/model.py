@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from protocols.document.projection import Projection, read_projection
 from protocols.document.schema import (
+    MISSING,
     MOST_CLASSES,
     MOST_FEATURES,
     MOST_VALUES,
@@ -167,7 +168,8 @@ def _read_likelihood(value: Any, path: str, classes: int) -> Likelihood:
         raise fields.error("weight", f"must be above 0 and at most 1, not {weight}")
     likelihood: Likelihood
     if kind == "categorical":
-        categorical = CategoricalFeature(name, fields.texts("values", least=1, most=MOST_VALUES))
+        values = fields.texts("values", least=1, most=MOST_VALUES)
+        categorical = CategoricalFeature(name, values, missing=MISSING not in values)
         likelihood = DiscreteLikelihood(categorical, _read_table(fields, categorical.size, classes), weight)
     else:
         low, high = read_bounds(fields)

@@ -40,7 +40,7 @@ def test_features_that_tell_nothing_hardly_ever_outvote_a_class_of_seven_tenths(
     frequent class (0.91 where noise counts in full against the prior).
     """
     classes, values = [f"c{i}" for i in range(4)], [f"v{i}" for i in range(4)]
-    features = [{"name": f"x{i}", "kind": "categorical", "values": values} for i in range(6)]
+    features = [{"name": f"x{i}", "kind": "categorical", "values": values, "missing": False} for i in range(6)]
     label = {"name": "y", "classes": classes, "weight": 0}
     draft = {"version": 1, "title": "t", "label": label, "features": features, "privacy": {"epsilon": 1.0}}
     campaign, said = Campaign.compile(draft), []
