@@ -26,7 +26,7 @@ FOREVER = re.compile(
     re.MULTILINE,
 )
 """What runs until it is stopped; a page may say so with ``&``, or leave it to its reader."""
-SECONDS = 300
+SECONDS = 3600
 """A page that hangs is ended; nothing is said about how long one takes."""
 
 FUNCTIONS = """
