@@ -100,7 +100,7 @@ flower: $(FLOWER)/.installed
 
 PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
 
-pythons:
+pythons: $(INSTALLED)
 	.ci/pythons $(PYTHONS)
 $(TOOLS)/.installed: deploy/tools.in
 	$(PYTHON) -m venv $(TOOLS)

@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from ldp_client.errors import (
-    ClientError,
     ConfigurationError,
     ModelUnavailableError,
     NotFetchedError,
@@ -87,7 +86,7 @@ class Aggregator:
         """
 
     def refusal(self, transaction: Transaction) -> RefusedError | None:
-        """Why the publisher says no."""
+        """Why the publisher says no. Raises StorageError where what was signed cannot be read."""
         return None
 
     def transport(self) -> Transport:
@@ -141,7 +140,7 @@ class Aggregator:
     def _get(
         self, url: str, largest: int, headers: Mapping[str, str], is_expected: Callable[[Response], bool]
     ) -> Response:
-        failure: ClientError = TransportError("timeout")
+        failure: ServerError | TransportError = TransportError("timeout")
         for attempt in range(1, self._policy.fetch_tries + 1):
             left = min(self._policy.request_timeout, seconds_left(_UNLIMITED))
             if left <= 0:

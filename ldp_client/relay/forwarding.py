@@ -64,6 +64,8 @@ class Relay:
         Its quotas bound what is kept.
     token
         A token of scope ``relay``, where the aggregator asks for one.
+
+    Raises ConfigurationError for an address, an id or a batch that cannot be.
     """
 
     def __init__(
