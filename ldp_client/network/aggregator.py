@@ -137,6 +137,14 @@ class Aggregator:
             raise
         return None if answer.status == 304 or answer.body == known else answer.body
 
+    def directory(self, key: str) -> bytes:
+        """Fetch what the holder of a public key has signed, not yet verified. Raises ServerError or TransportError."""
+        # Here: an app that pins no key does without what reads signatures.
+        from protocols.document.directory import LARGEST_DIRECTORY
+
+        url = f"{self.base}/v1/directories/{key}"
+        return self._get(url, LARGEST_DIRECTORY, {}, lambda answer: answer.media_type == _JSON).body
+
     def _get(
         self, url: str, largest: int, headers: Mapping[str, str], is_expected: Callable[[Response], bool]
     ) -> Response:

@@ -9,11 +9,10 @@ from ldp_client.errors import REFUSALS, ConfigurationError, RefusedError, Storag
 from ldp_client.network.aggregator import Aggregator
 from ldp_client.storage.checksummed import pack, unpack
 from ldp_client.storage.contract import PUBLISHERS
-from protocols.document.directory import LARGEST_DIRECTORY, Directory, read_directory, read_key
+from protocols.document.directory import Directory, read_directory, read_key
 from protocols.errors import DocumentError, ModelError
 
 if TYPE_CHECKING:
-    from ldp_client.network.transport import Response
     from ldp_client.storage.contract import Storage, Transaction
 
 
@@ -33,7 +32,6 @@ class SignedAggregator(Aggregator):
         self._key = key
         self._kept = PUBLISHERS + key
         self._storage = storage
-        self._directory_url = f"{url.rstrip('/')}/v1/directories/{key}"
 
     @property
     def signer(self) -> str:
@@ -81,10 +79,7 @@ class SignedAggregator(Aggregator):
         return directory.campaigns.get(self.campaign_id) == digest
 
     def _renew(self) -> None:
-        def is_directory(answer: Response) -> bool:
-            return answer.media_type == "application/json"
-
-        document = self._get(self._directory_url, LARGEST_DIRECTORY, {}, is_directory).body
+        document = self.directory(self._key)
         directory = read_directory(document, self._key)
         with self._storage.transaction(write=True) as transaction:
             newest = self._stored(transaction)

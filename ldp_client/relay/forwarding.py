@@ -16,7 +16,7 @@ from ldp_client.delivery.machine import Delivery, Idle, Outcome, Place, Send, Ta
 from ldp_client.delivery.notices import OnEvent
 from ldp_client.delivery.queue import Outbox
 from ldp_client.delivery.sender import Sender
-from ldp_client.errors import ClientError, ConfigurationError, QuotaError, TransportError
+from ldp_client.errors import ClientError, ConfigurationError, QuotaError, ServerError, TransportError
 from ldp_client.network.aggregator import Aggregator, Document, check_campaign_id
 from ldp_client.network.cache import Cache
 from ldp_client.network.shared import SHARED_TRANSPORT
@@ -39,8 +39,8 @@ RELAY_POLICY: Final = replace(DEFAULT_POLICY, first_delay=10.0)
 who came last."""
 
 MODEL_AGE: Final = 60.0
-"""Seconds for which a model is handed out before the aggregator is asked again. It learns that the relay asks, and
-nothing of when a device did."""
+"""Seconds for which a model or a directory is handed out before the aggregator is asked again. It learns that the relay
+asks, and nothing of when a device did."""
 
 CONFLICTING: Final = "conflicting-report"
 """The id is queued already, with another answer: a device answers once."""
@@ -64,6 +64,8 @@ class Relay:
         Its quotas bound what is kept.
     token
         A token of scope ``relay``, where the aggregator asks for one.
+    publisher
+        The public key whose directory is handed on to devices that pin it.
 
     Raises ConfigurationError for an address, an id or a batch that cannot be.
     """
@@ -79,6 +81,7 @@ class Relay:
         clock: Clock | None = None,
         policy: Policy = RELAY_POLICY,
         token: str | None = None,
+        publisher: str | None = None,
         on_event: OnEvent | None = None,
     ) -> None:
         self.policy = policy
@@ -88,6 +91,7 @@ class Relay:
         self.campaign_id = check_campaign_id(campaign_id)
         self._clock = clock = SYSTEM_CLOCK if clock is None else clock
         self._token = token
+        self.publisher = publisher
         self._aggregator = Aggregator(
             url, campaign_id, transport or SHARED_TRANSPORT, clock, policy, headers=self._headers
         )
@@ -104,7 +108,7 @@ class Relay:
             on_event=on_event,
         )
         self._document = Document(self._aggregator, Cache(self._storage, lambda _: None))
-        self._model: tuple[bytes, float] | None = None
+        self._handed: dict[str, tuple[bytes, float]] = {}
         self._asking = ForkSafeLock()
         self._driver: BackgroundDriver | None = None
 
@@ -125,17 +129,29 @@ class Relay:
 
         Raises ModelUnavailableError, ServerError or TransportError.
         """
+        # None only where there is a known one, and it has not changed.
+        return self._fresh("model", lambda known: self._aggregator.model(known) or known or b"", timeout)
+
+    def directory(self, key: str, *, timeout: float = 30.0) -> bytes:
+        """The newest directory of the relay's publisher, whose signature devices verify.
+
+        Raises ServerError, also for any other key, or TransportError.
+        """
+        if key != self.publisher:
+            raise ServerError(404, "no-directory", "the relay was told of another publisher, or of none")
+        return self._fresh("directory", lambda _: self._aggregator.directory(key), timeout)
+
+    def _fresh(self, name: str, fetch: Callable[[bytes | None], bytes], timeout: float) -> bytes:
         with within(timeout):
             if not self._asking.acquire(timeout):
                 # Somebody else asks for it, and has no answer yet.
                 raise TransportError("timeout")
             try:
-                known, at = (None, 0.0) if self._model is None else self._model
+                known, at = self._handed.get(name, (None, 0.0))
                 now = self._clock.monotonic()
                 if known is None or now - at >= MODEL_AGE:
-                    # None only where there is a known one, and it has not changed.
-                    known = self._aggregator.model(known) or known or b""
-                    self._model = known, now
+                    known = fetch(known)
+                    self._handed[name] = known, now
                 return known
             finally:
                 self._asking.release()

@@ -88,9 +88,12 @@ def test_a_try_whose_seconds_were_over_before_it_began_is_no_try_that_failed(
     assert len(server.uploads) == 1
 
 
+KEY = "K" * 43
+
 RELAY_CALLS: dict[str, tuple[Callable[[Relay, bytes], Any], Any]] = {
     "campaign": (lambda relay, _: relay.campaign(timeout=SHORT), "timeout"),
     "model": (lambda relay, _: relay.model(timeout=SHORT), "timeout"),
+    "directory": (lambda relay, _: relay.directory(KEY, timeout=SHORT), "timeout"),
     "collect": (lambda relay, upload: relay.collect(upload, timeout=SHORT), "timeout"),
     "run_once": (lambda relay, _: relay.run_once(SHORT), False),
     "gathering": (lambda relay, _: relay.gathering(timeout=SHORT), BUSY),
@@ -110,7 +113,7 @@ def test_no_call_of_a_relay_waits_longer_than_its_timeout_for_a_held_file_and_a_
     methods = {name for name, member in inspect.getmembers(Relay) if not name.startswith("_") and callable(member)}
     assert methods == {*RELAY_CALLS, "start"}
     with silent_server() as url, held(path):
-        end = returned(lambda: call(Relay(url, campaign.id, storage=path), b""))
+        end = returned(lambda: call(Relay(url, campaign.id, storage=path, publisher=KEY), b""))
     assert (end.code if isinstance(end, ClientError) else end) == expected
 
 
