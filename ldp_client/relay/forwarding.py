@@ -10,12 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from ldp_client.delivery.machine import Delivery, Idle, Outcome, Place, Send, Task, Wait, size_of
+from ldp_client.delivery.machine import Delivery, size_of
 from ldp_client.delivery.notices import OnEvent
 from ldp_client.delivery.queue import Outbox
-from ldp_client.delivery.sender import Sender
 from ldp_client.errors import ClientError, ConfigurationError, QuotaError, ServerError, TransportError
 from ldp_client.network.aggregator import Aggregator, Document, check_campaign_id
 from ldp_client.network.cache import Cache
@@ -24,6 +23,7 @@ from ldp_client.network.transport import Transport
 from ldp_client.policy import DEFAULT_POLICY, STORAGE_WAIT, Policy
 from ldp_client.relay.mixing import BATCH_HEADER, Mixing, Pool
 from ldp_client.relay.reading import read_reports, reports_of
+from ldp_client.relay.sending import MixingSender, RelayPermits
 from ldp_client.runtime import SYSTEM_CLOCK, Clock, ForkSafeLock, within
 from ldp_client.storage.checksummed import pack, unpack
 from ldp_client.storage.contract import Storage, Transaction
@@ -99,10 +99,10 @@ class Relay:
         self._pool = Pool(campaign_id)
         self._outbox = Outbox(campaign_id)
         self._batch = f"batch/{campaign_id}"
-        self._sender = _MixingSender(
+        self._sender = MixingSender(
             self._form,
             self._storage,
-            _RelayPermits(self._aggregator),
+            RelayPermits(self._aggregator),
             clock=clock,
             policy=policy,
             on_event=on_event,
@@ -271,44 +271,3 @@ class Relay:
             if vouched and all(self._outbox.find(transaction, identifier) for identifier in ids):
                 headers[BATCH_HEADER] = str(vouched)
         return headers
-
-
-class _RelayPermits:
-    """A relay forwards whatever it was given, and keeps nothing of it."""
-
-    log = False
-
-    def __init__(self, aggregator: Aggregator) -> None:
-        self._aggregator = aggregator
-
-    def asleep(self, transaction: Transaction) -> bool:
-        return False
-
-    def aggregator(self, transaction: Transaction, place: Place) -> Aggregator:
-        return self._aggregator
-
-    def begin(self, task: Send) -> bool:
-        return True
-
-    def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
-        return False
-
-    def settle(self, transaction: Transaction, place: Place, outcome: Outcome) -> None:
-        """There is no ledger of others' reports."""
-
-
-class _MixingSender(Sender):
-    """A sender whose queue is filled by batches."""
-
-    def __init__(self, form: Callable[[], float | None], *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._form = form
-
-    def next_task(self, first_delay: float = 0.0) -> Task:
-        """See :meth:`Sender.next_task`; never raises."""
-        try:
-            wait = self._form()
-        except ClientError as error:
-            return self._pause(error.code)
-        task = super().next_task(first_delay)
-        return Wait(wait) if isinstance(task, Idle) and wait is not None else task
