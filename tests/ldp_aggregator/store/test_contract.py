@@ -357,7 +357,7 @@ async def test_every_mechanism_is_tallied_as_numpy_does_it_alone(store, make_sub
             "label": {"name": "outcome", "classes": ["yes", "no"]},
             "features": [
                 {"name": "colour", "kind": "categorical", "values": ["red", "green", "blue"]},
-                {"name": "hours", "kind": "continuous", "low": 0, "high": 7},
+                {"name": "hours", "kind": "continuous", "low": 0, "high": 7, "missing": False},
             ],
             "privacy": {"epsilon": 2.0, "answers": "all", "discrete": "oue", "continuous": "onebit"},
         }
