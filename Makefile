@@ -153,7 +153,7 @@ browser: $(INSTALLED) $(AXE)
 
 screenshots: $(INSTALLED)
 	$(BIN)/python tests/browser/screenshots.py build/screenshots
-	$(BIN)/python tests/browser/screenshots.py build/screenshots --devices 4000 --picture docs/figures/dashboard.png
+	$(BIN)/python tests/browser/screenshots.py build/screenshots --devices 4000 --picture docs/pictures/dashboard.png
 
 PEER_TRIALS ?= 2000
 
