@@ -155,7 +155,7 @@ browser: $(INSTALLED) $(AXE)
 
 screenshots: $(INSTALLED)
 	$(BIN)/python tests/browser/screenshots.py build/screenshots
-	$(BIN)/python tests/browser/screenshots.py build/screenshots --devices 4000 --picture docs/figures/dashboard.png
+	$(BIN)/python tests/browser/screenshots.py build/screenshots --devices 4000 --picture docs/pictures/dashboard.png
 
 $(DOCS)/.installed: docs/site/requirements.txt
 	$(PYTHON) -m venv $(DOCS)
