@@ -102,7 +102,7 @@ flower: $(FLOWER)/.installed
 
 PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
 
-pythons:
+pythons: $(INSTALLED)
 	.ci/pythons $(PYTHONS)
 $(TOOLS)/.installed: deploy/tools.in
 	$(PYTHON) -m venv $(TOOLS)
@@ -155,7 +155,7 @@ browser: $(INSTALLED) $(AXE)
 
 screenshots: $(INSTALLED)
 	$(BIN)/python tests/browser/screenshots.py build/screenshots
-	$(BIN)/python tests/browser/screenshots.py build/screenshots --devices 4000 --picture docs/figures/dashboard.png
+	$(BIN)/python tests/browser/screenshots.py build/screenshots --devices 4000 --picture docs/pictures/dashboard.png
 
 $(DOCS)/.installed: docs/site/requirements.txt
 	$(PYTHON) -m venv $(DOCS)

@@ -128,7 +128,9 @@ def make_campaign(mechanism: str) -> Campaign:
             "version": 1,
             "title": "benchmark",
             "label": {"name": "l", "classes": ["a", "b"], "weight": 0},
-            "features": [{"name": "f", "kind": "categorical", "values": [str(n) for n in range(DOMAIN // 2)]}],
+            "features": [
+                {"name": "f", "kind": "categorical", "missing": False, "values": [str(n) for n in range(DOMAIN // 2)]}
+            ],
             "privacy": {"epsilon": EPSILON, "discrete": mechanism},
         }
     )

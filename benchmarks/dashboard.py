@@ -32,8 +32,15 @@ DEVICES = 2000
 def feature(number: int) -> dict[str, object]:
     name = f"f{number}"
     if number % 2:
-        return {"name": name, "kind": "categorical", "values": [f"v{value}" for value in range(6)]}
-    return {"name": name, "kind": "continuous", "low": 0, "high": 100, **({"bins": 6} if number % 4 else {})}
+        return {"name": name, "kind": "categorical", "missing": False, "values": [f"v{value}" for value in range(6)]}
+    return {
+        "name": name,
+        "kind": "continuous",
+        "missing": False,
+        "low": 0,
+        "high": 100,
+        **({"bins": 6} if number % 4 else {}),
+    }
 
 
 CAMPAIGN = Campaign.compile(

@@ -186,7 +186,9 @@ def _peer(folder: Path, ids: int, window: int) -> None:
 
 def _campaign() -> Campaign:
     values = [f"v{number}" for number in range(VALUES)]
-    features = [{"name": f"f{number}", "kind": "categorical", "values": values} for number in range(QUESTIONS)]
+    features = [
+        {"name": f"f{number}", "kind": "categorical", "missing": False, "values": values} for number in range(QUESTIONS)
+    ]
     return Campaign.compile(
         {
             "version": 1,

@@ -46,7 +46,9 @@ def make_campaign(mechanism: str, domain_size: int, questions: int = 1) -> Campa
             "version": 1,
             "title": f"{mechanism} {domain_size}",
             "label": {"name": "label", "classes": ["yes", "no"], "weight": 0},
-            "features": [{"name": f"f{n}", "kind": "categorical", "values": values} for n in range(questions)],
+            "features": [
+                {"name": f"f{n}", "kind": "categorical", "missing": False, "values": values} for n in range(questions)
+            ],
             "privacy": {"epsilon": 1.0, "discrete": mechanism},
         }
     )

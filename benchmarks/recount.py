@@ -59,7 +59,9 @@ def main() -> None:
 
 def _campaign() -> Campaign:
     values = [f"v{number}" for number in range(VALUES)]
-    features = [{"name": f"f{number}", "kind": "categorical", "values": values} for number in range(FEATURES)]
+    features = [
+        {"name": f"f{number}", "kind": "categorical", "missing": False, "values": values} for number in range(FEATURES)
+    ]
     label = {"name": "label", "classes": ["yes", "no"], "weight": 0}
     return Campaign.compile(
         {

@@ -35,7 +35,8 @@ from ldp_aggregator import estimate
 from protocols import Campaign
 from simulations import simulate
 campaign = Campaign.compile({{"version": 1, "title": "t", "label": {{"name": "y", "classes": ["0", "1"], "weight": 0}},
-    "features": [{{"name": "x", "kind": "categorical", "values": [str(v) for v in range({DOMAIN // 2})]}}],
+    "features": [{{"name": "x", "kind": "categorical", "missing": False,
+                   "values": [str(v) for v in range({DOMAIN // 2})]}}],
     "privacy": {{"epsilon": {EPSILON}, "discrete": "oue"}}}})
 rng = np.random.default_rng(1)
 frame = pd.DataFrame({{"x": rng.integers(0, {DOMAIN // 2}, size={DEVICES})}})
@@ -60,7 +61,7 @@ from protocols import Campaign
 from simulations import simulate
 names = [f"x{i}" for i in range(42)]
 campaign = Campaign.compile({"version": 1, "title": "t", "label": {"name": "y", "classes": ["a", "b", "c"]},
-    "features": [{"name": name, "kind": "categorical", "values": ["x", "o", "b"]} for name in names],
+    "features": [{"name": name, "kind": "categorical", "missing": False, "values": ["x", "o", "b"]} for name in names],
     "privacy": {"epsilon": 1.0}})
 rng = np.random.default_rng(1)
 frame = pd.DataFrame({name: rng.choice(["x", "o", "b"], size=67_557) for name in names})

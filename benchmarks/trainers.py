@@ -46,7 +46,7 @@ def seconds(work: Callable[[], object], repeats: int) -> float:
 
 def measure(rows: int, repeats: int) -> dict[str, float]:
     frame, classes = make_table(rows)
-    features = [{"name": name, "kind": "continuous", "low": LOW, "high": HIGH} for name in frame]
+    features = [{"name": name, "kind": "continuous", "missing": False, "low": LOW, "high": HIGH} for name in frame]
     schema = {"label": {"name": "class", "classes": ["0", "1"]}, "features": features}
     column = ((frame["f0"].clip(LOW, HIGH) - LOW) / (HIGH - LOW)).to_numpy()
 

@@ -59,6 +59,8 @@ class Classifier:
             What was served is none, or is not signed.
         ServerError, TransportError
             It cannot be had, and none is stored.
+        StorageError
+            What the publisher signed cannot be kept or read, and no model is stored.
         ConfigurationError
             For a URL or campaign id that is none.
         """
@@ -119,10 +121,8 @@ class Classifier:
         projection = self.model.projection
         if projection is None or feature.name not in projection.output_positions:
             return held(record, feature.name)
-        if all(number_of(held(record, one.name)) is None for one in projection.inputs):
-            return None
         values = projection.values(record, lambda position: projection.mean[position])
-        return projection.output(projection.output_positions[feature.name], values)
+        return None if values is None else projection.output(projection.output_positions[feature.name], values)
 
 
 def _log_likelihood(likelihood: Likelihood, value: object) -> list[float] | None:

@@ -247,7 +247,8 @@ class Device:
     def request(self, task: Send, *, timeout: float = STORAGE_WAIT) -> Request:
         """The HTTP request that carries out a task, for an app that sends it now: it counts as on its way from here on.
 
-        Raises TransportError where it must not be sent any more, and StorageError.
+        Raises TransportError where it must not be sent any more, ConfigurationError where the policy no longer allows
+        the URL that was agreed to, and StorageError.
         """
         with within(timeout):
             return self._install.sender.request(task)

@@ -40,8 +40,8 @@ def record_problems(
 
     First what the campaign's features do not find or cannot use, in their order: absent, undeclared, no number. Then
     names that the campaign does not know, and ``label``, where it is given and not declared. What a feature declares is
-    no problem: nothing where ``missing`` is one of its values, a number beyond its bounds, which is clipped. Raises
-    nothing, whatever the record holds.
+    no problem: nothing where it may be missing, a number beyond its bounds, which is clipped. Raises nothing, whatever
+    the record holds.
     """
     if not isinstance(record, Mapping):
         return (Problem("", f"{_kind(record)} is no mapping", "give names of features with their values"),)
@@ -59,10 +59,12 @@ def record_problems(
 
 def _of_feature(feature: Feature, record: Mapping[str, object]) -> Problem | None:
     """What is wrong with the record's value of a declared feature, if anything is."""
+    may_be_missing = feature.missing
     if isinstance(feature, CategoricalFeature):
-        right, may_be_missing = f"must be one of {_listed(feature.values)}", MISSING in feature.values
+        right = f"must be one of {_listed(feature.values)}"
+        may_be_missing |= MISSING in feature.values
     else:
-        right, may_be_missing = f"must be a number, from {feature.low} to {feature.high}", False
+        right = f"must be a number, from {feature.low} to {feature.high}"
     try:
         if feature.name not in record:
             return None if may_be_missing else Problem(feature.name, "the record does not hold it", right)

@@ -1,8 +1,9 @@
 """From a record to the item that a question's mechanism perturbs.
 
 Called after the question was drawn; reads the record at the asked feature (or at a projection's inputs) and nowhere
-else. A missing or undeclared value is replaced by a uniformly random one (or by ``missing`` where the feature declares
-it): it never changes which question is answered.
+else. A missing or undeclared value never changes which question is answered: it has a cell of its own, or, where the
+author calls the feature complete (``"missing": false``), is replaced by a uniformly random one (by ``missing`` where
+that is one of the values).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final
 
 from protocols.document.campaign import Campaign
 from protocols.document.projection import Projection
-from protocols.document.questions import INDEX, LABEL, MOMENT, PAIR, PRODUCT, SQUARE, VALUE, XOR, Question
+from protocols.document.questions import INDEX, LABEL, MOMENT, PAIR, PRODUCT, SQUARE, VALUE, XOR, Question, signs_of
 from protocols.document.schema import ContinuousFeature, Feature
 from protocols.exact.coins import WORD_BITS, Coins
 from protocols.mechanisms import VALUE_BITS, Moment
@@ -31,22 +32,29 @@ def encode(
     feature = campaign.feature(question.feature)
     if question.encoding == INDEX:
         index = feature.index_of(_value(campaign, feature, record, coins))
-        index = coins.below(feature.size) if index is None else index
+        if index is None:
+            index = feature.size if feature.missing else coins.below(feature.size)
         if question.kind == PAIR:
             return index * classes + class_index
         return index ^ class_index if question.kind == XOR else index
-    t = _scaled(campaign, feature, record, coins)
-    if question.kind == VALUE:
-        quantity = t
-    elif question.kind == SQUARE or question.other == question.feature:
-        quantity = centred_square(t)
-    else:
-        quantity = t * _scaled(campaign, campaign.feature(question.other), record, coins)
+    quantity = _quantity(campaign, question, record, coins)
     cell = 0 if question.kind == PRODUCT else class_index
-    fixed = int(quantity * _ONE)
+    fixed = 0 if quantity is None else int(quantity * _ONE)
     if question.encoding == MOMENT:
         return Moment(cell, fixed)
-    return 2 * cell + coins.bernoulli((fixed + _ONE) << (WORD_BITS - VALUE_BITS - 1))
+    place = signs_of(question, classes) * cell
+    return place + (2 if quantity is None else coins.bernoulli((fixed + _ONE) << (WORD_BITS - VALUE_BITS - 1)))
+
+
+def _quantity(campaign: Campaign, question: Question, record: Mapping[str, object], coins: Coins) -> float | None:
+    """What a question about moments asks for, in [-1, 1]; None where it is missing and may be."""
+    t = _scaled(campaign, campaign.feature(question.feature), record, coins)
+    if question.kind == VALUE:
+        return t
+    if question.kind == SQUARE or question.other == question.feature:
+        return None if t is None else centred_square(t)
+    other = _scaled(campaign, campaign.feature(question.other), record, coins)
+    return None if t is None or other is None else t * other
 
 
 def centred_square(t: float) -> float:
@@ -54,25 +62,33 @@ def centred_square(t: float) -> float:
     return 2 * (t * t) - 1
 
 
-def _scaled(campaign: Campaign, feature: Feature, record: Mapping[str, object], coins: Coins) -> float:
-    """T = 2 (x - low) / (high - low) - 1 after clipping, in double arithmetic; uniformly random where x is missing."""
+def _scaled(campaign: Campaign, feature: Feature, record: Mapping[str, object], coins: Coins) -> float | None:
+    """T = 2 (x - low) / (high - low) - 1 after clipping, in double arithmetic. Where x is missing None, or uniformly
+    random if the feature is called complete.
+    """
     if not isinstance(feature, ContinuousFeature):
         raise AssertionError("read_question gives moment questions to continuous features only")
     number = number_of(_value(campaign, feature, record, coins))
-    return _random_t(coins) if number is None else feature.scaled(number)
+    if number is not None:
+        return feature.scaled(number)
+    return None if feature.missing else _random_t(coins)
 
 
 def _value(campaign: Campaign, feature: Feature, record: Mapping[str, object], coins: Coins) -> object:
-    """The record's value of an asked feature; a projection's output is computed, missing inputs being random."""
+    """The record's value of an asked feature. A projection's output is computed: a missing input stands at its mean, as
+    when a record is classified, or is random if it is called complete; without any input there is none.
+    """
     projection = campaign.projection
     if projection is None or feature.name not in projection.output_positions:
         return held(record, feature.name)
-    values = projection.values(record, lambda position: _random_input(projection, position, coins))
-    return projection.output(projection.output_positions[feature.name], values)
+    values = projection.values(record, lambda position: _absent_input(projection, position, coins))
+    return None if values is None else projection.output(projection.output_positions[feature.name], values)
 
 
-def _random_input(projection: Projection, position: int, coins: Coins) -> float:
+def _absent_input(projection: Projection, position: int, coins: Coins) -> float:
     feature = projection.inputs[position]
+    if feature.missing:
+        return projection.mean[position]
     return feature.low + (_random_t(coins) + 1) * ((feature.high - feature.low) / 2)
 
 

@@ -23,6 +23,10 @@ which could forge a second line; marks that reverse the order of what is read (b
 surrogate pair, which have no UTF-8.
 """
 
+_LEAST_SPAN: Final = 1e-150
+_LARGEST_SPAN: Final = 1e150
+"""Widths of a value range whose squares, which variances are made of, are still doubles."""
+
 _INSTANT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}Z")
 
 
@@ -226,3 +230,13 @@ def _first_repeated(names: Iterable[str]) -> str:
             return name
         seen.add(name)
     raise AssertionError("called only where a name repeats")
+
+
+def read_bounds(fields: Fields) -> tuple[float, float]:
+    """``low`` and ``high`` of a continuous feature."""
+    low, high = fields.number("low"), fields.number("high")
+    if low >= high:
+        raise fields.error("low", f"must be below high; got low {low} and high {high}")
+    if not _LEAST_SPAN <= float(high) - float(low) <= _LARGEST_SPAN:
+        raise fields.error("high", f"high - low must be from {_LEAST_SPAN} to {_LARGEST_SPAN}; choose other units")
+    return low, high

@@ -26,17 +26,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from protocols.document.projection import Projection, read_projection
 from protocols.document.schema import (
+    MISSING,
     MOST_CLASSES,
     MOST_FEATURES,
     MOST_VALUES,
     CategoricalFeature,
     ContinuousFeature,
     Label,
-    read_bounds,
     read_features,
 )
 from protocols.errors import ModelError, ProtocolError
-from protocols.fields import Fields, describe, parse_json
+from protocols.fields import Fields, describe, parse_json, read_bounds
 
 if TYPE_CHECKING:
     from typing import Self
@@ -144,7 +144,8 @@ def _read_projection(fields: Fields, label: Label) -> Projection | None:
 
 def _likelihood_to_json(likelihood: Likelihood) -> dict[str, Any]:
     described = likelihood.feature.to_json()
-    del described["weight"]  # How often the feature is asked about.
+    # How often the feature is asked about, and whether it may be missing: then it takes no part in any case.
+    del described["weight"], described["missing"]
     if likelihood.weight != 1:
         described["weight"] = likelihood.weight
     if isinstance(likelihood, DiscreteLikelihood):
@@ -167,7 +168,8 @@ def _read_likelihood(value: Any, path: str, classes: int) -> Likelihood:
         raise fields.error("weight", f"must be above 0 and at most 1, not {weight}")
     likelihood: Likelihood
     if kind == "categorical":
-        categorical = CategoricalFeature(name, fields.texts("values", least=1, most=MOST_VALUES))
+        values = fields.texts("values", least=1, most=MOST_VALUES)
+        categorical = CategoricalFeature(name, values, missing=MISSING not in values)
         likelihood = DiscreteLikelihood(categorical, _read_table(fields, categorical.size, classes), weight)
     else:
         low, high = read_bounds(fields)

@@ -1,6 +1,7 @@
 // What is wrong with a record, told to the developer on the device and to nobody else: it shows values of the record.
 import type { Campaign } from "./document/campaign.js";
 import { isObject } from "./document/checks.js";
+import { isOpen } from "./document/schema.js";
 import type { Feature } from "./document/types.js";
 import { numberOf, position, textOf } from "./values.js";
 
@@ -35,7 +36,7 @@ function wrongWith(feature: Feature, record: Record<string, unknown>): string | 
   }
   const categorical = feature.kind === "categorical";
   if (value === undefined || value === null || Number.isNaN(value)) {
-    return categorical && feature.values.includes("missing") ? undefined : "it holds no value";
+    return isOpen(feature) || (categorical && feature.values.includes("missing")) ? undefined : "it holds no value";
   }
   if (!categorical) return Number.isNaN(numberOf(value)) ? `${shown(value)} is no number` : undefined;
   if (textOf(value) === null) return `${shown(value)} is neither a text nor a number`;

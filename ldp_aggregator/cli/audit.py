@@ -84,7 +84,7 @@ def single_question(mechanism: str, domain: int, epsilon: float) -> str:
         "version": 1,
         "title": f"Audit of {mechanism}",
         "label": {"name": "label", "classes": [f"c{number}" for number in range(domain)]},
-        "features": [{"name": "value", "kind": "continuous", "low": 0, "high": 1}],
+        "features": [{"name": "value", "kind": "continuous", "low": 0, "high": 1, "missing": False}],
         "privacy": {"epsilon": epsilon, "continuous" if continuous else "discrete": mechanism},
     }
     document = json.loads(Campaign.compile(draft).document)

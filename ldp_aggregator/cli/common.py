@@ -55,12 +55,20 @@ def add_store_options(parser: argparse.ArgumentParser) -> None:
     """Where the store is; the configuration file and the environment say it too."""
     parser.add_argument("--config", type=Path, metavar="FILE", help="TOML file of settings")
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder of the embedded store")
-    parser.add_argument("--database", type=_address, metavar="URL", help="postgresql:// address, without password")
+    parser.add_argument(
+        "--database",
+        type=address_type,
+        action="append",
+        metavar="URL",
+        help="postgresql:// address, without password; several times for a store in several databases, its first first",
+    )
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
     """The settings: flags over environment over file."""
     flags = {name: getattr(options, name, None) for name in Settings.model_fields}
+    if flags["database"] is not None:
+        flags["database"] = " ".join(flags["database"])
     return read_settings(options.config, flags)
 
 
@@ -186,7 +194,7 @@ def tell_guarantees(
         say(f"counted twice, by stores that were merged: {twice['known']} reports, {twice['at_most']} at most")
 
 
-def _address(text: str) -> str:
+def address_type(text: str) -> str:
     """Other users of a machine read command lines; a password belongs into the environment or the file."""
     if urlsplit(text).password:
         raise argparse.ArgumentTypeError(

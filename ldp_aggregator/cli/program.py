@@ -36,6 +36,8 @@ COMMANDS: Final = {
     "backup": "operation.backup",
     "restore": "operation.restore",
     "migrate": "operation.migrate",
+    "shards": "operation.shards",
+    "capacity": "operation.capacity",
     "recount": "operation.recount",
     "audit": "audit",
 }

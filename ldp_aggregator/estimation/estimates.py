@@ -16,21 +16,30 @@ from numpy.typing import NDArray
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, estimate_question
 from ldp_aggregator.estimation.joint import JointTable, sign_of, table_of_pair, table_of_signs
-from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR, Moments, add_record_spread, rebuild_moments
+from ldp_aggregator.estimation.moments import (
+    DEFAULT_VARIANCE_FLOOR,
+    Moments,
+    Present,
+    add_record_spread,
+    present_shares,
+    rebuild_moments,
+)
 from ldp_aggregator.estimation.poisoning.moments import (
     Lies,
     MomentsReach,
     Round,
     lies_of_one_answer,
     moments_reach,
-    share_variance,
 )
 from ldp_aggregator.estimation.poisoning.reports import class_prior_per_liar, per_liar
+from ldp_aggregator.estimation.poisoning.shares import share_variance
 from ldp_aggregator.estimation.pooling import pool_classes
+from ldp_aggregator.estimation.presence import Part, among_present, missing_shares
+from ldp_aggregator.estimation.rows import cells_to_json, finite_only, rows_of
 from ldp_aggregator.estimation.simplex import NORM_SUB, post_process
 from protocols import Campaign, Question
 from protocols.document.questions import MARGINAL, PAIR, PRODUCT, SCORE, SQUARE, VALUE, XOR
-from protocols.document.schema import CategoricalFeature, ContinuousFeature, Feature
+from protocols.document.schema import MISSING, CategoricalFeature, ContinuousFeature, Feature
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,7 +79,7 @@ class Estimates:
             "post": self.post,
             "classes": list(self.campaign.label.classes),
             "class_prior": [
-                _finite_only({**row, "per_liar": self.class_prior_per_liar}) for row in _cells_to_json(self.class_prior)
+                finite_only({**row, "per_liar": self.class_prior_per_liar}) for row in cells_to_json(self.class_prior)
             ],
             "moments": {
                 name: {**moments.to_json(), **self.moments_per_liar[name].to_json()}
@@ -85,11 +94,13 @@ class Estimates:
                     "mechanism": estimate.question.mechanism.name,
                     "epsilon": estimate.question.epsilon,
                     "n": estimate.n,
-                    "cells": [_finite_only(row) for row in self.cell_rows(estimate)],
+                    "cells": [finite_only(row) for row in self.cell_rows(estimate)],
                 }
                 for estimate in self.questions
             ],
-            "tables": {name: [_finite_only(row) for row in self._table_rows(name)] for name in self.tables},
+            "tables": {name: [finite_only(row) for row in self._table_rows(name)] for name in self.tables},
+            "missing": {name: finite_only(self._missing_row(name)) for name in self.missing},
+            "present": {name: [finite_only(row) for row in self.present_rows(name)] for name in self.present},
         }
 
     @cached_property
@@ -97,10 +108,25 @@ class Estimates:
         """Mean and variance per class of every Gaussian feature, in its own units."""
         return {
             name: rebuild_moments(
-                feature, self.asking(name, VALUE).cells, self.asking(name, SQUARE).cells, self.class_prior
+                feature, self.asking(name, VALUE).cells, self.asking(name, SQUARE).cells, self._present_of(name)
             )
             for name, feature in self._gaussian.items()
         }
+
+    def _present_of(self, feature: str) -> Present:
+        return present_shares(self.class_prior, [self.asking(feature, kind) for kind in (VALUE, SQUARE)])
+
+    @cached_property
+    def missing(self) -> Mapping[str, Part]:
+        """P(missing), shape (1,), of every asked feature that may be missing."""
+        return missing_shares(self.campaign, self.questions)
+
+    @cached_property
+    def present(self) -> Mapping[str, Part]:
+        """P(value, class | present), shape (values * k,), of every discrete feature that may be missing."""
+        pairs = [e for e in self.questions if e.question.kind == PAIR and e.missing is not None]
+        classes = len(self.campaign.label.classes)
+        return {str(e.question.feature): among_present(e, self.per_liar[e.question.index], classes) for e in pairs}
 
     @cached_property
     def _gaussian(self) -> Mapping[str, ContinuousFeature]:
@@ -181,6 +207,20 @@ class Estimates:
                     "n": table.n,
                     **row,
                 }
+        for name in self.missing:
+            about = [e for e in self.questions if e.question.feature == name]
+            told = {"question": about[0].question.index, "feature": name, "mechanism": about[0].question.mechanism.name}
+            told["n"] = sum(e.n for e in about)
+            yield {
+                **told,
+                "kind": "missing",
+                "value": None,
+                "class": None,
+                **self._missing_row(name),
+                "processed": None,
+            }
+            for row in self.present_rows(name):
+                yield {**told, "kind": "present", **row}
 
     def cell_rows(self, estimate: QuestionEstimate) -> Iterable[dict[str, Any]]:
         """The cells of a question by the names of value and class."""
@@ -188,13 +228,29 @@ class Estimates:
         names: Sequence[str | None] = _value_names(self.campaign, question) or [None]
         of_classes = (None,) if question.kind in (XOR, MARGINAL, PRODUCT, SCORE) else classes
         places = [(name, of_class) for name in names for of_class in of_classes]
-        return _rows(places, estimate.cells, self.per_liar[question.index], estimate.processed)
+        return rows_of(places, estimate.cells, self.per_liar[question.index], estimate.processed)
 
     def _table_rows(self, feature: str) -> Iterable[dict[str, Any]]:
         table, asked = self.tables[feature], self.asking(feature, MARGINAL).question
         names = _value_names(self.campaign, asked) or []
         places = [(name, of_class) for name in names for of_class in self.campaign.label.classes]
-        return _rows(places, table.cells, table.per_liar, post_process(table.cells.value, table.n, self.post))
+        return rows_of(places, table.cells, table.per_liar, post_process(table.cells.value, table.n, self.post))
+
+    def _missing_row(self, feature: str) -> dict[str, Any]:
+        (row,) = rows_of([(None, None)], self.missing[feature].cells, self.missing[feature].per_liar, None)
+        return {key: row[key] for key in ("estimate", "variance", "low", "high", "per_liar")}
+
+    def present_rows(self, feature: str) -> Iterable[dict[str, Any]]:
+        """The cells of a discrete feature among those who hold a value of it; processed is what a model is made of."""
+        if feature not in self.present:
+            return ()
+        part, pair = self.present[feature], self.asking(feature, PAIR)
+        classes = self.campaign.label.classes
+        names = (_value_names(self.campaign, pair.question) or [])[:-1]
+        processed = None if pair.processed is None else pair.processed[: -len(classes)]
+        if processed is not None:
+            processed = processed / (processed.sum() or 1.0)
+        return rows_of([(name, c) for name in names for c in classes], part.cells, part.per_liar, processed)
 
 
 def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estimates:
@@ -203,7 +259,7 @@ def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estim
         raise ValueError(f"the tally is of campaign {tally.campaign.id}, not of {campaign.id}")
     classes = len(campaign.label.classes)
     found = [
-        estimate_question(question, n, counts, classes, post)
+        estimate_question(question, n, counts, classes, post, missing=_may_be_missing(campaign, question))
         for question, n, counts in zip(campaign.questions, tally.n.tolist(), tally.counts, strict=True)
     ]
     prior = pool_classes(found, classes, shared_records=campaign.privacy.answers == "all")
@@ -212,6 +268,10 @@ def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estim
         for one, counts in zip(found, tally.counts, strict=True)
     )
     return Estimates(campaign, add_record_spread(found, prior), prior, post, liars)
+
+
+def _may_be_missing(campaign: Campaign, question: Question) -> bool:
+    return any(campaign.feature(name).missing for name in (question.feature, question.other) if name is not None)
 
 
 def _value_names(campaign: Campaign, question: Question) -> list[str] | None:
@@ -229,42 +289,10 @@ def _value_names(campaign: Campaign, question: Question) -> list[str] | None:
 
 
 def value_names(feature: Feature) -> list[str]:
-    """Names of the values of a discrete feature, bins as intervals."""
+    """Names of the values of a discrete feature, bins as intervals, and of none where that may be."""
     if isinstance(feature, CategoricalFeature):
-        return list(feature.values)
+        return [*feature.values, *[MISSING] * feature.missing]
     edges = [feature.low, *feature.inner_edges, feature.high]
     closing = [")"] * (feature.size - 1) + ["]"]
-    return [f"[{low:g}, {high:g}{close}" for low, high, close in zip(edges, edges[1:], closing, strict=False)]
-
-
-def _rows(
-    places: Sequence[tuple[str | None, str | None]],
-    cells: Cells,
-    per_liar: NDArray[np.float64],
-    processed: NDArray[np.float64] | None,
-) -> Iterable[dict[str, Any]]:
-    """One row per cell, of which ``places`` are value and class."""
-    for cell, (value, of_class) in enumerate(places):
-        yield {
-            "value": value,
-            "class": of_class,
-            "estimate": float(cells.value[cell]),
-            "variance": float(cells.variance[cell]),
-            "low": float(cells.low[cell]),
-            "high": float(cells.high[cell]),
-            "per_liar": float(per_liar[cell]),
-            "processed": None if processed is None else float(processed[cell]),
-        }
-
-
-def _cells_to_json(cells: Cells) -> list[dict[str, Any]]:
-    return [
-        _finite_only({"estimate": v, "variance": s, "low": low, "high": high})
-        for v, s, low, high in zip(
-            *(a.tolist() for a in (cells.value, cells.variance, cells.low, cells.high)), strict=True
-        )
-    ]
-
-
-def _finite_only(row: dict[str, Any]) -> dict[str, Any]:
-    return {key: None if isinstance(value, float) and not np.isfinite(value) else value for key, value in row.items()}
+    bins = [f"[{low:g}, {high:g}{close}" for low, high, close in zip(edges, edges[1:], closing, strict=False)]
+    return [*bins, *[MISSING] * feature.missing]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ldp_aggregator.estimation.simplex import post_process
 from protocols import Question
 from protocols.document.questions import INDEX, MARGINAL, PRODUCT, SCORE, SIGN, XOR
-from protocols.mechanisms import NoisyVector, OneBit, PureMechanism
+from protocols.mechanisms import AnyMechanism, NoisyVector, OneBit, PureMechanism
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -49,16 +49,19 @@ class QuestionEstimate:
     Attributes
     ----------
     cells
-        Label: P(class), shape (k,). Pair: P(value, class), shape (values * k,), index ``value * k + class``. Xor and
+        Label: P(class), shape (k,). Pair: P(value, class), shape (values * k,), index ``value * k + class``, where a
+        value may be missing with k cells more. Xor and
         marginal: the shares of the bit, shape (2,); :mod:`ldp_aggregator.estimation.joint` has the table. Score: the
         shares of devices for which the candidate is wrong, and right. Value and
         square of a Gaussian feature: P(class) E[v | class], shape (k,), v the asked quantity in [-1, 1]. Product: E[v],
-        shape (1,).
+        shape (1,). A missing v adds nothing: then it is P(class, present) E[v | class, present].
     processed
         The cells of a question about an index after post-processing; None for the others.
     classes
         P(class) as this question's reports tell it, shape (k,); None where they do not (xor, marginal, ``laplace``,
         ``onebit``).
+    missing, missing_share
+        P(missing, class), shape (k,) (of a product (1,)), and their sum, shape (1,); None where no value is missing.
     n
         Reports. Without any, values are uninformed (uniform, or zero) and variances infinite.
     """
@@ -68,15 +71,27 @@ class QuestionEstimate:
     cells: Cells
     processed: Array | None
     classes: Cells | None
+    missing: Cells | None = None
+    missing_share: Cells | None = None
 
 
-def estimate_question(question: Question, n: int, counts: Counts, classes: int, post: str) -> QuestionEstimate:
-    """Everything ``n`` reports with these counts tell; ``post`` as in ``ldp_aggregator.estimation.simplex``."""
+def estimate_question(
+    question: Question, n: int, counts: Counts, classes: int, post: str, *, missing: bool = False
+) -> QuestionEstimate:
+    """Everything ``n`` reports with these counts tell; ``post`` as in ``ldp_aggregator.estimation.simplex``.
+
+    ``missing`` says whether a value that is asked for may be missing.
+    """
     if question.kind == PRODUCT:
-        return QuestionEstimate(question, n, _estimate_cells(question, n, counts, 1), None, None)
+        of_class, classes = None, 1
+    else:
+        of_class = _estimate_classes(question, n, counts, classes)
     cells = _estimate_cells(question, n, counts, classes)
     processed = post_process(cells.value, n, post) if question.encoding == INDEX else None
-    return QuestionEstimate(question, n, cells, processed, _estimate_classes(question, n, counts, classes))
+    if not missing:
+        return QuestionEstimate(question, n, cells, processed, of_class)
+    absent, share = _estimate_missing(question, n, counts, classes)
+    return QuestionEstimate(question, n, cells, processed, of_class, absent, share)
 
 
 def _estimate_cells(question: Question, n: int, counts: Counts, classes: int) -> Cells:
@@ -87,7 +102,7 @@ def _estimate_cells(question: Question, n: int, counts: Counts, classes: int) ->
     mechanism = question.mechanism
     if isinstance(mechanism, PureMechanism):
         if question.encoding == SIGN:
-            return _contrasts(mechanism, n, counts)
+            return _contrasts(mechanism, n, counts.reshape(classes, -1)[:, :2])
         return _frequencies(mechanism, n, counts)
     if isinstance(mechanism, OneBit):
         return _onebit_sums(mechanism, counts)
@@ -107,10 +122,30 @@ def _estimate_classes(question: Question, n: int, counts: Counts, classes: int) 
         return None
     if n == 0:
         return uninformed(classes, frequencies=True)
-    members = question.domain_size // classes
     totals = (
-        counts.reshape(classes, 2).sum(axis=1) if question.encoding == SIGN else counts.reshape(-1, classes).sum(axis=0)
+        counts.reshape(classes, -1).sum(axis=1)
+        if question.encoding == SIGN
+        else counts.reshape(-1, classes).sum(axis=0)
     )
+    return _sums(mechanism, n, totals, question.domain_size // classes)
+
+
+def _estimate_missing(question: Question, n: int, counts: Counts, classes: int) -> tuple[Cells, Cells]:
+    """``missing`` and ``missing_share`` of a question whose last cell (of a sign: the last of each class) says so."""
+    if n == 0:
+        return _untold(classes), _untold(1)
+    absent = counts.reshape(classes, -1)[:, -1] if question.encoding == SIGN else counts[-classes:]
+    whole = absent.sum(keepdims=True)
+    return _sums(question.mechanism, n, absent, 1), _sums(question.mechanism, n, whole, classes)
+
+
+def _untold(size: int) -> Cells:
+    """A share that nobody told: taken to be 0, and known to be no more than 1."""
+    return Cells(np.zeros(size), np.full(size, np.inf), np.zeros(size), np.ones(size))
+
+
+def _sums(mechanism: AnyMechanism, n: int, totals: Counts, members: int) -> Cells:
+    """The shares of groups of ``members`` cells from the sums of their counts, with the records' own spread."""
     if isinstance(mechanism, PureMechanism):
         p, q = float(mechanism.p), float(mechanism.q)
         value = (totals / n - members * q) / (p - q)
@@ -118,7 +153,7 @@ def _estimate_classes(question: Question, n: int, counts: Counts, classes: int) 
         noise = none + (every - none) * np.clip(value, 0.0, 1.0)  # sum_variance is affine in the frequency.
     else:
         value = totals / n
-        noise = np.full(classes, members * mechanism.noise_variance(0.0))
+        noise = np.full(value.shape, members * mechanism.noise_variance(0.0))
     inside = np.clip(value, 0.0, 1.0)
     return Cells.normal(value, (noise + inside * (1 - inside) + 0.5 / n) / n)
 
@@ -151,9 +186,11 @@ def _frequencies(mechanism: PureMechanism, n: int, counts: Counts) -> Cells:
 
 
 def _contrasts(mechanism: PureMechanism, n: int, counts: Counts) -> Cells:
-    """E[class, 1] - E[class, 0], the sum of signs: a report adds (1 if it supports the one) - (1 if the other)."""
+    """E[class, 1] - E[class, 0], the sum of signs, from counts (k, 2): a report adds (1 if it supports the one)
+    - (1 if the other).
+    """
     p, q = float(mechanism.p), float(mechanism.q)
-    pairs = counts.reshape(-1, 2) / n
+    pairs = counts / n
     value = (pairs[:, 1] - pairs[:, 0]) / (p - q)
     one_true, none_true = map(float, mechanism.joint_support)
     frequency = np.clip((pairs.sum(axis=1) - 2 * q) / (p - q), 0.0, 1.0)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocols import Campaign, Question
-from protocols.document.questions import INDEX, PRODUCT, SIGN, VALUE
+from protocols.document.questions import INDEX, PAIR, PRODUCT, SIGN, VALUE
 from protocols.mechanisms import OneBit, PureMechanism
 
 Array = NDArray[np.float64]
@@ -29,9 +29,14 @@ class Expectation:
 
 
 def even_expectation(campaign: Campaign, question: Question) -> Expectation:
-    """Equal classes and values; a quantity is t or 2 t^2 - 1 with t uniform on [-1, 1]."""
+    """Equal classes and values, none of them missing; a quantity is t or 2 t^2 - 1 with t uniform on [-1, 1]."""
     if question.encoding == INDEX:
-        share = np.full(question.domain_size, 1 / question.domain_size)
+        feature = campaign.feature_of(question)
+        missing = (
+            len(campaign.label.classes) if question.kind == PAIR and feature is not None and feature.missing else 0
+        )
+        present = question.domain_size - missing
+        share = np.concatenate([np.full(present, 1 / present), np.zeros(missing)])
         return Expectation(share, share)
     k = 1 if question.kind == PRODUCT else len(campaign.label.classes)
     if question.kind == VALUE:

@@ -1,8 +1,9 @@
 """Rebuilding a Gaussian per class from noisy moments.
 
 The questions of a Gaussian feature estimate P(c) E[t | c] and P(c) E[2 t^2 - 1 | c], with t in [-1, 1] the scaled
-value. Dividing by the estimated P(c) gives the moments of the class (Yilmaz et al. 2019, section 4.2). A class whose
-share cannot be told from zero is ``insufficient``: nothing is divided there, and the moments of all classes together
+value. Dividing by the estimated P(c) gives the moments of the class (Yilmaz et al. 2019, section 4.2); where values may
+be missing everything is of the records that hold one, and P(c) is P(c, present). A class whose share cannot be told
+from zero is ``insufficient``: nothing is divided there, and the moments of all classes together
 stand in.
 """
 
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
+from ldp_aggregator.estimation.pooling import pool_shares, weighted
 from protocols.document.questions import SQUARE, VALUE
 from protocols.document.schema import ContinuousFeature
 from protocols.mechanisms import LaplaceVector
@@ -55,22 +57,61 @@ class Moments:
         }
 
 
+@dataclass(frozen=True)
+class Present:
+    """P(class, present), shape (k,), and P(present), shape (1,): of records that hold a feature's value."""
+
+    of_class: Cells
+    whole: Cells
+
+    @classmethod
+    def everywhere(cls, prior: Cells) -> Present:
+        """Of a feature that is complete: P(class), and 1."""
+        return cls(prior, Cells.normal(np.ones(1), np.zeros(1)))
+
+    @property
+    def together(self) -> Present:
+        """Of all classes as one."""
+        return Present(self.whole, self.whole)
+
+
+def present_shares(prior: Cells, questions: Sequence[QuestionEstimate]) -> Present:
+    """What the questions about a feature, in whichever campaigns, say of the records that hold its value.
+
+    P(class) less P(missing, class), which the value and the square both tell; the two as if they were independent,
+    which is right but for the little that a question adds to the pooled P(class).
+    """
+    told = [(one, one.missing, one.missing_share) for one in questions if one.n > 0]
+    if not told or any(missing is None for _, missing, _ in told):
+        return Present.everywhere(prior)
+    weights = pool_shares([one for one, _, _ in told])
+    of_class = weighted([missing for _, missing, _ in told if missing is not None], weights)
+    whole = weighted([share for _, _, share in told if share is not None], weights)
+    return Present(
+        Cells.normal(prior.value - of_class.value, prior.variance + of_class.variance),
+        Cells.normal(1 - whole.value, whole.variance),
+    )
+
+
 def rebuild_moments(
     feature: ContinuousFeature,
     value: Cells,
     square: Cells,
-    prior: Cells,
+    present: Present,
     *,
     variance_floor: float = DEFAULT_VARIANCE_FLOOR,
 ) -> Moments:
-    """Moments of every class from the sums of values and squares and from P(class), all unbiased, shape (k,).
+    """Moments of every class from the sums of values and squares and from the shares they are of, all unbiased, shape
+    (k,).
 
     The mean is clipped to the bounds, the variance to [floor, (1 - mean^2)]; variances of the estimates are first order
     (delta method; value, square and class shares are answered by different devices or questions).
     """
-    insufficient = ~(prior.value > SIGNIFICANT * np.sqrt(prior.variance))
-    share = np.where(insufficient, 1.0, prior.value)
-    share_variance = np.where(insufficient, 0.0, prior.variance)
+    own, whole = present.of_class, present.whole
+    insufficient = ~(own.value > SIGNIFICANT * np.sqrt(own.variance))
+    known = bool(whole.value[0] > SIGNIFICANT * np.sqrt(whole.variance[0]))
+    share = np.where(insufficient, whole.value if known else 1.0, own.value)
+    share_variance = np.where(insufficient, whole.variance if known else 0.0, own.variance)
     value_sum, value_noise = _where_pooled(insufficient, value)
     square_sum, square_noise = _where_pooled(insufficient, square)
 
@@ -79,7 +120,7 @@ def rebuild_moments(
     second = (square_sum / share + 1) / 2
     second_variance = (square_noise + (2 * second - 1) ** 2 * share_variance) / (4 * share**2)
 
-    told = np.isfinite(mean_variance) & np.isfinite(second_variance)
+    told = np.isfinite(mean_variance) & np.isfinite(second_variance) & (known | ~insufficient)
     mean = np.where(told, np.clip(mean, -1.0, 1.0), 0.0)
     spread = np.where(told, second - mean**2, _UNIFORM_VARIANCE)
     spread_variance = np.full_like(mean, np.inf)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimators import Cells
-from ldp_aggregator.estimation.moments import Moments, rebuild_moments
+from ldp_aggregator.estimation.moments import Moments, Present, rebuild_moments
 from protocols.document.schema import ContinuousFeature
 
 Array = NDArray[np.float64]
@@ -29,13 +29,18 @@ skin, accelerometer, seeds). It was better on most of their settings, worse on a
 
 
 def shrink_moments(
-    moments: Moments, feature: ContinuousFeature, value: Cells, square: Cells, *, variance_floor: float
+    moments: Moments,
+    feature: ContinuousFeature,
+    value: Cells,
+    square: Cells,
+    present: Present,
+    *,
+    variance_floor: float,
 ) -> Moments:
-    """``moments`` as rebuilt from ``value`` and ``square``, their means and variances shrunk towards the common
-    ones.
+    """``moments`` as rebuilt from ``value`` and ``square`` of those ``present``, means and variances shrunk towards the
+    common ones.
     """
-    certain = Cells.normal(np.ones(1), np.zeros(1))
-    common = rebuild_moments(feature, _total(value), _total(square), certain, variance_floor=variance_floor)
+    common = rebuild_moments(feature, _total(value), _total(square), present.together, variance_floor=variance_floor)
     least = variance_floor * (float(feature.high) - float(feature.low)) ** 2
     variance = shrink(
         moments.variance, moments.variance_variance, common.variance, (VARIANCE_PRIOR * common.variance) ** 2

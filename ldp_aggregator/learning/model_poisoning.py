@@ -27,19 +27,18 @@ from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
 from ldp_aggregator.estimation.joint import pool_tables, table_shares
 from ldp_aggregator.estimation.moments import Moments
-from ldp_aggregator.estimation.poisoning.intervals import Interval, norm_sub_reach
+from ldp_aggregator.estimation.poisoning.intervals import Interval, column_shares, norm_sub_reach
 from ldp_aggregator.estimation.poisoning.moments import (
     Lies,
     MomentsReach,
     lies_of_one_answer,
     moments_reach,
-    share_variance,
 )
 from ldp_aggregator.estimation.poisoning.reports import share_moves
-from ldp_aggregator.estimation.posterior.tables import Posterior
+from ldp_aggregator.estimation.poisoning.shares import share_variance
 from ldp_aggregator.estimation.simplex import FLOOR, norm_sub
-from ldp_aggregator.learning.posterior_poisoning import posterior_reach
-from protocols.document.schema import ContinuousFeature
+from ldp_aggregator.learning.posterior_poisoning import PosteriorLies
+from protocols.document.schema import ContinuousFeature, Feature
 
 Array = NDArray[np.float64]
 
@@ -81,12 +80,12 @@ def model_reach(
     smoothing: float,
     variance_floor: float,
     shrinkage: bool,
-    posterior: Posterior | None = None,
+    believed: PosteriorLies | None = None,
 ) -> ModelReach:
     """Of a model trained from campaigns; a liar lies in all of them.
 
-    ``shares`` is P(class), pooled from ``prior_questions``; ``moments`` are those of the model. With a ``posterior``
-    the classes and the tables are its own.
+    ``shares`` is P(class), pooled from ``prior_questions``; ``moments`` are those of the model. Where it was
+    ``believed``, classes and tables have bounds of their own.
     """
     campaigns = [one.campaign for one in estimates]
     classes = len(campaigns[0].label.classes)
@@ -99,7 +98,7 @@ def model_reach(
     if moments:
         noise = share_variance(prior_questions, shares, classes, liars, shared_records=any(everything))
     features: dict[str, Array | MomentsReach] = {}
-    believed = None if posterior is None else posterior_reach(posterior, estimates, prior_questions, liars)
+    posterior = None if believed is None else believed.reach(liars)
     for feature in campaigns[0].asked:
         if isinstance(feature, ContinuousFeature) and feature.name in moments:
             one_answer = liars == 1 and len(estimates) == 1 and not everything[0]
@@ -115,18 +114,18 @@ def model_reach(
                 variance_floor=variance_floor,
                 shrinkage=shrinkage,
             )
-        elif believed is not None:
-            features[feature.name] = believed.tables[feature.name]
+        elif posterior is not None:
+            features[feature.name] = posterior.tables[feature.name]
         else:
-            features[feature.name] = _pair_reach(estimates, feature.name, liars, post, smoothing)
+            features[feature.name] = _pair_reach(estimates, feature, liars, post, smoothing)
     reports = sum(question.n for one in estimates for question in one.questions)
-    prior = prior_reach(shares, liars * share, reports) if believed is None else believed.classes
+    prior = prior_reach(shares, liars * share, reports) if posterior is None else posterior.classes
     return ModelReach(liars, prior, features)
 
 
-def _pair_reach(estimates: Sequence[Estimates], feature: str, liars: int, post: str, smoothing: float) -> Array:
+def _pair_reach(estimates: Sequence[Estimates], feature: Feature, liars: int, post: str, smoothing: float) -> Array:
     """Of a discrete feature's table, pooled over the campaigns that have reports to it."""
-    tables = [one.table(feature) for one in estimates]
+    tables = [one.table(feature.name) for one in estimates]
     answered = [table for table in tables if table.precision > 0]
     values = pool_tables(tables).value
     reach = np.full(values.shape, np.inf)
@@ -134,7 +133,7 @@ def _pair_reach(estimates: Sequence[Estimates], feature: str, liars: int, post: 
         weights = table_shares(answered)
         reach = sum((t.per_liar * w for t, w in zip(answered, weights, strict=True)), np.zeros_like(reach))
     classes = len(estimates[0].campaign.label.classes)
-    return table_reach(values, liars * reach, classes, sum(t.n for t in tables), post, smoothing)
+    return table_reach(values, liars * reach, classes, sum(t.n for t in tables), post, smoothing, size=feature.size)
 
 
 def prior_reach(shares: Cells, reach: float, reports: int) -> Array:
@@ -146,14 +145,20 @@ def prior_reach(shares: Cells, reach: float, reports: int) -> Array:
     return (moved * reports).reach(norm_sub(shares.value) * reports) / (reports + classes)
 
 
-def table_reach(values: Array, reach: Array, classes: int, reports: int, post: str, smoothing: float) -> Array:
-    """Of P(value | class), from the cells of the joint table, each moved by ``reach``; shape (values, k)."""
+def table_reach(
+    values: Array, reach: Array, classes: int, reports: int, post: str, smoothing: float, *, size: int
+) -> Array:
+    """Of P(value | class) of the first ``size`` values, from the cells of the joint table, each moved by ``reach``.
+
+    Shape (size, k).
+    """
     if not np.isfinite(reach).all():
-        return np.ones((values.size // classes, classes))
+        return np.ones((size, classes))
     still, moved = (_weights(values, r, reports, post, smoothing) for r in (np.zeros_like(reach), reach))
-    columns = Interval(moved.low.reshape(-1, classes), moved.high.reshape(-1, classes))
-    value = _share(still.low.reshape(-1, classes), still.low.reshape(-1, classes))
-    return Interval(_share(columns.low, columns.high), _share(columns.high, columns.low)).reach(value)
+    kept, columns = (
+        Interval(one.low.reshape(-1, classes)[:size], one.high.reshape(-1, classes)[:size]) for one in (still, moved)
+    )
+    return column_shares(columns).reach(column_shares(kept).low)
 
 
 def _weights(values: Array, reach: Array, reports: int, post: str, smoothing: float) -> Interval:
@@ -165,13 +170,6 @@ def _weights(values: Array, reach: Array, reports: int, post: str, smoothing: fl
     return Interval(
         np.where(low > 0, low, np.where(high > 0, 0.0, 1.0)), np.where(low > 0, high, np.maximum(high, 1.0))
     )
-
-
-def _share(cells: Array, others: Array) -> Array:
-    """Each cell's share of its column, the rest of the column taken from ``others``."""
-    total = cells + others.sum(axis=0) - others
-    shares: Array = np.where(total > 0, cells / np.where(total > 0, total, 1.0), 1 / len(cells))
-    return shares
 
 
 def _worst(reach: Array) -> float | None:

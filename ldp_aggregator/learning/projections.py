@@ -23,6 +23,8 @@ from scipy.linalg import eigh
 
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import Estimates, estimate
+from ldp_aggregator.estimation.estimators import Cells
+from ldp_aggregator.estimation.moments import present_shares
 from ldp_aggregator.learning.frames import column_of, label_indices, numbers, rescaled
 from protocols import Campaign
 from protocols.document.campaign import MOMENTS
@@ -111,18 +113,22 @@ def moments_of_round(campaign: Campaign, tally: Tally) -> InputMoments:
         )
     features = tuple(f for f in campaign.asked if isinstance(f, ContinuousFeature))
     sums = {q.question.feature: q.cells for q in found.questions if q.question.kind == VALUE}
+    present = {
+        feature.name: present_shares(found.class_prior, [found.asking(feature.name, VALUE)]) for feature in features
+    }
     values = np.array([sums[feature.name].value for feature in features])
-    mean = values.sum(axis=1)
+    mean = values.sum(axis=1) / np.array([_seen(present[feature.name].whole) for feature in features])
     second, noise = _second_moments(features, found)
     covariance = _positive(second - np.outer(mean, mean))
     prior = found.class_prior
-    seen = prior.value > _SIGNIFICANT * np.sqrt(prior.variance)
+    held = [present[feature.name].of_class for feature in features]
+    shares = np.array([one.value for one in held])
+    seen = (shares > _SIGNIFICANT * np.sqrt([one.variance for one in held])).all(axis=0)
     between = np.zeros_like(covariance)
     for c in np.flatnonzero(seen):
-        share = prior.value[c]
-        offset = values[:, c] / share - mean
-        variances = np.array([sums[feature.name].variance[c] for feature in features]) / share**2
-        between += share * (np.outer(offset, offset) - np.diag(variances))
+        offset = values[:, c] / shares[:, c] - mean
+        variances = np.array([sums[feature.name].variance[c] for feature in features]) / shares[:, c] ** 2
+        between += prior.value[c] * (np.outer(offset, offset) - np.diag(variances))
     return InputMoments(
         features, mean, covariance, between, noise, campaign.id, campaign.study, campaign.privacy.epsilon
     )
@@ -164,12 +170,14 @@ def fit_projection(
     deviations = np.sqrt(np.einsum("ij,jk,ik->i", directions, moments.covariance, directions))
     half = np.array([(float(f.high) - float(f.low)) / 2 for f in moments.features])
     middle = np.array([(float(f.high) + float(f.low)) / 2 for f in moments.features])
+    missing = all(feature.missing for feature in moments.features)  # An output is missing where all its inputs are.
     outputs = []
     for position, (direction, deviation) in enumerate(zip(directions, deviations, strict=True), start=1):
         low, high = _reach(direction, moments.mean)
         if spread is not None and deviation > 0:
             low, high = max(low, -spread * deviation), min(high, spread * deviation)
-        outputs.append({"name": f"{method}{position}", "kind": "continuous", "low": low, "high": high, "bins": bins})
+        name = f"{method}{position}"
+        outputs.append({"name": name, "kind": "continuous", "low": low, "high": high, "bins": bins, "missing": missing})
     return {
         "method": method,
         "inputs": [feature.name for feature in moments.features],
@@ -230,11 +238,22 @@ def _second_moments(features: Sequence[ContinuousFeature], found: Estimates) -> 
             continue
         i, j = position[question.feature], position[question.other]
         value, variance = float(one.cells.value[0]), float(one.cells.variance[0])
+        if one.missing is not None:
+            present = _seen(Cells.normal(1 - one.missing.value, one.missing.variance))
+            value, variance = value / present, variance / present**2
         if i == j:  # A square is asked as 2 t^2 - 1.
             value, variance = (value + 1) / 2, variance / 4
         second[i, j] = second[j, i] = value
         variances.append(variance)
     return second, float(np.sqrt(np.mean(variances)))
+
+
+def _seen(present: Cells) -> float:
+    """A share that is divided by: of the records that hold a value. Raises ProjectionError where hardly any does."""
+    share = float(present.value[0])
+    if not share > _SIGNIFICANT * float(np.sqrt(present.variance[0])):
+        raise ProjectionError("too few devices hold a value of some input; leave it out, or let more devices answer")
+    return share
 
 
 def _positive(matrix: Array) -> Array:

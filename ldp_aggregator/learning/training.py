@@ -14,7 +14,7 @@ from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import Estimates, estimate
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
 from ldp_aggregator.estimation.joint import JointTable, pool_tables
-from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR, Moments, rebuild_moments
+from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR, Moments, present_shares, rebuild_moments
 from ldp_aggregator.estimation.pooling import pool, pool_classes
 from ldp_aggregator.estimation.posterior.tables import Posterior, posterior_of
 from ldp_aggregator.estimation.shrinkage import shrink_moments
@@ -22,6 +22,7 @@ from ldp_aggregator.estimation.simplex import FLOOR, NORM_SUB, POSTERIOR, TRAINI
 from ldp_aggregator.learning.guarantee import LOCAL_RELATION, Guarantee
 from ldp_aggregator.learning.model_poisoning import model_reach
 from ldp_aggregator.learning.naive_bayes import NaiveBayes, discrete_likelihood
+from ldp_aggregator.learning.posterior_poisoning import PosteriorLies
 from ldp_aggregator.learning.prediction import predict_accuracy
 from ldp_aggregator.learning.published import published_by
 from ldp_aggregator.learning.redundancy import feature_weights
@@ -123,9 +124,10 @@ def train(
     for feature in first.asked:
         if isinstance(feature, ContinuousFeature) and is_gaussian(feature):
             value, square = (pool(_of(estimates, feature, kind)) for kind in (VALUE, SQUARE))
-            moments = rebuild_moments(feature, value, square, shares, variance_floor=variance_floor)
+            present = present_shares(shares, [e for kind in (VALUE, SQUARE) for e in _of(estimates, feature, kind)])
+            moments = rebuild_moments(feature, value, square, present, variance_floor=variance_floor)
             if shrinkage:
-                moments = shrink_moments(moments, feature, value, square, variance_floor=variance_floor)
+                moments = shrink_moments(moments, feature, value, square, present, variance_floor=variance_floor)
             gaussian[feature.name] = moments
             likelihoods.append(
                 GaussianLikelihood(feature, tuple(moments.mean.tolist()), tuple(moments.variance.tolist()))
@@ -139,13 +141,15 @@ def train(
             else:
                 tables = [one.table(feature.name) for one in estimates]
                 table = _table(tables, len(first.label.classes), post, smoothing)
-            likelihoods.append(discrete_likelihood(feature, table))
+            # Where a value is missing the model looks at the others: it needs P(value | class, present).
+            likelihoods.append(discrete_likelihood(feature, table[: feature.size]))
     reports = int(sum(its_tally.n.sum() for _, its_tally in pairs))
     class_prior = _usable_prior(shares, reports)
     if post == POSTERIOR:
         class_prior = tuple(posterior.classes.value.tolist())
         weights = feature_weights(likelihoods, posterior.classes.value, posterior.explained)
         likelihoods = [replace(one, weight=weight) for one, weight in zip(likelihoods, weights, strict=True)]
+    lies = PosteriorLies(posterior, estimates, telling) if post == POSTERIOR else None
     guarantee = Guarantee(_total_epsilon([one for one, _ in pairs]), 0.0, LOCAL_RELATION, _PUBLIC)
     training: dict[str, Any] = {
         "campaigns": [one.id for one, _ in pairs],
@@ -169,7 +173,7 @@ def train(
                 smoothing=smoothing,
                 variance_floor=variance_floor,
                 shrinkage=shrinkage,
-                posterior=posterior if post == POSTERIOR else None,
+                believed=lies,
             ).to_json()
             for liars in (1, _hundredth(pairs))
         ],
@@ -196,9 +200,15 @@ def believe(estimates: Sequence[Estimates], telling: Sequence[QuestionEstimate])
     ``squared_effect`` of a feature is what a second round asks about it in proportion to the root of.
     """
     first = estimates[0].campaign
-    sizes = {one.name: one.size for one in first.asked if not _is_gaussian(one)}
+    sizes = {one.name: one.cells for one in first.asked if not _is_gaussian(one)}
     questions = [question for one in estimates for question in one.questions]
-    return posterior_of(questions, telling, len(first.label.classes), sizes)
+    missing: dict[str, list[float]] = {}
+    for one in estimates:
+        for name, part in one.missing.items():
+            if name not in sizes:
+                missing.setdefault(name, []).append(float(np.clip(part.cells.value[0], 0.0, 1.0)))
+    shares = {name: float(np.mean(found)) for name, found in missing.items()}
+    return replace(posterior_of(questions, telling, len(first.label.classes), sizes), missing=shares)
 
 
 def _is_gaussian(feature: Feature) -> bool:

@@ -194,10 +194,11 @@ class Sender:
         try:
             aggregator = self._aggregator(task)
             request, transport = aggregator.upload(task.body, task.attempt), aggregator.transport()
+            if self.clock.monotonic() >= until:
+                return TransportError("cancelled")  # Nothing was tried, so that nothing has failed.
             if not getattr(transport, "begins_body", False):
                 # Safety: a transport that does not say when it begins is taken to begin at once.
                 attempt.begin_body()
-            # The storage may have been waited for.
             return transport.send(request, max(0.0, until - self.clock.monotonic()), attempt)
         except TransportError as error:
             return error

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from protocols.document.questions import signs_of
+
 if TYPE_CHECKING:
     from protocols import Campaign, Question
 
@@ -70,8 +72,8 @@ def _cell(campaign: Campaign, question: Question, cell: int) -> str:
         return ("wrong", "right")[cell]
     feature: Any = campaign.feature(question.feature)
     if question.encoding == "sign":
-        half = "upper" if cell % 2 else "lower"
-        return f"the {half} end, {classes[cell // 2 % len(classes)]}"
+        class_index, end = divmod(cell, signs_of(question, len(classes)))
+        return f"{('the lower end', 'the upper end', 'missing')[end]}, {classes[class_index]}"
     if question.kind == "xor":
         return " or ".join(f"{_value(feature, v)}, {classes[v ^ cell]}" for v in (0, 1))
     if question.kind == "marginal":

@@ -196,8 +196,8 @@ def asked_features(features: Sequence[Feature], projection: Projection | None) -
 
 
 def _check_cells(asked: Sequence[Feature], label: Label, fields: Fields) -> None:
-    """A Gaussian feature has two questions, each of up to two cells a class."""
-    values = sum(4 if is_gaussian(feature) else feature.size for feature in asked)
+    """A Gaussian feature has two questions, each of up to two cells a class, or three where it may be missing."""
+    values = sum(4 + 2 * feature.missing if is_gaussian(feature) else feature.cells for feature in asked)
     cells = (values + 1) * len(label.classes)
     if cells > MOST_CAMPAIGN_CELLS:
         raise fields.error(

@@ -65,4 +65,5 @@ def read_candidates(
 
 
 def _described(feature: Feature) -> dict[str, Any]:
-    return {**feature.to_json(), "weight": 1}
+    """Without what a model does not depend on: how often the feature is asked about, and whether it may be missing."""
+    return {**feature.to_json(), "weight": 1, "missing": None}

@@ -57,9 +57,13 @@ class Projection:
             total += factor * ((feature.clip(value) - mean) / scale)
         return total
 
-    def values(self, record: Mapping[str, object], missing: Callable[[int], float]) -> list[float]:
-        """The inputs' numbers in ``record``; ``missing(position)`` stands in where it holds none."""
+    def values(self, record: Mapping[str, object], missing: Callable[[int], float]) -> list[float] | None:
+        """The inputs' numbers in ``record``; ``missing(position)`` stands in where it holds none. None, and no outputs,
+        where it holds no number at all.
+        """
         numbers = [number_of(held(record, feature.name)) for feature in self.inputs]
+        if all(number is None for number in numbers):
+            return None
         return [missing(position) if number is None else number for position, number in enumerate(numbers)]
 
     def to_json(self) -> dict[str, Any]:

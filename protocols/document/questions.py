@@ -62,7 +62,8 @@ class Question:
         candidate is right (domain 2).
     encoding
         ``index`` for label, pair, xor, marginal and score; any other question is asked as ``moment`` (a value at a
-        class) or as ``sign`` (``2 * class + bit``, a stochastic bit with the class).
+        class) or as ``sign`` (``signs * class + bit``, a stochastic bit with the class). Where a value may be missing,
+        a pair has one value more, the last, and a sign has three places instead of two: the bit is 2.
     group
         0 for the label, i + 1 for asked feature i, beyond for products; in an evaluation round the candidate's place.
         A device answers at most one of a group.
@@ -108,6 +109,11 @@ class Question:
         return self.mechanism.loss()
 
 
+def signs_of(question: Question, classes: int) -> int:
+    """Places of a ``sign`` question for each class (of a product: in all): 2, or 3 where the value may be missing."""
+    return question.domain_size // (1 if question.kind == PRODUCT else classes)
+
+
 def is_gaussian(feature: Feature | None) -> bool:
     """Whether a feature is modelled as Gaussian: continuous, without bins."""
     return isinstance(feature, ContinuousFeature) and feature.bins is None
@@ -147,7 +153,8 @@ def read_question(
         wanted = 2 if encoding == INDEX else None
     else:
         _check_subject(kind, group, (name, other), named, features, fields)
-        wanted = _cells(kind, encoding, label, named[0], moments=moments)
+        missing = any(one.missing for one in named if one)
+        wanted = _cells(kind, encoding, label, named[0], moments=moments, missing=missing)
     if domain_size != wanted:
         raise fields.error(
             "domain_size",
@@ -191,8 +198,12 @@ def _check_subject(
         raise fields.error("feature", f"group {group} is {subject}; other is for product questions")
 
 
-def _cells(kind: str, encoding: str, label: Label, feature: Feature | None, *, moments: bool) -> int | None:
-    """Cells that a question of this shape has; None for a shape that does not exist."""
+def _cells(
+    kind: str, encoding: str, label: Label, feature: Feature | None, *, moments: bool, missing: bool
+) -> int | None:
+    """Cells that a question of this shape has; None for a shape that does not exist: bits of two values and moments
+    cannot tell that a value is ``missing``.
+    """
     classes = len(label.classes)
     if feature is None:
         return classes if (kind, encoding) == (LABEL, INDEX) else None
@@ -203,7 +214,9 @@ def _cells(kind: str, encoding: str, label: Label, feature: Feature | None, *, m
     elif encoding != INDEX:
         return None
     elif kind in (XOR, MARGINAL):
-        return 2 if feature.size == classes == 2 else None
+        return 2 if feature.size == classes == 2 and not missing else None
     else:
-        return feature.size * classes if kind == PAIR else None
-    return None if size is None else {SIGN: 2 * size, MOMENT: size}.get(encoding)
+        return feature.cells * classes if kind == PAIR else None
+    if size is None:
+        return None
+    return ({SIGN: 3 * size} if missing else {SIGN: 2 * size, MOMENT: size}).get(encoding)

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from protocols.fields import Fields, Refusal, describe
+from protocols.fields import Fields, Refusal, describe, read_bounds
 from protocols.values import composed, number_of, positions_of, text_of
 
 MISSING: Final = "missing"
-"""A categorical feature that lists this value answers with it where the record has no declared value."""
+"""A categorical feature that lists this value answers with it where the record has no declared value, and models take
+it for a value like any other."""
 
 MOST_FEATURES: Final = 1000
 MOST_VALUES: Final = 1 << 14
@@ -29,10 +30,6 @@ MOST_CAMPAIGN_CELLS: Final = 1 << 18
 
 MOST_WEIGHT: Final = 1 << 16
 MOST_RELEASE: Final = 1 << 40
-
-_LEAST_SPAN: Final = 1e-150
-_LARGEST_SPAN: Final = 1e150
-"""Widths of a value range whose squares, which variances are made of, are still doubles."""
 
 ANSWERS: Final = ("one", "all")
 DISCRETE_CHOICES: Final = ("auto", "de", "sue", "oue", "she", "the", "ss")
@@ -63,16 +60,22 @@ class Label:
 
 @dataclass(frozen=True)
 class CategoricalFeature:
-    """One of ``values``."""
+    """One of ``values``, or ``missing`` where the author does not call it complete."""
 
     name: str
     values: tuple[str, ...]
     weight: int = 1
+    missing: bool = True
 
     @property
     def size(self) -> int:
         """Number of values."""
         return len(self.values)
+
+    @property
+    def cells(self) -> int:
+        """What there is to answer: the values, and after them that there is none where that may be."""
+        return self.size + self.missing
 
     def index_of(self, value: object) -> int | None:
         """The value's index; for a missing or undeclared one that of ``missing`` where it is declared, else None."""
@@ -89,18 +92,22 @@ class CategoricalFeature:
             "kind": "categorical",
             "values": list(self.values),
             "weight": self.weight,
+            "missing": self.missing,
         }
 
 
 @dataclass(frozen=True)
 class ContinuousFeature:
-    """A number, clipped to [low, high]; with ``bins`` it is discretised, without it is modelled as Gaussian."""
+    """A number, clipped to [low, high]; with ``bins`` it is discretised, without it is modelled as Gaussian. It may be
+    ``missing`` where the author does not call it complete.
+    """
 
     name: str
     low: float
     high: float
     bins: int | None = None
     weight: int = 1
+    missing: bool = True
 
     @property
     def size(self) -> int:
@@ -108,6 +115,11 @@ class ContinuousFeature:
         if self.bins is None:
             raise TypeError(f"feature {self.name} is not discretised")
         return self.bins
+
+    @property
+    def cells(self) -> int:
+        """What there is to answer: the bins, and after them that there is no value where that may be."""
+        return self.size + self.missing
 
     def index_of(self, value: object) -> int | None:
         """The bin of a number (equal width, half-open, the last one closed; clipped), or None for anything else."""
@@ -137,6 +149,7 @@ class ContinuousFeature:
             "high": self.high,
             "bins": self.bins,
             "weight": self.weight,
+            "missing": self.missing,
         }
 
 
@@ -233,16 +246,6 @@ def _read_release(fields: Fields) -> int | None:
     return None
 
 
-def read_bounds(fields: Fields) -> tuple[float, float]:
-    """``low`` and ``high`` of a continuous feature."""
-    low, high = fields.number("low"), fields.number("high")
-    if low >= high:
-        raise fields.error("low", f"must be below high; got low {low} and high {high}")
-    if not _LEAST_SPAN <= float(high) - float(low) <= _LARGEST_SPAN:
-        raise fields.error("high", f"high - low must be from {_LEAST_SPAN} to {_LARGEST_SPAN}; choose other units")
-    return low, high
-
-
 def read_feature(value: Any, path: str, classes: int, refuse: Refusal) -> Feature:
     """One declared feature; ``path`` names its place in messages."""
     fields = Fields(value, path, refuse)
@@ -251,13 +254,14 @@ def read_feature(value: Any, path: str, classes: int, refuse: Refusal) -> Featur
     weight = fields.integer("weight", least=1, most=MOST_WEIGHT, default=1)
     feature: Feature
     if kind == "categorical":
-        feature = CategoricalFeature(name, _declared(fields, "values", MOST_VALUES), weight)
-        cells, place = feature.size * classes, "values"
+        values = _declared(fields, "values", MOST_VALUES)
+        feature = CategoricalFeature(name, values, weight, _read_missing(fields, values))
+        cells, place = feature.cells * classes, "values"
     else:
         low, high = read_bounds(fields)
         bins = fields.integer("bins", least=2, most=MOST_VALUES) if fields.has("bins") else fields.raw("bins")
-        feature = ContinuousFeature(name, low, high, bins, weight)
-        cells, place = (bins or 2) * classes, "bins"
+        feature = ContinuousFeature(name, low, high, bins, weight, _read_missing(fields))
+        cells, place = ((bins or 2) + feature.missing) * classes, "bins"
         # Every edge is rounded by less than two such steps, so that all of them stay apart.
         if bins is not None and (float(high) - float(low)) / bins < 4 * math.ulp(max(abs(low), abs(high))):
             raise fields.error("bins", f"{bins} bins between {low} and {high} are narrower than a double resolves")
@@ -265,6 +269,14 @@ def read_feature(value: Any, path: str, classes: int, refuse: Refusal) -> Featur
     if cells > MOST_CELLS:
         raise fields.error(place, f"values times classes must be at most {MOST_CELLS}, not {cells}")
     return feature
+
+
+def _read_missing(fields: Fields, values: Sequence[str] = ()) -> bool:
+    """Whether a value may be missing: unless the author says false, or lists ``missing`` as a value itself."""
+    may_be = _read_switch(fields, "missing")
+    if MISSING in values and fields.has("missing") and may_be:
+        raise fields.error("missing", f"{MISSING!r} is one of the values, so that no value is missing; leave this out")
+    return may_be and MISSING not in values
 
 
 def _index_of(value: object, positions: Mapping[str, int]) -> int | None:

@@ -19,7 +19,7 @@ from protocols.mechanisms import (
 AUTO: Final = "auto"
 SIGN: Final = "sign"
 """Not a mechanism: the value as one stochastic bit, asked with its class by the best discrete mechanism on 2 k
-cells."""
+cells, or 3 k where the value may be missing."""
 
 _SQUARED_MEAN: Final = 1 / 3
 """E[t^2] of values, and of class means, that lie anywhere in [-1, 1] alike."""
@@ -38,10 +38,13 @@ def make_discrete(name: str, domain_size: int, epsilon: Fraction, theta: Fractio
     return DISCRETE[name].make(domain_size, epsilon)
 
 
-def make_sign(classes: int, epsilon: Fraction) -> PureMechanism:
-    """The pure mechanism whose bit contrasts have the least variance on the 2 k cells of (class, bit)."""
-    cells = 2 * classes
-    return min((mechanism.make(cells, epsilon) for mechanism in PURE.values()), key=_sign_variance)
+def make_sign(classes: int, epsilon: Fraction, *, missing: bool = False) -> PureMechanism:
+    """The pure mechanism whose bit contrasts have the least variance on the 2 k cells of (class, bit), or on 3 k where
+    the value may be ``missing``, which it is taken to be rarely.
+    """
+    cells = (2 + missing) * classes
+    made = (mechanism.make(cells, epsilon) for mechanism in PURE.values())
+    return min(made, key=lambda mechanism: _sign_variance(mechanism, classes))
 
 
 def make_continuous(
@@ -68,7 +71,7 @@ def make_continuous(
         return of_sum + (_SQUARED_MEAN / told if told else math.inf)
 
     sign = make_sign(classes, epsilon)
-    of_sum = _sign_variance(sign) + (1 - _SQUARED_MEAN) / classes
+    of_sum = _sign_variance(sign, classes) + (1 - _SQUARED_MEAN) / classes
     told_by_sign = alike / share_variance(sign, classes) if classes > 1 else math.inf
     candidates: list[tuple[float, AnyMechanism]] = [(with_share(of_sum, classes_told + told_by_sign), sign)]
     for mechanism in MOMENTS.values():
@@ -87,7 +90,7 @@ def share_variance(mechanism: Mechanism[int], classes: int) -> float:
     return noise + share * (1 - share)
 
 
-def _sign_variance(mechanism: PureMechanism) -> float:
+def _sign_variance(mechanism: PureMechanism, classes: int) -> float:
     """N Var of one class's sum of signs, at equal classes and balanced bits."""
-    share = 1 / mechanism.domain_size
+    share = 1 / (2 * classes)
     return mechanism.contrast_variance(share, share)

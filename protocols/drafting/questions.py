@@ -26,7 +26,7 @@ from protocols.document.questions import (
     is_gaussian,
 )
 from protocols.document.schema import Feature, Label, Privacy
-from protocols.drafting.choice import AUTO, make_continuous, make_discrete, share_variance
+from protocols.drafting.choice import AUTO, make_continuous, make_discrete, make_sign, share_variance
 from protocols.errors import DraftError
 from protocols.exact.rationals import divide_down, exact_epsilon
 from protocols.mechanisms import DISCRETE, AnyMechanism, Mechanism
@@ -68,16 +68,23 @@ def compile_questions(
     epsilon = divide_down(privacy.epsilon, groups) if privacy.answers == "all" else privacy.epsilon
     _check_epsilon(epsilon)
     exact = exact_epsilon(epsilon)
+    _check_complete([one for one in features if moments or is_gaussian(one)], privacy)
     theta = None if privacy.theta is None else Fraction(repr(float(privacy.theta)))
     split = set() if moments else {feature.name for feature in features if splits(label, feature, privacy)}
     asked = _all_asked(label, features, split, moments=moments)
     indexed = {one: make_discrete(privacy.discrete, one.cells, exact, theta) for one in asked if one.cells}
     told, alike = _classes_told(asked, indexed, classes, everything=privacy.answers == "all")
-    value = make_continuous(privacy.continuous, classes, exact, classes_told=told, alike=alike)
-    product = make_continuous(privacy.continuous, 1, exact)
+    of_values: dict[tuple[bool, bool], AnyMechanism] = {
+        (False, False): make_continuous(privacy.continuous, classes, exact, classes_told=told, alike=alike),
+        (True, False): make_continuous(privacy.continuous, 1, exact),
+        (False, True): make_sign(classes, exact, missing=True),
+        (True, True): make_sign(1, exact, missing=True),
+    }
+    incomplete = {feature.name for feature in features if feature.missing}
     questions = []
     for index, one in enumerate(asked):
-        mechanism: AnyMechanism = indexed.get(one, product if one.kind == PRODUCT else value)
+        shape = one.kind == PRODUCT, not incomplete.isdisjoint((one.feature, one.other))
+        mechanism: AnyMechanism = indexed.get(one, of_values[shape])
         encoding = INDEX if one in indexed else SIGN if mechanism.name in DISCRETE else MOMENT
         questions.append(
             Question(index, one.kind, one.feature, one.other, one.group, encoding, mechanism, epsilon, one.weight)
@@ -85,7 +92,7 @@ def compile_questions(
     if not moments and all(question.encoding == MOMENT for question in questions):
         raise DraftError(
             "label.weight",
-            f"is 0, and no question tells the class: {value.name} asks for values alone, and a model needs the "
+            f"is 0, and no question tells the class: {mechanism.name} asks for values alone, and a model needs the "
             "classes' shares. Ask for the label too (1 is the default), or for values with continuous: sign",
         )
     return tuple(questions)
@@ -103,11 +110,25 @@ def score_questions(candidates: int, privacy: Privacy) -> tuple[Question, ...]:
 
 def splits(label: Label, feature: Feature, privacy: Privacy) -> bool:
     """Whether ``auto`` asks bits instead of a pair: of two values and two classes, one answer a device, at an epsilon
-    where that pays, if the label may be asked alone and nobody refused.
+    where that pays, if the label may be asked alone and nobody refused. Two values: of a feature that may be missing
+    there are three things to tell.
     """
     chosen = privacy.xor and privacy.discrete == AUTO and privacy.answers == "one" and label.weight > 0
-    binary = len(label.classes) == 2 and not is_gaussian(feature) and feature.size == 2
+    binary = len(label.classes) == 2 and not is_gaussian(feature) and feature.cells == 2
     return chosen and binary and privacy.epsilon <= MOST_XOR_EPSILON
+
+
+def _check_complete(features: Sequence[Feature], privacy: Privacy) -> None:
+    """Of features whose values are asked for: noisy sums of values have no place for one that is not there."""
+    if privacy.continuous in (AUTO, SIGN):
+        return
+    for feature in features:
+        if feature.missing:
+            raise DraftError(
+                "privacy.continuous",
+                f"{privacy.continuous} cannot tell that a value of {feature.name} is missing; take sign or auto, or "
+                'declare "missing": false for every continuous feature without bins',
+            )
 
 
 def _check_epsilon(epsilon: float) -> None:
@@ -135,7 +156,7 @@ def _all_asked(label: Label, features: Sequence[Feature], split: Collection[str]
             kinds = (VALUE,) if moments else (VALUE, SQUARE)
             asked += [_Asked(kind, group, weight, feature.name) for kind in kinds]
         else:
-            asked.append(_Asked(PAIR, group, weight, feature.name, cells=feature.size * classes))
+            asked.append(_Asked(PAIR, group, weight, feature.name, cells=feature.cells * classes))
     if moments:
         pairs = list(combinations_with_replacement(features, 2))
         if len(pairs) > MOST_PRODUCTS:

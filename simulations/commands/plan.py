@@ -270,6 +270,8 @@ def _solved(solution: Mapping[str, Any]) -> str:
 def _why(question: Mapping[str, Any]) -> str:
     """How much more noise the next best mechanism would add, or how much less the best one."""
     table = question["noise_variance"]
+    if len(table) == 1:
+        return "nothing else tells that a value is missing"
     chosen = "sign" if question["mechanism"].startswith("sign") else question["mechanism"]
     ratios = {name: variance / table[chosen] for name, variance in table.items()}
     best = min(ratios, key=lambda name: ratios[name])

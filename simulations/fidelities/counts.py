@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.counting.tally import Tally
 from protocols import Question
-from protocols.document.questions import INDEX, SIGN
+from protocols.document.questions import INDEX, SIGN, signs_of
 from simulations.fidelities.holdings import Holders, hold_cells, hold_moments, resampled, rowwise
 from simulations.fidelities.items import UNIT, Columns, Integers
 from simulations.fidelities.tallying import Counts, tally_cells, tally_moments
@@ -60,6 +60,7 @@ def _count(columns: Columns, question: Question, holders: Holders, rng: np.rando
         return tally_moments(question.mechanism, moments, numbers, rng)
     ones = rng.binomial(numbers, (moments.values + UNIT) / (2 * UNIT))
     cells: Integers = np.zeros(question.domain_size, dtype=np.int64)
-    np.add.at(cells, 2 * moments.cells + 1, ones)
-    np.add.at(cells, 2 * moments.cells, numbers - ones)
+    places = signs_of(question, columns.class_count) * moments.cells
+    np.add.at(cells, places + np.where(moments.missing, 2, 1), np.where(moments.missing, numbers, ones))
+    np.add.at(cells, places, np.where(moments.missing, 0, numbers - ones))
     return tally_cells(question.mechanism, cells, rng)

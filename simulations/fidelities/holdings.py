@@ -58,11 +58,15 @@ def hold_cells(columns: Columns, question: Question, holders: Holders, rng: np.r
         cells: Integers = np.zeros(question.domain_size, dtype=np.int64)
         np.add.at(cells, columns.indices(question, rows, rng), numbers)
         return cells
-    size = columns.campaign.feature(question.feature).size
+    feature = columns.campaign.feature(question.feature)
+    size = feature.size
     values = columns.value_indices(question.feature)
     held = holders.spread((values - MISSING_INDEX) * k + columns.classes, (size + 1) * k).reshape(size + 1, k)
-    replaced = rng.multinomial(held[0], np.full(size, 1 / size))
-    pairs = (held[1:] + replaced.T).ravel()
+    if feature.missing:
+        pairs = np.roll(held, -1, axis=0).ravel()
+    else:
+        replaced = rng.multinomial(held[0], np.full(size, 1 / size))
+        pairs = (held[1:] + replaced.T).ravel()
     if question.kind == PAIR:
         return pairs
     alike = pairs[[0, 3]] if question.kind == XOR else pairs[[0, 1]]

@@ -1,7 +1,8 @@
 """From the columns of a table to the items that its devices perturb: ``protocols.encoding.encode`` on arrays.
 
 The agreement with the device is exact, down to the fixed-point integers. A missing or undeclared value is -1 in an
-index column and NaN in a number column until it is replaced at random.
+index column and NaN in a number column until it is given its cell, or is replaced at random where a feature is called
+complete.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ldp_aggregator.learning.frames import (
 )
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from protocols import Campaign, Question, RecordError
-from protocols.document.questions import INDEX, LABEL, MOMENT, PAIR, PRODUCT, SCORE, VALUE, XOR
+from protocols.document.questions import INDEX, LABEL, MOMENT, PAIR, PRODUCT, SCORE, VALUE, XOR, signs_of
 from protocols.document.schema import ContinuousFeature, Feature, Label
 from protocols.mechanisms import VALUE_BITS
 
@@ -40,16 +41,19 @@ UNIT: Final = 1 << VALUE_BITS
 
 @dataclass(frozen=True)
 class Moments:
-    """Many :class:`protocols.mechanisms.Moment`: the cell of each, and its value in units of 2**-52."""
+    """Many :class:`protocols.mechanisms.Moment`: the cell of each, and its value in units of 2**-52; 0 where it is
+    ``missing`` and may be.
+    """
 
     cells: Integers
     values: Integers
+    missing: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.cells)
 
     def __getitem__(self, rows: slice) -> Moments:
-        return Moments(self.cells[rows], self.values[rows])
+        return Moments(self.cells[rows], self.values[rows], self.missing[rows])
 
 
 Items = Integers | Moments
@@ -88,7 +92,7 @@ class Columns:
         if question.encoding == MOMENT:
             return moments
         bits = rng.integers(0, 2 * UNIT, size=len(moments)) < moments.values + UNIT
-        return 2 * moments.cells + bits
+        return signs_of(question, self.class_count) * moments.cells + np.where(moments.missing, 2, bits)
 
     def indices(self, question: Question, rows: Integers, rng: np.random.Generator) -> Integers:
         """The items of a question about an index: ``value * k + class``, the class alone, or a bit of both."""
@@ -122,19 +126,30 @@ class Columns:
         classes = self.classes[rows]
         t = self._scaled(self.campaign.feature(question.feature), rows, rng)
         if question.kind == PRODUCT and question.other != question.feature:
-            values = fixed_points(t * self._scaled(self.campaign.feature(question.other), rows, rng))
+            quantity = t * self._scaled(self.campaign.feature(question.other), rows, rng)
         else:
-            values = fixed_points(t if question.kind == VALUE else centred_squares(t))
-        return Moments(np.zeros_like(classes) if question.kind == PRODUCT else classes, values)
+            quantity = t if question.kind == VALUE else centred_squares(t)
+        missing = np.isnan(quantity)
+        values = fixed_points(np.where(missing, 0.0, quantity))
+        return Moments(np.zeros_like(classes) if question.kind == PRODUCT else classes, values, missing)
 
     def incomplete(self, question: Question) -> NDArray[np.bool_]:
         """The rows where something that ``question`` looks at is missing, and is replaced at random."""
-        missing = np.zeros(len(self), dtype=np.bool_)
+        replaced = np.zeros(len(self), dtype=np.bool_)
         for name in filter(None, (question.feature, question.other)):
-            for source in self._sources(name):
-                column = self.features[source]
-                missing |= np.isnan(column) if column.dtype.kind == "f" else column == MISSING_INDEX
-        return missing
+            sources = self._sources(name)
+            absent = [self._absent(source.name) for source in sources]
+            if not self.campaign.feature(name).missing:
+                replaced |= np.logical_and.reduce(absent)
+            if self.is_projected(name):
+                for source, missing in zip(sources, absent, strict=True):
+                    if not source.missing:
+                        replaced |= missing
+        return replaced
+
+    def _absent(self, name: str) -> NDArray[np.bool_]:
+        column = self.features[name]
+        return np.isnan(column) if column.dtype.kind == "f" else column == MISSING_INDEX
 
     def is_projected(self, name: str | None) -> bool:
         """Whether an asked feature is an output of the campaign's projection."""
@@ -149,44 +164,48 @@ class Columns:
             return binned(feature, column.astype(np.float64))
         return column.astype(np.int64)
 
-    def _sources(self, name: str) -> tuple[str, ...]:
+    def _sources(self, name: str) -> tuple[Feature, ...]:
         """The declared features behind an asked one: a projection's inputs, or itself."""
         projection = self.campaign.projection
         if projection is None or not self.is_projected(name):
-            return (name,)
-        return tuple(feature.name for feature in projection.inputs)
+            return (self.campaign.feature(name),)
+        return projection.inputs
 
     def _indices(self, feature: Feature, rows: Integers, rng: np.random.Generator) -> Integers:
-        """Value or bin indices, missing ones at random."""
+        """Value or bin indices; missing ones after the last, or at random where there are to be none."""
         if isinstance(feature, ContinuousFeature):
             indices = binned(feature, self._numbers(feature, rows, rng))
         else:
             indices = self.features[feature.name][rows].astype(np.int64)
         missing = indices == MISSING_INDEX
-        indices[missing] = rng.integers(0, feature.size, size=int(missing.sum()))
+        indices[missing] = feature.size if feature.missing else rng.integers(0, feature.size, size=int(missing.sum()))
         return indices
 
     def _scaled(self, feature: Feature, rows: Integers, rng: np.random.Generator) -> Floats:
-        """T in [-1, 1], missing ones at random."""
+        """T in [-1, 1]; missing ones NaN, or at random where there are to be none."""
         if not isinstance(feature, ContinuousFeature):
             raise TypeError(f"feature {feature.name} is not continuous")
         t = rescaled(feature, self._numbers(feature, rows, rng))
-        missing = np.isnan(t)
-        t[missing] = _random_t(int(missing.sum()), rng)
+        if not feature.missing:
+            missing = np.isnan(t)
+            t[missing] = _random_t(int(missing.sum()), rng)
         return t
 
     def _numbers(self, feature: ContinuousFeature, rows: Integers, rng: np.random.Generator) -> Floats:
-        """The feature's numbers, NaN where missing; a projection's output is computed, missing inputs at random."""
+        """The feature's numbers, NaN where missing. A projection's output is computed; a missing input is at its mean,
+        or at random where there is to be none.
+        """
         projection = self.campaign.projection
         if projection is None or not self.is_projected(feature.name):
             return self.features[feature.name][rows].astype(np.float64)
-        inputs = []
-        for one in projection.inputs:
-            values = self.features[one.name][rows].astype(np.float64)
+        inputs = [self.features[one.name][rows].astype(np.float64) for one in projection.inputs]
+        absent = np.isnan(inputs).all(axis=0)
+        for one, mean, values in zip(projection.inputs, projection.mean, inputs, strict=True):
             missing = np.isnan(values)
-            values[missing] = one.low + (_random_t(int(missing.sum()), rng) + 1) * ((one.high - one.low) / 2)
-            inputs.append(values)
-        return project(projection, projection.output_positions[feature.name], inputs)
+            half = (one.high - one.low) / 2
+            values[missing] = mean if one.missing else one.low + (_random_t(int(missing.sum()), rng) + 1) * half
+        outputs: Floats = project(projection, projection.output_positions[feature.name], inputs)
+        return np.where(absent, np.nan, outputs)
 
 
 def class_indices(label: Label, labels: pd.Series[Any]) -> Integers:

@@ -11,7 +11,7 @@ import struct
 from typing import Final
 
 from protocols import SYSTEM_COINS, Campaign, Coins, Question, Report
-from protocols.document.questions import INDEX, MOMENT, PRODUCT
+from protocols.document.questions import INDEX, MOMENT, PRODUCT, signs_of
 from protocols.mechanisms import (
     VALUE_BITS,
     DirectEncoding,
@@ -72,14 +72,15 @@ def poison(question: Question, target: int, classes: int, coins: Coins) -> bytes
 
 
 def _cells_of(question: Question, target: int, classes: int) -> list[int]:
-    """The cells of a class; a sign question's are ``2 * class + bit``, and a product has no class."""
+    """The cells of a class; a sign question's are ``signs * class + bit``, and a product has no class."""
     if question.kind == PRODUCT:
-        return [question.domain_size - 1]
+        return [min(question.domain_size - 1, 1)]
     if question.encoding == INDEX:
         return list(range(target, question.domain_size, classes))
     if question.encoding == MOMENT:
         return [target]
-    return [2 * target + 1, 2 * target]
+    signs = signs_of(question, classes)
+    return [signs * target + end for end in (1, 0, 2)[:signs]]
 
 
 def _random_answer(question: Question, coins: Coins) -> bytes:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ldp_aggregator.counting.rows import payload_rows
 from protocols import Campaign, Question
-from protocols.document.questions import INDEX, LABEL, MARGINAL, SCORE, SIGN, XOR
+from protocols.document.questions import INDEX, LABEL, MARGINAL, PRODUCT, SCORE, SIGN, XOR, signs_of
 from protocols.document.schema import ContinuousFeature
 from protocols.mechanisms import PureMechanism
 
@@ -37,9 +37,10 @@ def cell_name(campaign: Campaign, question: Question, cell: int) -> str:
     if question.kind == LABEL:
         return f"{campaign.label.name} is {classes[cell]}"
     if question.encoding == SIGN:
-        half = "upper" if cell % 2 else "lower"
-        place = f"{question.feature} ({question.kind}) leans to the {half} end"
-        return place if question.domain_size == 2 else f"{place} and {campaign.label.name} is {classes[cell // 2]}"
+        class_index, end = divmod(cell, signs_of(question, len(classes)))
+        said = ("leans to the lower end", "leans to the upper end", "is missing")[end]
+        place = f"{question.feature} ({question.kind}) {said}"
+        return place if question.kind == PRODUCT else f"{place} and {campaign.label.name} is {classes[class_index]}"
     if question.encoding != INDEX:
         raise ValueError(f"question {question.index} has noisy numbers, not cells with a meaning")
     if question.kind == SCORE:
@@ -55,6 +56,8 @@ def cell_name(campaign: Campaign, question: Question, cell: int) -> str:
 
 def _value_name(campaign: Campaign, question: Question, value: int) -> str:
     feature = campaign.feature(question.feature)
+    if value == feature.size:
+        return f"{feature.name} is missing"
     if not isinstance(feature, ContinuousFeature):
         return f"{feature.name} is {feature.values[value]}"
     edges = (float(feature.low), *feature.inner_edges, float(feature.high))

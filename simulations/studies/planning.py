@@ -71,9 +71,10 @@ def alternatives(question: Question, classes: int) -> Mapping[str, float]:
         size = question.domain_size
         return {name: made.make(size, epsilon).noise_variance(1 / size) for name, made in DISCRETE.items()}
     k = 1 if question.kind == PRODUCT else classes
-    found = {name: made.make(k, epsilon).noise_variance(1 / k) for name, made in MOMENTS.items()}
-    sign = make_sign(k, epsilon)
-    share = 1 / sign.domain_size
+    missing = question.domain_size == 3 * k  # Of all these encodings sign alone has a third place for a class.
+    found = {} if missing else {name: made.make(k, epsilon).noise_variance(1 / k) for name, made in MOMENTS.items()}
+    sign = make_sign(k, epsilon, missing=missing)
+    share = 1 / (2 * k)
     # The stochastic bit adds the variance that the value itself does not have: P(class) (1 - E[v^2]).
     return {**found, "sign": sign.contrast_variance(share, share) + 2 / (3 * k)}
 
@@ -176,6 +177,7 @@ def _observed(columns: Columns, question: Question, rng: np.random.Generator) ->
         return Expectation(held, held)
     moments = columns.moments(question, rows, rng)
     values, k = moments.values / UNIT, 1 if question.kind == PRODUCT else columns.class_count
+    weights = np.where(moments.missing, 0.0, weights)
     quantities = (values, values**2, np.ones(len(rows)))
     mean, second, share = (np.bincount(moments.cells, weights * quantity, k).astype(float) for quantity in quantities)
     return expectation_of(question, mean, second, share)

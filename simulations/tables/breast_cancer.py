@@ -49,7 +49,7 @@ def demonstration_draft() -> dict[str, Any]:
         "purpose": "a demonstration with public measurements of cell nuclei",
         "label": {"name": LABEL, "classes": ["malignant", "benign"], "weight": 0},
         "features": [
-            {"name": name, "kind": "continuous", "low": low, "high": high, "bins": BINS}
+            {"name": name, "kind": "continuous", "low": low, "high": high, "bins": BINS, "missing": False}
             for name, (low, high) in BOUNDS.items()
         ],
         "privacy": {"epsilon": EPSILON},

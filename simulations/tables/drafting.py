@@ -89,13 +89,19 @@ def _feature(column: pd.Series[str], bins: int) -> tuple[Mapping[str, Any] | Non
     """The feature without its name (None where the column is left out), and what to note about it."""
     present = column[column.str.strip() != ""]
     different = present.nunique()
+    holes = len(present) < len(column)
+    told = (
+        "; some rows are empty: a value may be missing"
+        if holes
+        else '; no row is empty: it is declared complete ("missing": false), which is yours to confirm'
+    )
     if different < 2:
         return None, "left out: it has the same value in every row"
     numbers = _numbers(present)
     if numbers is not None and (different >= FEWEST_NUMBERS or any(not number.is_integer() for number in numbers)):
         low, high = round_bounds(min(numbers), max(numbers))
         note = f"the bounds {low:g} to {high:g} were read off the data; replace them by what the measurement can be"
-        return {"kind": "continuous", "low": low, "high": high, "bins": bins}, note
+        return {"kind": "continuous", "low": low, "high": high, "bins": bins, "missing": holes}, note + told
     if different > MOST_DRAFTED_VALUES or different == len(column):
         return None, f"left out: {different} different texts in {len(column)} rows, too many for a list of values"
     values = _sorted_values(present)
@@ -103,10 +109,7 @@ def _feature(column: pd.Series[str], bins: int) -> tuple[Mapping[str, Any] | Non
     if longest > LONGEST_TEXT:
         return None, f"left out: a value has {longest} characters, at most {LONGEST_TEXT} can be declared"
     note = f"the {len(values)} values were read off the data; list those that can occur"
-    if len(present) < len(column) and MISSING not in values:
-        values.append(MISSING)
-        note += f", and decide whether {MISSING!r} (empty in the table) stays one of them"
-    return {"kind": "categorical", "values": values}, note
+    return {"kind": "categorical", "values": values, "missing": holes and MISSING not in values}, note + told
 
 
 def round_bounds(low: float, high: float) -> tuple[float, float]:

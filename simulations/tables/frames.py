@@ -109,16 +109,17 @@ def as_numbers(column: pd.Series, source: str) -> pd.Series:
 def check_declared(table: Table, features: Sequence[Feature], label: Label, source: str) -> None:
     """Raise TableError for the first label or categorical value that the schema does not declare.
 
-    A device would answer an undeclared value at random, which is right in the field and a mistake in an experiment.
-    Numbers beyond the bounds are clipped, as on the device.
+    A device would answer an undeclared value as a missing one, which is right in the field and a mistake in an
+    experiment; an empty text is missing where that may be. Numbers beyond the bounds are clipped, as on the device.
     """
     declared: list[tuple[pd.Series, Label | CategoricalFeature, tuple[str, ...]]] = [
         (table.labels, label, label.classes)
     ]
     declared += [(table.frame[f.name], f, f.values) for f in features if isinstance(f, CategoricalFeature)]
     for column, schema, known in declared:
+        may_be_missing = isinstance(schema, CategoricalFeature) and schema.missing
         for value in column.unique().tolist():
-            if schema.index_of(value) is None:
+            if schema.index_of(value) is None and not (may_be_missing and value == ""):
                 row = int(np.flatnonzero((column == value).to_numpy())[0]) + 1
                 shown = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
                 raise TableError(

@@ -50,7 +50,8 @@ def people_of(name: str, draft: Mapping[str, Any]) -> Table:
 def draft_of(
     name: str, *, bins: int | None = None, numeric: bool = False, observed: bool = False, **privacy: Any
 ) -> dict[str, Any]:
-    """A draft with the data set's documented values and public bounds; ``privacy`` as in a draft.
+    """A draft with the data set's documented values and public bounds; ``privacy`` as in a draft. All features are
+    complete: where the tables lack a value they say so by one of the documented ones.
 
     ``bins`` discretises the continuous features. ``numeric`` takes categorical columns whose documented values are
     numbers for continuous ones, from the least to the largest value. ``observed`` lists only the values that occur in
@@ -76,5 +77,6 @@ def _feature(column: Mapping[str, Any], bins: int | None, numeric: bool, observe
     else:
         seen = [str(value) for value in column["observed_values"]]
         # A campaign's feature has two values or more; a column that is constant in the table keeps its documented ones.
-        return {"name": column["name"], "kind": "categorical", "values": seen if observed and len(seen) > 1 else values}
-    return {"name": column["name"], "kind": "continuous", "low": low, "high": high, "bins": bins}
+        listed = seen if observed and len(seen) > 1 else values
+        return {"name": column["name"], "kind": "categorical", "values": listed, "missing": False}
+    return {"name": column["name"], "kind": "continuous", "low": low, "high": high, "bins": bins, "missing": False}

@@ -43,9 +43,9 @@ def paper_schema() -> dict[str, Any]:
     return {
         "label": {"name": "missed_payment", "classes": ["yes", "no"]},
         "features": [
-            {"name": "age", "kind": "categorical", "values": ["young", "medium", "old"]},
-            {"name": "income", "kind": "categorical", "values": ["low", "medium", "high"]},
-            {"name": "gender", "kind": "categorical", "values": ["male", "female"]},
+            {"name": "age", "kind": "categorical", "missing": False, "values": ["young", "medium", "old"]},
+            {"name": "income", "kind": "categorical", "missing": False, "values": ["low", "medium", "high"]},
+            {"name": "gender", "kind": "categorical", "missing": False, "values": ["male", "female"]},
         ],
     }
 

@@ -30,8 +30,8 @@ DRAFT = {
     "title": "t",
     "label": {"name": "y", "classes": ["a", "b"], "weight": 2},
     "features": [
-        {"name": "colour", "kind": "categorical", "values": ["red", "green"], "weight": 5},
-        {"name": "size", "kind": "continuous", "low": 0, "high": 1, "weight": 3},
+        {"name": "colour", "kind": "categorical", "missing": False, "values": ["red", "green"], "weight": 5},
+        {"name": "size", "kind": "continuous", "missing": False, "low": 0, "high": 1, "weight": 3},
     ],
     "privacy": {"epsilon": 1.0, "discrete": "de", "continuous": "onebit"},
 }
@@ -46,7 +46,7 @@ ONE_IN_A_MILLION = {2: 27.64, 3: 30.67, 9: 47.11, 15: 58.09}
 
 def all_of(count):
     """A campaign that answers one of two questions on each of ``count`` Gaussian features."""
-    features = [{"name": f"g{i}", "kind": "continuous", "low": 0, "high": 1} for i in range(count)]
+    features = [{"name": f"g{i}", "kind": "continuous", "missing": False, "low": 0, "high": 1} for i in range(count)]
     return Campaign.compile({**DRAFT, "features": features, "privacy": {"epsilon": 1.0, "answers": "all"}})
 
 

@@ -30,7 +30,7 @@ Join = Callable[..., tuple[Device, DeviceCampaign]]
 def wide_campaign(server: FakeServer, draft: dict[str, Any]) -> Campaign:
     """Its report does not fit on a page of the database."""
     values = [f"value {number}" for number in range(3000)]
-    feature = {"name": "age", "kind": "categorical", "values": values, "weight": 1000}
+    feature = {"name": "age", "kind": "categorical", "missing": False, "values": values, "weight": 1000}
     return server.publish({**draft, "features": [feature], "privacy": {"epsilon": 1, "discrete": "she"}})
 
 

@@ -23,10 +23,10 @@ DRAFT = {
     "title": "t",
     "label": {"name": "y", "classes": ["a", "b"], "weight": 0},
     "features": [
-        {"name": "colour", "kind": "categorical", "values": ["red", "green", "blue"]},
-        {"name": "answer", "kind": "categorical", "values": ["no", "missing", "1"]},
-        {"name": "size", "kind": "continuous", "low": 0, "high": 8, "bins": 4},
-        {"name": "weight", "kind": "continuous", "low": -1, "high": 1},
+        {"name": "colour", "kind": "categorical", "missing": False, "values": ["red", "green", "blue"]},
+        {"name": "answer", "kind": "categorical", "missing": False, "values": ["no", "missing", "1"]},
+        {"name": "size", "kind": "continuous", "missing": False, "low": 0, "high": 8, "bins": 4},
+        {"name": "weight", "kind": "continuous", "missing": False, "low": -1, "high": 1},
     ],
     "privacy": {"epsilon": 1.0},
 }
@@ -212,8 +212,8 @@ def test_the_two_factors_of_a_product_are_read_and_multiplied():
     """A moments round asks about pairs of features, without the class; a feature with itself is its square."""
     draft = copy.deepcopy(DRAFT)
     draft["features"] = [
-        {"name": "v", "kind": "continuous", "low": 0, "high": 4},
-        {"name": "w", "kind": "continuous", "low": -1, "high": 1},
+        {"name": "v", "kind": "continuous", "missing": False, "low": 0, "high": 4},
+        {"name": "w", "kind": "continuous", "missing": False, "low": -1, "high": 1},
     ]
     draft.update(asks="moments", study="s")
     draft["privacy"]["continuous"] = "laplace"

@@ -39,18 +39,18 @@ def same_distribution() -> Callable[[Iterable[Hashable], Iterable[Hashable]], No
     return assert_same_distribution
 
 
-def everything(**privacy: Any) -> Campaign:
-    """A campaign with every kind of question."""
+def everything(*, missing: bool = False, **privacy: Any) -> Campaign:
+    """A campaign with every kind of question; ``missing`` says that all features but one, which lists it, may be."""
     return Campaign.compile(
         {
             "version": 1,
             "title": "Everything",
             "label": {"name": "outcome", "classes": ["yes", "no"], "weight": 2},
             "features": [
-                {"name": "colour", "kind": "categorical", "values": ["red", "green", "blue"]},
-                {"name": "shape", "kind": "categorical", "values": ["round", "missing"], "weight": 3},
-                {"name": "age", "kind": "continuous", "low": 0, "high": 100, "bins": 4},
-                {"name": "hours", "kind": "continuous", "low": -1, "high": 7},
+                {"name": "colour", "kind": "categorical", "missing": missing, "values": ["red", "green", "blue"]},
+                {"name": "shape", "kind": "categorical", "missing": False, "values": ["round", "missing"], "weight": 3},
+                {"name": "age", "kind": "continuous", "missing": missing, "low": 0, "high": 100, "bins": 4},
+                {"name": "hours", "kind": "continuous", "missing": missing, "low": -1, "high": 7},
             ],
             "privacy": {"epsilon": 4.0, **privacy},
         }

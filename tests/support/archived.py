@@ -23,9 +23,9 @@ def campaign(request: Any) -> Campaign:
             "title": "An archive",
             "label": {"name": "label", "classes": ["yes", "no"]},
             "features": [
-                {"name": "colour", "kind": "categorical", "values": ["red", "green", "blue"]},
-                {"name": "size", "kind": "categorical", "values": ["small", "large"]},
-                {"name": "age", "kind": "continuous", "low": 0, "high": 100},
+                {"name": "colour", "kind": "categorical", "missing": False, "values": ["red", "green", "blue"]},
+                {"name": "size", "kind": "categorical", "missing": False, "values": ["small", "large"]},
+                {"name": "age", "kind": "continuous", "missing": False, "low": 0, "high": 100},
             ],
             "privacy": {"epsilon": 1.0, "discrete": discrete, "continuous": continuous},
         }

@@ -24,7 +24,12 @@ def cell_campaign(cells: int = 64, **changes: Any) -> Campaign:
             "title": "Cells",
             "label": {"name": "label", "classes": ["yes", "no"], "weight": 0},
             "features": [
-                {"name": "cell", "kind": "categorical", "values": [f"v{value}" for value in range(cells // 2)]}
+                {
+                    "name": "cell",
+                    "kind": "categorical",
+                    "missing": False,
+                    "values": [f"v{value}" for value in range(cells // 2)],
+                }
             ],
             "privacy": {"epsilon": 1.0, "discrete": "de"},
             **changes,

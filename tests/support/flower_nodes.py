@@ -20,8 +20,8 @@ CAMPAIGN = Campaign.compile(
         "title": "Hospitals",
         "label": {"name": "readmitted", "classes": ["yes", "no"]},
         "features": [
-            {"name": "age", "kind": "continuous", "low": 18, "high": 90},
-            {"name": "ward", "kind": "categorical", "values": ["heart", "lung", "other"]},
+            {"name": "age", "kind": "continuous", "missing": False, "low": 18, "high": 90},
+            {"name": "ward", "kind": "categorical", "missing": False, "values": ["heart", "lung", "other"]},
         ],
         "privacy": {"epsilon": 1},
     }
@@ -31,7 +31,7 @@ OTHER = Campaign.compile(
         "version": 1,
         "title": "Another one",
         "label": {"name": "readmitted", "classes": ["yes", "no"]},
-        "features": [{"name": "weight", "kind": "continuous", "low": 0, "high": 200}],
+        "features": [{"name": "weight", "kind": "continuous", "missing": False, "low": 0, "high": 200}],
         "privacy": {"epsilon": 0.5},
     }
 )

@@ -97,12 +97,14 @@ def as_python(value: Any) -> Any:
 
 
 def _feature(rng: random.Random, name: str, moments: bool) -> dict[str, Any]:
+    missing = {"missing": rng.choice([True, False, False, None])}
     if not moments and rng.random() < 0.5:
         values = rng.sample(TEXTS, rng.choice([2, 2, 3, 5, 8]))
-        return {"name": name, "kind": "categorical", "values": values, "weight": rng.randint(1, 5)}
+        return {"name": name, "kind": "categorical", "values": values, "weight": rng.randint(1, 5), **missing}
     low = rng.choice([0, -1.5, -100, 1e-3, 12345.678])
     bins = None if moments else rng.choice([None, None, 2, 3, 7])
-    return {"name": name, "kind": "continuous", "low": low, "high": low + rng.choice([1, 0.3, 99, 1e6]), "bins": bins}
+    high = low + rng.choice([1, 0.3, 99, 1e6])
+    return {"name": name, "kind": "continuous", "low": low, "high": high, "bins": bins, **missing}
 
 
 def _projection(rng: random.Random, features: list[dict[str, Any]]) -> dict[str, Any]:
@@ -117,7 +119,14 @@ def _projection(rng: random.Random, features: list[dict[str, Any]]) -> dict[str,
         "scale": [abs(number()) + 0.1 for _ in chosen],
         "matrix": [[number() for _ in chosen] for _ in range(outputs)],
         "outputs": [
-            {"name": f"out {i}", "kind": "continuous", "low": -4, "high": 4, "bins": rng.choice([None, 3])}
+            {
+                "name": f"out {i}",
+                "kind": "continuous",
+                "low": -4,
+                "high": 4,
+                "bins": rng.choice([None, 3]),
+                "missing": rng.random() < 0.3,
+            }
             for i in range(outputs)
         ],
         "fitted_on": "A" * 43 if private else "public",
@@ -151,7 +160,7 @@ def _likelihood(rng: random.Random, feature: dict[str, Any], k: int) -> dict[str
         bounds = {name: feature[name] for name in ("name", "low", "high")}
         moments = {"mean": [rng.uniform(-9, 9) for _ in range(k)], "variance": [rng.uniform(0.1, 9) for _ in range(k)]}
         return {**bounds, "kind": "gaussian", **moments}
-    described = {name: value for name, value in feature.items() if name != "weight"}
+    described = {name: value for name, value in feature.items() if name not in ("weight", "missing")}
     columns = [_shares(rng, len(feature["values"]) if "values" in feature else feature["bins"]) for _ in range(k)]
     return {**described, "likelihood": [list(row) for row in zip(*columns, strict=True)]}
 

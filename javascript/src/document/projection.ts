@@ -13,10 +13,13 @@ import {
   isText,
   must,
 } from "./checks.js";
-import { checkFeatures, MOST_FEATURES, nameOf } from "./schema.js";
+import { checkFeatures, isOpen, MOST_FEATURES, nameOf } from "./schema.js";
 import type { ContinuousFeature, Feature, Projection } from "./types.js";
 
-/** The output of this name, where there is one; `missing` draws from [-1, 1] in place of an input, over its bounds. */
+/**
+ * The output of this name, where there is one; NaN without any input. A missing input stands at its mean, or where it is
+ * to be complete `missing` draws from [-1, 1] in its place, over its bounds.
+ */
 export type Projected = (name: string, record: unknown, missing: () => number) => number | undefined;
 
 export const projected =
@@ -24,9 +27,12 @@ export const projected =
   (name, record, missing) => {
     const row = rowOf(projection, name);
     if (!row) return undefined;
-    const values = inputs.map(({ name: input, low, high }) => {
-      const number = numberOf(held(record, input));
-      return Number.isNaN(number) ? low + (missing() + 1) * ((high - low) / 2) : number;
+    const numbers = inputs.map((input) => numberOf(held(record, input.name)));
+    if (numbers.every(Number.isNaN)) return NaN;
+    const values = numbers.map((number, i) => {
+      const { low, high } = inputs[i]!;
+      if (!Number.isNaN(number)) return number;
+      return isOpen(inputs[i]) ? projection.mean[i]! : low + (missing() + 1) * ((high - low) / 2);
     });
     return project(projection, row, inputs, values);
   };

@@ -7,6 +7,7 @@ import { featureOf } from "../questions/kind.js";
 import { KINDS } from "../questions/registry.js";
 import type { Campaign, Question } from "./campaign.js";
 import type { Rare } from "./rare.js";
+import { isOpen } from "./schema.js";
 import { among, check, isAbsent, isName, isObject, own, whole, type Rule } from "./checks.js";
 
 const MOST_DRAWN = 2 ** 30; // weight of one question
@@ -40,12 +41,15 @@ export function readQuestion(
   rare?: Rare,
 ): Question {
   const place = `questions[${index}]`;
-  const { kind, group, encoding, mechanism: name, feature, domain_size: d, epsilon } = value ?? {};
+  const { kind, group, encoding, mechanism: name, feature, other, domain_size: d, epsilon } = value ?? {};
   const { asked, label, asks, candidates } = campaign;
   const round = asks ?? "model";
   const kinds = rare || round !== "model" ? rare!.ROUNDS[round]! : KINDS;
   const find = (text: string) => featureOf(campaign, text);
   const product = kind === "product";
+  const open = [feature, other].map(find).some((one) => !!one && isOpen(one));
+  // A sign has a third place where something may be missing; a moment, which has none, is not asked for then.
+  const places = encoding === "sign" ? 2 + +open : encoding === "moment" ? +!open : 1;
   const groups = asked.length;
   const subject = candidates || !group ? null : asked[group - 1]?.name;
   const isSubject: Rule = product ? find : (text) => (text ?? null) === subject;
@@ -56,8 +60,7 @@ export function readQuestion(
     group: product ? whole(groups + 1, groups + MOST_PRODUCTS) : whole(0, candidates ? candidates.length - 1 : groups),
     feature: isSubject,
     other: product ? find : isAbsent,
-    domain_size: (cells) =>
-      cells && cells === kinds[kind]!.cells(find(feature), label.classes.length) * (encoding === "sign" ? 2 : 1),
+    domain_size: (cells) => cells && cells === kinds[kind]!.cells(find(feature), label.classes.length) * places,
     mechanism: (text) => isName(text) && (!mechanism || mechanism.encodings.includes(encoding)),
     epsilon: Number.isFinite,
     weight: whole(1, MOST_DRAWN),

@@ -31,9 +31,14 @@ const MOST_RELEASE = 2 ** 40;
 const isWeight = whole(1, 65536);
 export const isGaussian = (feature: Feature): feature is ContinuousFeature =>
   feature.kind === "continuous" && feature.bins == null;
-/** Values of a discrete feature. */
+/** Values of a discrete feature, ends of a Gaussian one. */
 export const sizeOf = (feature: Feature): number =>
-  feature.kind === "categorical" ? feature.values.length : feature.bins!;
+  feature.kind === "categorical" ? feature.values.length : (feature.bins ?? 2);
+
+/** Whether a record may be without a value: unless its author says no, or lists `missing` as one. */
+export const isOpen = ({ missing, values }: any): boolean => missing !== false && !values?.includes?.("missing");
+/** What there is to answer: the values, and after them that there is none where that may be. */
+export const cellsOf = (feature: Feature): number => sizeOf(feature) + +isOpen(feature);
 
 export const nameOf = ({ name }: any): string => name;
 export const span = ({ low, high }: any): number => high - low;
@@ -45,12 +50,16 @@ export const boundsOf = (feature: any): Record<string, Rule> => ({
 });
 
 function checkFeature(feature: any, place: string, k: number): void {
-  const named = { name: isName, weight: optional(isWeight) };
+  const named = {
+    name: isName,
+    weight: optional(isWeight),
+    missing: optional((missing) => missing === isOpen(feature)),
+  };
   if (feature?.kind === "categorical") {
     return check(feature, place, {
       ...named,
       kind: () => true,
-      values: (values) => areDeclared(values, MOST_VALUES) && values.length * k <= MOST_CELLS,
+      values: (values) => areDeclared(values, MOST_VALUES) && cellsOf(feature) * k <= MOST_CELLS,
     });
   }
   const largest = Math.max(Math.abs(feature?.low), Math.abs(feature?.high));
@@ -61,7 +70,7 @@ function checkFeature(feature: any, place: string, k: number): void {
     bins: optional(
       (bins) =>
         whole(2, MOST_VALUES)(bins) &&
-        bins * k <= MOST_CELLS &&
+        cellsOf(feature) * k <= MOST_CELLS &&
         span(feature) / bins >= 4 * (nextUp(largest) - largest),
     ),
   });
@@ -74,14 +83,9 @@ export function checkFeatures(features: any[], place: string, k: number, continu
   });
 }
 
-export function isInstant(text: unknown): boolean {
+export function isInstant(text: any): boolean {
   // 2027-01-01T00:00:00Z, a time that exists
-  return (
-    typeof text === "string" &&
-    text.length === 20 &&
-    !text.startsWith("0000") &&
-    new Date(text).toJSON() === text.replace("Z", ".000Z")
-  );
+  return isText(text, 20) && !text.startsWith("0000") && new Date(text).toJSON() === text.replace("Z", ".000Z");
 }
 
 /** Checks all but the questions. Returns a projection's inputs and the features that questions are about. */
@@ -129,7 +133,7 @@ export function checkAuthored(
     ...features.filter((feature: any) => !inputs?.includes(feature)),
     ...(document.projection?.outputs ?? []),
   ];
-  const values = asked.reduce((sum, feature) => sum + (isGaussian(feature) ? 4 : sizeOf(feature)), 0);
+  const values = asked.reduce((sum, feature) => sum + cellsOf(feature) * (isGaussian(feature) ? 2 : 1), 0);
   must((values + 1) * k <= MOST_CAMPAIGN_CELLS, "features");
   return { inputs, asked };
 }

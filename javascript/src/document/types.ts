@@ -6,6 +6,7 @@ export interface CategoricalFeature {
   readonly kind: "categorical";
   readonly values: readonly string[];
   readonly weight?: number | null;
+  readonly missing?: boolean | null;
 }
 
 export interface ContinuousFeature {
@@ -15,6 +16,7 @@ export interface ContinuousFeature {
   readonly high: number;
   readonly bins?: number | null;
   readonly weight?: number | null;
+  readonly missing?: boolean | null;
 }
 
 export type Feature = CategoricalFeature | ContinuousFeature;

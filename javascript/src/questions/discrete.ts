@@ -1,19 +1,21 @@
-import { isGaussian, sizeOf } from "../document/schema.js";
+import { cellsOf, isGaussian, isOpen, sizeOf } from "../document/schema.js";
 import { valueIndex, type Discrete } from "../values.js";
 import { featureOf, valueOf, type Kind } from "./kind.js";
 
-/** About a discrete feature's value, with the class or without it; a missing value is a random one. */
+/** About a discrete feature's value, with the class or without it; a missing one comes last, or is random where none may be. */
 export const discrete = (
   cells: (size: number, k: number) => number,
   combine: (index: number, label: number, k: number) => number,
 ): Kind => ({
   encodings: "index",
-  cells: (feature, k) => (feature && !isGaussian(feature) ? cells(sizeOf(feature), k) : 0),
+  cells: (feature, k) => (feature && !isGaussian(feature) ? cells(cellsOf(feature), k) : 0),
   item(asked, label) {
     const { campaign, question, coins } = asked;
     const feature = featureOf(campaign, question.feature);
     const index = valueIndex(feature as Discrete, valueOf(asked, feature.name));
-    return combine(index >= 0 ? index : coins.index(sizeOf(feature)), label, campaign.label.classes.length);
+    const size = sizeOf(feature);
+    const missing = (): number => (isOpen(feature) ? size : coins.index(size));
+    return combine(index >= 0 ? index : missing(), label, campaign.label.classes.length);
   },
 });
 

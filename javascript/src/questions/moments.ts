@@ -4,15 +4,18 @@ import { scaled, type Asked, type Kind } from "./kind.js";
 
 export const centredSquare = (t: number): number => 2 * (t * t) - 1; // the square, over the whole of [-1, 1] again
 
-/** A quantity in [-1, 1] at a cell (the class, where it is told), as it is or as one stochastic bit with the cell. */
+/** A quantity in [-1, 1] at a cell (the class, where it is told), as it is or as one stochastic bit with the cell; 2 for a missing one. */
 export const moment = (cells: Kind["cells"], quantity: (asked: Asked) => number): Kind => ({
   encodings: "sign moment",
   cells,
   item(asked, label) {
-    const value = BigInt(Math.trunc(quantity(asked) * UNIT));
-    const cell = asked.question.other ? 0 : label;
-    if (asked.question.encoding === "moment") return { cell, value };
-    return 2 * cell + Number(asked.coins.bernoulli((value + BigInt(UNIT)) << 11n));
+    const { campaign, question, coins } = asked;
+    const t = quantity(asked);
+    const value = BigInt(Math.trunc((t || 0) * UNIT));
+    const [cell, cells] = question.other ? [0, 1] : [label, campaign.label.classes.length];
+    if (question.encoding === "moment") return { cell, value };
+    const bit = Number.isNaN(t) ? 2 : Number(coins.bernoulli((value + BigInt(UNIT)) << 11n));
+    return (question.domain_size / cells) * cell + bit;
   },
 });
 

@@ -132,10 +132,11 @@ def item_of(document: Document, question: Question, person: Person) -> Item | No
     kind = question["kind"]
     if feature is None or kind == "product":
         return None
+    places = question["domain_size"] // len(classes)
     try:
         value = person.record[feature["name"]]
     except (KeyError, RuntimeError):
-        return None
+        return _missing_of(feature, question, label, len(classes))
     if feature["kind"] == "categorical":
         known = isinstance(value, str) and value in feature["values"]
         return _index(kind, feature["values"].index(value), label, len(classes)) if known else None
@@ -145,7 +146,16 @@ def item_of(document: Document, question: Question, person: Person) -> Item | No
     if kind in _INDEXED:
         return _index(kind, at_top * (feature["bins"] - 1), label, len(classes))
     at_top = at_top or kind == "square"
-    return 2 * label + at_top if question["encoding"] == "sign" else Moment(1.0 if at_top else -1.0, label)
+    return places * label + at_top if question["encoding"] == "sign" else Moment(1.0 if at_top else -1.0, label)
+
+
+def _missing_of(feature: Mapping[str, Any], question: Question, label: int, classes: int) -> int | None:
+    """The item of a record without the value: the last place, of the class or of all; None where it has none."""
+    places = question["domain_size"] // classes
+    if question["encoding"] == "sign" and places == 3:
+        return 3 * label + 2
+    size = len(feature["values"]) if feature["kind"] == "categorical" else feature["bins"]
+    return (places - 1) * classes + label if question["kind"] == "pair" and places == size + 1 else None
 
 
 def _index(kind: str, value: int, label: int, classes: int) -> int | None:

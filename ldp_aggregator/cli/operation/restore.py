@@ -56,9 +56,9 @@ def _restore(options: argparse.Namespace) -> None:
 
 async def _renew(address: str, keep_shares: bool) -> Restored:
     check_driver()
-    from ldp_aggregator.store.postgres.store import PostgresStore
+    from ldp_aggregator.store.sharded.opening import open_shards
 
-    store = await PostgresStore.open(address)
+    store = await open_shards(address.split())
     try:
         return await store.renew(keep_shares=keep_shares)
     finally:

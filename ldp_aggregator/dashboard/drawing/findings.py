@@ -17,7 +17,8 @@ from ldp_aggregator.estimation.estimates import Estimates, value_names
 from ldp_aggregator.estimation.estimators import Z_95
 from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
 from ldp_aggregator.estimation.poisoning.intervals import Interval
-from ldp_aggregator.estimation.poisoning.moments import Lies, moments_reach, share_variance
+from ldp_aggregator.estimation.poisoning.moments import Lies, moments_reach
+from ldp_aggregator.estimation.poisoning.shares import share_variance
 from protocols.document.questions import PAIR, XOR
 from protocols.document.schema import ContinuousFeature, Feature
 
@@ -102,8 +103,10 @@ def _distribution(estimates: Estimates, feature: Feature, liars: int, place: int
     numbers = zip(*(column.tolist() for column in columns), strict=True)
     rows = [Row(*names_, *row) for names_, row in zip(places, numbers, strict=True)]
     says = "Of the devices of each class, the share that has each value."
+    says += _missing_told(estimates, feature.name)
     if not known.all() and table.joint.n:
         says += " Nothing is known of a class that too few reports tell from none."
+    says += _missing_told(estimates, feature.name)
     return _shares(f"feature-{place}", feature.name, says, "share of the class", table.joint.n, rows, classes)
 
 
@@ -119,12 +122,22 @@ def _gaussian(estimates: Estimates, feature: ContinuousFeature, liars: int, nois
     says = f"The mean of each class, in units of {feature.name}. Standard deviation: {deviations}."
     if moments.insufficient.any():
         says += " A class with too few reports shows the mean of all."
+    says += _missing_told(estimates, feature.name)
     low, high = float(feature.low), float(feature.high)
     n = sum(one.n for one in estimates.questions if one.question.feature == feature.name)
     title = f"{feature.name}: means with 95 % intervals"
     plot = interval_plot(_bars(rows, classes), title=title, axis=f"mean of {feature.name}", least=low, most=high)
     unit = f"units of {feature.name}"
     return Finding(f"feature-{place}", feature.name, says, unit, n, tuple(rows), plot, is_share=False)
+
+
+def _missing_told(estimates: Estimates, feature: str) -> str:
+    """How many hold no value, of a feature that may be missing and was asked about."""
+    part = estimates.missing.get(feature)
+    if part is None or not math.isfinite(part.cells.variance[0]):
+        return ""
+    share, low, high = (float(end[0]) for end in (part.cells.value, part.cells.low, part.cells.high))
+    return f" No value: {share:.1%} of devices (95 % interval {low:.1%} to {high:.1%})."
 
 
 def _noise(estimates: Estimates, liars: int) -> Interval:

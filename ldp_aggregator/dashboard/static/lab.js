@@ -29,11 +29,15 @@ function tableOf(heads, rows) {
 /** The names of a question's cells, in their order. */
 function cellsOf(campaign, question) {
   const classes = campaign.label.classes;
-  if (question.encoding === "sign") return classes.flatMap((name) => [`low side, ${name}`, `high side, ${name}`]);
+  const places = question.domain_size / classes.length;
+  if (question.encoding === "sign") {
+    return classes.flatMap((name) => ["low side", "high side", "missing"].slice(0, places).map((end) => `${end}, ${name}`));
+  }
   const feature = campaign.asked.find(({ name }) => name === question.feature);
   if (question.kind !== "pair") return [...classes];
   const values = feature.values ?? Array.from({ length: feature.bins }, (_, bin) => `step ${bin + 1} of ${feature.bins}`);
-  return values.flatMap((value) => classes.map((name) => `${value}, ${name}`));
+  const all = places > values.length ? [...values, "missing"] : values;
+  return all.flatMap((value) => classes.map((name) => `${value}, ${name}`));
 }
 
 const about = (campaign, { kind, feature }) =>

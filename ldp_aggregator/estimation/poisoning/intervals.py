@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.simplex import norm_sub
+from ldp_aggregator.estimation.simplex import norm_sub_shift
 
 Array = NDArray[np.float64]
 
@@ -94,11 +94,21 @@ def norm_sub_reach(values: Array, reach: Array) -> Interval:
     """``norm_sub``, along the first axis, of values that may each be moved: by at most the own reach and the largest
     (the proof is in :mod:`ldp_aggregator.learning.model_poisoning`).
     """
-    largest = values.argmax(axis=0, keepdims=True)
-    tau = np.take_along_axis(values - norm_sub(values), largest, axis=0)
+    tau = norm_sub_shift(values)
     reaches = reach.max(axis=0, initial=0.0)
     ends = [np.clip(values + sign * (reach + reaches) - tau, 0.0, 1.0) for sign in (-1, 1)]
     return Interval(ends[0], ends[1])
+
+
+def column_shares(cells: Interval) -> Interval:
+    """Each cell's share of its column: rising in the cell, falling in the rest; alike where nothing weighs anything."""
+    return Interval(_share(cells.low, cells.high), _share(cells.high, cells.low))
+
+
+def _share(cells: Array, others: Array) -> Array:
+    total = cells + others.sum(axis=0) - others
+    shares: Array = np.where(total > 0, cells / np.where(total > 0, total, 1.0), 1 / len(cells))
+    return shares
 
 
 def _interval(value: Interval | Array | float) -> Interval:

@@ -19,7 +19,7 @@ where a device answers one question.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple
@@ -27,11 +27,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, sum_variance
+from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
 from ldp_aggregator.estimation.moments import SIGNIFICANT, Moments, finite
 from ldp_aggregator.estimation.poisoning.intervals import Interval
-from ldp_aggregator.estimation.poisoning.reports import class_range, share_moves
-from ldp_aggregator.estimation.pooling import class_shares, pool_shares
+from ldp_aggregator.estimation.poisoning.reports import share_moves, sum_range
+from ldp_aggregator.estimation.poisoning.shares import PresentReach, present_reach, sum_of
+from ldp_aggregator.estimation.pooling import pool_shares
 from ldp_aggregator.estimation.shrinkage import VARIANCE_PRIOR
 from protocols.document.questions import SQUARE, VALUE
 from protocols.document.schema import ContinuousFeature
@@ -131,10 +132,11 @@ def moments_reach(
     floor = 4 * variance_floor
     liars = max(max(lie.value, lie.square) for lie in lies)
     with np.errstate(invalid="ignore"):  # Infinite variances; what they lead to is not used.
-        found = [
-            _rebuilt(rounds, lie, liars, Interval.around(shares.value, lie.share), share_noise, floor, shrinkage)
-            for lie in lies
-        ]
+        found = []
+        for lie in lies:
+            lied = [pair for one in rounds for pair in ((one.value, lie.value), (one.square, lie.square))]
+            present = present_reach(lied, liars, Interval.around(shares.value, lie.share), share_noise)
+            found.append(_rebuilt(rounds, lie, liars, present, floor, shrinkage))
     half = (float(feature.high) - float(feature.low)) / 2
     mean = reduce(Interval.hull, (one.mean for one in found))
     variance = reduce(Interval.hull, (one.variance for one in found))
@@ -146,48 +148,22 @@ def moments_reach(
     )
 
 
-def share_variance(
-    estimates: Sequence[QuestionEstimate], shares: Cells, classes: int, liars: int, *, shared_records: bool
-) -> Interval:
-    """What the variance of the pooled P(class) can become when ``liars`` lie to every question (``pool_classes``)."""
-    telling = [(e, e.classes) for e in estimates if e.classes is not None and e.n > 0]
-    if not telling:
-        return Interval.exactly(shares.variance)
-    weights = class_shares([e for e, _ in telling], classes)
-    moved = [Interval.around(c.value, liars * class_range(e.question, classes) / e.n) for e, c in telling]
-    inside = [one.clip(0.0, 1.0) for one in moved]
-    variances = [
-        (_class_noise(e, classes, f) + _spread(f) + 0.5 / e.n) * (1 / e.n)
-        for (e, _), f in zip(telling, inside, strict=True)
-    ]
-    if not shared_records:
-        return _sum(v * w**2 for v, w in zip(variances, weights, strict=True))
-    pooled = _sum(one * w for one, w in zip(moved, weights, strict=True))
-    spread = _spread(pooled.clip(0.0, 1.0))
-    noise = [
-        (v - spread * (1 / e.n)).maximum(0.0) * w**2 for (e, _), v, w in zip(telling, variances, weights, strict=True)
-    ]
-    return _sum(noise) + spread * (1 / max(e.n for e, _ in telling))
-
-
 def _rebuilt(
-    rounds: Sequence[Round],
-    lie: Lies,
-    liars: int,
-    share: Interval,
-    noise: Interval,
-    floor: float,
-    shrinkage: bool,
+    rounds: Sequence[Round], lie: Lies, liars: int, present: PresentReach, floor: float, shrinkage: bool
 ) -> _Rebuilt:
     """``rebuild_moments`` and ``shrink_moments`` of intervals."""
     sums = _Sums(*_pooled(rounds, VALUE, lie.value, liars), *_pooled(rounds, SQUARE, lie.square, liars))
+    share, noise, whole, whole_noise = present
     sure = share.low > SIGNIFICANT * np.sqrt(noise.high)
     never = share.high <= SIGNIFICANT * np.sqrt(noise.low)
-    own = _moments(sums.where(sure), share.where(sure, 1.0), noise.where(sure, 0.0), floor)
-    own = own._replace(bounded=own.bounded & (sure | never))
+    known = bool(whole.low[0] > SIGNIFICANT * np.sqrt(whole_noise.high[0]))
+    if not known:  # Nothing can stand in for a class, nor for all of them.
+        whole, whole_noise = Interval.exactly(np.ones(1)), Interval.exactly(np.zeros(1))
+    own = _moments(sums.where(sure), share.where(sure, whole), noise.where(sure, whole_noise), floor)
+    own = own._replace(bounded=own.bounded & (sure | (never & known)) & (known | (not shrinkage)))
     if not shrinkage:
         return own
-    common = _moments(sums.total(), Interval.exactly(1.0), Interval.exactly(0.0), floor)
+    common = _moments(sums.total(), whole, whole_noise, floor)
     prior = (common.variance * VARIANCE_PRIOR).square()
     return own._replace(
         mean=_shrunk(own.mean, own.mean_variance, common.mean, common.variance),
@@ -227,7 +203,7 @@ def _pooled(rounds: Sequence[Round], kind: str, lied: int, liars: int) -> tuple[
         Interval.around(e.cells.value, lied * reach) * w for (_, e, reach), w in zip(answered, weights, strict=True)
     ]
     variances = [_cell_variance(one, e, liars) * w**2 for (one, e, _), w in zip(answered, weights, strict=True)]
-    return _sum(cells), _sum(variances)
+    return sum_of(cells), sum_of(variances)
 
 
 def _cell_variance(one: Round, estimate: QuestionEstimate, liars: int) -> Interval:
@@ -247,8 +223,9 @@ def _cell_variance(one: Round, estimate: QuestionEstimate, liars: int) -> Interv
         return Interval(found.low, np.where(drawn > liars, found.high, np.inf))
     if isinstance(mechanism, PureMechanism) and estimate.classes is not None:
         p, q = float(mechanism.p), float(mechanism.q)
-        reach = liars * class_range(estimate.question, estimate.cells.value.size) / n
-        share = Interval.around(estimate.classes.value, reach)
+        reach = liars * sum_range(estimate.question, 2) / n
+        here = estimate.classes.value - (0.0 if estimate.missing is None else estimate.missing.value)
+        share = Interval.around(here, reach)
         one_true, none_true = map(float, mechanism.joint_support)
         both = share.clip(0.0, 1.0) * (one_true - none_true) + none_true
         second = (share * (p - q) + 2 * q - both * 2.0) * (1 / (p - q) ** 2)
@@ -270,24 +247,3 @@ def _record_spread(one: Round, estimate: QuestionEstimate, cells: Interval, liar
         fourth = (variance.square() * 3.0 + variance * mean * 6.0 + mean.square()).clip(square.square(), square)
         second = share * (fourth * 4.0 - square * 4.0 + 1.0)
     return (second - cells.square()).maximum(0.0)
-
-
-def _class_noise(estimate: QuestionEstimate, classes: int, share: Interval) -> Interval:
-    """N times the noise variance of a class's share, which is affine in the share."""
-    mechanism, members = estimate.question.mechanism, estimate.question.domain_size // classes
-    if isinstance(mechanism, PureMechanism):
-        none, every = (sum_variance(mechanism, members, f) for f in (0.0, 1.0))
-        return share * (every - none) + none
-    noise: Any = mechanism.noise_variance(0.0)
-    return Interval.exactly(np.full_like(share.low, members * noise))
-
-
-def _sum(parts: Iterable[Interval]) -> Interval:
-    return reduce(lambda one, other: one + other, parts)
-
-
-def _spread(share: Interval) -> Interval:
-    """F (1 - f): largest at 1/2, least at an end."""
-    ends = share.low * (1 - share.low), share.high * (1 - share.high)
-    middle = (share.low < 0.5) & (share.high > 0.5)
-    return Interval(np.minimum(*ends), np.where(middle, 0.25, np.maximum(*ends)))

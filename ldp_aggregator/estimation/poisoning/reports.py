@@ -72,11 +72,16 @@ def share_moves(estimates: Sequence[QuestionEstimate], classes: int) -> Array:
 
 def class_range(question: Question, classes: int) -> float:
     """The range of what a report adds to the share of a class."""
-    mechanism, members = question.mechanism, question.domain_size // classes
+    return sum_range(question, question.domain_size // classes)
+
+
+def sum_range(question: Question, members: int) -> float:
+    """The range of what a report adds to the share of so many cells together."""
+    mechanism = question.mechanism
     if isinstance(mechanism, NoisyVector):
         return 2 * members * mechanism.bound / (1 << mechanism.grid)
     if not isinstance(mechanism, PureMechanism):
-        raise TypeError(f"mechanism {mechanism.name} does not carry the class")
+        raise TypeError(f"mechanism {mechanism.name} tells no frequencies")
     supported = members
     if isinstance(mechanism, DirectEncoding):
         supported = 1

@@ -9,7 +9,8 @@ with eigenvalues S, y = U' F' (h - L q) tells z coordinate by coordinate.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -53,13 +54,13 @@ class FeaturePosterior:
     scales: Array
     table: Array
 
-    @property
+    @cached_property
     def kept(self) -> Array:
         """The share of tau / (1 + tau S), averaged over tau: z = kept * y."""
         result: Array = self.scales @ _gains(self.information)
         return result
 
-    @property
+    @cached_property
     def mean(self) -> Array:
         """The posterior mean of z."""
         result: Array = self.kept * self.effects
@@ -96,10 +97,13 @@ class FeaturePosterior:
 
 @dataclass(frozen=True)
 class Posterior:
-    """What is believed of the classes and, by name, of every discrete feature."""
+    """What is believed of the classes and, by name, of every discrete feature; ``missing`` has the shares of records
+    without a value of a Gaussian one.
+    """
 
     classes: ClassShares
     features: Mapping[str, FeaturePosterior]
+    missing: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def explained(self) -> float:

@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import estimate
+from ldp_aggregator.estimation.estimators import Cells
+from ldp_aggregator.estimation.moments import present_shares
 from ldp_aggregator.estimation.pooling import pool
 from ldp_aggregator.learning.training import believe
 from protocols import Campaign
 from protocols.document.campaign import MODEL
-from protocols.document.questions import VALUE
+from protocols.document.questions import SQUARE, VALUE
 from protocols.document.schema import MOST_WEIGHT
 
 Array = NDArray[np.float64]
@@ -38,6 +40,9 @@ FIRST_SHARE: Final = 0.3
 _WHOLE: Final = 10_000
 """The weights of all features together."""
 
+_LEAST_PRESENT: Final = 0.1
+"""Of a class, as far as it is divided by: noise can say that nobody in it holds a value."""
+
 _LONGEST_TITLE: Final = 200
 
 
@@ -49,18 +54,21 @@ def interactions(pairs: Pairs) -> dict[str, float]:
     """I2 = E |z|^2 of every asked feature, |z|^2 being the mean-square contingency of its value and the class.
 
     Of a discrete feature as the shrinking estimator believes it. Of a Gaussian one z are the class means about the
-    common one, in units of 1/sqrt(3) of half the range. With the noise nu_i of z_i (classes taken as independent) and
-    tau = max(0, mean of z_i^2 - nu_i, each with the weight nu_i^-2), E z_i^2 = kept nu_i + kept^2 z_i^2, kept =
-    tau / (tau + nu_i).
+    common one, in units of 1/sqrt(3) of half the range, of the records that hold a value. With the noise nu_i of z_i
+    (classes taken as independent) and tau = max(0, mean of z_i^2 - nu_i, each with the weight nu_i^-2),
+    E z_i^2 = kept nu_i + kept^2 z_i^2, kept = tau / (tau + nu_i).
     """
     found = [estimate(campaign, tally) for campaign, tally in pairs]
     believed = believe(found, [question for one in found for question in one.questions])
-    of_class = _contrasts(believed.classes.value)
+    classes = Cells.normal(believed.classes.value, np.zeros(believed.classes.value.size))
     result = {name: feature.squared_effect for name, feature in believed.features.items()}
     for feature in pairs[0][0].asked:
         if feature.name not in result:
             cells = pool([one.asking(feature.name, VALUE) for one in found])
             told = bool(np.isfinite(cells.variance).all())
+            asked = [one.asking(feature.name, kind) for one in found for kind in (VALUE, SQUARE)]
+            present = present_shares(classes, asked).of_class.value
+            of_class = _contrasts(np.maximum(present, _LEAST_PRESENT * classes.value))
             squares, noise = 3 * (cells.value @ of_class) ** 2, 3 * cells.variance @ of_class**2
             result[feature.name] = _expected(squares, noise) if told else 0.0
     return result
@@ -68,9 +76,9 @@ def interactions(pairs: Pairs) -> dict[str, float]:
 
 def _contrasts(shares: Array) -> Array:
     """The matrix A of shape (d, d - 1): the columns but the first of the reflection that maps e_1 to sqrt(shares), over
-    sqrt(shares).
+    sqrt(shares), which are of their sum.
     """
-    root = np.sqrt(shares)
+    root = np.sqrt(shares / shares.sum())
     normal = root - np.eye(len(root))[0]
     reflection = np.eye(len(root)) - 2 * np.outer(normal, normal) / max(float(normal @ normal), 1e-300)
     contrasts: Array = reflection[:, 1:] / root[:, None]

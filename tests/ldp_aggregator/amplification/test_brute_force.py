@@ -99,7 +99,7 @@ def test_bits_of_value_and_class_reveal_no_more_than_the_bound_says(epsilon: str
     """Records are pairs: no two of them differ in the xor, the value and the class at once, as the bound takes them
     to.
     """
-    features = [{"name": "x", "kind": "categorical", "values": ["0", "1"]}]
+    features = [{"name": "x", "kind": "categorical", "missing": False, "values": ["0", "1"]}]
     label = {"name": "y", "classes": ["a", "b"]}
     draft = {"version": 1, "title": "t", "label": label, "features": features, "privacy": {"epsilon": float(epsilon)}}
     questions = Campaign.compile(draft).questions

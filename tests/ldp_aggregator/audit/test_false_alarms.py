@@ -62,7 +62,9 @@ def test_a_sound_client_of_very_many_questions_passes(answers):
 
 def numbers(count: int) -> str:
     """A campaign of so many numbers, each of which is answered by its value or by its square."""
-    features = [{"name": f"n{number}", "kind": "continuous", "low": 0, "high": 1} for number in range(count)]
+    features = [
+        {"name": f"n{number}", "kind": "continuous", "missing": False, "low": 0, "high": 1} for number in range(count)
+    ]
     draft = {
         "version": 1,
         "title": "t",

@@ -68,6 +68,7 @@ def test_the_same_copy_without_a_flaw_passes(mechanism):
             "equal bits in the clear",
             "a candidate that is right",
             "wrong votes in the clear",
+            "what is missing in the clear",
             "votes on all candidates",
         ],
     ),

@@ -23,8 +23,8 @@ from ldp_aggregator.audit.searching.events import SIDE, WHOLE
 DOCUMENT = {
     "label": {"classes": ["a", "b", "c"]},
     "features": [
-        {"name": "colour", "kind": "categorical", "values": [str(value) for value in range(40)]},
-        {"name": "size", "kind": "continuous", "low": 0, "high": 10, "bins": None},
+        {"name": "colour", "kind": "categorical", "missing": False, "values": [str(value) for value in range(40)]},
+        {"name": "size", "kind": "continuous", "missing": False, "low": 0, "high": 10, "bins": None},
     ],
 }
 

@@ -22,7 +22,7 @@ DRAFT = {
     "version": 1,
     "title": "t",
     "label": {"name": "y", "classes": ["yes", "no"]},
-    "features": [{"name": "age", "kind": "categorical", "values": ["young", "old"]}],
+    "features": [{"name": "age", "kind": "categorical", "missing": False, "values": ["young", "old"]}],
     "privacy": {"epsilon": 1.0},
 }
 

@@ -19,10 +19,10 @@ KINDS = ("de", "oue", "ss", "she", "sue", "the")
 def mixed_campaign(discrete, continuous, sizes=(2, 3, 4, 7, 9, 40, 130, 300)):
     """Questions of very different widths."""
     features = [
-        {"name": f"f{n}", "kind": "categorical", "values": [str(v) for v in range(size)]}
+        {"name": f"f{n}", "kind": "categorical", "missing": False, "values": [str(v) for v in range(size)]}
         for n, size in enumerate(sizes)
     ]
-    features += [{"name": f"c{n}", "kind": "continuous", "low": 0, "high": 1} for n in range(2)]
+    features += [{"name": f"c{n}", "kind": "continuous", "missing": False, "low": 0, "high": 1} for n in range(2)]
     return Campaign.compile(
         {
             "version": 1,

@@ -20,7 +20,12 @@ def campaign_of(features, discrete="auto"):
             "title": "Many",
             "label": {"name": "label", "classes": ["a", "b"]},
             "features": [
-                {"name": f"f{n}", "kind": "categorical", "values": [str(v) for v in range(2 + 37 * (n % 9))]}
+                {
+                    "name": f"f{n}",
+                    "kind": "categorical",
+                    "missing": False,
+                    "values": [str(v) for v in range(2 + 37 * (n % 9))],
+                }
                 for n in range(features)
             ],
             "privacy": {"epsilon": 1.0, "discrete": discrete},

@@ -11,7 +11,7 @@ from ldp_client.answering import perturb
 from protocols import Report, UploadError, encode_upload
 from simulations.fidelities.coins import SeededCoins
 
-FEATURE = {"kind": "categorical", "values": ["a", "b", "c"]}
+FEATURE = {"kind": "categorical", "missing": False, "values": ["a", "b", "c"]}
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from simulations import simulate
 
 CONTINUOUS = ("laplace", "onebit", "sign")
 MODES = ("one", "all")
-FEATURE = {"kind": "continuous", "low": 0, "high": 100}
+FEATURE = {"kind": "continuous", "missing": False, "low": 0, "high": 100}
 FALSE_ALARM = 1e-5
 
 PUBLISHED = {

@@ -26,9 +26,9 @@ def campaign(**changes):
             "title": "t",
             "label": {"name": "y", "classes": ["a", "b"]},
             "features": [
-                {"name": "u", "kind": "categorical", "values": ["p", "q"]},
-                {"name": "v", "kind": "continuous", "low": 0, "high": 1, "bins": 2},
-                {"name": "w", "kind": "categorical", "values": ["1", "2", "3"]},
+                {"name": "u", "kind": "categorical", "missing": False, "values": ["p", "q"]},
+                {"name": "v", "kind": "continuous", "missing": False, "low": 0, "high": 1, "bins": 2},
+                {"name": "w", "kind": "categorical", "missing": False, "values": ["1", "2", "3"]},
             ],
             "privacy": {"epsilon": 1, **changes},
         }

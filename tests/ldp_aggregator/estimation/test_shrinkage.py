@@ -7,7 +7,7 @@ import pytest
 
 from ldp_aggregator import estimate, train
 from ldp_aggregator.estimation.estimators import Cells
-from ldp_aggregator.estimation.moments import rebuild_moments
+from ldp_aggregator.estimation.moments import Present, rebuild_moments
 from ldp_aggregator.estimation.shrinkage import shrink_moments
 from protocols.document.schema import ContinuousFeature
 from simulations import simulate
@@ -21,8 +21,9 @@ def moments_at(noise: float):
     value = Cells.normal(np.array([-0.1, 0.1]), np.full(2, noise))
     second = np.array([0.04, 0.16]) + 0.04
     square = Cells.normal(0.5 * (2 * second - 1), np.full(2, noise))
-    moments = rebuild_moments(FEATURE, value, square, PRIOR)
-    return moments, shrink_moments(moments, FEATURE, value, square, variance_floor=1e-3)
+    present = Present.everywhere(PRIOR)
+    moments = rebuild_moments(FEATURE, value, square, present)
+    return moments, shrink_moments(moments, FEATURE, value, square, present, variance_floor=1e-3)
 
 
 def test_without_noise_the_moments_stay():
@@ -46,7 +47,7 @@ def test_more_noise_draws_closer_to_the_moments_of_all_classes():
 
 
 def test_a_model_of_few_reports_gains_and_one_of_many_does_not_lose(make_campaign, gaussian_population):
-    campaign = make_campaign({"kind": "continuous", "low": 0, "high": 100}, continuous="laplace")
+    campaign = make_campaign({"kind": "continuous", "missing": False, "low": 0, "high": 100}, continuous="laplace")
     frame, labels = gaussian_population(100_000, 2)
     gains = {}
     for devices, runs in ((400, 60), (100_000, 3)):
@@ -62,7 +63,7 @@ def test_a_model_of_few_reports_gains_and_one_of_many_does_not_lose(make_campaig
 
 
 def test_the_estimates_themselves_are_not_shrunk(make_campaign, gaussian_population):
-    campaign = make_campaign({"kind": "continuous", "low": 0, "high": 100})
+    campaign = make_campaign({"kind": "continuous", "missing": False, "low": 0, "high": 100})
     frame, labels = gaussian_population(2_000, 2)
     tally = simulate(campaign, frame, labels, rng=1)
     plain = train(campaign, tally, shrinkage=False).model_.likelihoods[0]

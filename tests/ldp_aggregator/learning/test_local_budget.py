@@ -14,7 +14,7 @@ DRAFT: dict[str, Any] = {
     "version": 1,
     "title": "Small",
     "label": {"name": "late", "classes": ["yes", "no"]},
-    "features": [{"name": "age", "kind": "categorical", "values": ["young", "medium", "old"]}],
+    "features": [{"name": "age", "kind": "categorical", "missing": False, "values": ["young", "medium", "old"]}],
     "privacy": {"epsilon": 1.0},
 }
 

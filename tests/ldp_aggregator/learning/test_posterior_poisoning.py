@@ -11,7 +11,7 @@ import pytest
 from payloads import possible_payloads
 
 from ldp_aggregator import Tally, estimate
-from ldp_aggregator.learning.posterior_poisoning import posterior_reach
+from ldp_aggregator.learning.posterior_poisoning import PosteriorLies
 from ldp_aggregator.learning.training import believe
 from protocols import Campaign
 from protocols.wire.upload import Block
@@ -19,30 +19,34 @@ from simulations import simulate
 
 PEOPLE = 4_000
 SETTINGS = [("ss", "one", 1.0), ("auto", "one", 1.0), ("de", "one", 3.0), ("oue", "all", 4.0), ("she", "one", 2.0)]
+OPEN = [("ss", "one", 1.0), ("oue", "all", 4.0), ("de", "one", 3.0)]
+"""Of features that may be missing."""
+
 ATTACKS = 60
 """Of every setting, of which the second asks bits; 2,500 of each were run once, without one beyond its bound."""
 
 
-def campaign_of(discrete, answers, epsilon):
+def campaign_of(discrete, answers, epsilon, missing=False):
     return Campaign.compile(
         {
             "version": 1,
             "title": "t",
             "label": {"name": "y", "classes": ["a", "b"]},
             "features": [
-                {"name": "u", "kind": "categorical", "values": ["p", "q"]},
-                {"name": "v", "kind": "categorical", "values": ["p", "q", "r"]},
+                {"name": "u", "kind": "categorical", "missing": missing, "values": ["p", "q"]},
+                {"name": "v", "kind": "categorical", "missing": missing, "values": ["p", "q", "r"]},
             ],
             "privacy": {"epsilon": epsilon, "discrete": discrete, "answers": answers},
         }
     )
 
 
-def people(rng):
+def people(rng, missing=False):
     labels = np.where(rng.random(PEOPLE) < 0.35, "a", "b")
     u = np.where(rng.random(PEOPLE) < np.where(labels == "a", 0.25, 0.7), "p", "q")
     v = rng.choice(["p", "q", "r"], size=PEOPLE, p=[0.6, 0.3, 0.1])
-    return pd.DataFrame({"u": u, "v": v}), labels
+    frame = pd.DataFrame({"u": u, "v": v})
+    return frame.mask(rng.random(frame.shape) < 0.1) if missing else frame, labels
 
 
 def changes_of(campaign, question):
@@ -71,26 +75,36 @@ def attack(campaign, honest, changes, liars, rng):
     return tally
 
 
-def run(setting, attacks):
-    campaign = campaign_of(*setting)
+def run(setting, attacks, *, missing=False):
+    campaign = campaign_of(*setting, missing)
     rng = np.random.default_rng(17)
-    frame, labels = people(rng)
+    frame, labels = people(rng, missing)
     honest = simulate(campaign, frame, labels, rng=rng)
     changes = [changes_of(campaign, question) for question in campaign.questions]
     found = estimate(campaign, honest)
     before = believe([found], found.questions)
-    reaches = {liars: posterior_reach(before, [found], found.questions, liars) for liars in (1, PEOPLE // 100)}
+    lies = PosteriorLies(before, [found], found.questions)
+    reaches = {liars: lies.reach(liars) for liars in (1, PEOPLE // 100)}
     nearest = 0.0
     for number in range(attacks):
         liars = (1, PEOPLE // 100)[number % 2]
         lied = estimate(campaign, attack(campaign, honest, changes, liars, rng))
         after, reach = believe([lied], lied.questions), reaches[liars]
         moved = [np.abs(after.classes.value - before.classes.value) / reach.classes]
-        moved += [
-            np.abs(after.features[name].table - before.features[name].table) / reach.tables[name] for name in "uv"
-        ]
+        moved += [np.abs(present(after, name) - present(before, name)) / reach.tables[name] for name in "uv"]
         nearest = max(nearest, *(float(one.max()) for one in moved))
     return nearest
+
+
+def present(believed, name):
+    """P(value | class) of the two, or three, values that there are."""
+    table = believed.features[name].table[: {"u": 2, "v": 3}[name]]
+    return table / table.sum(axis=0)
+
+
+@pytest.mark.parametrize("setting", OPEN, ids=lambda setting: "-".join(map(str, setting)))
+def test_no_attack_moves_what_is_believed_of_those_who_hold_a_value_beyond_its_bound(setting):
+    assert 0.05 < run(setting, ATTACKS, missing=True) <= 1
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: "-".join(map(str, setting)))
@@ -103,10 +117,10 @@ def test_without_lies_nothing_is_moved_and_without_reports_everything_may_be(set
     campaign = campaign_of(*setting)
     rng = np.random.default_rng(3)
     found = estimate(campaign, simulate(campaign, *people(rng), rng=rng))
-    still = posterior_reach(believe([found], found.questions), [found], found.questions, 0)
+    still = PosteriorLies(believe([found], found.questions), [found], found.questions).reach(0)
     assert still.classes == pytest.approx(0, abs=1e-12)
     assert all(table == pytest.approx(0, abs=1e-9) for table in still.tables.values())
     nothing = estimate(campaign, Tally(campaign))
-    anything = posterior_reach(believe([nothing], nothing.questions), [nothing], nothing.questions, 1)
+    anything = PosteriorLies(believe([nothing], nothing.questions), [nothing], nothing.questions).reach(1)
     assert (anything.classes == 1).all()
     assert all((table == 1).all() for table in anything.tables.values())

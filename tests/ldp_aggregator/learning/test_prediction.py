@@ -14,9 +14,11 @@ FEATURES = 6
 
 
 def campaign_of(*, gaussian=False, epsilon=2.0):
-    features = [{"name": f"x{n}", "kind": "categorical", "values": ["a", "b"]} for n in range(FEATURES)]
+    features = [
+        {"name": f"x{n}", "kind": "categorical", "missing": False, "values": ["a", "b"]} for n in range(FEATURES)
+    ]
     if gaussian:
-        features.append({"name": "g", "kind": "continuous", "low": -10, "high": 10})
+        features.append({"name": "g", "kind": "continuous", "missing": False, "low": -10, "high": 10})
     return Campaign.compile(
         {
             "version": 1,

@@ -26,7 +26,9 @@ DRAFT: dict[str, Any] = {
     "version": 1,
     "title": "Projected",
     "label": {"name": "class", "classes": ["a", "b", "c"]},
-    "features": [{"name": f"x{i}", "kind": "continuous", "low": 0, "high": 10 * (i + 1)} for i in range(4)],
+    "features": [
+        {"name": f"x{i}", "kind": "continuous", "missing": False, "low": 0, "high": 10 * (i + 1)} for i in range(4)
+    ],
     "privacy": {"epsilon": 2},
     "study": "s",
 }

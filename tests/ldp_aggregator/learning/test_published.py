@@ -25,8 +25,8 @@ def draft(epsilon: float = 1.0, **changes: Any) -> dict[str, Any]:
         "title": "Small",
         "label": {"name": "late", "classes": ["yes", "no"]},
         "features": [
-            {"name": "age", "kind": "categorical", "values": ["young", "medium", "old"]},
-            {"name": "hours", "kind": "continuous", "low": 0, "high": 100},
+            {"name": "age", "kind": "categorical", "missing": False, "values": ["young", "medium", "old"]},
+            {"name": "hours", "kind": "continuous", "missing": False, "low": 0, "high": 100},
         ],
         "privacy": privacy,
         **changes,
@@ -150,7 +150,7 @@ def test_releases_of_answers_all_reveal_no_more_than_is_said() -> None:
     campaign = compiled(
         2.0,
         label={"name": "late", "classes": ["yes", "no"]},
-        features=[{"name": "age", "kind": "categorical", "values": ["young", "old"]}],
+        features=[{"name": "age", "kind": "categorical", "missing": False, "values": ["young", "old"]}],
         privacy={"answers": "all", "discrete": "de", "release_every": every},
     )
     found = published_guarantee(campaign, 10 * every, delta=delta)
@@ -169,7 +169,9 @@ def test_releases_of_answers_all_reveal_no_more_than_is_said() -> None:
 
 def test_the_table_of_the_privacy_page_is_what_comes_out() -> None:
     page = (Path(__file__).parents[3] / "docs" / "privacy.md").read_text(encoding="utf-8")
-    features = [{"name": f"f{i}", "kind": "categorical", "values": ["a", "b", "c", "d"]} for i in range(8)]
+    features = [
+        {"name": f"f{i}", "kind": "categorical", "missing": False, "values": ["a", "b", "c", "d"]} for i in range(8)
+    ]
     campaigns = [compiled(epsilon, features=features) for epsilon in (0.5, 1.0, 2.0, 4.0)]
     for devices in (1_000, 10_000, 100_000, 1_000_000):
         found = [published_guarantee(campaign, devices).epsilon for campaign in campaigns]

@@ -16,8 +16,8 @@ from protocols import Campaign
 from protocols.model import Model
 from simulations import simulate
 
-BINARY = {"kind": "categorical", "values": ["a", "b"]}
-GAUSSIAN = {"kind": "continuous", "low": 0, "high": 100}
+BINARY = {"kind": "categorical", "missing": False, "values": ["a", "b"]}
+GAUSSIAN = {"kind": "continuous", "missing": False, "low": 0, "high": 100}
 
 
 def people(n: int, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
@@ -33,6 +33,24 @@ def test_a_model_finds_the_signal_through_the_noise(make_campaign):
     model = train(campaign, simulate(campaign, frame, labels, rng=1))
     assert (model.predict(frame) == labels).mean() == pytest.approx(0.87, abs=0.01)
     assert model.class_prior_ == pytest.approx([0.7, 0.3], abs=0.03)
+
+
+def test_features_that_tell_nothing_hardly_ever_outvote_a_class_of_seven_tenths():
+    """Ten seeded models of 1,500 reports at epsilon 1: on average more than 0.98 of all records are given the most
+    frequent class (0.91 where noise counts in full against the prior).
+    """
+    classes, values = [f"c{i}" for i in range(4)], [f"v{i}" for i in range(4)]
+    features = [{"name": f"x{i}", "kind": "categorical", "values": values, "missing": False} for i in range(6)]
+    label = {"name": "y", "classes": classes, "weight": 0}
+    draft = {"version": 1, "title": "t", "label": label, "features": features, "privacy": {"epsilon": 1.0}}
+    campaign, said = Campaign.compile(draft), []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        frame = pd.DataFrame({f"x{i}": rng.choice(values, 1_500) for i in range(6)})
+        labels = rng.choice(classes, 1_500, p=[0.7, 0.2, 0.05, 0.05])
+        model = train(campaign, simulate(campaign, frame, labels, rng=rng))
+        said.append((model.predict(frame) == "c0").mean())
+    assert np.mean(said) > 0.98
 
 
 def test_the_model_states_its_guarantee_and_how_it_was_trained(make_campaign):
@@ -86,7 +104,7 @@ def test_rounds_of_one_study_cost_a_device_one_round():
 
 
 def test_campaigns_about_different_features_are_refused(make_campaign):
-    one, other = make_campaign(BINARY), make_campaign({"kind": "categorical", "values": ["a", "c"]})
+    one, other = make_campaign(BINARY), make_campaign({"kind": "categorical", "missing": False, "values": ["a", "c"]})
     with pytest.raises(ValueError, match="do not have the same label and features"):
         train([(one, Tally(one)), (other, Tally(other))])
 
@@ -153,11 +171,11 @@ MIXED = {
     "title": "Mixed",
     "label": {"name": "class", "classes": ["c0", "c1", "c2"]},
     "features": [
-        {"name": "colour", "kind": "categorical", "values": ["red", "blue", "missing"]},
-        {"name": "income", "kind": "continuous", "low": 0, "high": 9, "bins": 3},
-        {"name": "hours", "kind": "continuous", "low": -5, "high": 5},
-        {"name": "p", "kind": "continuous", "low": 0, "high": 1},
-        {"name": "q", "kind": "continuous", "low": -1, "high": 2},
+        {"name": "colour", "kind": "categorical", "missing": False, "values": ["red", "blue", "missing"]},
+        {"name": "income", "kind": "continuous", "missing": False, "low": 0, "high": 9, "bins": 3},
+        {"name": "hours", "kind": "continuous", "missing": False, "low": -5, "high": 5},
+        {"name": "p", "kind": "continuous", "missing": False, "low": 0, "high": 1},
+        {"name": "q", "kind": "continuous", "missing": False, "low": -1, "high": 2},
     ],
     "projection": {
         "method": "dca",
@@ -165,7 +183,7 @@ MIXED = {
         "mean": [0.4, 0.1],
         "scale": [0.5, 1.5],
         "matrix": [[0.3, 0.7]],
-        "outputs": [{"name": "dca1", "kind": "continuous", "low": -1, "high": 1.2}],
+        "outputs": [{"name": "dca1", "kind": "continuous", "missing": False, "low": -1, "high": 1.2}],
         "fitted_on": "public",
     },
 }
@@ -213,7 +231,8 @@ def test_mushroom_with_one_oue_question_a_device_reaches_the_known_accuracy(uci_
             "title": "Edible?",
             "label": {"name": "class", "classes": ["e", "p"]},
             "features": [
-                {"name": name, "kind": "categorical", "values": [*sorted(set(X[name])), "missing"]} for name in X
+                {"name": name, "kind": "categorical", "missing": False, "values": [*sorted(set(X[name])), "missing"]}
+                for name in X
             ],
             "privacy": {"epsilon": 1, "answers": "one", "discrete": "oue"},
         }

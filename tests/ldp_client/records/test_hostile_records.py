@@ -17,16 +17,23 @@ from protocols import Campaign
 HUGE = 10**5000
 WEIGHT = {"name": "weight", "kind": "continuous", "low": -1e9, "high": 1e9}
 SIZE = {"name": "size", "kind": "continuous", "low": 0, "high": 8}
+FEATURES = [
+    {"name": "colour", "kind": "categorical", "values": ["red", "green", "1"]},
+    {"name": "answer", "kind": "categorical", "values": ["no", "missing"]},
+    {**SIZE, "bins": 4},
+    WEIGHT,
+]
+
+
+def complete(*features):
+    return [{**feature, "missing": False} for feature in features]
+
+
 DRAFT = {
     "version": 1,
     "title": "t",
     "label": {"name": "y", "classes": ["a", "b"]},
-    "features": [
-        {"name": "colour", "kind": "categorical", "values": ["red", "green", "1"]},
-        {"name": "answer", "kind": "categorical", "values": ["no", "missing"]},
-        {**SIZE, "bins": 4},
-        WEIGHT,
-    ],
+    "features": complete(*FEATURES),
     "privacy": {"epsilon": 1.0},
 }
 PROJECTION = {
@@ -36,10 +43,10 @@ PROJECTION = {
     "scale": [1e-150, 1],
     "matrix": [[1, -1e100], [0, 1]],
     "fitted_on": "public",
-    "outputs": [
+    "outputs": complete(
         {"name": "first", "kind": "continuous", "low": -1, "high": 1},
         {"name": "second", "kind": "continuous", "low": -1, "high": 1, "bins": 4},
-    ],
+    ),
 }
 
 MODEL = {
@@ -51,7 +58,7 @@ MODEL = {
         "classes": ["a", "b"],
         "prior": [0.5, 0.5],
         "features": [
-            {**DRAFT["features"][0], "likelihood": [[0.5, 0.2], [0.3, 0.3], [0.2, 0.5]]},
+            {**FEATURES[0], "likelihood": [[0.5, 0.2], [0.3, 0.3], [0.2, 0.5]]},
             {**SIZE, "bins": 4, "likelihood": [[0.25, 0.25]] * 4},
             {**WEIGHT, "kind": "gaussian", "mean": [0.0, 1.0], "variance": [1.0, 2.0]},
         ],
@@ -66,11 +73,12 @@ def everything(continuous: str) -> Campaign:
 
 CAMPAIGNS = {
     **{continuous: everything(continuous) for continuous in ("onebit", "laplace", "sign")},
-    "moments": Campaign.compile({**DRAFT, "asks": "moments", "study": "s", "features": [WEIGHT, SIZE]}),
+    "missing": Campaign.compile({**DRAFT, "features": FEATURES, "privacy": {"epsilon": 1.0, "answers": "all"}}),
+    "moments": Campaign.compile({**DRAFT, "asks": "moments", "study": "s", "features": complete(WEIGHT, SIZE)}),
     "score": Campaign.compile(
         {**DRAFT, "asks": "score", "study": "s", "candidates": [MODEL, {**MODEL, "name": "same"}]}
     ),
-    "projection": Campaign.compile({**DRAFT, "features": [WEIGHT, SIZE], "projection": PROJECTION}),
+    "projection": Campaign.compile({**DRAFT, "features": complete(WEIGHT, SIZE), "projection": PROJECTION}),
 }
 
 

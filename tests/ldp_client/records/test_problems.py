@@ -19,10 +19,10 @@ DRAFT: dict[str, Any] = {
     "title": "t",
     "label": {"name": "paid", "classes": ["yes", "no"]},
     "features": [
-        {"name": "flag", "kind": "categorical", "values": ["0", "1"]},
-        {"name": "colour", "kind": "categorical", "values": ["red", "missing"]},
-        {"name": "age", "kind": "continuous", "low": 18, "high": 90},
-        {"name": "hours", "kind": "continuous", "low": 0, "high": 80, "bins": 8},
+        {"name": "flag", "kind": "categorical", "missing": False, "values": ["0", "1"]},
+        {"name": "colour", "kind": "categorical", "missing": False, "values": ["red", "missing"]},
+        {"name": "age", "kind": "continuous", "missing": False, "low": 18, "high": 90},
+        {"name": "hours", "kind": "continuous", "missing": False, "low": 0, "high": 80, "bins": 8},
     ],
     "privacy": {"epsilon": 1.0},
 }
@@ -90,7 +90,7 @@ def test_a_projections_outputs_are_left_out_and_its_inputs_are_wanted() -> None:
         "mean": [0, 0],
         "scale": [1, 1],
         "matrix": [[1, 1]],
-        "outputs": [{"name": "first", "kind": "continuous", "low": 0, "high": 1}],
+        "outputs": [{"name": "first", "kind": "continuous", "missing": False, "low": 0, "high": 1}],
         "fitted_on": "public",
     }
     found = record_problems(Campaign.compile(draft), {**without("hours"), "first": 1})

@@ -40,7 +40,10 @@ def seconds_to_refuse(document):
                 changed(
                     DOCUMENT,
                     ("features",),
-                    [{"name": f"x{n}", "kind": "continuous", "low": 0, "high": 1, "bins": 16_384} for n in range(1000)],
+                    [
+                        {"name": f"x{n}", "kind": "continuous", "missing": False, "low": 0, "high": 1, "bins": 16_384}
+                        for n in range(1000)
+                    ],
                 )
             ),
             id="many-bins",

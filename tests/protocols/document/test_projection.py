@@ -13,9 +13,9 @@ from protocols.document.questions import PAIR, PRODUCT, SQUARE, VALUE
 from protocols.encoding import encode
 from protocols.exact.coins import ONE
 
-BINNED = {"name": "pca1", "kind": "continuous", "low": -1, "high": 1, "bins": 4}
-GAUSSIAN = {"name": "pca2", "kind": "continuous", "low": -1, "high": 1}
-CATEGORICAL = {"name": "o", "kind": "categorical", "values": ["a", "b"]}
+BINNED = {"name": "pca1", "kind": "continuous", "missing": False, "low": -1, "high": 1, "bins": 4}
+GAUSSIAN = {"name": "pca2", "kind": "continuous", "missing": False, "low": -1, "high": 1}
+CATEGORICAL = {"name": "o", "kind": "categorical", "missing": False, "values": ["a", "b"]}
 PROJECTION: dict[str, Any] = {
     "method": "pca",
     "inputs": ["x", "y"],
@@ -31,9 +31,9 @@ DRAFT: dict[str, Any] = {
     "title": "Projected",
     "label": {"name": "class", "classes": ["a", "b"]},
     "features": [
-        {"name": "x", "kind": "continuous", "low": 0, "high": 10},
-        {"name": "colour", "kind": "categorical", "values": ["red", "blue"]},
-        {"name": "y", "kind": "continuous", "low": 0, "high": 20},
+        {"name": "x", "kind": "continuous", "missing": False, "low": 0, "high": 10},
+        {"name": "colour", "kind": "categorical", "missing": False, "values": ["red", "blue"]},
+        {"name": "y", "kind": "continuous", "missing": False, "low": 0, "high": 20},
     ],
     "privacy": {"epsilon": 1, "discrete": "de", "continuous": "laplace"},
     "projection": PROJECTION,
@@ -84,8 +84,15 @@ def test_a_missing_input_is_a_uniformly_random_one():
     coins = ScriptedCoins([middle])
     assert encode(campaign, gaussian, {"x": 7.5, "y": "?"}, 0, coins) == (0, int(0.4 * 2**52))
     assert coins.taken == 1
-    highest = ScriptedCoins([2 * middle, 0])
-    assert encode(campaign, gaussian, {}, 0, highest) == (0, 2**52)  # u = (1, -1) gives 1.4, clipped to 1
+    highest, complete = ScriptedCoins([2 * middle]), {"x": 7.5, "y": 20}
+    assert encode(campaign, gaussian, {"x": 7.5}, 0, highest) == encode(
+        campaign, gaussian, complete, 0, ScriptedCoins([])
+    )
+
+
+def test_an_output_without_any_input_is_uniformly_random():
+    campaign = compiled()
+    assert encode(campaign, campaign.questions[3], {}, 0, ScriptedCoins([0])) == (0, -(2**52))
 
 
 @pytest.mark.parametrize(
@@ -194,7 +201,14 @@ def test_a_product_asked_as_a_sign_is_one_bit_without_the_class():
         ({"privacy": {"epsilon": 1, "answers": "all"}}, "privacy.answers"),
         ({"projection": PROJECTION}, "projection"),
         ({"features": DRAFT["features"]}, "features[1].kind"),
-        ({"features": [{"name": f"x{i}", "kind": "continuous", "low": 0, "high": 1} for i in range(128)]}, "features"),
+        (
+            {
+                "features": [
+                    {"name": f"x{i}", "kind": "continuous", "missing": False, "low": 0, "high": 1} for i in range(128)
+                ]
+            },
+            "features",
+        ),
     ],
 )
 def test_a_moments_round_that_cannot_be_is_refused(changes, field):

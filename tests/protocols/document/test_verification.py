@@ -24,9 +24,9 @@ DRAFT = {
     "title": "t",
     "label": {"name": "y", "classes": ["a", "b", "c"]},
     "features": [
-        {"name": "u", "kind": "categorical", "values": ["1", "2", "missing"]},
-        {"name": "v", "kind": "continuous", "low": 0, "high": 1},
-        {"name": "w", "kind": "continuous", "low": -3, "high": 8, "bins": 40},
+        {"name": "u", "kind": "categorical", "missing": False, "values": ["1", "2", "missing"]},
+        {"name": "v", "kind": "continuous", "missing": False, "low": 0, "high": 1},
+        {"name": "w", "kind": "continuous", "missing": False, "low": -3, "high": 8, "bins": 40},
     ],
     "privacy": {"epsilon": 1.0},
 }
@@ -86,7 +86,7 @@ def test_a_device_enumerates_nothing_and_finds_what_the_enumeration_finds():
 
 def test_a_mechanism_that_many_questions_share_is_looked_at_once(monkeypatch):
     """A hundred questions with one mechanism between them, as a campaign of a hundred alike features has."""
-    features = [{"name": f"f{i}", "kind": "categorical", "values": list("abcd")} for i in range(100)]
+    features = [{"name": f"f{i}", "kind": "categorical", "missing": False, "values": list("abcd")} for i in range(100)]
     campaign = Campaign.compile({**draft(discrete="oue", epsilon=0.777), "features": features})
     looked = []
     monkeypatch.setattr(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from evaluated import FEATURES, draft, evaluation, model
+from evaluated import DESCRIBED, FEATURES, draft, evaluation, model
 
 from protocols import Campaign, DraftError
 from protocols.document.verification import verify
@@ -19,7 +19,7 @@ def kinds(**changes):
 
 
 def test_of_a_features_devices_76_in_100_answer_the_xor_19_the_value_and_5_the_class():
-    binned = {"name": "w", "kind": "continuous", "low": 0, "high": 1, "bins": 2, "weight": 3}
+    binned = {"name": "w", "kind": "continuous", "missing": False, "low": 0, "high": 1, "bins": 2, "weight": 3}
     campaign = Campaign.compile(draft(features=[FEATURES[1], binned, FEATURES[0]]))
     asked = [(q.kind, q.feature, q.group, q.weight) for q in campaign.questions]
     assert asked == [
@@ -104,7 +104,7 @@ def test_an_evaluation_round_asks_every_candidate_alike_by_one_bit():
         ([{"name": "a"}, {"name": "b", "model": model()}], "candidates[0].model"),
         ([{"name": "a", "model": {**model(), "prior": [1, 1]}}] * 2, "candidates[0].model: prior"),
         (
-            [{"name": "a", "model": model({**FEATURES[1], "name": "z", "likelihood": [[1, 0], [0, 1]]})}] * 2,
+            [{"name": "a", "model": model({**DESCRIBED[1], "name": "z", "likelihood": [[1, 0], [0, 1]]})}] * 2,
             "feature z",
         ),
     ],

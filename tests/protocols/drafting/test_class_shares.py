@@ -12,7 +12,7 @@ from protocols.drafting import make_continuous, make_sign
 from protocols.exact.rationals import exact_epsilon
 from protocols.mechanisms import MOMENTS, PURE
 
-NUMBER = {"name": "x", "kind": "continuous", "low": 0, "high": 1}
+NUMBER = {"name": "x", "kind": "continuous", "missing": False, "low": 0, "high": 1}
 BINNED = {**NUMBER, "name": "b", "bins": 4}
 EPSILONS = (0.01, 0.5, 1.0, 2.0, 4.0, 6.0, 8.0, 16.0)
 

@@ -108,7 +108,9 @@ def test_a_wrong_draft_is_refused_with_the_field_and_what_would_be_right(place, 
 
 def test_bins_narrower_than_a_double_are_refused():
     draft = draft_with(
-        "features", 1, value={"name": "t", "kind": "continuous", "low": 2**52, "high": 2**52 + 8, "bins": 9}
+        "features",
+        1,
+        value={"name": "t", "kind": "continuous", "missing": False, "low": 2**52, "high": 2**52 + 8, "bins": 9},
     )
     with pytest.raises(DraftError, match="narrower than a double resolves") as refused:
         Campaign.compile(draft)
@@ -121,7 +123,7 @@ def test_bins_narrower_than_a_double_are_refused():
     st.integers(min_value=2, max_value=500),
 )
 def test_every_bin_of_an_accepted_feature_can_be_reached(low, span, bins):
-    feature = {"name": "t", "kind": "continuous", "low": low, "high": low + span, "bins": bins}
+    feature = {"name": "t", "kind": "continuous", "missing": False, "low": low, "high": low + span, "bins": bins}
     campaign, refused = attempt(lambda: Campaign.compile(draft_with("features", value=[feature])), DraftError)
     if refused:
         assert refused.field.startswith("features[0].")
@@ -133,7 +135,7 @@ def test_every_bin_of_an_accepted_feature_can_be_reached(low, span, bins):
 
 def test_too_many_cells_in_one_question_or_in_all_are_refused():
     def feature(name, bins):
-        return {"name": name, "kind": "continuous", "low": 0, "high": 1, "bins": bins}
+        return {"name": name, "kind": "continuous", "missing": False, "low": 0, "high": 1, "bins": bins}
 
     classes = [str(number) for number in range(8)]
     draft = draft_with("label", "classes", value=classes)

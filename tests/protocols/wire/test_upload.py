@@ -19,8 +19,8 @@ CAMPAIGN = Campaign.compile(
         "title": "t",
         "label": {"name": "y", "classes": ["a", "b"]},
         "features": [
-            {"name": "u", "kind": "categorical", "values": ["1", "2", "3"]},
-            {"name": "v", "kind": "continuous", "low": 0, "high": 1},
+            {"name": "u", "kind": "categorical", "missing": False, "values": ["1", "2", "3"]},
+            {"name": "v", "kind": "continuous", "missing": False, "low": 0, "high": 1},
         ],
         "privacy": {"epsilon": 1.0, "discrete": "oue", "continuous": "laplace"},
     }
@@ -92,7 +92,7 @@ def test_one_report_has_the_documented_bytes():
 
 
 def test_an_upload_without_reports_cannot_be_encoded():
-    with pytest.raises(ValueError, match="at least one report"):
+    with pytest.raises(UploadError, match="at least one report"):
         encode_upload([])
 
 

@@ -14,7 +14,7 @@ DRAFT = {
     "version": 1,
     "title": "Small",
     "label": {"name": "late", "classes": ["no", "yes"]},
-    "features": [{"name": "age", "kind": "categorical", "values": ["young", "old"]}],
+    "features": [{"name": "age", "kind": "categorical", "missing": False, "values": ["young", "old"]}],
     "privacy": {"epsilon": 1.0},
 }
 

@@ -10,10 +10,10 @@ import pytest
 
 from ldp_aggregator.learning.frames import feature_indices, numbers
 from protocols import Campaign, RecordError, ScriptedCoins
-from protocols.document.questions import LABEL, VALUE
+from protocols.document.questions import INDEX, LABEL, PAIR, PRODUCT, VALUE
 from protocols.document.schema import CategoricalFeature, ContinuousFeature, Label
 from protocols.encoding import encode
-from simulations.fidelities.items import Columns, Moments, class_indices
+from simulations.fidelities.items import UNIT, Columns, Moments, class_indices
 
 AWKWARD = [
     0,
@@ -51,9 +51,9 @@ PROJECTED = {
     "title": "Projected",
     "label": {"name": "class", "classes": ["a", "b"]},
     "features": [
-        {"name": "x", "kind": "continuous", "low": -1.3, "high": 7.1},
-        {"name": "y", "kind": "continuous", "low": 0, "high": 3},
-        {"name": "z", "kind": "continuous", "low": 0, "high": 1},
+        {"name": "x", "kind": "continuous", "missing": False, "low": -1.3, "high": 7.1},
+        {"name": "y", "kind": "continuous", "missing": False, "low": 0, "high": 3},
+        {"name": "z", "kind": "continuous", "missing": False, "low": 0, "high": 1},
     ],
     "projection": {
         "method": "pca",
@@ -62,8 +62,8 @@ PROJECTED = {
         "scale": [4.2, 1.5],
         "matrix": [[0.6, 0.8], [0.8, -0.6]],
         "outputs": [
-            {"name": "c1", "kind": "continuous", "low": -0.9, "high": 0.7},
-            {"name": "c2", "kind": "continuous", "low": -1, "high": 1, "bins": 7},
+            {"name": "c1", "kind": "continuous", "missing": False, "low": -0.9, "high": 0.7},
+            {"name": "c2", "kind": "continuous", "missing": False, "low": -1, "high": 1, "bins": 7},
         ],
         "fitted_on": "public",
     },
@@ -89,6 +89,44 @@ def test_every_item_agrees_with_the_device_to_the_last_bit(draft):
             assert list(zip(items.cells.tolist(), items.values.tolist(), strict=True)) == on_device
         else:
             assert items.tolist() == on_device
+
+
+def without(features):
+    return [{key: value for key, value in one.items() if key != "missing"} for one in features]
+
+
+INCOMPLETE = {
+    **PROJECTED,
+    "features": [*without(PROJECTED["features"]), {"name": "w", "kind": "categorical", "values": ["p", "q"]}],
+    "projection": {**PROJECTED["projection"], "outputs": without(PROJECTED["projection"]["outputs"])},
+    "privacy": {"epsilon": 1},
+}
+INCOMPLETE_ROUND = {**MOMENTS_ROUND, "features": INCOMPLETE["features"][:-1], "privacy": {"epsilon": 1}}
+
+
+@pytest.mark.parametrize("draft", [INCOMPLETE, INCOMPLETE_ROUND])
+def test_what_is_missing_agrees_with_the_device(draft):
+    """Of a sign: whether it is missing. Which of both ends is a coin's; word 0 says the upper of all but the lowest."""
+    campaign = Campaign.compile(draft)
+    rng = np.random.default_rng(7)
+    frame = pd.DataFrame(rng.normal(1, 3, size=(2_000, 3)), columns=["x", "y", "z"])
+    frame["w"] = rng.choice(["p", "q", "r"], size=2_000)
+    frame = frame.mask(rng.random(frame.shape) < 0.4)
+    labels = rng.choice(["a", "b"], size=len(frame))
+    columns = Columns.of(campaign, frame, labels)
+    seen = set()
+    for question in campaign.questions:
+        people = zip(frame.to_dict("records"), columns.classes.tolist(), strict=True)
+        on_device = [encode(campaign, question, record, index, ScriptedCoins([0])) for record, index in people]
+        if question.encoding == INDEX:
+            assert columns.items(question, np.arange(len(frame)), rng).tolist() == on_device
+        else:
+            moments = columns.moments(question, np.arange(len(frame)), rng)
+            bits = np.where(moments.missing, 2, moments.values > -UNIT)
+            assert (3 * moments.cells + bits).tolist() == on_device
+            assert 0 < moments.missing.mean() < 1
+        seen.add(question.kind)
+    assert seen >= ({LABEL, VALUE, PRODUCT} if draft is INCOMPLETE_ROUND else {LABEL, VALUE, PAIR})
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_an_index_is_perturbed_as_on_the_device(name, size, epsilon, place, same
 def test_a_moment_is_perturbed_as_on_the_device(name, value, same_distribution):
     mechanism = MOMENTS[name].make(3, Fraction(2))
     fixed = int(value * (1 << VALUE_BITS))
-    many = Moments(np.full(SIMULATED, 1), np.full(SIMULATED, fixed))
+    many = Moments(np.full(SIMULATED, 1), np.full(SIMULATED, fixed), np.zeros(SIMULATED, dtype=bool))
     compare(mechanism, Moment(1, fixed), many, same_distribution)
 
 
@@ -82,7 +82,9 @@ def test_rounding_to_the_grid_keeps_the_expectation():
     mechanism = MOMENTS["laplace"].make(2, Fraction(2**20))
     fixed = int(0.3 * (1 << VALUE_BITS))
     rows = perturb_with(
-        mechanism, Moments(np.zeros(200_000, dtype=int), np.full(200_000, fixed)), np.random.default_rng(5)
+        mechanism,
+        Moments(np.zeros(200_000, dtype=int), np.full(200_000, fixed), np.zeros(200_000, dtype=bool)),
+        np.random.default_rng(5),
     )
     steps = np.ascontiguousarray(rows).view("<i4")[:, 0]
     exact = fixed / 2.0 ** (VALUE_BITS - mechanism.grid)

@@ -26,6 +26,8 @@ SETTINGS = [
     ("ss", "onebit", "all"),
     ("sue", "sign", "all"),
 ]
+OPEN = [("de", "one"), ("oue", "all"), ("ss", "one"), ("she", "all")]
+"""Of features that may be missing, whose numbers are asked as signs."""
 
 
 def tallies(campaign, frame, labels, fidelity, devices=None) -> np.ndarray:
@@ -62,6 +64,17 @@ def test_every_fidelity_draws_from_the_distribution_of_the_device(
     for fidelity in FIDELITIES:
         if fidelity != "device":
             assert_same_tallies(real, tallies(campaign, frame, labels, fidelity))
+
+
+@pytest.mark.parametrize(("discrete", "answers"), OPEN)
+def test_every_fidelity_draws_from_the_distribution_of_the_device_where_values_may_be_missing(
+    discrete, answers, make_everything, make_people
+):
+    campaign = make_everything(missing=True, discrete=discrete, answers=answers)
+    frame, labels = make_people(PEOPLE, 4)
+    real = tallies(campaign, frame, labels, "device")
+    for fidelity in ("vector", "counts"):
+        assert_same_tallies(real, tallies(campaign, frame, labels, fidelity))
 
 
 @pytest.mark.parametrize(("discrete", "continuous", "answers"), SETTINGS)
@@ -128,16 +141,19 @@ def test_questions_are_drawn_by_weight(make_everything, make_people):
     assert (np.abs(n - 20_000 * shares) < 5.5 * np.sqrt(20_000 * shares * (1 - shares))).all()
 
 
-def test_missing_numbers_of_a_projection_are_replaced_on_every_device_for_itself(make_people):
-    """Half of the people lack one input: ``counts`` must replace it per device, as the device does."""
+@pytest.mark.parametrize("missing", [False, True])
+def test_missing_numbers_of_a_projection_are_what_they_are_on_every_device(make_people, missing):
+    """Half of the people lack one input: ``counts`` must replace it per device, as the device does, or by its mean. Of
+    those who lack both there is no output.
+    """
     campaign = Campaign.compile(
         {
             "version": 1,
             "title": "Projected",
             "label": {"name": "outcome", "classes": ["yes", "no"]},
             "features": [
-                {"name": "age", "kind": "continuous", "low": 0, "high": 100},
-                {"name": "hours", "kind": "continuous", "low": -1, "high": 7},
+                {"name": "age", "kind": "continuous", "missing": missing, "low": 0, "high": 100},
+                {"name": "hours", "kind": "continuous", "missing": missing, "low": -1, "high": 7},
             ],
             "projection": {
                 "method": "pca",
@@ -146,8 +162,8 @@ def test_missing_numbers_of_a_projection_are_replaced_on_every_device_for_itself
                 "scale": [25, 2],
                 "matrix": [[0.6, 0.8], [0.8, -0.6]],
                 "outputs": [
-                    {"name": "first", "kind": "continuous", "low": -3, "high": 3},
-                    {"name": "second", "kind": "continuous", "low": -3, "high": 3, "bins": 3},
+                    {"name": "first", "kind": "continuous", "missing": missing, "low": -3, "high": 3},
+                    {"name": "second", "kind": "continuous", "missing": missing, "low": -3, "high": 3, "bins": 3},
                 ],
                 "fitted_on": "public",
             },
@@ -156,6 +172,7 @@ def test_missing_numbers_of_a_projection_are_replaced_on_every_device_for_itself
     )
     frame, labels = make_people(40, 6)
     frame.loc[::2, "hours"] = None
+    frame.loc[::5, "age"] = None
     real = tallies(campaign, frame, labels, "device", 60)
     for fidelity in ("vector", "counts"):
         assert_same_tallies(real, tallies(campaign, frame, labels, fidelity, 60))

@@ -18,6 +18,8 @@ from simulations.fidelities.tallying import noise_sums, tally_cells, tally_momen
 
 DRAWN = 2_000
 COUNTED = 10_000
+THERE = np.zeros(2, dtype=bool)
+"""Nothing is missing."""
 
 
 def question_with(mechanism, kind: str, encoding: str) -> Question:
@@ -55,9 +57,10 @@ def test_three_reports_of_an_index_add_up_as_drawn(name, size, epsilon, same_dis
 def test_three_reports_of_moments_add_up_as_drawn(name, classes, same_distribution):
     mechanism = MOMENTS[name].make(classes, Fraction(3))
     rng = np.random.default_rng(3)
-    moments = Moments(np.array([0, classes - 1]), np.array([int(0.8 * UNIT), int(-0.35 * UNIT)]))
+    moments = Moments(np.array([0, classes - 1]), np.array([int(0.8 * UNIT), int(-0.35 * UNIT)]), THERE)
     drawn = [tally_moments(mechanism, moments, np.array([2, 1]), rng) for _ in range(DRAWN)]
-    together = Moments(np.tile(moments.cells[[0, 0, 1]], COUNTED), np.tile(moments.values[[0, 0, 1]], COUNTED))
+    cells, values = (np.tile(one[[0, 0, 1]], COUNTED) for one in (moments.cells, moments.values))
+    together = Moments(cells, values, np.zeros(len(cells), dtype=bool))
     assert_same_tallies(question_with(mechanism, VALUE, MOMENT), together, drawn, same_distribution)
 
 
@@ -88,7 +91,7 @@ def test_a_mechanism_without_a_tally_is_named():
     with pytest.raises(TypeError, match="oue"):
         tally_moments(
             DISCRETE["oue"].make(2, Fraction(1)),
-            Moments(np.zeros(1), np.zeros(1)),
+            Moments(np.zeros(1), np.zeros(1), THERE[:1]),
             np.ones(1),
             np.random.default_rng(0),
         )

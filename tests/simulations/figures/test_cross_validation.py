@@ -30,7 +30,7 @@ def data() -> Data:
     x = np.where((labels == "yes") == right, 8.0, 2.0) + rng.normal(0, 0.5, 400)
     schema = {
         "label": {"name": "class", "classes": ["yes", "no"]},
-        "features": [{"name": "x", "kind": "continuous", "low": 0, "high": 10}],
+        "features": [{"name": "x", "kind": "continuous", "missing": False, "low": 0, "high": 10}],
     }
     return Data("small", schema, Table(pd.DataFrame({"x": x}), pd.Series(labels)))
 

@@ -36,8 +36,8 @@ def split() -> Split:
     schema = {
         "label": {"name": "class", "classes": ["yes", "no"]},
         "features": [
-            {"name": "x", "kind": "continuous", "low": 0, "high": 10},
-            {"name": "colour", "kind": "categorical", "values": ["red", "blue"]},
+            {"name": "x", "kind": "continuous", "missing": False, "low": 0, "high": 10},
+            {"name": "colour", "kind": "categorical", "missing": False, "values": ["red", "blue"]},
         ],
     }
     return split_of(Data("small", schema, Table(frame, pd.Series(labels))), 0)

@@ -31,10 +31,17 @@ def table() -> pd.DataFrame:
 def test_columns_become_the_features_they_look_like(table):
     derived = draft_from_table(table, "sold", source="t.csv", epsilon=1.5, bins=4)
     features = {feature["name"]: feature for feature in derived.draft["features"]}
-    assert features["colour"] == {"name": "colour", "kind": "categorical", "values": ["blue", "red"]}
+    assert features["colour"] == {"name": "colour", "kind": "categorical", "missing": False, "values": ["blue", "red"]}
     assert features["code"]["values"] == [str(value) for value in range(11)]
-    assert features["weight"] == {"name": "weight", "kind": "continuous", "low": 40, "high": 80, "bins": 4}
-    assert features["holes"]["values"] == ["a", "b", "missing"]
+    assert features["weight"] == {
+        "name": "weight",
+        "kind": "continuous",
+        "missing": False,
+        "low": 40,
+        "high": 80,
+        "bins": 4,
+    }
+    assert (features["holes"]["values"], features["holes"]["missing"]) == (["a", "b"], True)
     assert derived.left_out == ("name", "same", "empty")
     campaign = Campaign.compile(derived.draft)
     assert campaign.privacy.epsilon == 1.5
@@ -47,6 +54,8 @@ def test_everything_that_was_read_off_the_data_is_noted(table):
     assert "weight: the bounds 40 to 80 were read off the data" in notes
     for name in ("colour", "code", "holes"):
         assert f"{name}: the " in notes
+    assert "holes: the 2 values were read off the data; list those that can occur; some rows are empty" in notes
+    assert "colour: the 2 values were read off the data; list those that can occur; no row is empty: it is" in notes
     assert "name: left out: 40 different texts" in notes
     assert "same: left out: it has the same value in every row" in notes
 

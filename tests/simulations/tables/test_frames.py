@@ -69,6 +69,14 @@ def test_a_table_that_cannot_be_used_is_told_in_one_line(text, problem, tmp_path
     assert "\n" not in str(raised.value)
 
 
+def test_an_empty_text_is_missing_where_that_may_be_and_undeclared_where_the_feature_is_complete():
+    table = Table(pd.DataFrame({"code": ["a", "", "b"]}), pd.Series(["x", "y", "x"]))
+    label = Label("y", ("x", "y"))
+    check_declared(table, (CategoricalFeature("code", ("a", "b")),), label, "t.csv")
+    with pytest.raises(TableError, match="row 2: '' is not declared"):
+        check_declared(table, (CategoricalFeature("code", ("a", "b"), missing=False),), label, "t.csv")
+
+
 def test_undeclared_values_and_labels_are_named_with_their_row():
     features = (CategoricalFeature("code", ("a", "b")),)
     frame = pd.DataFrame({"code": ["a", "b", "c"]})

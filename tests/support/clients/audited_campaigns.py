@@ -17,8 +17,8 @@ PROJECTION = {
     "scale": [5, 10],
     "matrix": [[0.6, 0.8], [0.8, -0.6]],
     "outputs": [
-        {"name": "first", "kind": "continuous", "low": -1, "high": 1, "bins": 4},
-        {"name": "second", "kind": "continuous", "low": -1.5, "high": 1.5},
+        {"name": "first", "kind": "continuous", "missing": False, "low": -1, "high": 1, "bins": 4},
+        {"name": "second", "kind": "continuous", "missing": False, "low": -1.5, "high": 1.5},
     ],
     "fitted_on": "public",
 }
@@ -32,13 +32,25 @@ def projected(answers: str, discrete: str = "oue", continuous: str = "laplace") 
             "title": "t",
             "label": {"name": "label", "classes": ["a", "b"]},
             "features": [
-                {"name": "colour", "kind": "categorical", "values": ["red", "green", "blue"]},
-                {"name": "x", "kind": "continuous", "low": 0, "high": 10},
-                {"name": "y", "kind": "continuous", "low": 0, "high": 20},
+                {"name": "colour", "kind": "categorical", "missing": False, "values": ["red", "green", "blue"]},
+                {"name": "x", "kind": "continuous", "missing": False, "low": 0, "high": 10},
+                {"name": "y", "kind": "continuous", "missing": False, "low": 0, "high": 20},
             ],
             "privacy": {"epsilon": 2.0, "answers": answers, "discrete": discrete, "continuous": continuous},
             "projection": PROJECTION,
         }
+    ).document.decode()
+
+
+def incomplete(answers: str, discrete: str) -> str:
+    """A campaign whose features may all be missing."""
+    features = [
+        {"name": "colour", "kind": "categorical", "values": ["red", "green", "blue"]},
+        {"name": "x", "kind": "continuous", "low": 0, "high": 10},
+    ]
+    head = {"version": 1, "title": "t", "label": {"name": "label", "classes": ["a", "b"]}, "features": features}
+    return Campaign.compile(
+        {**head, "privacy": {"epsilon": 2.0, "answers": answers, "discrete": discrete}}
     ).document.decode()
 
 
@@ -57,6 +69,8 @@ CAMPAIGNS: dict[str, Callable[[], str]] = {
     "all, one of them a number": lambda: compiled(
         draft(discrete="ss", continuous="sign", shapes=True, sizes=True, label=1, answers="all")
     ).document.decode(),
+    "one of several that may be missing": lambda: incomplete("one", "oue"),
+    "all of several that may be missing": lambda: incomplete("all", "ss"),
     "one, with a projection": lambda: projected("one", "de", "onebit"),
     "all, with a projection": lambda: projected("all"),
 }

@@ -196,7 +196,9 @@ def two_features() -> str:
             "version": 1,
             "title": "t",
             "label": {"name": "y", "classes": ["a", "b"]},
-            "features": [{"name": n, "kind": "categorical", "values": ["1", "2", "3"]} for n in ("u", "v")],
+            "features": [
+                {"name": n, "kind": "categorical", "missing": False, "values": ["1", "2", "3"]} for n in ("u", "v")
+            ],
             "privacy": {"epsilon": 1.0, "discrete": "de"},
         }
     ).document.decode()

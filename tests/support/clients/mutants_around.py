@@ -146,7 +146,7 @@ def _more_than_claimed(campaign: Campaign, person: Person, client: Around) -> An
     key = campaign.id, -1
     if key not in _ALONE:
         value = json.loads(campaign.document)
-        features = [{k: f[k] for k in ("name", "kind", "values")} for f in value["features"]]
+        features = [{k: f[k] for k in ("name", "kind", "values", "missing")} for f in value["features"]]
         privacy = {**value["privacy"], "epsilon": 1.8 * value["privacy"]["epsilon"]}
         draft = {
             **{k: value[k] for k in ("version", "title")},
@@ -215,6 +215,15 @@ def _votes_on_all(campaign: Campaign, person: Person, client: Around) -> Answer:
     return (encode_upload([Report(n, client.random.randbytes(16), vote) for n, vote in enumerate(votes)]),)
 
 
+def _missing_in_the_clear(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """A missing value is taken for "no answer" and its cell not perturbed."""
+    (report,) = client.reports(campaign, person)
+    asked = campaign.questions[report.question]
+    item = item_of(campaign, asked, person.record, campaign.label.classes.index(person.label), client.coins)
+    missing = isinstance(item, int) and asked.kind == "pair" and item >= asked.domain_size - len(campaign.label.classes)
+    return (encode_upload([Report(report.question, report.id, bytes([item]) if missing else report.payload)]),)
+
+
 FLAWS: dict[str, Flaw] = {
     "none": _sound,
     "the record in the id": _record_in_the_id,
@@ -233,11 +242,18 @@ FLAWS: dict[str, Flaw] = {
     "a candidate that is right": _a_candidate_that_is_right,
     "wrong votes in the clear": _wrong_in_the_clear,
     "votes on all candidates": _votes_on_all,
+    "what is missing in the clear": _missing_in_the_clear,
 }
 
 
 def categories(
-    sizes: Sequence[int], classes: int = 2, epsilon: float = 1.0, answers: str = "one", discrete: str = "de"
+    sizes: Sequence[int],
+    classes: int = 2,
+    epsilon: float = 1.0,
+    answers: str = "one",
+    discrete: str = "de",
+    *,
+    missing: bool = False,
 ) -> str:
     """A campaign with a feature of so many values for each of the sizes."""
     return Campaign.compile(
@@ -246,7 +262,12 @@ def categories(
             "title": "t",
             "label": {"name": "y", "classes": [f"c{number}" for number in range(classes)]},
             "features": [
-                {"name": f"f{number}", "kind": "categorical", "values": [str(value) for value in range(size)]}
+                {
+                    "name": f"f{number}",
+                    "kind": "categorical",
+                    "missing": missing,
+                    "values": [str(value) for value in range(size)],
+                }
                 for number, size in enumerate(sizes)
             ],
             "privacy": {"epsilon": epsilon, "answers": answers, "discrete": discrete},
@@ -302,5 +323,6 @@ AROUND: dict[str, tuple[Callable[[], str], str]] = {
     "a candidate that is right": (lambda: scores(), "tells-beside-the-answer"),
     "wrong votes in the clear": (lambda: scores(), "impossible-report"),
     "votes on all candidates": (lambda: scores(), "loss-above-claim"),
+    "what is missing in the clear": (lambda: categories([3], missing=True), "loss-above-claim"),
 }
 """Flaw, a campaign that it shows in, the code of what the audit finds."""

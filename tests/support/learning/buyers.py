@@ -11,8 +11,8 @@ DRAFT = {
     "title": "Who buys?",
     "label": {"name": "sold", "classes": ["yes", "no"]},
     "features": [
-        {"name": "colour", "kind": "categorical", "values": ["red", "blue"]},
-        {"name": "size", "kind": "continuous", "low": 0, "high": 60},
+        {"name": "colour", "kind": "categorical", "missing": False, "values": ["red", "blue"]},
+        {"name": "size", "kind": "continuous", "missing": False, "low": 0, "high": 60},
     ],
     "privacy": {"epsilon": 3.0},
 }

@@ -13,9 +13,9 @@ DRAFT = {
     "purpose": "credit-risk model 3",
     "label": {"name": "missed_payment", "classes": ["yes", "no"]},
     "features": [
-        {"name": "age", "kind": "categorical", "values": ["young", "medium", "old"]},
-        {"name": "income", "kind": "continuous", "low": 0, "high": 200000, "bins": 8},
-        {"name": "hours", "kind": "continuous", "low": 0, "high": 100},
+        {"name": "age", "kind": "categorical", "missing": False, "values": ["young", "medium", "old"]},
+        {"name": "income", "kind": "continuous", "missing": False, "low": 0, "high": 200000, "bins": 8},
+        {"name": "hours", "kind": "continuous", "missing": False, "low": 0, "high": 100},
     ],
     "privacy": {"epsilon": 1.0, "answers": "one", "discrete": "auto", "continuous": "auto", "theta": 0.25},
     "projection": None,

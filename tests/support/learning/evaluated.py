@@ -6,11 +6,12 @@ from typing import Any
 
 from protocols import Campaign
 
-FEATURES: list[dict[str, Any]] = [
+DESCRIBED: list[dict[str, Any]] = [
     {"name": "u", "kind": "categorical", "values": ["1", "2", "3"]},
     {"name": "v", "kind": "categorical", "values": ["p", "q"]},
     {"name": "size", "kind": "continuous", "low": 0, "high": 10},
 ]
+FEATURES = [{**one, "missing": False} for one in DESCRIBED]
 LABEL: dict[str, Any] = {"name": "y", "classes": ["a", "b"]}
 
 
@@ -24,9 +25,9 @@ def model(*features: dict[str, Any], prior: tuple[float, float] = (0.6, 0.4)) ->
     return {**head, "features": [*features]}
 
 
-U = {**FEATURES[0], "likelihood": [[0.75, 0.01], [0.24, 0.24], [0.01, 0.75]]}
-V = {**FEATURES[1], "likelihood": [[0.6, 0.3], [0.4, 0.7]]}
-WRONG = {**FEATURES[0], "likelihood": U["likelihood"][::-1]}
+U = {**DESCRIBED[0], "likelihood": [[0.75, 0.01], [0.24, 0.24], [0.01, 0.75]]}
+V = {**DESCRIBED[1], "likelihood": [[0.6, 0.3], [0.4, 0.7]]}
+WRONG = {**DESCRIBED[0], "likelihood": U["likelihood"][::-1]}
 
 
 def evaluation(**changes: Any) -> Campaign:

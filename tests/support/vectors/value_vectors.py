@@ -85,7 +85,7 @@ TYPED: tuple[tuple[str, str], ...] = (
 FLAG = CategoricalFeature("flag", ("0", "1", "0.5", "0.00000025"))
 SMOKER = CategoricalFeature("smoker", ("True", "false", "1e3"))
 ODD = CategoricalFeature("odd", ("true", "1", "True"))
-DRINK = CategoricalFeature("drink", (DECOMPOSED, "1.0", "9007199254740993", "missing"))
+DRINK = CategoricalFeature("drink", (DECOMPOSED, "1.0", "9007199254740993", "missing"), missing=False)
 SIZE = ContinuousFeature("size", 0, 2, 4)
 ANSWER = Label("answer", ("true", "false", COMPOSED))
 
@@ -100,6 +100,11 @@ def of_json(value: Any) -> Any:
     return value
 
 
+def _described(feature: Feature) -> dict[str, Any]:
+    """Without ``missing``: which position a value means does not depend on it."""
+    return {key: value for key, value in feature.to_json().items() if key != "missing"}
+
+
 def values() -> dict[str, Any]:
     """Every value with its text and its number, and with its index in some features and in a label."""
     written = [*PLAIN, *({kind: text} for kind, text in TYPED)]
@@ -109,7 +114,7 @@ def values() -> dict[str, Any]:
             for value in written
         ],
         "features": [
-            {**feature.to_json(), "indices": [feature.index_of(of_json(value)) for value in written]}
+            {**_described(feature), "indices": [feature.index_of(of_json(value)) for value in written]}
             for feature in (FLAG, SMOKER, ODD, DRINK, SIZE)
         ],
         "label": {"classes": list(ANSWER.classes), "indices": [ANSWER.index_of(of_json(value)) for value in written]},

@@ -9,9 +9,17 @@ from protocols import Campaign
 
 FEATURES = [
     {"name": "colour", "kind": "categorical", "values": ["red", "green", "0", "missing"]},
+    {"name": "größe", "kind": "continuous", "low": -1.5, "high": 2, "bins": 5, "missing": False},
+    {"name": "hours", "kind": "continuous", "low": 0, "high": 100, "weight": 2, "missing": False},
+]
+INCOMPLETE = [
+    {"name": "colour", "kind": "categorical", "values": ["red", "green", "0"]},
     {"name": "größe", "kind": "continuous", "low": -1.5, "high": 2, "bins": 5},
     {"name": "hours", "kind": "continuous", "low": 0, "high": 100, "weight": 2},
+    {"name": "age", "kind": "continuous", "low": 0, "high": 10, "missing": False},
 ]
+"""A value may be missing, but of the last one."""
+
 LABEL = {"name": "class", "classes": ["yes", "no", "unknown"]}
 PAIRS = {
     "de-onebit": ("de", "onebit"),
@@ -38,12 +46,21 @@ def campaigns() -> dict[str, Campaign]:
     drafts["all"] = draft(title="Alle Fragen – ja", privacy={"epsilon": 3.3, "answers": "all"}, study="s")
     drafts["wide"] = draft(
         label={"name": "class", "classes": ["yes", "no"], "weight": 0},
-        features=[{"name": "colour", "kind": "categorical", "values": [f"v{i}" for i in range(150)]}],
+        features=[{"name": "colour", "kind": "categorical", "values": [f"v{i}" for i in range(150)], "missing": False}],
         privacy={"epsilon": 4, "discrete": "de"},
         opens="2026-01-01T00:00:00Z",
         closes="2027-01-01T00:00:00Z",
     )
-    numbers = [{"name": n, "kind": "continuous", "low": 0, "high": 10} for n in ("größe", "hours", "age")]
+    for name, discrete, epsilon in (
+        ("missing-de", "de", 2.0),
+        ("missing-oue", "oue", 1.0),
+        ("missing-she", "she", 0.5),
+    ):
+        drafts[name] = draft(features=INCOMPLETE, privacy={"epsilon": epsilon, "discrete": discrete})
+    drafts["missing-all"] = draft(features=INCOMPLETE, privacy={"epsilon": 2.5, "answers": "all"})
+    numbers = [
+        {"name": n, "kind": "continuous", "low": 0, "high": 10, "missing": False} for n in ("größe", "hours", "age")
+    ]
     drafts["projection"] = draft(
         features=[FEATURES[0], *numbers],
         projection={
@@ -53,17 +70,23 @@ def campaigns() -> dict[str, Campaign]:
             "scale": [2.5, 3.0],
             "matrix": [[0.6, 0.8], [-0.8, 0.6]],
             "outputs": [
-                {"name": "first", "kind": "continuous", "low": -3, "high": 3},
-                {"name": "second", "kind": "continuous", "low": -2, "high": 2, "bins": 4},
+                {"name": "first", "kind": "continuous", "low": -3, "high": 3, "missing": False},
+                {"name": "second", "kind": "continuous", "low": -2, "high": 2, "bins": 4, "missing": False},
             ],
             "fitted_on": "public",
         },
     )
+    drafts["projection-missing"] = json.loads(json.dumps(drafts["projection"]))
+    for described in (
+        drafts["projection-missing"]["features"][1],
+        *drafts["projection-missing"]["projection"]["outputs"],
+    ):
+        del described["missing"]
     drafts["xor"] = draft(
         label={"name": "class", "classes": ["yes", "no"]},
         features=[
-            {"name": "colour", "kind": "categorical", "values": ["red", "green"], "weight": 3},
-            {"name": "größe", "kind": "continuous", "low": -1.5, "high": 2, "bins": 2},
+            {"name": "colour", "kind": "categorical", "values": ["red", "green"], "weight": 3, "missing": False},
+            {"name": "größe", "kind": "continuous", "low": -1.5, "high": 2, "bins": 2, "missing": False},
             FEATURES[2],
         ],
     )
@@ -71,6 +94,7 @@ def campaigns() -> dict[str, Campaign]:
         label={"name": "class", "classes": ["yes", "no"]}, asks="score", study="s", candidates=_candidates()
     )
     drafts["moments"] = draft(features=numbers, asks="moments", study="s")
+    drafts["moments-missing"] = draft(features=[INCOMPLETE[2], *numbers[::2]], asks="moments", study="s")
     return {name: Campaign.compile(one) for name, one in drafts.items()}
 
 

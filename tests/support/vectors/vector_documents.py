@@ -141,6 +141,7 @@ def refused_documents(known: dict[str, Campaign]) -> Iterator[tuple[str, str, st
         yield name, as_text(value), None, code
     yield from _refused_candidates(json.loads(known["score"].document))
     yield from _refused_bits(base, json.loads(known["xor"].document))
+    yield from _refused_places(json.loads(known["missing-oue"].document))
     yield from _refused_projections(json.loads(known["projection"].document))
     value = json.loads(known["all"].document)
     value["privacy"]["epsilon"] = 3.2
@@ -163,6 +164,29 @@ def _refused_bits(pairs: Any, bits: Any) -> Iterator[tuple[str, str, None, str]]
         value = copy.deepcopy(bits)
         change(value)
         yield name, as_text(value), None, "invalid-document"
+
+
+def _refused_places(base: Any) -> Iterator[tuple[str, str, None, str]]:
+    """A question has a place for what is missing where that may be, and nowhere else."""
+    changes: list[tuple[str, Change]] = [
+        ("whether a value may be missing as a number", lambda d: d["features"][0].update(missing=0)),
+        ("what may be missing among the values", lambda d: d["features"][0].update(values=["red", "green", "missing"])),
+        ("values without a place for what is missing", lambda d: d["questions"][1].update(domain_size=9)),
+        ("a place among values that are complete", lambda d: d["features"][0].update(missing=False)),
+        ("a place among bins that are complete", lambda d: d["features"][1].update(missing=False)),
+        ("a sign without a place for what is missing", lambda d: d["questions"][3].update(domain_size=6)),
+        ("a third sign of what is complete", lambda d: d["features"][2].update(missing=False)),
+        ("a moment of what may be missing", lambda d: d["questions"][3].update(_moment())),
+    ]
+    for name, change in changes:
+        value = copy.deepcopy(base)
+        change(value)
+        yield name, as_text(value), None, "invalid-document"
+
+
+def _moment() -> dict[str, Any]:
+    noise = {"grid": "12", "scale": str(1 << 60)}
+    return {"encoding": "moment", "mechanism": "laplace", "domain_size": 3, "parameters": noise}
 
 
 def _refused_candidates(base: Any) -> Iterator[tuple[str, str, None, str]]:

@@ -194,3 +194,33 @@ def test_reports_that_two_merged_stores_had_are_told_wherever_they_count(run, ca
     assert told["counted_twice"] == {"known": 5, "at_most": 5}
     assert told["published"]["colluding"] == 10
     assert told["published"]["epsilon"] == campaign.realised_epsilon
+
+
+def logged(run, *place):
+    return [(act["act"], act["detail"], act["outcome"]) for act in json.loads(run("log", "--json", *place)[1])]
+
+
+def test_a_backup_is_in_the_log_of_the_store_and_begun_in_that_of_the_copy(run, campaign, tmp_path):
+    backup, new = tmp_path / "backup", tmp_path / "new"
+    assert run("backup", backup)[0] == 0
+    assert logged(run) == [("back up store", str(backup), "done")]
+    assert run("restore", backup, "--data", new)[0] == 0
+    assert logged(run, "--data", new)[0] == ("back up store", str(backup), "asked")
+    assert run("backup", backup)[0] == 1
+    assert logged(run)[-1] == ("back up store", str(backup), "failed")
+
+
+def test_what_takes_no_entry_is_backed_up_all_the_same_and_said_to_be_in_no_log(run, campaign, tmp_path):
+    assert run("backup", tmp_path / "backup")[0] == 0
+    code, out, _ = run("backup", tmp_path / "again", "--data", tmp_path / "backup")
+    assert (code, "this is in no log" in out) == (0, True)
+    assert (tmp_path / "again" / FILE_NAME).exists()
+    code, out, err = run("backup", tmp_path / "nothing", "--data", tmp_path / "nowhere")
+    assert (code, "no log" in out, "there is no store in" in err) == (1, False, True)
+
+
+def test_a_merged_stores_log_begins_with_the_merge(run, campaign, tmp_path):
+    data, both = tmp_path / "data", tmp_path / "both"
+    assert run("merge", data, data, "-o", both)[0] == 0
+    assert logged(run, "--data", both) == [("merge stores", f"{data} and {data}", "done")]
+    assert logged(run) == []

@@ -13,8 +13,8 @@ from ldp_aggregator import Tally, estimate
 from ldp_client import perturb
 from protocols.wire.upload import Block
 
-CATEGORICAL = {"kind": "categorical", "values": ["a", "b", "c"]}
-CONTINUOUS = {"kind": "continuous", "low": 0, "high": 100}
+CATEGORICAL = {"kind": "categorical", "missing": False, "values": ["a", "b", "c"]}
+CONTINUOUS = {"kind": "continuous", "missing": False, "low": 0, "high": 100}
 SETTINGS = [
     *((CATEGORICAL, {"discrete": name}) for name in ("de", "sue", "oue", "the", "ss", "she")),
     *((CONTINUOUS, {"continuous": name}) for name in ("laplace", "onebit", "sign")),

@@ -22,8 +22,8 @@ def campaign():
             "title": "t",
             "label": {"name": "y", "classes": ["a", "b"]},
             "features": [
-                {"name": "u", "kind": "categorical", "values": ["p", "q"]},
-                {"name": "w", "kind": "categorical", "values": ["1", "2", "3"]},
+                {"name": "u", "kind": "categorical", "missing": False, "values": ["p", "q"]},
+                {"name": "w", "kind": "categorical", "missing": False, "values": ["1", "2", "3"]},
             ],
             "privacy": {"epsilon": 1, "discrete": "auto"},
         }

@@ -24,7 +24,10 @@ def campaign_of(features=1, epsilon=1.0, xor=True):
             "version": 1,
             "title": "t",
             "label": {"name": "y", "classes": ["a", "b"]},
-            "features": [{"name": f"x{n}", "kind": "categorical", "values": ["p", "q"]} for n in range(features)],
+            "features": [
+                {"name": f"x{n}", "kind": "categorical", "missing": False, "values": ["p", "q"]}
+                for n in range(features)
+            ],
             "privacy": {"epsilon": epsilon, "xor": xor},
         }
     )

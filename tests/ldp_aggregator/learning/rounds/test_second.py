@@ -97,14 +97,16 @@ def test_both_rounds_train_one_model_that_knows_better_what_matters_than_one_rou
 
 
 def test_outputs_of_a_projection_get_weights_and_still_train_together():
-    numbers = [{"name": n, "kind": "continuous", "low": 0, "high": 10} for n in ("one", "two")]
+    numbers = [{"name": n, "kind": "continuous", "missing": False, "low": 0, "high": 10} for n in ("one", "two")]
     projection = {
         "method": "pca",
         "inputs": ["one", "two"],
         "mean": [5, 5],
         "scale": [5, 5],
         "matrix": [[1, 0], [0, 1]],
-        "outputs": [{"name": n, "kind": "continuous", "low": -1, "high": 1, "bins": 4} for n in ("p", "q")],
+        "outputs": [
+            {"name": n, "kind": "continuous", "missing": False, "low": -1, "high": 1, "bins": 4} for n in ("p", "q")
+        ],
         "fitted_on": "public",
     }
     campaign = Campaign.compile(draft(features=numbers, projection=projection))

@@ -150,11 +150,13 @@ def draft(**changes: Any) -> dict[str, Any]:
     """
     features = []
     if changes.pop("colours", True):
-        features.append({"name": "colour", "kind": "categorical", "values": ["red", "green", "grey", "blue"]})
+        features.append(
+            {"name": "colour", "kind": "categorical", "missing": False, "values": ["red", "green", "grey", "blue"]}
+        )
     if changes.pop("shapes", False):
-        features.append({"name": "shape", "kind": "categorical", "values": ["round", "square"]})
+        features.append({"name": "shape", "kind": "categorical", "missing": False, "values": ["round", "square"]})
     if changes.pop("sizes", False):
-        features.append({"name": "size", "kind": "continuous", "low": 0, "high": 100})
+        features.append({"name": "size", "kind": "continuous", "missing": False, "low": 0, "high": 100})
     label = {"name": "label", "classes": ["yes", "no"], "weight": changes.pop("label", 0)}
     privacy = {"epsilon": 1.0, "discrete": "de", "continuous": "laplace", **changes}
     return {"version": 1, "title": "Planted", "label": label, "features": features, "privacy": privacy}

@@ -1,0 +1,172 @@
+"""Missing shares, frequencies among those present, and moments of them: unbiased, with intervals that cover."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+from ldp_aggregator import Tally, estimate
+from ldp_aggregator.estimation.presence import among_present
+from protocols import Campaign
+from simulations import simulate
+
+FALSE_ALARM = 1e-5
+RUNS = 1_000
+PEOPLE = 4_000
+PRIVACIES = [
+    {"epsilon": 1, "discrete": "ss"},
+    {"epsilon": 2, "discrete": "she"},
+    {"epsilon": 3, "answers": "all", "discrete": "oue"},
+]
+
+
+def campaign_of(**privacy):
+    features = [
+        {"name": "c", "kind": "categorical", "values": ["r", "g", "b"]},
+        {"name": "x", "kind": "continuous", "low": 0, "high": 10},
+    ]
+    label = {"name": "y", "classes": ["a", "b"]}
+    return Campaign.compile({"version": 1, "title": "t", "label": label, "features": features, "privacy": privacy})
+
+
+@pytest.fixture(scope="module")
+def people():
+    """What is missing depends on the class: .3 and .1 of the category, .25 and .05 of the number."""
+    rng = np.random.default_rng(1)
+    of_a = rng.random(PEOPLE) < 0.4
+    places = (rng.random(PEOPLE)[:, None] > np.where(of_a[:, None], [0.2, 0.5], [0.6, 0.7])).sum(axis=1)
+    c = np.where(rng.random(PEOPLE) < np.where(of_a, 0.3, 0.1), None, np.array(["r", "g", "b"], dtype=object)[places])
+    x = rng.normal(np.where(of_a, 7, 4), 1.5).clip(0, 10)
+    x[rng.random(PEOPLE) < np.where(of_a, 0.25, 0.05)] = np.nan
+    return pd.DataFrame({"c": c, "x": x}), np.where(of_a, "a", "b")
+
+
+def truth_of(people):
+    frame, labels = people
+    present = frame["c"].notna()
+    return {
+        "missing": {"c": 1 - present.mean(), "x": frame["x"].isna().mean()},
+        "present": np.array([((frame["c"] == v) & (labels == k)).sum() / present.sum() for v in "rgb" for k in "ab"]),
+        "mean": np.array([frame["x"][labels == k].mean() for k in "ab"]),
+    }
+
+
+@pytest.mark.parametrize("privacy", PRIVACIES, ids=lambda privacy: privacy["discrete"])
+def test_shares_of_the_missing_and_frequencies_among_the_others_are_unbiased_and_covered_in_93_to_97_of_100_runs(
+    people, privacy
+):
+    """Means of 1,000 runs within a bound that a right estimator passes with probability 1 - 1e-5 for each number; the
+    probability that right 95 % intervals cover less than 92 % of 1,000 runs is below 1e-4 for each.
+    """
+    campaign, truth, rng = campaign_of(**privacy), truth_of(people), np.random.default_rng(2)
+    shares, shares_covered, cells_covered, means, mean_errors = [], [], [], [], []
+    for _ in range(RUNS):
+        found = estimate(campaign, simulate(campaign, *people, rng=rng, fidelity="counts", devices=30_000))
+        parts = [(found.missing[name].cells, truth["missing"][name]) for name in "cx"]
+        shares.append([float(cells.value[0]) - true for cells, true in parts])
+        shares_covered.append([bool(cells.low[0] <= true <= cells.high[0]) for cells, true in parts])
+        cells = found.present["c"].cells
+        cells_covered.append((cells.low <= truth["present"]) & (truth["present"] <= cells.high))
+        means.append(found.moments["x"].mean - truth["mean"])
+        mean_errors.append(found.moments["x"].mean_variance)
+    limit = norm.isf(FALSE_ALARM / 2) / np.sqrt(RUNS)
+    assert (np.abs(np.mean(shares, axis=0)) < limit * np.std(shares, axis=0)).all()
+    assert (np.abs(np.mean(means, axis=0)) < (limit + 0.1) * np.std(means, axis=0)).all()  # A ratio's bias: O(1/n).
+    assert np.sqrt(np.mean(mean_errors, axis=0)) == pytest.approx(np.std(means, axis=0), rel=0.15)
+    covered = np.concatenate([np.mean(shares_covered, axis=0), np.mean(cells_covered, axis=0)])
+    assert covered.min() > 0.92
+    assert covered.mean() == pytest.approx(0.95, abs=0.01)
+
+
+def test_values_that_nobody_holds_do_not_change_the_moments_of_those_who_hold_one(people):
+    """What a random value in place of a missing one did: it drew every mean to the middle, and variances apart."""
+    frame, labels = people
+    campaign = campaign_of(epsilon=30)
+    found = estimate(campaign, simulate(campaign, frame, labels, rng=3, fidelity="counts", devices=2_000_000))
+    assert found.moments["x"].mean == pytest.approx(truth_of(people)["mean"], abs=0.05)
+    deviations = [frame["x"][labels == k].std() for k in "ab"]
+    assert np.sqrt(found.moments["x"].variance) == pytest.approx(deviations, abs=0.1)
+
+
+def test_estimates_tell_the_missing_share_and_the_frequencies_among_the_others(people):
+    campaign = campaign_of(epsilon=2)
+    found = estimate(campaign, simulate(campaign, *people, rng=4))
+    told = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert set(told["missing"]) == {"c", "x"}
+    assert set(told["missing"]["c"]) == {"estimate", "variance", "low", "high", "per_liar"}
+    assert [(row["value"], row["class"]) for row in told["present"]["c"]] == [(v, k) for v in "rgb" for k in "ab"]
+    assert sum(row["processed"] for row in told["present"]["c"]) == pytest.approx(1)
+    pair = next(question for question in told["questions"] if question["kind"] == "pair")
+    assert [row["value"] for row in pair["cells"]][-2:] == ["missing", "missing"]
+    frame = found.to_frame()
+    assert frame[frame["kind"] == "missing"]["feature"].tolist() == ["c", "x"]
+    assert len(frame[frame["kind"] == "present"]) == 6
+
+
+def test_of_complete_features_nothing_is_told_to_be_missing():
+    features = [{"name": "c", "kind": "categorical", "values": ["r", "g"], "missing": False}]
+    draft = {"version": 1, "title": "t", "label": {"name": "y", "classes": ["a", "b"]}, "features": features}
+    campaign = Campaign.compile({**draft, "privacy": {"epsilon": 4}})
+    told = estimate(campaign, Tally(campaign)).to_json()
+    assert (told["missing"], told["present"]) == ({}, {})
+
+
+@pytest.mark.parametrize("discrete", ["de", "ss", "oue", "she"])
+def test_without_reports_nothing_is_known_and_nothing_fails(discrete):
+    campaign = campaign_of(epsilon=1, discrete=discrete)
+    told = estimate(campaign, Tally(campaign)).to_json()
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+    assert told["missing"]["x"] == {"estimate": 0.0, "variance": None, "low": 0.0, "high": 1.0, "per_liar": None}
+    assert {row["per_liar"] for row in told["present"]["c"]} == {None}
+
+
+def test_frequencies_among_nobody_are_unknown():
+    campaign = campaign_of(epsilon=8)
+    nobody = pd.DataFrame({"c": [None] * 500, "x": [np.nan] * 500})
+    found = estimate(campaign, simulate(campaign, nobody, ["a", "b"] * 250, rng=5))
+    assert found.missing["c"].cells.high[0] > 0.99
+    assert found.moments["x"].insufficient.all()
+    json.dumps(found.to_json(), allow_nan=False)
+
+
+@pytest.mark.parametrize("discrete", ["de", "ss", "oue", "she"])
+def test_no_lie_moves_what_is_told_of_the_missing_and_of_the_others_further_than_is_printed(people, discrete):
+    campaign, rng = campaign_of(epsilon=3, discrete=discrete), np.random.default_rng(6)
+    honest = simulate(campaign, *people, rng=rng)
+    before = estimate(campaign, honest)
+    asked = next(question for question in campaign.questions if question.kind == "pair")
+    n = int(honest.n[asked.index])
+    for _ in range(200):
+        tally = Tally(campaign) + honest
+        counts = tally.counts[asked.index]
+        counts += extreme(asked, rng) - extreme(asked, rng)
+        after = estimate(campaign, tally)
+        moved = np.abs(after.missing["c"].cells.value - before.missing["c"].cells.value)
+        assert (moved <= before.missing["c"].per_liar * (1 + 1e-9)).all()
+        moved = np.abs(after.present["c"].cells.value - before.present["c"].cells.value)
+        assert (moved <= before.present["c"].per_liar * (1 + 1e-9)).all()
+    assert int(tally.n[asked.index]) == n
+
+
+def extreme(question, rng):
+    """What one report adds to the counts, as far out as its mechanism has it."""
+    mechanism, cells = question.mechanism, question.domain_size
+    if mechanism.name == "she":
+        return np.where(rng.random(cells) < 0.5, 1, -1) * mechanism.bound
+    if mechanism.name == "oue":
+        return (rng.random(cells) < 0.5).astype(np.int64)
+    size = 1 if mechanism.name == "de" else mechanism.subset_size
+    return np.isin(np.arange(cells), rng.choice(cells, size, replace=False)).astype(np.int64)
+
+
+def test_frequencies_among_present_are_told_of_features_that_may_be_missing_alone(people):
+    features = [{"name": "c", "kind": "categorical", "values": ["r", "g", "b"], "missing": False}]
+    draft = {"version": 1, "title": "t", "label": {"name": "y", "classes": ["a", "b"]}, "features": features}
+    campaign = Campaign.compile({**draft, "privacy": {"epsilon": 4, "discrete": "de"}})
+    found = estimate(campaign, Tally(campaign))
+    with pytest.raises(TypeError, match="complete"):
+        among_present(found.asking("c", "pair"), found.per_liar[1], 2)
