@@ -5,6 +5,7 @@ A page without a stage needs nothing but an empty folder.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pandas as pd
 from blocks import ROOT, blocks_of
-from postgres import postgres_server
+from postgres import databases, postgres_server
 from session import Session
 
 from ldp_aggregator import train
@@ -177,15 +178,24 @@ def deployment(session: Session) -> Iterator[None]:
         "/srv/reports": "reports",
         "ID": campaign.id,
         "KEY": lambda: re.search(r"^[\w-]{43}$", session.printed[-1][1], re.MULTILINE)[0],
-        COLLECT: f"http://127.0.0.1:{session.public}",
+        COLLECT: lambda: serve(session, "--data store"),
     }
     export(session, LDP_AGGREGATOR_DATA="store", LDP_AGGREGATOR_ARCHIVE=str(folder / "reports"))
+    publish(session, EXAMPLE, data="store")
+    serve(session, "--data store")
+    answer_once(session, campaign)
+    session.shell("stop; ldp-aggregator token create --scope relay > relay.token", "the archive has a report")
     for one in ("first", "second"):
         session.texts[f"/data/{one}"] = one
         session.shell(f"ldp-aggregator campaign create draft.toml --data {one}", one)
     session.texts["/data/both"] = "both"
-    postgres = session.enter(postgres_server())
-    session.texts["postgresql://ldp@database/ldp"] = postgres.address
+    one, several = (session.enter(postgres_server()) for _ in range(2))
+    first, second = asyncio.run(databases(several.address, 2))
+    session.texts |= {
+        "postgresql://ldp@database/ldp": one.address,
+        "postgresql://ldp@db1/ldp": first,
+        "postgresql://ldp@db2/ldp": second,
+    }
     yield
 
 
@@ -223,6 +233,11 @@ def rounds(session: Session) -> Iterator[None]:
     answers(session, campaign, 1500)
     session.shell("stop; export LDP_AGGREGATOR_DATA=data", "the first round is over")
     session.texts["ID"] = campaign.id
+    yield
+
+
+def scale(session: Session) -> Iterator[None]:
+    session.texts["postgresql://localhost/empty"] = session.enter(postgres_server()).address
     yield
 
 
@@ -291,11 +306,13 @@ def javascript(session: Session) -> Iterator[None]:
     url = serve(session)
     answer_once(session, campaign)
     session.shell(f"ldp-aggregator train {campaign.id} --anyway --data data", "a model")
+    key = session.shell("ldp-aggregator key create key", "a publisher").strip()
     session.texts |= {
         COLLECT: url,
         "ID": campaign.id,
         "/var/lib/my-app/ldp": str(session.folder / "node-storage"),
         'import { browserStorage, Device } from "ldp-bayes-client/browser";': IN_NODE.format(id=campaign.id),
+        'import { signedBy } from "ldp-bayes-client/publisher";': PINNED.format(id=campaign.id, url=url, key=key),
         "device.start();": "await device.runOnce(20_000);",
     }
     yield
@@ -320,12 +337,21 @@ const browserStorage = () => memoryStorage();
 const id = "{id}", showAndAsk = async () => {{}};
 """
 
+PINNED = """
+import {{ signedBy }} from "ldp-bayes-client/publisher";
+import {{ Device }} from "ldp-bayes-client/node";
+import {{ memoryStorage }} from "ldp-bayes-client/testing";
+const device = new Device(memoryStorage(), {{ maxTotalEpsilon: 4, identity: "per installation" }});
+const id = "{id}", url = "{url}", KEY = "{key}";
+"""
+
 STAGES: dict[str, Stage] = {
     "README.md": readme,
     "docs/client.md": client,
     "docs/deployment.md": deployment,
     "docs/javascript.md": javascript,
     "docs/rounds.md": rounds,
+    "docs/scale.md": scale,
     "docs/trainers.md": trainers,
     "docs/values.md": values,
     "docs/how-to/backend.md": backend,
