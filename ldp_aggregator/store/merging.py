@@ -52,8 +52,8 @@ def merge_stores(
 
     Models and tokens are left behind: a model is trained anew, a token is made where it is used. A campaign that is
     closed or sealed in either store is so in the output, whose log begins with ``act``. Raises StoreError, and writes
-    nothing, where it cannot be told
-    how many reports are in both unless ``assume_disjoint``, and where a node has two shares.
+    nothing, where it cannot be told how many reports are in both unless ``assume_disjoint``, and where a node has two
+    shares.
     """
     for folder in (first, second):
         if not (folder / FILE_NAME).exists():

@@ -29,7 +29,7 @@ from ldp_client.delivery.machine import (
 from ldp_client.delivery.notices import Event, OnEvent, events
 from ldp_client.delivery.permits import Permits
 from ldp_client.delivery.queue import Listed, Outbox, listed
-from ldp_client.errors import ClientError, TransportError
+from ldp_client.errors import ClientError, ConfigurationError, TransportError
 from ldp_client.policy import Policy
 from ldp_client.runtime import Clock, ForkSafeLock, within
 from protocols.exact.coins import ONE, SYSTEM_COINS
@@ -221,7 +221,7 @@ class Sender:
             chosen = min(entries, key=lambda entry: self._reckoned(entry, now, first_delay))
             outbox = Outbox(chosen.place.campaign_id, chosen.place.scope)
             delivery = outbox.delivery(transaction)
-            allowed = self._permits.aggregator(transaction, chosen.place) is not None
+            allowed = self._permits.may_leave(transaction, chosen.place)
             planned = schedule(delivery, now, first_delay, 0.0, self.policy)
             unplanned = isinstance(delivery.schedule, Unscheduled) and first_delay > 0
             seconds = wait(planned, now)
@@ -248,7 +248,7 @@ class Sender:
                 outbox = Outbox(place.campaign_id, place.scope)
                 before = outbox.delivery(transaction)
                 after = schedule(before, now, first_delay, _jitter(), self.policy)
-                if place == chosen and self._permits.aggregator(transaction, place) is None:
+                if place == chosen and not self._permits.may_leave(transaction, place):
                     outbox.clear(transaction)
                 elif before.has_expired(now, self.policy):
                     expired = outbox.expire(transaction, self.policy)
@@ -274,8 +274,12 @@ class Sender:
         return after
 
     def _aggregator(self, task: Send) -> Aggregator:
-        with self._storage.transaction(write=False) as transaction:
-            aggregator = self._permits.aggregator(transaction, task.place)
+        try:
+            with self._storage.transaction(write=False) as transaction:
+                aggregator = self._permits.aggregator(transaction, task.place)
+        except ConfigurationError as error:
+            # One campaign's address, which a stricter policy refuses: the others' reports go on.
+            raise TransportError(error.code) from None
         if aggregator is None:
             raise TransportError("cancelled")
         return aggregator

@@ -23,6 +23,9 @@ class RelayPermits:
     def asleep(self, transaction: Transaction) -> bool:
         return False
 
+    def may_leave(self, transaction: Transaction, place: Place) -> bool:
+        return True
+
     def aggregator(self, transaction: Transaction, place: Place) -> Aggregator:
         return self._aggregator
 
