@@ -40,6 +40,7 @@ class Device:
     Making one touches neither network nor disk and starts no thread; nothing is written before somebody decides.
     Thread-safe, fork-safe, and safe with several processes on one storage file. A ``timeout`` is in seconds and is
     kept, see :class:`ldp_client.DeviceCampaign`; :attr:`enabled` waits for the file as long as the default.
+    Raises ConfigurationError for a cap that is no finite number above 0.
 
     Parameters
     ----------
@@ -49,7 +50,6 @@ class Device:
         again and ``NAME.here`` tells a copy from the original; see docs/client.md about backups.
     max_total_epsilon
         Hard cap on the privacy loss over the life of the install; each scope has a ledger, and this cap, of its own.
-        ConfigurationError where it is no finite number above 0.
     transport
         How requests are made; None takes the standard library's, shared by the devices of this process.
     clock

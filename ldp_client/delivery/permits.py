@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from ldp_client.delivery.machine import Outcome, Place, Send
 from ldp_client.delivery.queue import Outbox
-from ldp_client.errors import StorageError
+from ldp_client.errors import ConfigurationError, StorageError, TransportError
 from ldp_client.ledger.installation import Consent, Installation, read_installation, write_installation
 from ldp_client.ledger.receipts import ARRIVED, DELETED, EXPIRED, ON_ITS_WAY, REFUSED, WAITING
 from ldp_client.policy import Policy
@@ -39,7 +39,7 @@ class Permits(Protocol):
     def aggregator(self, transaction: Transaction, place: Place) -> Aggregator | None:
         """Where the reports of a place go; None where they may not leave.
 
-        Raises ConfigurationError where the address cannot be used.
+        Raises TransportError where the address cannot be used.
         """
 
     def begin(self, task: Send) -> bool:
@@ -93,9 +93,13 @@ class DevicePermits:
         consent = self._agreed(transaction, place)
         if consent is None:
             return None
-        return Aggregator(
-            consent.url, place.campaign_id, self._transport, self._clock, self._policy, headers=self._headers
-        )
+        try:
+            return Aggregator(
+                consent.url, place.campaign_id, self._transport, self._clock, self._policy, headers=self._headers
+            )
+        except ConfigurationError as error:
+            # It was agreed to under a looser policy. It is this campaign's trouble alone: the others' reports go on.
+            raise TransportError(error.code) from None
 
     def begin(self, task: Send) -> bool:
         """See :class:`Permits`.

@@ -29,7 +29,7 @@ from ldp_client.delivery.machine import (
 from ldp_client.delivery.notices import Event, OnEvent, events
 from ldp_client.delivery.permits import Permits
 from ldp_client.delivery.queue import Listed, Outbox, listed
-from ldp_client.errors import ClientError, ConfigurationError, TransportError
+from ldp_client.errors import ClientError, TransportError
 from ldp_client.policy import Policy
 from ldp_client.runtime import Clock, ForkSafeLock, within
 from protocols.exact.coins import ONE, SYSTEM_COINS
@@ -274,12 +274,8 @@ class Sender:
         return after
 
     def _aggregator(self, task: Send) -> Aggregator:
-        try:
-            with self._storage.transaction(write=False) as transaction:
-                aggregator = self._permits.aggregator(transaction, task.place)
-        except ConfigurationError as error:
-            # One campaign's address, which a stricter policy refuses: the others' reports go on.
-            raise TransportError(error.code) from None
+        with self._storage.transaction(write=False) as transaction:
+            aggregator = self._permits.aggregator(transaction, task.place)
         if aggregator is None:
             raise TransportError("cancelled")
         return aggregator

@@ -155,7 +155,7 @@ def test_estimates_come_as_text_json_and_csv(run, some_reports):
     document = json.loads(run("estimates", some_reports, "--json")[1])
     assert sum(question["n"] for question in document["questions"]) == 300
     rows = list(csv.DictReader(io.StringIO(run("estimates", some_reports, "--csv", "--post", "none")[1])))
-    assert {row["value"] for row in rows if row["feature"] == "age"} == {"young", "medium", "old"}
+    assert {row["value"] for row in rows if row["feature"] == "age"} == {"young", "medium", "old", "missing", ""}
     assert run("estimates", some_reports, "--csv", "--json")[0] == 2
 
 

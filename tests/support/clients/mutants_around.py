@@ -319,7 +319,7 @@ AROUND: dict[str, tuple[Callable[[], str], str]] = {
     ),
     "the kind of bit by the class": (lambda: categories([2], discrete="auto"), "tells-beside-the-answer"),
     "both bits of a feature": (lambda: categories([2], discrete="auto"), "loss-above-claim"),
-    "equal bits in the clear": (lambda: categories([2], discrete="auto"), "impossible-report"),
+    "equal bits in the clear": (lambda: categories([2], discrete="auto"), "loss-above-claim"),
     "a candidate that is right": (lambda: scores(), "tells-beside-the-answer"),
     "wrong votes in the clear": (lambda: scores(), "impossible-report"),
     "votes on all candidates": (lambda: scores(), "loss-above-claim"),

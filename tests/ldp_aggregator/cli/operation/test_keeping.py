@@ -81,7 +81,7 @@ def test_a_database_is_restored_in_place(run, postgres, monkeypatch):  # noqa: F
     code, out, _ = run("restore", "--in-place")
     assert (code, "1 tokens are revoked" in out) == (0, True)
     assert json.loads(run("token", "list", "--json")[1])[0]["revoked"]
-    assert run("migrate")[:2] == (0, "the store has schema version 6\n")
+    assert run("migrate")[:2] == (0, "the store has schema version 7\n")
 
 
 def test_only_migrate_migrates(run, campaign, tmp_path):
