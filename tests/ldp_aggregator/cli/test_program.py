@@ -12,7 +12,6 @@ import sys
 
 import pytest
 
-from ldp_aggregator.__main__ import main
 from ldp_aggregator.learning.training import TAKEN_AS_GIVEN
 from ldp_aggregator.store import Submission, open_store
 from ldp_client.answering import perturb
@@ -39,21 +38,6 @@ def draft(tmp_path):
     path = tmp_path / "draft.json"
     path.write_text(json.dumps(DRAFT))
     return path
-
-
-@pytest.fixture
-def run(capsys):
-    """Exit code, standard output and standard error of a command."""
-
-    def run_command(*arguments):
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run_command
 
 
 @pytest.fixture

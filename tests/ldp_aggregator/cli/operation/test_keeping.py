@@ -12,24 +12,8 @@ import pytest
 from cells import cell_campaign, cell_report, submission
 from postgres import empty, postgres  # noqa: F401 - a fixture
 
-from ldp_aggregator.__main__ import main
 from ldp_aggregator.store import open_store
 from ldp_aggregator.store.sqlite.store import FILE_NAME
-
-
-@pytest.fixture
-def run(capsys):
-    """Exit code, standard output and standard error of a command."""
-
-    def run_command(*arguments):
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run_command
 
 
 @pytest.fixture

@@ -8,23 +8,6 @@ import json
 import pytest
 from postgres import databases, postgres  # noqa: F401 - a fixture
 
-from ldp_aggregator.__main__ import main
-
-
-@pytest.fixture
-def run(capsys):
-    """Exit code, standard output and standard error of a command."""
-
-    def run_command(*arguments):
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run_command
-
 
 @pytest.fixture
 def addresses(postgres):  # noqa: F811
