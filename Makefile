@@ -1,11 +1,11 @@
 # make demo    thousands of simulated devices answer a campaign over real HTTP; a model comes out
 #              make demo DATA=my.csv LABEL=column does the same with a table of your own
 #              make demo KEEP=1 stays when it is done, and prints the dashboard's address and a token for it
-# make test    the whole test suite
+# make test    the whole test suite, but for what takes environments of its own (the next ones)
 # make check   lint, types, layer contracts
 # make flower  the tests of the Flower adapter, with Flower and its simulation in an environment of their own
 # make engines the recount of an archive on Dask and Apache Beam, with both in an environment of their own
-# make packages   builds the wheels of both distributions, and tests them in empty environments
+# make packages   builds wheels and sources of both distributions, and tests them in empty environments
 # make oldest  trainers' and learning tests with the oldest numpy, pandas, scikit-learn and scipy that pyproject.toml promises
 # make pythons the device's tests on every Python from 3.10 on that is found here
 # make lock    the image's dependencies, each with the hashes of its files, into deploy/image
@@ -16,6 +16,7 @@
 # make browsers     its tests in Chromium and Firefox, against a real aggregator
 # make browser the tests of pages in a headless Chromium (Debian: chromium, chromium-driver), with axe-core from npm
 # make screenshots  pictures of every page in build/screenshots, and the README's of the demonstration
+# make docs    the documentation as a site in build/docs; a warning is an error, and nothing in it is loaded from elsewhere
 # make peers   the audit's search on other libraries, installed into an environment of their own
 
 PYTHON ?= python3
@@ -27,6 +28,7 @@ FLOWER := .venv-flower
 ENGINES := .venv-engines
 OLDEST := .venv-oldest
 TOOLS := .venv-tools
+DOCS := .venv-docs
 AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
 
 DATA ?=
@@ -34,7 +36,7 @@ LABEL ?=
 KEEP ?=
 DEVICES ?= 20000
 
-.PHONY: setup demo test check packages oldest engines browser screenshots flower javascript browsers differential pythons peers lock manifests sbom image clean
+.PHONY: setup demo test check packages oldest engines browser screenshots flower javascript browsers differential pythons peers lock manifests sbom image docs clean
 .DELETE_ON_ERROR:
 
 setup: $(INSTALLED)
@@ -53,7 +55,7 @@ demo: $(INSTALLED)
 	@$(BIN)/python -m simulations demo --devices $(DEVICES) $(if $(DATA),--data "$(DATA)" --label "$(LABEL)") $(if $(KEEP),--keep)
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not install'
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -71,7 +73,7 @@ engines: $(ENGINES)/.installed
 	$(ENGINES)/bin/python -m pytest tests/engines
 
 packages: $(INSTALLED)
-	$(BIN)/python -m pytest -m install tests/test_packaging.py
+	$(BIN)/python -m pytest -m install tests/test_packaging.py tests/test_source_distributions.py
 
 $(OLDEST)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml .ci/lowest
 	$(PYTHON) -m venv $(OLDEST)
@@ -100,7 +102,7 @@ flower: $(FLOWER)/.installed
 
 PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
 
-pythons:
+pythons: $(INSTALLED)
 	.ci/pythons $(PYTHONS)
 $(TOOLS)/.installed: deploy/tools.in
 	$(PYTHON) -m venv $(TOOLS)
@@ -153,7 +155,18 @@ browser: $(INSTALLED) $(AXE)
 
 screenshots: $(INSTALLED)
 	$(BIN)/python tests/browser/screenshots.py build/screenshots
-	$(BIN)/python tests/browser/screenshots.py build/screenshots --devices 4000 --picture docs/figures/dashboard.png
+	$(BIN)/python tests/browser/screenshots.py build/screenshots --devices 4000 --picture docs/pictures/dashboard.png
+
+$(DOCS)/.installed: docs/site/requirements.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install -qq --requirement docs/site/requirements.txt
+	@touch $@
+
+docs: $(INSTALLED) $(DOCS)/.installed
+	@mkdir -p build
+	$(BIN)/python docs/site/commands.py > build/commands.md
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
+	$(BIN)/python -m pytest -q tests/pages/test_site.py
 
 PEER_TRIALS ?= 2000
 
@@ -161,4 +174,4 @@ peers: $(INSTALLED) $(PEERS)/.installed
 	$(BIN)/python benchmarks/audit_peers.py --peers $(PEERS)/bin/python --trials $(PEER_TRIALS)
 
 clean:
-	rm -rf $(VENV) $(VENV)-python* $(OLDEST) $(ENGINES) $(PEERS) $(FLOWER) $(TOOLS) javascript/node_modules javascript/dist build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-python* $(OLDEST) $(ENGINES) $(PEERS) $(FLOWER) $(TOOLS) $(DOCS) javascript/node_modules javascript/dist build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

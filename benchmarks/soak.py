@@ -56,7 +56,7 @@ class Watch:
             if size is not None:
                 self.mebibytes.append((time.monotonic() - begun, size))
             try:
-                with urllib.request.urlopen(f"{self.server.admin}/healthz", timeout=10):
+                with urllib.request.urlopen(f"{self.server.operations}/healthz", timeout=10):
                     pass
             except OSError:
                 self.unanswered += 1

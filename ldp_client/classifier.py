@@ -59,6 +59,8 @@ class Classifier:
             What was served is none, or is not signed.
         ServerError, TransportError
             It cannot be had, and none is stored.
+        StorageError
+            What the publisher signed cannot be kept or read, and no model is stored.
         ConfigurationError
             For a URL or campaign id that is none.
         """

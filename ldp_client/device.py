@@ -40,6 +40,7 @@ class Device:
     Making one touches neither network nor disk and starts no thread; nothing is written before somebody decides.
     Thread-safe, fork-safe, and safe with several processes on one storage file. A ``timeout`` is in seconds and is
     kept, see :class:`ldp_client.DeviceCampaign`; :attr:`enabled` waits for the file as long as the default.
+    Raises ConfigurationError for a cap that is no finite number above 0.
 
     Parameters
     ----------
@@ -61,8 +62,6 @@ class Device:
         Called with the body of every upload; what it returns (a token, an attestation) goes along.
     on_event
         Called with an :class:`ldp_client.Event` from whichever thread something happens in.
-
-    Raises ConfigurationError for a cap that is no finite number above 0.
     """
 
     def __init__(
@@ -248,7 +247,8 @@ class Device:
     def request(self, task: Send, *, timeout: float = STORAGE_WAIT) -> Request:
         """The HTTP request that carries out a task, for an app that sends it now: it counts as on its way from here on.
 
-        Raises TransportError where it must not be sent any more, and StorageError.
+        Raises TransportError where it must not be sent any more, ConfigurationError where the policy no longer allows
+        the URL that was agreed to, and StorageError.
         """
         with within(timeout):
             return self._install.sender.request(task)

@@ -125,5 +125,6 @@ TRANSPORT_PROBLEMS: Final = {
     "proxy-refused": "the proxy does not connect to the server",
     "bad-proxy": "the proxy of the environment cannot be used; it must be like http://host:port or socks5h://host:port",
     "bad-request": "the request has headers that HTTP does not allow",
+    "bad-url": "the app's policy does not allow the campaign's address",
     "no-headers": "the app could not give the headers of the upload",
 }

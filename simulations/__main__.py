@@ -8,17 +8,18 @@ from collections.abc import Sequence
 from typing import Final
 
 from protocols import ProtocolError
-from protocols.shell.exits import DONE, INTERRUPTED, WRONG_USAGE
+from protocols.shell.exits import DONE, FAILED, INTERRUPTED, WRONG_USAGE
 from protocols.shell.parser import Parser
 from simulations.commands import accuracy, demo, draft, evaluate, plan, population, reproduce
 from simulations.fleet.aggregator import AggregatorError
 from simulations.fleet.devices import FleetError
-from simulations.tables.frames import TableError
+from simulations.tables.frames import MissingLibraryError, TableError
 
 PROGRAM: Final = "python -m simulations"
 COMMANDS: Final = (demo, population, accuracy, evaluate, plan, draft, reproduce)
 
-_REPORTED: Final = (ProtocolError, AggregatorError, FleetError, TableError, argparse.ArgumentTypeError)
+_REPORTED: Final = (ProtocolError, AggregatorError, FleetError, TableError)
+_WRONG: Final = (argparse.ArgumentTypeError, MissingLibraryError)
 
 
 def make_parser() -> Parser:
@@ -34,13 +35,16 @@ def make_parser() -> Parser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code is 0, or 2 after one line on standard error."""
+    """Run a command; what is wrong is one line on standard error. Returns a code of :mod:`protocols.shell.exits`."""
     options = make_parser().parse_args(arguments)
     try:
         options.command(options)
-    except _REPORTED as error:
+    except _WRONG as error:
         print(f"{PROGRAM}: {error}", file=sys.stderr)
         return WRONG_USAGE
+    except _REPORTED as error:
+        print(f"{PROGRAM}: {error}", file=sys.stderr)
+        return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
     return DONE

@@ -15,7 +15,7 @@ from ldp_aggregator.cli.program import make_parser as aggregator_parser
 from ldp_aggregator.cli.program import run as run_aggregator
 from ldp_client import command as client
 from protocols.shell import exits
-from protocols.shell.parser import EXAMPLES, Parser
+from protocols.shell.parser import EXAMPLES, EXIT_CODES, Parser
 from simulations import __main__ as simulations
 
 PROGRAMS = {
@@ -25,7 +25,7 @@ PROGRAMS = {
 }
 FEWEST_PARSERS = {"ldp-aggregator": 40, "ldp_client": 6, "simulations": 8}
 DASHED = "-" + "A" * 42
-DEPLOYMENT = Path(__file__).resolve().parents[1] / "docs" / "deployment.md"
+REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "commands.md"
 
 
 def parsers_under(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
@@ -92,12 +92,13 @@ def test_an_unknown_option_of_another_length_is_still_a_mistake(capsys):
     assert capsys.readouterr().err.endswith("--help\n")
 
 
+URL = "https://collect.example.org"
 TABLE = "age,income\nyoung,high\nold,low\n"
 MISTAKES = [
     ("simulations", ["demo", "--data", "x.csv", "--label", ""], 2, ["x.csv", "LABEL=COLUMN", "age, income"]),
     ("simulations", ["demo", "--data", "x.csv"], 2, ["--label COLUMN", "age, income"]),
     ("simulations", ["demo", "--label", "age"], 2, ["--data TABLE"]),
-    ("simulations", ["demo", "--data", "none.csv", "--label", "age"], 2, ["none.csv: no such file"]),
+    ("simulations", ["demo", "--data", "none.csv", "--label", "age"], 1, ["none.csv: no such file"]),
     ("simulations", ["population", "--data", "x.csv"], 2, ["--schema DRAFT", "--label COLUMN"]),
     ("simulations", ["plan"], 2, ["--schema", "plan --help"]),
     ("ldp-aggregator", ["campaign", "list"], 1, ["there is no store in", "campaign create"]),
@@ -106,6 +107,9 @@ MISTAKES = [
     ("ldp-aggregator", ["migrate"], 1, ["there is no store in", "--data"]),
     ("ldp-aggregator", ["trian"], 2, ["trian", "train", "--help"]),
     ("ldp-aggregator", [], 2, ["COMMAND", "--help"]),
+    ("ldp-aggregator", ["serve", "--confg", "f.toml"], 2, ["--confg", "see ldp-aggregator serve --help"]),
+    ("ldp-aggregator", ["campaign", "list", "more"], 2, ["more", "see ldp-aggregator campaign list --help"]),
+    ("ldp_client", ["predict", URL, "A" * 43, "--record-file", "r.json"], 1, ["r.json cannot be read", "No such file"]),
     ("ldp_client", ["status"], 2, ["URL", "status --help"]),
 ]
 
@@ -145,10 +149,12 @@ def test_ctrl_c_ends_every_program_without_a_traceback(monkeypatch, tmp_path):
     assert run_aggregator(["fsck"]) == client.main([]) == simulations.main([]) == exits.INTERRUPTED
 
 
-def test_the_exit_codes_are_those_of_the_guide():
-    rows = re.findall(
-        r"^\| (\d+) \|", DEPLOYMENT.read_text(encoding="utf-8").partition("## Exit codes")[2], re.MULTILINE
-    )
-    own = {value for name, value in vars(exits).items() if name.isupper()}
-    assert set(map(int, rows)) == own | {3}
-    assert len(rows) == len(set(rows))
+def test_one_table_of_exit_codes_is_in_the_reference_and_in_every_help():
+    table = REFERENCE.read_text(encoding="utf-8").partition("## Exit codes")[2].partition("## ")[0]
+    rows = {int(code): meaning for code, meaning in re.findall(r"^\| (\d+) \| (.*?) \|$", table, re.MULTILINE)}
+    assert rows == exits.MEANINGS
+    for make in PROGRAMS.values():
+        for parser in parsers_under(make()):
+            told = parser.format_help().partition(EXIT_CODES)[2].partition(EXAMPLES)[0]
+            shown = {int(code): meaning for code, meaning in re.findall(r"^  (\d+) +(.*)$", told, re.MULTILINE)}
+            assert shown == exits.MEANINGS, parser.prog

@@ -198,8 +198,14 @@ class _Untyped(ast.NodeTransformer):
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        in_class = self.inside[-1:] == ["class"]
-        return node if self.public or in_class or node.value is None else ast.Assign([node.target], node.value)
+        if self.public:
+            return node
+        if self.inside[-1:] == ["class"]:
+            # What makes a field is that it has a type, whichever; what has this one is none.
+            if not ast.unparse(node.annotation).startswith("ClassVar"):
+                node.annotation = ast.Constant("")
+            return node
+        return node if node.value is None else ast.Assign([node.target], node.value)
 
     def visit_If(self, node: ast.If) -> ast.AST | None:
         for_types = ast.unparse(node.test) == "TYPE_CHECKING" and not node.orelse

@@ -5,10 +5,18 @@ sources and in docs/client.md. Types stay in every module whose names ``ldp_clie
 """
 
 import ast
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
+
+HERE = Path(__file__).resolve().parent
+PACKAGES = ("protocols", "ldp_client")
+PREFIX = "" if (HERE / "protocols").is_dir() else "../../"
+"""A source distribution holds the packages beside this file; in the repository they are two folders up."""
 
 TYPED = {
     "ldp_client.aio",
@@ -43,7 +51,7 @@ def bare(source: str, *, typed: bool) -> str:
 
 class _Bare(ast.NodeTransformer):
     """Takes statements that are nothing but a text away, and, unless ``typed``, all types; a class's field keeps the
-    mark of one, which is read when the program runs.
+    mark of one, and what is no field its type, which are read when the program runs.
     """
 
     def __init__(self, *, typed: bool) -> None:
@@ -70,13 +78,14 @@ class _Bare(ast.NodeTransformer):
 
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815 - the name of its base class
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt | None:
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
         if self._typed:
             return node
         if self._in_class:
-            node.annotation = ast.Constant("ClassVar" if ast.unparse(node.annotation).startswith("ClassVar") else "")
+            if not ast.unparse(node.annotation).startswith("ClassVar"):
+                node.annotation = ast.Constant("")
             return node
-        return None if node.value is None else ast.copy_location(ast.Assign([node.target], node.value), node)
+        return node if node.value is None else ast.copy_location(ast.Assign([node.target], node.value), node)
 
     def visit_If(self, node: ast.If) -> ast.AST | None:
         self.generic_visit(node)
@@ -95,6 +104,8 @@ class _Bare(ast.NodeTransformer):
 def _forget_unused(tree: ast.Module) -> None:
     """Names that were imported for types alone. A package's ``__init__``, which hands names on, is typed."""
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    if "ClassVar" in used:
+        used.add("annotations")
     for node in list(tree.body):
         if isinstance(node, ast.ImportFrom):
             node.names = [name for name in node.names if (name.asname or name.name) in used]
@@ -115,4 +126,20 @@ class BuildBare(build_py):
         return target, copied
 
 
-setup(cmdclass={"build_py": BuildBare})
+class SdistWithPackages(sdist):
+    """``sdist`` that takes the modules that the wheel has along, as they are in the repository."""
+
+    def make_release_tree(self, base_dir: str, files: Sequence[str]) -> None:
+        super().make_release_tree(base_dir, [file for file in files if ".." not in Path(file).parts])
+        for package in self.distribution.packages or ():
+            folder = Path(base_dir, *package.split("."))
+            folder.mkdir(parents=True, exist_ok=True)
+            for file in (HERE / PREFIX).joinpath(*package.split(".")).iterdir():
+                if file.suffix == ".py" or file.name == "py.typed":
+                    shutil.copy(file, folder)
+
+
+setup(
+    cmdclass={"build_py": BuildBare, "sdist": SdistWithPackages},
+    package_dir={package: PREFIX + package for package in PACKAGES},
+)

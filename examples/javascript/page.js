@@ -1,4 +1,5 @@
 import { browserStorage, Device } from "/ldp-bayes-client/browser/index.js";
+import { signedBy } from "/ldp-bayes-client/publisher/index.js";
 
 const element = (id) => document.getElementById(id);
 const asked = new URLSearchParams(location.search);
@@ -9,8 +10,10 @@ const device = new Device(browserStorage("example"), {
   maxTotalEpsilon: 8,
   identity: "per installation",
 });
+const key = asked.get("publisher"); // an app is shipped with it, and takes it from no address
 const campaign = device.campaign(asked.get("url"), asked.get("campaign"), {
   maxEpsilon: 4,
+  publisher: key ? signedBy(key) : undefined,
 });
 
 /** A field of the form for a feature: its declared values, or a number. */

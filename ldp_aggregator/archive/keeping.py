@@ -184,10 +184,14 @@ class ArchivedCounts:
         for file in files:
             self._unsettled.setdefault(file.campaign.id, []).append(file)
         outcomes = await self._store.count(submissions)
+        answered = list(zip(submissions, outcomes, strict=True))
+        # A store in several databases may have counted a part of what it could not answer.
+        unsure = {one.campaign.id for one, outcome in answered if outcome.refused == UNAVAILABLE}
+        files = [file for file in files if file.campaign.id not in unsure]
         if all(one.counted and not one.rejected for one in outcomes):
             await asyncio.to_thread(self._archive.publish, files)
         else:
-            accepted = [_accepted(*one) for one in zip(submissions, outcomes, strict=True)]
+            accepted = [_accepted(*one) for one in answered]
             await asyncio.to_thread(self._archive.publish_some, files, accepted)
         for file in files:
             self._unsettled.pop(file.campaign.id, None)

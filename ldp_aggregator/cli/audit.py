@@ -12,7 +12,17 @@ from typing import Final
 from ldp_aggregator.audit import Audit, BlackBoxError, audit, command_client
 from ldp_aggregator.audit.report import markdown
 from ldp_aggregator.audit.searching.bounds import CONFIDENCE
-from ldp_aggregator.cli.common import CommandError, Groups, add_command, read_file, say, say_json, say_table
+from ldp_aggregator.cli.common import (
+    CommandError,
+    Groups,
+    UsageError,
+    add_command,
+    positive,
+    read_file,
+    say,
+    say_json,
+    say_table,
+)
 from protocols import Campaign
 from protocols.document.schema import CONTINUOUS_CHOICES, DISCRETE_CHOICES
 
@@ -35,7 +45,7 @@ def add_commands(groups: Groups) -> None:
     )
     parser.add_argument("--mechanism", choices=_MECHANISMS, default="ss", help="default: %(default)s")
     parser.add_argument("--domain", type=int, default=8, metavar="D", help="cells, for continuous mechanisms classes")
-    parser.add_argument("--epsilon", type=float, default=1.0, metavar="E", help="default: %(default)s")
+    parser.add_argument("--epsilon", type=positive, default=1.0, metavar="E", help="default: %(default)s")
     parser.add_argument("--document", type=Path, metavar="DOC", help="audit this campaign document instead")
     parser.add_argument(
         "--command", type=shlex.split, default=REFERENCE, dest="program", help="the client; see docs/privacy.md"
@@ -47,7 +57,7 @@ def add_commands(groups: Groups) -> None:
 
 def _audit(options: argparse.Namespace) -> int:
     if options.trials < 1:
-        raise CommandError("--trials must be at least 1")
+        raise UsageError("--trials must be at least 1")
     document = (
         read_file(options.document).decode()
         if options.document

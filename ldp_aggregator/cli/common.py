@@ -32,6 +32,10 @@ class CommandError(Exception):
     """A failure to tell in one line."""
 
 
+class UsageError(CommandError):
+    """Options that do not go together, or say what cannot be meant."""
+
+
 def add_command(
     groups: Groups, name: str, text: str, command: Callable[[argparse.Namespace], int | None], *examples: str
 ) -> Any:
@@ -51,12 +55,20 @@ def add_store_options(parser: argparse.ArgumentParser) -> None:
     """Where the store is; the configuration file and the environment say it too."""
     parser.add_argument("--config", type=Path, metavar="FILE", help="TOML file of settings")
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder of the embedded store")
-    parser.add_argument("--database", type=_address, metavar="URL", help="postgresql:// address, without password")
+    parser.add_argument(
+        "--database",
+        type=address_type,
+        action="append",
+        metavar="URL",
+        help="postgresql:// address, without password; several times for a store in several databases, its first first",
+    )
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
     """The settings: flags over environment over file."""
     flags = {name: getattr(options, name, None) for name in Settings.model_fields}
+    if flags["database"] is not None:
+        flags["database"] = " ".join(flags["database"])
     return read_settings(options.config, flags)
 
 
@@ -99,6 +111,28 @@ def with_recorded(
             return await work(store)
 
     return with_store(options, recorded_work, create=create)
+
+
+def positive(text: str) -> float:
+    """The type of an option that takes finite numbers above 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a finite number above 0, not {text!r}")
+    return number
+
+
+def share(text: str) -> float:
+    """The type of an option that takes numbers from 0 on and below 1."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 1.0
+    if not 0 <= number < 1:
+        raise argparse.ArgumentTypeError(f"must be a number from 0 on and below 1, not {text!r}")
+    return number
 
 
 def say(text: str) -> None:
@@ -160,7 +194,7 @@ def tell_guarantees(
         say(f"counted twice, by stores that were merged: {twice['known']} reports, {twice['at_most']} at most")
 
 
-def _address(text: str) -> str:
+def address_type(text: str) -> str:
     """Other users of a machine read command lines; a password belongs into the environment or the file."""
     if urlsplit(text).password:
         raise argparse.ArgumentTypeError(

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Final
 
-from ldp_aggregator.cli.common import CommandError
+from ldp_aggregator.cli.common import CommandError, UsageError
 from ldp_aggregator.service.publishing import NotInstalledError
 from ldp_aggregator.service.settings import SettingsError
 from ldp_aggregator.store import StoreError, UnknownCampaignError
 from protocols import ProtocolError
-from protocols.shell.exits import DONE, FAILED, INTERRUPTED
+from protocols.shell.completion import add_completion
+from protocols.shell.exits import DONE, FAILED, INTERRUPTED, WRONG_USAGE
 from protocols.shell.parser import Parser
 
 NAME: Final = "ldp-aggregator"
@@ -35,13 +36,16 @@ COMMANDS: Final = {
     "backup": "operation.backup",
     "restore": "operation.restore",
     "migrate": "operation.migrate",
+    "shards": "operation.shards",
+    "capacity": "operation.capacity",
     "recount": "operation.recount",
     "audit": "audit",
 }
 """Each command's module in this package. Only the one that is asked for is imported: some bring libraries that take
 seconds and memory, and serving needs neither."""
 
-_REPORTED: Final = (CommandError, NotInstalledError, ProtocolError, SettingsError, StoreError)
+_REPORTED: Final = (CommandError, ProtocolError, StoreError)
+_WRONG: Final = (NotInstalledError, SettingsError, UsageError)
 
 
 def make_parser(command: str | None = None) -> Parser:
@@ -51,6 +55,7 @@ def make_parser(command: str | None = None) -> Parser:
         description="Collects locally private reports, learns Naive Bayes models from them, publishes them.",
         examples=("serve --data /var/lib/ldp-aggregator", "campaign create draft.toml", "train ID --output model.json"),
     )
+    add_completion(parser, make_parser)
     groups = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     if command in COMMANDS:
         import_module(f"ldp_aggregator.cli.{COMMANDS[command]}").add_commands(groups)
@@ -66,7 +71,7 @@ def make_parser(command: str | None = None) -> Parser:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0 for success, 1 for a failure that is told in one line, 2 for a wrong command line."""
+    """What is wrong is one line on standard error. Returns a code of :mod:`protocols.shell.exits`."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     chosen = make_parser(given[0] if given else None).parse_args(given)
     try:
@@ -74,6 +79,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except UnknownCampaignError as error:
         sys.stderr.write(f"{NAME}: {error}; '{NAME} campaign list' shows the ids of this store\n")
         return FAILED
+    except _WRONG as error:
+        sys.stderr.write(f"{NAME}: {error}\n")
+        return WRONG_USAGE
     except _REPORTED as error:
         sys.stderr.write(f"{NAME}: {error}\n")
         return FAILED

@@ -6,12 +6,14 @@ import importlib.resources
 import math
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ldp_aggregator.dashboard.drawing import words
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 HEADERS: Final = {
     "Content-Security-Policy": (
@@ -48,6 +50,9 @@ class PageError(Exception):
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
+    # Here: a server whose pages nobody looks at carries no template engine.
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     environment = Environment(
         loader=PackageLoader("ldp_aggregator.dashboard", "templates"),
         autoescape=True,

@@ -53,9 +53,16 @@ def norm_sub(values: Array, total: float = 1.0) -> Array:
 
     Wang et al., NDSS 2020: subtract one constant from every entry and cut at zero, so that the sum is right.
     """
-    descending = np.sort(values, axis=0)[::-1]
-    ranks = np.arange(1, len(values) + 1).reshape(-1, *[1] * (values.ndim - 1))
-    excess = (np.cumsum(descending, axis=0) - total) / ranks
-    kept = (descending > excess).sum(axis=0, keepdims=True) - 1  # True up to there, and nowhere after.
-    result: Array = np.maximum(values - np.take_along_axis(excess, kept, axis=0), 0.0)
+    result: Array = np.maximum(values - norm_sub_shift(values, total), 0.0)
     return result
+
+
+def norm_sub_shift(values: Array, total: float = 1.0) -> Array:
+    """The constant that :func:`norm_sub` subtracts: what brings the k largest to ``total``, for the k that needs most.
+
+    It rises with k as long as the next entry is above it, and falls from there on.
+    """
+    sums = np.cumsum(np.sort(values, axis=0)[::-1], axis=0)
+    ranks = np.arange(1, len(values) + 1).reshape(-1, *[1] * (values.ndim - 1))
+    shift: Array = ((sums - total) / ranks).max(axis=0)
+    return shift

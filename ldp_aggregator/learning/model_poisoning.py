@@ -32,9 +32,8 @@ from ldp_aggregator.estimation.poisoning.lies import Lies, lies_of_one_answer
 from ldp_aggregator.estimation.poisoning.moments import MomentsReach, moments_reach
 from ldp_aggregator.estimation.poisoning.reports import share_moves
 from ldp_aggregator.estimation.poisoning.shares import share_variance
-from ldp_aggregator.estimation.posterior.tables import Posterior
 from ldp_aggregator.estimation.simplex import FLOOR, norm_sub
-from ldp_aggregator.learning.posterior_poisoning import posterior_reach
+from ldp_aggregator.learning.posterior_poisoning import PosteriorLies
 from protocols.document.schema import ContinuousFeature, Feature
 
 Array = NDArray[np.float64]
@@ -77,12 +76,12 @@ def model_reach(
     smoothing: float,
     variance_floor: float,
     shrinkage: bool,
-    posterior: Posterior | None = None,
+    believed: PosteriorLies | None = None,
 ) -> ModelReach:
     """Of a model trained from campaigns; a liar lies in all of them.
 
-    ``shares`` is P(class), pooled from ``prior_questions``; ``moments`` are those of the model. With a ``posterior``
-    the classes and the tables are its own.
+    ``shares`` is P(class), pooled from ``prior_questions``; ``moments`` are those of the model. Where it was
+    ``believed``, classes and tables have bounds of their own.
     """
     campaigns = [one.campaign for one in estimates]
     classes = len(campaigns[0].label.classes)
@@ -95,7 +94,7 @@ def model_reach(
     if moments:
         noise = share_variance(prior_questions, shares, classes, liars, shared_records=any(everything))
     features: dict[str, Array | MomentsReach] = {}
-    believed = None if posterior is None else posterior_reach(posterior, estimates, prior_questions, liars)
+    posterior = None if believed is None else believed.reach(liars)
     for feature in campaigns[0].asked:
         if isinstance(feature, ContinuousFeature) and feature.name in moments:
             one_answer = liars == 1 and len(estimates) == 1 and not everything[0]
@@ -113,12 +112,12 @@ def model_reach(
                 variance_floor=variance_floor,
                 shrinkage=shrinkage,
             )
-        elif believed is not None:
-            features[feature.name] = believed.tables[feature.name]
+        elif posterior is not None:
+            features[feature.name] = posterior.tables[feature.name]
         else:
             features[feature.name] = _pair_reach(estimates, feature, liars, post, smoothing)
     reports = sum(question.n for one in estimates for question in one.questions)
-    prior = prior_reach(shares, liars * share, reports) if believed is None else believed.classes
+    prior = prior_reach(shares, liars * share, reports) if posterior is None else posterior.classes
     return ModelReach(liars, prior, features)
 
 

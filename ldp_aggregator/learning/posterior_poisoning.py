@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from ldp_aggregator.estimation.poisoning.intervals import Interval, column_share
 from ldp_aggregator.estimation.poisoning.reports import class_range
 from ldp_aggregator.estimation.posterior.evidence import information_of_cells, information_of_classes
 from ldp_aggregator.estimation.posterior.factors import product
-from ldp_aggregator.estimation.posterior.shares import PSEUDO_REPORTS
+from ldp_aggregator.estimation.posterior.shares import PSEUDO_REPORTS, ClassShares
 from ldp_aggregator.estimation.posterior.tables import FeaturePosterior, Posterior
 from protocols.document.questions import MARGINAL, PAIR, TRIPLE, XOR
 
@@ -37,50 +38,116 @@ class PosteriorReach:
     tables: Mapping[str, Array]
 
 
-def posterior_reach(
-    posterior: Posterior, estimates: Sequence[Estimates], prior_questions: Sequence[QuestionEstimate], liars: int
-) -> PosteriorReach:
-    """Of what is believed from ``estimates``, one for each campaign; a liar lies in all of them."""
-    classes = _class_reach(posterior, estimates, prior_questions, liars)
-    return PosteriorReach(
-        classes,
-        {
-            name: _table_reach(
-                posterior,
+@dataclass(frozen=True)
+class PosteriorLies:
+    """What lies move of what is believed from ``estimates``, one for each campaign; a liar lies in all of them."""
+
+    posterior: Posterior
+    estimates: Sequence[Estimates]
+    prior_questions: Sequence[QuestionEstimate]
+
+    def reach(self, liars: int) -> PosteriorReach:
+        """Of so many liars."""
+        classes = self._class_reach(liars)
+        told = self.posterior.classes
+        return PosteriorReach(
+            classes, {name: moves.table_reach(told, classes, liars) for name, moves in self._moves.items()}
+        )
+
+    @cached_property
+    def _moves(self) -> Mapping[str, _Moves]:
+        return {
+            name: _moves_of(
                 feature,
-                classes,
-                list(_lies(estimates, name, feature.frequencies)),
-                liars,
-                size=estimates[0].campaign.feature(name).size,
+                self.estimates[0].campaign.feature(name).size,
+                list(_lies(self.estimates, name, feature.frequencies)),
             )
-            for name, feature in posterior.features.items()
-        },
-    )
+            for name, feature in self.posterior.features.items()
+        }
+
+    def _class_reach(self, liars: int) -> Array:
+        told, moved = self.posterior.classes, self._classes_moved
+        if moved is None:
+            return np.ones(told.value.size)
+        share = norm_sub_reach(told.raw, liars * moved)
+        value = (share * told.reports + 1.0) / (told.reports + told.value.size)
+        return value.reach(told.value)
+
+    @cached_property
+    def _classes_moved(self) -> Array | None:
+        """How far one liar moves the class shares before ``norm_sub``; None where nothing tells them."""
+        told = self.posterior.classes
+        count = told.value.size
+        telling = {id(one) for one in self.prior_questions if one.n > 0 and one.classes is not None}
+        moved, known = np.zeros(count), False
+        for one in self.estimates:
+            steps = [
+                np.abs(told.gain @ information_of_classes(question, count)).sum(axis=1)
+                * class_range(question.question, count)
+                / question.n
+                for question in one.questions
+                if id(question) in telling
+            ]
+            if steps:
+                known = True
+                moved += np.sum(steps, axis=0) if one.campaign.privacy.answers == "all" else np.max(steps, axis=0)
+        return moved if known else None
 
 
-def _class_reach(
-    posterior: Posterior, estimates: Sequence[Estimates], prior_questions: Sequence[QuestionEstimate], liars: int
-) -> Array:
-    told = posterior.classes
-    count = told.value.size
-    telling = {id(one) for one in prior_questions if one.n > 0 and one.classes is not None}
-    moved, known = np.zeros(count), False
-    for one in estimates:
-        steps = [
-            np.abs(told.gain @ information_of_classes(question, count)).sum(axis=1)
-            * class_range(question.question, count)
-            / question.n
-            for question in one.questions
-            if id(question) in telling
-        ]
-        if steps:
-            known = True
-            moved += np.sum(steps, axis=0) if one.campaign.privacy.answers == "all" else np.max(steps, axis=0)
-    if not known:
-        return np.ones(count)
-    share = norm_sub_reach(told.raw, liars * moved)
-    value = (share * told.reports + 1.0) / (told.reports + count)
-    return value.reach(told.value)
+@dataclass(frozen=True)
+class _Moves:
+    """How far one liar moves ``gain @ h`` of the marginal, shape (K,), and of the effects, shape (K C,), and how far
+    what is subtracted from h moves them, a matrix for each. ``told`` is whether there are reports; only the first
+    ``asked`` values are ones that a record may have which is not without any.
+    """
+
+    feature: FeaturePosterior
+    asked: int
+    told: bool
+    marginal: Array
+    effects: Array
+    of_marginal: Array
+    of_effects: Array
+
+    def table_reach(self, classes: ClassShares, class_reach: Array, liars: int) -> Array:
+        """Of the table of values asked for, where lies move P(class) by ``class_reach``."""
+        feature, first = self.feature, self.feature.marginal
+        pi, m, size = classes.value, first.value, first.value.size
+        if not self.told:
+            return np.ones((self.asked, pi.size))
+        of_classes = self.of_marginal @ product(np.full(size, 1 / size), class_reach)
+        share = norm_sub_reach(first.raw, liars * self.marginal + of_classes)
+        values = (share * first.effective + PSEUDO_REPORTS / size) / (first.effective + PSEUDO_REPORTS)
+        value_reach = values.reach(m)
+        together = product(m, class_reach) + product(value_reach, pi) + product(value_reach, class_reach)
+        deviation = (feature.basis @ feature.mean).reshape(size, -1)
+        deviation_reach = (liars * self.effects + self.of_effects @ together).reshape(size, -1)
+        least = 1 / (classes.reports + pi.size)  # A pseudo-report a class: no share is ever below.
+        of_class = Interval(np.maximum(pi - class_reach, least), pi + class_reach)
+        of_value = Interval(values.low[:, None], values.high[:, None])
+        raw = Interval.around(deviation, deviation_reach) / of_class + of_value
+        centre = m[:, None] + deviation / pi
+        nearest = norm_sub_reach(centre, raw.reach(centre))
+        cells = feature.told.linear.size
+        table = (nearest * feature.pseudo_reports + of_value * cells) / (feature.pseudo_reports + cells)
+        if self.asked == size:
+            return table.reach(feature.table)
+        present = column_shares(Interval(table.low[: self.asked], table.high[: self.asked]))
+        return present.reach(feature.table[: self.asked] / feature.table[: self.asked].sum(axis=0))
+
+
+def _moves_of(feature: FeaturePosterior, asked: int, lies: Sequence[tuple[Array, Array]]) -> _Moves:
+    information, first = feature.told.information, feature.marginal
+    gain = (feature.basis * feature.kept) @ feature.basis.T
+
+    def moved(its_gain: Array) -> Array:
+        total = np.zeros(len(its_gain))
+        for matrix, reach in lies:
+            total += np.abs(its_gain @ matrix) @ reach
+        return total
+
+    of_marginal, of_effects = np.abs(first.gain @ information), np.abs(gain @ information)
+    return _Moves(feature, asked, bool(lies), moved(first.gain), moved(gain), of_marginal, of_effects)
 
 
 def _lies(estimates: Sequence[Estimates], feature: str, frequencies: Array) -> Iterator[tuple[Array, Array]]:
@@ -99,46 +166,3 @@ def _lies(estimates: Sequence[Estimates], feature: str, frequencies: Array) -> I
             elif question.question.kind in (XOR, MARGINAL):
                 sign = sign_of(question)
                 yield sign.signs[:, None], np.array([2 * sign.gain])
-
-
-def _table_reach(
-    posterior: Posterior,
-    feature: FeaturePosterior,
-    class_reach: Array,
-    lies: Sequence[tuple[Array, Array]],
-    liars: int,
-    *,
-    size: int,
-) -> Array:
-    """Of the first ``size`` values, which a record that is not without one may have."""
-    asked, pi, m, size = size, posterior.classes.value, feature.marginal.value, feature.marginal.value.size
-    if not lies:
-        return np.ones((asked, pi.size))
-
-    def moved(gain: Array) -> Array:
-        """How far the lies move ``gain @ h``."""
-        steps = [np.abs(gain @ matrix) @ reach for matrix, reach in lies]
-        total: Array = liars * np.sum(steps, axis=0)
-        return total
-
-    told, first = feature.told.information, feature.marginal
-    of_classes = np.abs(first.gain @ told) @ product(np.full(size, 1 / size), class_reach)
-    share = norm_sub_reach(first.raw, moved(first.gain) + of_classes)
-    values = (share * first.effective + PSEUDO_REPORTS / size) / (first.effective + PSEUDO_REPORTS)
-    value_reach = values.reach(m)
-    together = product(m, class_reach) + product(value_reach, pi) + product(value_reach, class_reach)
-    gain = (feature.basis * feature.kept) @ feature.basis.T
-    deviation = (feature.basis @ feature.mean).reshape(size, -1)
-    deviation_reach = (moved(gain) + np.abs(gain @ told) @ together).reshape(size, -1)
-    least = 1 / (posterior.classes.reports + pi.size)  # A pseudo-report a class: no share is ever below.
-    of_class = Interval(np.maximum(pi - class_reach, least), pi + class_reach)
-    of_value = Interval(values.low[:, None], values.high[:, None])
-    raw = Interval.around(deviation, deviation_reach) / of_class + of_value
-    centre = m[:, None] + deviation / pi
-    nearest = norm_sub_reach(centre, raw.reach(centre))
-    cells = feature.told.linear.size
-    table = (nearest * feature.pseudo_reports + of_value * cells) / (feature.pseudo_reports + cells)
-    if asked == size:
-        return table.reach(feature.table)
-    present = column_shares(Interval(table.low[:asked], table.high[:asked]))
-    return present.reach(feature.table[:asked] / feature.table[:asked].sum(axis=0))

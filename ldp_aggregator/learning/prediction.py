@@ -83,20 +83,22 @@ def predict_accuracy(model: Model, posterior: Posterior) -> PredictedAccuracy:
     said = int(prior.argmax())
     classes = np.stack([_classes(one, rng) for one in shares])
     with np.errstate(divide="ignore"):
-        scores = np.broadcast_to(np.log(prior), (*classes.shape, prior.size)).copy()
+        scores = np.tile(np.log(prior)[:, None, None], (1, *classes.shape))
         for position, likelihood in enumerate(model.likelihoods):
             if isinstance(likelihood, GaussianLikelihood):
                 terms = _gaussian_terms(likelihood, classes, rng)
                 missing = posterior.missing.get(likelihood.feature.name, 0.0)
                 if missing:
-                    terms *= (rng.random(classes.shape) >= missing)[..., None]
+                    terms *= rng.random(classes.shape) >= missing
+                scores += likelihood.weight * terms
             else:
                 values = _values(tables[position], classes, rng)
-                rows = np.log(np.array(likelihood.table))
+                rows = likelihood.weight * np.log(np.array(likelihood.table))
                 # A value beyond those of the model is missing, and says nothing.
-                terms = np.vstack([rows, np.zeros(rows.shape[1])])[values]
-            scores += likelihood.weight * terms
-    right = scores.argmax(axis=2) == classes
+                columns = np.vstack([rows, np.zeros(rows.shape[1])]).T
+                for score, column in zip(scores, columns, strict=True):
+                    score += column.take(values)
+    right = scores.argmax(axis=0) == classes
     most = shares.max(axis=1)
     more = right.astype(float) - (classes == said)  # On the same records: their own spread cancels.
     gains = more.mean(axis=1) - (most - shares[:, said])
@@ -134,15 +136,18 @@ def _classes(shares: Array, rng: np.random.Generator) -> Integers:
 
 def _values(tables: Array, classes: Integers, rng: np.random.Generator) -> Integers:
     """A value for every record, from its class's column of its population's table; shape (populations, records)."""
-    limits = np.cumsum(tables, axis=1)[np.arange(len(tables))[:, None], :-1, classes]
-    found: Integers = (rng.random(classes.shape)[..., None] > limits).sum(axis=2)
+    drawn, found = rng.random(classes.shape), np.zeros(classes.shape, dtype=np.int64)
+    for limits in np.moveaxis(np.cumsum(tables, axis=1)[:, :-1], 1, 0):
+        found += drawn > np.take_along_axis(limits, classes, axis=1)
     return found
 
 
 def _gaussian_terms(likelihood: GaussianLikelihood, classes: Integers, rng: np.random.Generator) -> Array:
+    """The log densities of drawn records under every class, up to a constant; shape (C, populations, records)."""
     mean, variance = np.array(likelihood.mean), np.array(likelihood.variance)
     drawn = mean[classes] + np.sqrt(variance)[classes] * rng.standard_normal(classes.shape)
-    values = np.clip(drawn, likelihood.feature.low, likelihood.feature.high)[..., None]
+    values = np.clip(drawn, likelihood.feature.low, likelihood.feature.high)
+    mean, variance = mean[:, None, None], variance[:, None, None]
     terms: Array = -0.5 * np.log(variance) - (values - mean) ** 2 / (2 * variance)
     return terms
 

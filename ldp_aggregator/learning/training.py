@@ -22,6 +22,7 @@ from ldp_aggregator.estimation.simplex import FLOOR, NORM_SUB, POSTERIOR, TRAINI
 from ldp_aggregator.learning.guarantee import LOCAL_RELATION, Guarantee
 from ldp_aggregator.learning.model_poisoning import model_reach
 from ldp_aggregator.learning.naive_bayes import NaiveBayes, discrete_likelihood
+from ldp_aggregator.learning.posterior_poisoning import PosteriorLies
 from ldp_aggregator.learning.prediction import predict_accuracy
 from ldp_aggregator.learning.published import published_by
 from ldp_aggregator.learning.redundancy import feature_weights
@@ -149,6 +150,7 @@ def train(
         class_prior = tuple(posterior.classes.value.tolist())
         weights = feature_weights(likelihoods, posterior.classes.value, posterior.explained)
         likelihoods = [replace(one, weight=weight) for one, weight in zip(likelihoods, weights, strict=True)]
+    lies = PosteriorLies(posterior, estimates, telling) if post == POSTERIOR else None
     guarantee = Guarantee(_total_epsilon([one for one, _ in pairs]), 0.0, LOCAL_RELATION, _PUBLIC)
     training: dict[str, Any] = {
         "campaigns": [one.id for one, _ in pairs],
@@ -172,7 +174,7 @@ def train(
                 smoothing=smoothing,
                 variance_floor=variance_floor,
                 shrinkage=shrinkage,
-                posterior=posterior if post == POSTERIOR else None,
+                believed=lies,
             ).to_json()
             for liars in (1, _hundredth(pairs))
         ],

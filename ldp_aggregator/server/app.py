@@ -11,7 +11,7 @@ from aiohttp import web
 
 from ldp_aggregator.dashboard.routes import add_admin_pages, add_public_pages
 from ldp_aggregator.dashboard.sources import Sources
-from ldp_aggregator.server.api import admin, directories, operations, public
+from ldp_aggregator.server.api import admin, directories, endings, operations, public
 from ldp_aggregator.server.api.openapi import openapi_operation
 from ldp_aggregator.server.api.origins import answering_preflights, for_other_origins
 from ldp_aggregator.server.api.rows import Handler, Operation
@@ -26,7 +26,7 @@ from protocols import Campaign
 LOG: Final = logging.getLogger("ldp_aggregator")
 
 _PUBLIC: Final = (*public.OPERATIONS, *directories.PUBLIC)
-_ADMIN: Final = (*admin.OPERATIONS, *directories.ADMIN)
+_ADMIN: Final = (*admin.OPERATIONS, *endings.OPERATIONS, *directories.ADMIN)
 PUBLIC: Final = (*_PUBLIC, openapi_operation("/openapi.json", _PUBLIC))
 ADMIN: Final = (*_ADMIN, openapi_operation("/openapi.json", _ADMIN))
 

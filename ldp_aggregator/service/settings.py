@@ -81,7 +81,9 @@ class Settings(BaseSettings):
     )
 
     data: Path = Field(default=Path("ldp-data"), description="folder of the embedded store")
-    database: SecretStr | None = Field(default=None, description="postgresql:// address of the shared store")
+    database: SecretStr | None = Field(
+        default=None, description="postgresql:// address of the shared store; of one in several databases all, spaced"
+    )
     host: str = Field(default="0.0.0.0", description="address of the public listener")  # noqa: S104 - devices are elsewhere
     port: int = Field(default=8080, ge=0, le=65535, description="port of the public listener; 0 takes a free one")
     admin_host: str = Field(default="127.0.0.1", description="address of the admin listener")
@@ -132,6 +134,12 @@ class Settings(BaseSettings):
             )
         return self
 
+    @field_validator("database", mode="before")
+    @classmethod
+    def _join_addresses(cls, database: object) -> object:
+        """A list of addresses means what they mean with spaces between."""
+        return " ".join(map(str, database)) if isinstance(database, list) else database
+
     @field_validator("allowed_origins")
     @classmethod
     def _check_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
@@ -142,7 +150,7 @@ class Settings(BaseSettings):
 
     @property
     def database_address(self) -> str | None:
-        """The address with its password; never log it."""
+        """The addresses with their passwords, and spaces between; never log them."""
         return None if self.database is None else self.database.get_secret_value()
 
     @classmethod

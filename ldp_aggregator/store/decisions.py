@@ -132,12 +132,12 @@ def check_reopening(row: CampaignRow) -> None:
 
 
 def check_sealing(row: CampaignRow, now: datetime, *, at_once: bool) -> None:
-    """Raises RefusedError where it is too early to drop the ids."""
+    """Raises RefusedError where it is too early to drop the ids. Sealing twice changes nothing."""
     closed = row.life.closed
     if closed is None:
         text = f"campaign {row.id} was not closed; 'ldp-aggregator campaign close' comes first"
         raise RefusedError(NOT_CLOSED, text)
-    if now - closed < GRACE and not at_once:
+    if row.life.sealed is None and now - closed < GRACE and not at_once:
         raise RefusedError(
             TOO_EARLY,
             f"campaign {row.id} was closed at {to_text(closed)} and can be sealed from {to_text(closed + GRACE)} on; "

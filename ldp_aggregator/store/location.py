@@ -13,16 +13,17 @@ from ldp_aggregator.store.contract import Store, StoreError
 async def open_store(
     data: Path, database: str | None = None, *, create: bool = True, read_only: bool = False, clock: Clock | None = None
 ) -> Store:
-    """The store at the ``database`` address, else the one in folder ``data``.
+    """The store at the ``database`` address, else the one in folder ``data``. Several addresses, with spaces between,
+    are the databases of one store.
 
     Without ``create`` a missing folder is an error, not a new store. ``read_only`` changes nothing, whatever is asked
     of it. The time is that of ``clock``, by default the database's own, or that of the machine for an embedded store.
     """
     if database is not None:
         check_driver()
-        from ldp_aggregator.store.postgres.store import PostgresStore
+        from ldp_aggregator.store.sharded.opening import open_shards
 
-        return await PostgresStore.open(database, clock=clock, read_only=read_only)
+        return await open_shards(database.split(), clock=clock, read_only=read_only)
     from ldp_aggregator.store.sqlite.store import FILE_NAME, SqliteStore
 
     path = data / FILE_NAME  # Local files, before anything is served: blocking here blocks nobody.
@@ -49,11 +50,14 @@ async def migrate_store(data: Path, database: str | None = None) -> tuple[int, i
         from ldp_aggregator.store.postgres import schema as tables
         from ldp_aggregator.store.postgres.sessions import Sessions
 
-        sessions = await Sessions.open(database)
-        try:
-            return await sessions.run(tables.migrate), tables.VERSION
-        finally:
-            await sessions.close()
+        oldest = tables.VERSION
+        for address in database.split():
+            sessions = await Sessions.open(address)
+            try:
+                oldest = min(oldest, await sessions.run(tables.migrate))
+            finally:
+                await sessions.close()
+        return oldest, tables.VERSION
     from ldp_aggregator.store.sqlite import schema
     from ldp_aggregator.store.sqlite.connections import open_connection
     from ldp_aggregator.store.sqlite.store import FILE_NAME

@@ -21,9 +21,10 @@ from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.consistency import sum_or_refuse
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.decisions import CampaignRow, Kind, kind_of
-from ldp_aggregator.store.rights import UPLOADING
+from ldp_aggregator.store.rights import DONE, UPLOADING, Act
 from ldp_aggregator.store.sqlite import campaigns, ids, origin, releases, schema
 from ldp_aggregator.store.sqlite.connections import open_connection, transaction
+from ldp_aggregator.store.sqlite.rights import acts
 from ldp_aggregator.store.sqlite.store import FILE_NAME
 from protocols import Campaign
 
@@ -39,13 +40,20 @@ class Merged:
 
 
 def merge_stores(
-    first: Path, second: Path, output: Path, *, assume_disjoint: bool = False, now: datetime | None = None
+    first: Path,
+    second: Path,
+    output: Path,
+    *,
+    assume_disjoint: bool = False,
+    now: datetime | None = None,
+    act: Act | None = None,
 ) -> list[Merged]:
     """Write the campaigns of two data folders into a new one.
 
     Models and tokens are left behind: a model is trained anew, a token is made where it is used. A campaign that is
-    closed or sealed in either store is so in the output. Raises StoreError, and writes nothing, where it cannot be told
-    how many reports are in both unless ``assume_disjoint``, and where a node has two shares.
+    closed or sealed in either store is so in the output, whose log begins with ``act``. Raises StoreError, and writes
+    nothing, where it cannot be told how many reports are in both unless ``assume_disjoint``, and where a node has two
+    shares.
     """
     for folder in (first, second):
         if not (folder / FILE_NAME).exists():
@@ -57,6 +65,8 @@ def merge_stores(
         with transaction(db):
             merged = [_merge_campaign(db, campaign_id, assume_disjoint) for campaign_id in _campaign_ids(db)]
             _merge_origins(db, now or utc_now())
+            if act is not None:
+                acts.end(db, acts.begin(db, act, now or utc_now()), DONE)
     return merged
 
 

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from ldp_aggregator.learning.frames import column_of
 from ldp_aggregator.learning.guarantee import Guarantee
 from ldp_aggregator.trainers.base import sound_guarantee
+from ldp_aggregator.trainers.clusters import Clusters, read_clusters, write_clusters
 from ldp_aggregator.trainers.noise.accountant import Accountant, FitAccountant
 from ldp_aggregator.trainers.noise.integers import discrete_laplace
 from ldp_aggregator.trainers.noise.randomness import RandomState, coins_of
@@ -108,14 +109,31 @@ class PrivateKMeans(ClusterMixin, BaseEstimator):
         centres = _start(self.n_clusters, len(points), coins)
         for _ in range(self.iterations):
             centres = _improved(points, centres, counts, sums, coins)
-        self._features = schema.gaussians
-        self._steps = centres
-        low, high = (np.array([float(bound) for bound in bounds]) for bounds in _bounds(schema.gaussians))
-        self.cluster_centers_ = low + (centres + GRID) / (2 * GRID) * (high - low)
-        self.n_features_in_ = len(schema.gaussians)
-        self.guarantee_: Guarantee = sound_guarantee(self.epsilon, ADD_REMOVE)
-        self.budget_ = accountant.to_budget()
+        self._adopt(
+            Clusters(schema.gaussians, centres, sound_guarantee(self.epsilon, ADD_REMOVE), accountant.to_budget())
+        )
         return self
+
+    @classmethod
+    def from_json(cls, text: bytes | str) -> PrivateKMeans:
+        """The inverse of :meth:`to_json`: it predicts as before; to be fitted it needs a schema. Raises ModelError."""
+        clusters = read_clusters(text)
+        estimator = cls(n_clusters=len(clusters.centres))
+        estimator._adopt(clusters)
+        return estimator
+
+    def to_json(self) -> str:
+        """Features with their bounds, centres in steps of the grid, and what the fit promises and spent."""
+        check_is_fitted(self, "cluster_centers_")
+        return write_clusters(Clusters(self._features, self._steps, self.guarantee_, self.budget_))
+
+    def _adopt(self, clusters: Clusters) -> None:
+        self._features, self._steps = clusters.features, clusters.centres
+        low, high = (np.array([float(bound) for bound in bounds]) for bounds in _bounds(clusters.features))
+        self.cluster_centers_ = low + (clusters.centres + GRID) / (2 * GRID) * (high - low)
+        self.n_features_in_ = len(clusters.features)
+        self.guarantee_: Guarantee = clusters.guarantee
+        self.budget_ = dict(clusters.budget)
 
     def predict(self, X: pd.DataFrame) -> Integers:
         """The nearest centre of every row, of rows that the caller may look at."""

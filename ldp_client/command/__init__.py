@@ -1,38 +1,45 @@
-"""The client from a shell: ``python -m ldp_client contribute|predict|status|withdraw|relay``."""
+"""The client from a shell: ``ldp-client contribute|predict|status|withdraw|relay``, also ``python -m ldp_client``."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from ldp_client.command import device, relay
+from ldp_client.errors import ConfigurationError
 from protocols.errors import LdpError
-from protocols.shell.exits import INTERRUPTED
+from protocols.shell.completion import add_completion
+from protocols.shell.exits import FAILED, INTERRUPTED, WRONG_USAGE
 from protocols.shell.parser import Parser
 
-FAILED: Final = 2
+MODULE: Final = "python -m ldp_client"
+SCRIPT: Final = "ldp-client"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code is 0, or 2 after a one-line message on standard error, or 130 after Ctrl-C."""
-    options = make_parser().parse_args(arguments)
+    """Run one command; what is wrong is one line on standard error. Returns a code of :mod:`protocols.shell.exits`."""
+    name = SCRIPT if Path(sys.argv[0]).stem == SCRIPT else MODULE
+    options = make_parser(name).parse_args(arguments)
     try:
         result: int = options.run(options)
     except (LdpError, OSError) as error:
         print(f"ldp_client: {error}", file=sys.stderr)
-        return FAILED
+        wrong = isinstance(error, ConfigurationError) and error.code != device.BAD_INPUT
+        return WRONG_USAGE if wrong else FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
     return result
 
 
-def make_parser() -> Parser:
+def make_parser(name: str = MODULE) -> Parser:
     parser = Parser(
-        prog="python -m ldp_client",
+        prog=name,
         description="Answer a campaign under local differential privacy, and classify with the model it gives.",
         examples=("contribute https://collect.example.org ID --storage device.db --record-file record.json",),
     )
+    add_completion(parser, lambda: make_parser(SCRIPT))
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     device.add_commands(commands)
     relay.add_command(commands)

@@ -19,13 +19,14 @@ from ldp_client.device import Device
 from ldp_client.errors import ConfigurationError
 from ldp_client.ledger.receipts import plain
 from ldp_client.storage.contract import MEMORY
+from protocols.shell.exits import FAILED
 from protocols.shell.parser import Parser
 
 MAX_EPSILON: Final = 4.0
 MAX_TOTAL_EPSILON: Final = 8.0
 SEND_SECONDS: Final = 30.0
-
-UNDELIVERED: Final = 2
+BAD_INPUT: Final = "bad-input"
+"""What is read is no record; the command line may be right."""
 
 _INPUT: Final = """with the JSON object {"record": {"age": "young", ...}, "label": "yes"}"""
 _STANDARD_INPUT: Final = "-"
@@ -134,14 +135,14 @@ def _contribute(options: argparse.Namespace) -> int:
     if status.dropped or status.quarantined:
         reasons = ", ".join(sorted({**status.dropped, **status.quarantined}))
         print(f"ldp_client: the server refused the report ({reasons}); it is not sent again", file=sys.stderr)
-        return UNDELIVERED
+        return FAILED
     if not delivered:
         print(
             f"ldp_client: not delivered yet ({status.problem}); the report is kept in {options.storage}, "
             "run the same command again",
             file=sys.stderr,
         )
-        return UNDELIVERED
+        return FAILED
     return 0
 
 
@@ -186,11 +187,14 @@ def _open(options: argparse.Namespace) -> tuple[Device, DeviceCampaign]:
 
 def _read(name: str) -> tuple[dict[str, Any], object]:
     """Record and label; a message about them never repeats any of them."""
-    text = sys.stdin.read() if name == _STANDARD_INPUT else Path(name).read_text(encoding="utf-8")
+    try:
+        text = sys.stdin.read() if name == _STANDARD_INPUT else Path(name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise OSError(f"{name} cannot be read: {error.strerror}; '-' is standard input") from None
     try:
         given = json.loads(text)
     except (ValueError, RecursionError):
         given = None
     if not isinstance(given, dict) or not isinstance(given.get("record"), dict):
-        raise ConfigurationError("bad-input", f"the input must be {_INPUT.removeprefix('with ')}") from None
+        raise ConfigurationError(BAD_INPUT, f"the input must be {_INPUT.removeprefix('with ')}") from None
     return given["record"], given.get("label")

@@ -44,6 +44,7 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
         help="a complete batch leaves at a random time within so many seconds (default: %(default)g)",
     )
     relay.add_argument("--token-file", metavar="FILE", help="a token of scope relay, where the aggregator asks for one")
+    relay.add_argument("--publisher", metavar="KEY", help="hand on what this publisher's key has signed")
     relay.set_defaults(run=_relay)
 
 
@@ -54,7 +55,14 @@ def _relay(options: argparse.Namespace) -> int:
 
     token = None if options.token_file is None else Path(options.token_file).read_text(encoding="ascii").strip()
     mixing = Mixing(options.least_batch, options.longest_wait)
-    relay = Relay(options.url, options.campaign_id, storage=options.storage, token=token, mixing=mixing)
+    relay = Relay(
+        options.url,
+        options.campaign_id,
+        storage=options.storage,
+        token=token,
+        publisher=options.publisher,
+        mixing=mixing,
+    )
     relay.campaign()
     try:
         opened = Gateway(relay, options.host, options.port)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from ldp_client.delivery.machine import Outcome, Place, Send
 from ldp_client.delivery.queue import Outbox
-from ldp_client.errors import StorageError
+from ldp_client.errors import ConfigurationError, StorageError, TransportError
 from ldp_client.ledger.installation import Consent, Installation, read_installation, write_installation
 from ldp_client.ledger.receipts import ARRIVED, DELETED, EXPIRED, ON_ITS_WAY, REFUSED, WAITING
 from ldp_client.policy import Policy
@@ -33,8 +33,14 @@ class Permits(Protocol):
     def asleep(self, transaction: Transaction) -> bool:
         """Whether nothing at all is to be sent."""
 
+    def may_leave(self, transaction: Transaction, place: Place) -> bool:
+        """Whether the reports of a place may be sent at all."""
+
     def aggregator(self, transaction: Transaction, place: Place) -> Aggregator | None:
-        """Where the reports of a place go; None where they may not."""
+        """Where the reports of a place go; None where they may not leave.
+
+        Raises TransportError where the address cannot be used.
+        """
 
     def begin(self, task: Send) -> bool:
         """Called right before the first byte of an upload leaves, and made durable: from now on it counts as on its
@@ -76,17 +82,24 @@ class DevicePermits:
         device = read_installation(transaction)
         return device is not None and not device.enabled
 
+    def may_leave(self, transaction: Transaction, place: Place) -> bool:
+        """See :class:`Permits`."""
+        return self._agreed(transaction, place) is not None
+
     def aggregator(self, transaction: Transaction, place: Place) -> Aggregator | None:
         """See :class:`Permits`."""
         from ldp_client.network.aggregator import Aggregator
 
-        device = read_installation(transaction, place.scope)
-        consent = self.consent(device, place)
-        if device is None or not device.enabled or consent is None:
+        consent = self._agreed(transaction, place)
+        if consent is None:
             return None
-        return Aggregator(
-            consent.url, place.campaign_id, self._transport, self._clock, self._policy, headers=self._headers
-        )
+        try:
+            return Aggregator(
+                consent.url, place.campaign_id, self._transport, self._clock, self._policy, headers=self._headers
+            )
+        except ConfigurationError as error:
+            # It was agreed to under a looser policy. It is this campaign's trouble alone: the others' reports go on.
+            raise TransportError(error.code) from None
 
     def begin(self, task: Send) -> bool:
         """See :class:`Permits`.
@@ -121,3 +134,8 @@ class DevicePermits:
             raise StorageError("storage-corrupt")
         fate = _FATES.get(outcome, REFUSED)
         write_installation(transaction, device.with_receipt(replace(receipt, fate=fate)), place.scope)
+
+    def _agreed(self, transaction: Transaction, place: Place) -> Consent | None:
+        """The consent under which a place's reports may leave now."""
+        device = read_installation(transaction, place.scope)
+        return None if device is None or not device.enabled else self.consent(device, place)

@@ -194,10 +194,11 @@ class Sender:
         try:
             aggregator = self._aggregator(task)
             request, transport = aggregator.upload(task.body, task.attempt), aggregator.transport()
+            if self.clock.monotonic() >= until:
+                return TransportError("cancelled")  # Nothing was tried, so that nothing has failed.
             if not getattr(transport, "begins_body", False):
                 # Safety: a transport that does not say when it begins is taken to begin at once.
                 attempt.begin_body()
-            # The storage may have been waited for.
             return transport.send(request, max(0.0, until - self.clock.monotonic()), attempt)
         except TransportError as error:
             return error
@@ -220,7 +221,7 @@ class Sender:
             chosen = min(entries, key=lambda entry: self._reckoned(entry, now, first_delay))
             outbox = Outbox(chosen.place.campaign_id, chosen.place.scope)
             delivery = outbox.delivery(transaction)
-            allowed = self._permits.aggregator(transaction, chosen.place) is not None
+            allowed = self._permits.may_leave(transaction, chosen.place)
             planned = schedule(delivery, now, first_delay, 0.0, self.policy)
             unplanned = isinstance(delivery.schedule, Unscheduled) and first_delay > 0
             seconds = wait(planned, now)
@@ -247,7 +248,7 @@ class Sender:
                 outbox = Outbox(place.campaign_id, place.scope)
                 before = outbox.delivery(transaction)
                 after = schedule(before, now, first_delay, _jitter(), self.policy)
-                if place == chosen and self._permits.aggregator(transaction, place) is None:
+                if place == chosen and not self._permits.may_leave(transaction, place):
                     outbox.clear(transaction)
                 elif before.has_expired(now, self.policy):
                     expired = outbox.expire(transaction, self.policy)

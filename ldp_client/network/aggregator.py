@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from ldp_client.errors import (
-    ClientError,
     ConfigurationError,
     ModelUnavailableError,
     NotFetchedError,
@@ -87,7 +86,7 @@ class Aggregator:
         """
 
     def refusal(self, transaction: Transaction) -> RefusedError | None:
-        """Why the publisher says no."""
+        """Why the publisher says no. Raises StorageError where what was signed cannot be read."""
         return None
 
     def transport(self) -> Transport:
@@ -138,10 +137,18 @@ class Aggregator:
             raise
         return None if answer.status == 304 or answer.body == known else answer.body
 
+    def directory(self, key: str) -> bytes:
+        """Fetch what the holder of a public key has signed, not yet verified. Raises ServerError or TransportError."""
+        # Here: an app that pins no key does without what reads signatures.
+        from protocols.document.directory import LARGEST_DIRECTORY
+
+        url = f"{self.base}/v1/directories/{key}"
+        return self._get(url, LARGEST_DIRECTORY, {}, lambda answer: answer.media_type == _JSON).body
+
     def _get(
         self, url: str, largest: int, headers: Mapping[str, str], is_expected: Callable[[Response], bool]
     ) -> Response:
-        failure: ClientError = TransportError("timeout")
+        failure: ServerError | TransportError = TransportError("timeout")
         for attempt in range(1, self._policy.fetch_tries + 1):
             left = min(self._policy.request_timeout, seconds_left(_UNLIMITED))
             if left <= 0:

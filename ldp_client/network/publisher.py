@@ -5,22 +5,22 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from ldp_client.errors import REFUSALS, ConfigurationError, RefusedError
+from ldp_client.errors import REFUSALS, ConfigurationError, RefusedError, StorageError
 from ldp_client.network.aggregator import Aggregator
 from ldp_client.storage.checksummed import pack, unpack
 from ldp_client.storage.contract import PUBLISHERS
-from protocols.document.directory import LARGEST_DIRECTORY, Directory, read_directory, read_key
+from protocols.document.directory import Directory, read_directory, read_key
 from protocols.errors import DocumentError, ModelError
 
 if TYPE_CHECKING:
-    from ldp_client.network.transport import Response
     from ldp_client.storage.contract import Storage, Transaction
 
 
 class SignedAggregator(Aggregator):
     """Asks the directory which campaigns and models the holder of ``key`` has signed.
 
-    ``storage`` keeps the newest directory that was ever seen; an older one is refused from then on.
+    ``storage`` keeps the newest directory that was ever seen; an older one is refused from then on. Raises
+    ConfigurationError for a key that is none, and what :class:`Aggregator` raises.
     """
 
     def __init__(self, url: str, *arguments: Any, key: str, storage: Storage) -> None:
@@ -32,7 +32,6 @@ class SignedAggregator(Aggregator):
         self._key = key
         self._kept = PUBLISHERS + key
         self._storage = storage
-        self._directory_url = f"{url.rstrip('/')}/v1/directories/{key}"
 
     @property
     def signer(self) -> str:
@@ -50,7 +49,7 @@ class SignedAggregator(Aggregator):
             self._renew()
 
     def refusal(self, transaction: Transaction) -> RefusedError | None:
-        """Why the campaign is not one of the publisher's; nothing is fetched."""
+        """Why the campaign is not one of the publisher's; nothing is fetched. Raises StorageError."""
         directory = self._stored(transaction)
         if directory is None or self._has_expired(directory):
             return RefusedError("directory-expired", REFUSALS["directory-expired"])
@@ -80,10 +79,7 @@ class SignedAggregator(Aggregator):
         return directory.campaigns.get(self.campaign_id) == digest
 
     def _renew(self) -> None:
-        def is_directory(answer: Response) -> bool:
-            return answer.media_type == "application/json"
-
-        document = self._get(self._directory_url, LARGEST_DIRECTORY, {}, is_directory).body
+        document = self.directory(self._key)
         directory = read_directory(document, self._key)
         with self._storage.transaction(write=True) as transaction:
             newest = self._stored(transaction)
@@ -100,7 +96,12 @@ class SignedAggregator(Aggregator):
 
     def _stored(self, transaction: Transaction) -> Directory | None:
         stored = transaction.get(self._kept)
-        return None if stored is None else read_directory(unpack(self._kept, stored), self._key, known=True)
+        try:
+            return None if stored is None else read_directory(unpack(self._kept, stored), self._key, known=True)
+        except DocumentError:
+            # Safety: it was whole when it was stored, and is behind a checksum. Taken for none, it would let any older
+            # one in.
+            raise StorageError("storage-newer") from None
 
     def _has_expired(self, directory: Directory) -> bool:
         return directory.expires.timestamp() <= self._clock.time() - self._policy.clock_tolerance

@@ -132,12 +132,12 @@ class _BoundedResponse(http.client.HTTPResponse):
 
         def read_in_time(buffer: bytearray) -> int | None:
             nonlocal head
+            # Before reading: what comes at once may be a head and the most of a body, 128 KiB since Python 3.14.
+            if self.headers is None and head >= LARGEST_HEAD:
+                raise _TooLongError
             patience.arm(sock)
             count: int | None = read(buffer)
-            if self.headers is None:
-                head += count or 0
-                if head > LARGEST_HEAD:
-                    raise _TooLongError
+            head += count or 0
             return count
 
         reader.raw.readinto = read_in_time

@@ -10,13 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from ldp_client.delivery.machine import Delivery, Idle, Outcome, Place, Send, Task, Wait, size_of
+from ldp_client.delivery.machine import Delivery, size_of
 from ldp_client.delivery.notices import OnEvent
 from ldp_client.delivery.queue import Outbox
-from ldp_client.delivery.sender import Sender
-from ldp_client.errors import ClientError, ConfigurationError, QuotaError, TransportError
+from ldp_client.errors import ClientError, ConfigurationError, QuotaError, ServerError, TransportError
 from ldp_client.network.aggregator import Aggregator, Document, check_campaign_id
 from ldp_client.network.cache import Cache
 from ldp_client.network.shared import SHARED_TRANSPORT
@@ -24,6 +23,7 @@ from ldp_client.network.transport import Transport
 from ldp_client.policy import DEFAULT_POLICY, STORAGE_WAIT, Policy
 from ldp_client.relay.mixing import BATCH_HEADER, Mixing, Pool
 from ldp_client.relay.reading import read_reports, reports_of
+from ldp_client.relay.sending import MixingSender, RelayPermits
 from ldp_client.runtime import SYSTEM_CLOCK, Clock, ForkSafeLock, within
 from ldp_client.storage.checksummed import pack, unpack
 from ldp_client.storage.contract import Storage, Transaction
@@ -39,8 +39,8 @@ RELAY_POLICY: Final = replace(DEFAULT_POLICY, first_delay=10.0)
 who came last."""
 
 MODEL_AGE: Final = 60.0
-"""Seconds for which a model is handed out before the aggregator is asked again. It learns that the relay asks, and
-nothing of when a device did."""
+"""Seconds for which a model or a directory is handed out before the aggregator is asked again. It learns that the relay
+asks, and nothing of when a device did."""
 
 CONFLICTING: Final = "conflicting-report"
 """The id is queued already, with another answer: a device answers once."""
@@ -64,6 +64,10 @@ class Relay:
         Its quotas bound what is kept.
     token
         A token of scope ``relay``, where the aggregator asks for one.
+    publisher
+        The public key whose directory is handed on to devices that pin it.
+
+    Raises ConfigurationError for an address, an id or a batch that cannot be.
     """
 
     def __init__(
@@ -77,6 +81,7 @@ class Relay:
         clock: Clock | None = None,
         policy: Policy = RELAY_POLICY,
         token: str | None = None,
+        publisher: str | None = None,
         on_event: OnEvent | None = None,
     ) -> None:
         self.policy = policy
@@ -86,6 +91,7 @@ class Relay:
         self.campaign_id = check_campaign_id(campaign_id)
         self._clock = clock = SYSTEM_CLOCK if clock is None else clock
         self._token = token
+        self.publisher = publisher
         self._aggregator = Aggregator(
             url, campaign_id, transport or SHARED_TRANSPORT, clock, policy, headers=self._headers
         )
@@ -93,16 +99,16 @@ class Relay:
         self._pool = Pool(campaign_id)
         self._outbox = Outbox(campaign_id)
         self._batch = f"batch/{campaign_id}"
-        self._sender = _MixingSender(
+        self._sender = MixingSender(
             self._form,
             self._storage,
-            _RelayPermits(self._aggregator),
+            RelayPermits(self._aggregator),
             clock=clock,
             policy=policy,
             on_event=on_event,
         )
         self._document = Document(self._aggregator, Cache(self._storage, lambda _: None))
-        self._model: tuple[bytes, float] | None = None
+        self._handed: dict[str, tuple[bytes, float]] = {}
         self._asking = ForkSafeLock()
         self._driver: BackgroundDriver | None = None
 
@@ -123,17 +129,29 @@ class Relay:
 
         Raises ModelUnavailableError, ServerError or TransportError.
         """
+        # None only where there is a known one, and it has not changed.
+        return self._fresh("model", lambda known: self._aggregator.model(known) or known or b"", timeout)
+
+    def directory(self, key: str, *, timeout: float = 30.0) -> bytes:
+        """The newest directory of the relay's publisher, whose signature devices verify.
+
+        Raises ServerError, also for any other key, or TransportError.
+        """
+        if key != self.publisher:
+            raise ServerError(404, "no-directory", "the relay was told of another publisher, or of none")
+        return self._fresh("directory", lambda _: self._aggregator.directory(key), timeout)
+
+    def _fresh(self, name: str, fetch: Callable[[bytes | None], bytes], timeout: float) -> bytes:
         with within(timeout):
             if not self._asking.acquire(timeout):
                 # Somebody else asks for it, and has no answer yet.
                 raise TransportError("timeout")
             try:
-                known, at = (None, 0.0) if self._model is None else self._model
+                known, at = self._handed.get(name, (None, 0.0))
                 now = self._clock.monotonic()
                 if known is None or now - at >= MODEL_AGE:
-                    # None only where there is a known one, and it has not changed.
-                    known = self._aggregator.model(known) or known or b""
-                    self._model = known, now
+                    known = fetch(known)
+                    self._handed[name] = known, now
                 return known
             finally:
                 self._asking.release()
@@ -253,44 +271,3 @@ class Relay:
             if vouched and all(self._outbox.find(transaction, identifier) for identifier in ids):
                 headers[BATCH_HEADER] = str(vouched)
         return headers
-
-
-class _RelayPermits:
-    """A relay forwards whatever it was given, and keeps nothing of it."""
-
-    log = False
-
-    def __init__(self, aggregator: Aggregator) -> None:
-        self._aggregator = aggregator
-
-    def asleep(self, transaction: Transaction) -> bool:
-        return False
-
-    def aggregator(self, transaction: Transaction, place: Place) -> Aggregator:
-        return self._aggregator
-
-    def begin(self, task: Send) -> bool:
-        return True
-
-    def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
-        return False
-
-    def settle(self, transaction: Transaction, place: Place, outcome: Outcome) -> None:
-        """There is no ledger of others' reports."""
-
-
-class _MixingSender(Sender):
-    """A sender whose queue is filled by batches."""
-
-    def __init__(self, form: Callable[[], float | None], *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._form = form
-
-    def next_task(self, first_delay: float = 0.0) -> Task:
-        """See :meth:`Sender.next_task`; never raises."""
-        try:
-            wait = self._form()
-        except ClientError as error:
-            return self._pause(error.code)
-        task = super().next_task(first_delay)
-        return Wait(wait) if isinstance(task, Idle) and wait is not None else task

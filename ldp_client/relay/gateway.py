@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
-from ldp_client.errors import ClientError, ModelUnavailableError
+from ldp_client.errors import ClientError, ModelUnavailableError, ServerError
 from ldp_client.network.transport import PROBLEM_TYPE
 from ldp_client.policy import GATEWAY_RETRY_AFTER, GATEWAY_TIMEOUT, LARGEST_UPLOAD
 from ldp_client.relay.forwarding import Relay
@@ -29,6 +29,8 @@ MOST_CONNECTIONS: Final = 64
 
 LARGEST_REQUEST_HEAD: Final = 1 << 14
 """Bytes of a request before its body."""
+
+_DIRECTORIES: Final = "/v1/directories/"
 
 _LONGEST_LENGTH: Final = 19
 """Digits of a Content-Length that are worth reading; the number is compared as a whole."""
@@ -136,12 +138,18 @@ class _Handler(BaseHTTPRequestHandler):
             elif self.path == path + "/model":
                 model = relay.model(timeout=self._patience())
                 self._document(model, hashlib.sha256(model).hexdigest())
+            elif self.path.startswith(_DIRECTORIES):
+                directory = relay.directory(self.path.removeprefix(_DIRECTORIES))
+                self._document(directory, hashlib.sha256(directory).hexdigest())
             else:
                 self._problem(404, "unknown-campaign")
         except ModelUnavailableError as error:
             self._problem(404, error.code)
         except (ClientError, ProtocolError) as error:
-            self._problem(503, error.code, {"Retry-After": str(GATEWAY_RETRY_AFTER)})
+            if isinstance(error, ServerError) and error.status == 404 and self.path.startswith(_DIRECTORIES):
+                self._problem(404, error.code)
+            else:
+                self._problem(503, error.code, {"Retry-After": str(GATEWAY_RETRY_AFTER)})
 
     def do_POST(self) -> None:
         refusal = self._refusal()

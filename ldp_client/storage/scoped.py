@@ -11,7 +11,7 @@ from ldp_client.storage.contract import SCOPES, Storage, Transaction
 
 class ScopedStorage:
     """One person's part of a storage that many share: a backend gives every user a scope, and so a ledger, a secret
-    and a consent of their own.
+    and a consent of their own. Raises ConfigurationError for a name that could reach into another's.
     """
 
     __slots__ = ("_prefix", "_storage")

@@ -36,7 +36,7 @@ class Coins(ABC):
         """Return a uniform integer in [0, bound), by rejection.
 
         Takes ceil(b / 64) words, b the bit length of ``bound - 1``, least significant word first; keeps the low b bits;
-        starts again while the result is not below ``bound``. A bound of 1 takes no word.
+        starts again while the result is not below ``bound``. A bound of 1 takes no word. Raises ValueError for less.
         """
         if bound < 1:
             raise ValueError(f"bound must be at least 1, not {bound}")
@@ -77,13 +77,14 @@ class SystemCoins(Coins):
 
 
 class ScriptedCoins(Coins):
-    """Words from a list, for tests and test vectors. Raises ``LookupError`` when the script is exhausted."""
+    """Words from a list, for tests and test vectors."""
 
     def __init__(self, script: Iterable[int]) -> None:
         self._script = list(script)
         self.taken = 0
 
     def words(self, count: int) -> Sequence[int]:
+        """The next words. Raises LookupError when there are not so many."""
         taken = self._script[self.taken : self.taken + count]
         if len(taken) < count:
             raise LookupError(f"the script holds {len(self._script)} words and more were asked for")

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgpack
 
+from protocols.errors import UploadError
 from protocols.wire.reports import ID_BYTES, Report
 
 MEDIA_TYPE: Final = "application/vnd.ldp-bayes.reports+msgpack"
@@ -34,7 +35,10 @@ class Block:
 
 
 def encode_upload(reports: Iterable[Report]) -> bytes:
-    """The one encoding of these reports; reports to the same question keep their order. At least one report."""
+    """The one encoding of these reports; reports to the same question keep their order.
+
+    Raises UploadError for none at all.
+    """
     reports = tuple(reports)
     if len(reports) == 1:  # what most devices send
         return _packed([[reports[0].question, reports[0].id, reports[0].payload]])
@@ -42,7 +46,7 @@ def encode_upload(reports: Iterable[Report]) -> bytes:
     for report in reports:
         by_question.setdefault(report.question, []).append(report)
     if not by_question:
-        raise ValueError("an upload holds at least one report")
+        raise UploadError("an upload holds at least one report")
     return encode_blocks(
         [
             Block(question, b"".join(r.id for r in members), b"".join(r.payload for r in members))

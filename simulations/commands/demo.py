@@ -23,6 +23,8 @@ DEFAULT_DEVICES: Final = 20_000
 DERIVED_EPSILON: Final = 2.0
 DERIVED_BINS: Final = 4
 SHOWN: Final = 4
+PAGE: Final = "http://localhost:5173"
+"""Where examples/javascript/serve.mjs serves its page."""
 
 _LOOK_SECONDS: Final = 0.5
 """A wait without end is not woken by signals everywhere."""
@@ -33,7 +35,7 @@ the real client, train, classify people who were held out on a device, and stop 
 
 Prints the privacy that each device got, what the server saw of one of them, and the model's accuracy beside that of the
 most frequent class and of the same model learned without privacy. With --json one object with the same figures. With
---keep it stays after that, with the dashboard to look at and an admin token that opens it.
+--keep it stays after that, with the dashboard, an admin token that opens it, and the example's page to answer on.
 Progress and notes go to standard error."""
 
 
@@ -61,6 +63,12 @@ def add_command(groups: Groups) -> None:
     parser.add_argument(
         "--keep", action="store_true", help="then stay: print the dashboard's address and a token for it until Ctrl-C"
     )
+    parser.add_argument(
+        "--page",
+        default=PAGE,
+        metavar="ORIGIN",
+        help="with --keep: where `node examples/javascript/serve.mjs` serves its page (default: %(default)s)",
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
@@ -72,7 +80,7 @@ def _run(options: argparse.Namespace) -> None:
         warn(f"  {note}")
     plan = Plan(options.devices, seed=options.seed, progress=not options.quiet)
     network = Network(seed=options.seed)
-    with temporary_aggregator() as aggregator:
+    with temporary_aggregator([options.page] if options.keep else []) as aggregator:
         result = run(aggregator, source, plan, network)
         figures = _figures(source, result, network, _classify(aggregator, result))
         if options.json:
@@ -80,20 +88,22 @@ def _run(options: argparse.Namespace) -> None:
         else:
             _print(figures)
         if options.keep:
-            _stay(aggregator, result.campaign)
+            _stay(aggregator, result.campaign, options.page)
     if not options.json:
         say("  The aggregator has stopped and its folder is gone.")
         say()
 
 
-def _stay(aggregator: Aggregator, campaign: Campaign) -> None:
-    """Until SIGINT or SIGTERM. What is printed opens the dashboard, on this machine only."""
+def _stay(aggregator: Aggregator, campaign: Campaign, page: str) -> None:
+    """Until SIGINT or SIGTERM. What is printed opens the dashboard and the page of a device, on this machine only."""
     stopped = threading.Event()
     before = {number: signal.signal(number, lambda *_: stopped.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     warn("")
     warn(f"  Dashboard    {aggregator.admin_url}/campaigns/{campaign.id}")
     warn(f"  Token        {aggregator.token}")
     warn(f"  Public page  {aggregator.url}/c/{campaign.id}")
+    warn(f"  A device     {page}/?url={aggregator.url}&campaign={campaign.id}")
+    warn("               served by: node examples/javascript/serve.mjs (after make javascript)")
     warn("  Ctrl-C stops the aggregator and deletes its folder.")
     try:
         while not stopped.wait(_LOOK_SECONDS):

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,25 +82,29 @@ def make_admin_token(data: Path) -> str:
 
 
 @contextmanager
-def temporary_aggregator() -> Iterator[Aggregator]:
-    """An aggregator of its own on the embedded store in a temporary folder; both are gone when the block ends."""
+def temporary_aggregator(origins: Sequence[str] = ()) -> Iterator[Aggregator]:
+    """An aggregator of its own on the embedded store in a temporary folder; both are gone when the block ends. Pages of
+    ``origins`` may answer its campaigns.
+    """
     with tempfile.TemporaryDirectory(prefix="ldp-bayes-") as folder:
         data = Path(folder) / "data"
-        with Daemon(data) as daemon:
+        with Daemon(data, origins) as daemon:
             yield Aggregator(daemon.url, daemon.admin_url, make_admin_token(data))
 
 
 class Daemon:
     """``ldp-aggregator serve`` on free ports of this machine, in a process of its own, for as long as a block lasts."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, origins: Sequence[str] = ()) -> None:
         self._data = data
+        self._origins = origins
         self.url = ""
         self.admin_url = ""
 
     def __enter__(self) -> Self:
         listeners = ("--host", "127.0.0.1", "--port", "0", "--admin-port", "0", "--operations-port", "0")
-        command = [*_PROGRAM, "serve", "--data", str(self._data), *listeners]
+        allowed = [word for origin in self._origins for word in ("--allow-origin", origin)]
+        command = [*_PROGRAM, "serve", "--data", str(self._data), *listeners, *allowed]
         # Its log is for operators; here it is read only where the start fails.
         self._log = tempfile.TemporaryFile("w+", encoding="utf-8")
         self._process = subprocess.Popen(  # noqa: S603 - as above

@@ -80,7 +80,12 @@ def run(aggregator: Aggregator, source: Source, plan: Plan, network: Network) ->
     owners = training.draw(plan.devices or len(training), rng)
     campaign = aggregator.publish(source.draft)
     with tqdm(
-        total=len(owners), desc="devices", unit=" devices", disable=not plan.progress, file=sys.stderr, leave=False
+        total=len(owners),
+        desc="devices",
+        unit=" devices",
+        disable=None if plan.progress else True,  # None: where standard error is no terminal
+        file=sys.stderr,
+        leave=False,
     ) as bar:
         delivery = run_devices(
             aggregator.url,

@@ -35,7 +35,12 @@ def run_trials(
     done = {seed: rows for seed, rows in journal.finished().items() if seed in set(seeds)}
     missing = [seed for seed in seeds if seed not in done]
     with tqdm(
-        total=len(seeds), initial=len(done), desc=description, unit=" trials", disable=not progress, file=sys.stderr
+        total=len(seeds),
+        initial=len(done),
+        desc=description,
+        unit=" trials",
+        disable=None if progress else True,  # None: where standard error is no terminal
+        file=sys.stderr,
     ) as bar:
         for seed, rows in _finish(trial, missing, workers):
             journal.add(seed, rows)

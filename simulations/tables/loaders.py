@@ -13,7 +13,7 @@ from typing import Any, Final
 import pandas as pd
 from sklearn import datasets
 
-from simulations.tables.frames import TableError, read_csv
+from simulations.tables.frames import MissingLibraryError, TableError, read_csv
 
 SKLEARN: Final = "sklearn:"
 OPENML: Final = "openml:"
@@ -89,7 +89,9 @@ def _parquet(path: Path) -> pd.DataFrame:
     except FileNotFoundError:
         raise TableError(f"{path}: no such file") from None
     except ImportError:
-        raise TableError(f"{path}: reading Parquet takes pyarrow; pip install 'ldp-bayes[simulations]'") from None
+        raise MissingLibraryError(
+            f"{path}: reading Parquet takes pyarrow; pip install 'ldp-bayes[simulations]'"
+        ) from None
     except (OSError, ValueError) as error:
         problem = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise TableError(f"{path}: not a Parquet file ({problem})") from None

@@ -73,7 +73,7 @@ def test_the_command_runs_on_it_and_says_so_where_it_is_not_installed(
     try:
         import_module(ENGINES[f"on_{engine_name}"])
     except ModuleNotFoundError:
-        assert done.returncode == 1
+        assert done.returncode == 2
         assert f"pip install 'ldp-bayes[{engine_name}]'" in done.stderr
     else:
         assert done.returncode == 0, done.stderr

@@ -41,7 +41,7 @@ def run(folder: Path, example: str, *arguments: str) -> str:
 def model_of(campaign: Campaign) -> str:
     classes = list(campaign.label.classes)
     feature = campaign.features[0].to_json()
-    del feature["weight"]
+    del feature["weight"], feature["missing"]
     share = 1 / len(feature["values"])
     likelihood = [[share] * len(classes) for _ in feature["values"]]
     document = {"version": 1, "kind": "naive-bayes", "label": campaign.label.name, "classes": classes}

@@ -197,11 +197,11 @@ def test_perturbing_is_a_function_of_the_coins_and_the_secret():
 
 def test_scripted_coins_give_the_documented_report():
     """A word below p keeps the index, and nothing else is drawn: the question is the secret's."""
-    coins = ScriptedCoins([0])
-    (report,) = perturb(ONE_QUESTION, RECORD, "b", secret=SECRET, coins=coins)
-    assert (report.question, report.payload) == (2, bytes([0 * 2 + 1]))
+    campaign, coins = only("answer"), ScriptedCoins([0])
+    (report,) = perturb(campaign, RECORD, "b", secret=SECRET, coins=coins)
+    assert (report.question, report.payload) == (0, bytes([0 * 2 + 1]))
     assert coins.taken == 1
-    message = ONE_QUESTION.id.encode() + struct.pack("<I", 0)
+    message = campaign.id.encode() + struct.pack("<I", 0)
     assert report.id == hmac.new(SECRET, message, hashlib.sha256).digest()[:16]
 
 

@@ -149,7 +149,6 @@ def test_very_many_features_do_not_underflow():
         {
             "name": f"x{n}",
             "kind": "categorical",
-            "missing": False,
             "values": ["1", "2"],
             "likelihood": [[1e-6, 2e-6], [1 - 1e-6, 1 - 2e-6]],
         }

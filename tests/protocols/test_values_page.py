@@ -17,7 +17,8 @@ from protocols.values import number_of, text_of
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "values.md").read_text(encoding="utf-8")
 numpy, pandas = pytest.importorskip("numpy"), pytest.importorskip("pandas")
 NAMES = {module.__name__: module for module in (datetime, numpy, pandas)} | {"Decimal": Decimal, "Fraction": Fraction}
-ROWS = [line.strip("|").split("|") for line in PAGE.splitlines() if line.startswith("| `")]
+TABLE = PAGE.partition("\n## ")[0]
+ROWS = [line.strip("|").split("|") for line in TABLE.splitlines() if line.startswith("| `")]
 
 
 def evaluated(cell):

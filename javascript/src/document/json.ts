@@ -14,7 +14,7 @@ export function strictJson(text: string): any {
   } catch {
     must(false, "document");
   }
-  const keys = (text.match(/"(?:[^"\\]|\\.)*"(\s*:)?/g) ?? []).filter((token) => token.endsWith(":"));
+  const keys = (text.match(/"(?:[^"\\]|\\.)*"\s*:?/g) ?? []).filter((token) => token.endsWith(":"));
   must(!beyond && members === keys.length, "document");
   return value;
 }

@@ -84,14 +84,9 @@ export function checkFeatures(features: any[], place: string, k: number, continu
   });
 }
 
-export function isInstant(text: unknown): boolean {
+export function isInstant(text: any): boolean {
   // 2027-01-01T00:00:00Z, a time that exists
-  return (
-    typeof text === "string" &&
-    text.length === 20 &&
-    !text.startsWith("0000") &&
-    new Date(text).toJSON() === text.replace("Z", ".000Z")
-  );
+  return isText(text, 20) && !text.startsWith("0000") && new Date(text).toJSON() === text.replace("Z", ".000Z");
 }
 
 /** Checks all but the questions. Returns a projection's inputs and the features that questions are about. */

@@ -1,15 +1,14 @@
 import { de } from "./de.js";
 import type { Mechanism } from "./mechanism.js";
 import { ss } from "./ss.js";
-import { unary } from "./unary.js";
 
-/** The one table of mechanisms; null for those that few campaigns ask with, which `document/rare.ts` brings. */
+/** The one table of mechanisms; null for those that only an author asks for by name, which `document/rare.ts` brings. */
 export const MECHANISMS: Readonly<Record<string, Mechanism | null>> = {
   de,
   ss,
-  oue: unary,
-  sue: unary,
-  the: unary,
+  oue: null,
+  sue: null,
+  the: null,
   onebit: null,
   she: null,
   laplace: null,

@@ -22,10 +22,16 @@ export function installed(path) {
   return existsSync(path);
 }
 
-/** A folder that is gone after the test. */
+const running = new Map(); // the browsers of each profile
+
+/** A folder that is gone after the test, as are the browsers that write to it. */
 export function profile(t) {
   const folder = mkdtempSync(join(tmpdir(), "profile-"));
-  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 }));
+  running.set(folder, []);
+  t.after(async () => {
+    await Promise.all(running.get(folder).map(kill));
+    rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
+  });
   return folder;
 }
 
@@ -35,7 +41,9 @@ export function launch(path, folder, address) {
     path === FIREFOX
       ? ["--headless", "--no-remote", "--profile", folder]
       : [...CHROMIUM_FLAGS, `--user-data-dir=${folder}`];
-  return spawn(path, [...flags, address], { stdio: "ignore", detached: true });
+  const browser = spawn(path, [...flags, address], { stdio: "ignore", detached: true });
+  running.get(folder).push(browser);
+  return browser;
 }
 
 /** Kills a browser with all of its processes, at once. */

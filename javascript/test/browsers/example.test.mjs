@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { chromium } from "playwright-core";
 import { CHROMIUM, CHROMIUM_FLAGS, installed } from "./engines.mjs";
@@ -42,5 +44,62 @@ test(
     await page.getByText("keeps nothing any more").waitFor();
     assert.match(await page.locator("#ledger").textContent(), /campaigns answered: 0/);
     assert.deepEqual(errors, []);
+  },
+);
+
+test(
+  "a page that pins a publisher's key answers what was signed, and classifies with nothing else",
+  { skip: !installed(CHROMIUM) },
+  async (t) => {
+    const server = spawn(process.execPath, [SERVE, "0"], { stdio: ["ignore", "pipe", "inherit"] });
+    t.after(() => server.kill());
+    const origin = String((await once(server.stdout, "data"))[0]).trim();
+    const { aggregator, admin, campaign, data } = await site(t, { origins: [origin] });
+    const run = (...words) => execFileSync(AGGREGATOR, words, { encoding: "utf8" }).trim();
+    const file = join(data, "publisher.key");
+    const key = run("key", "create", file);
+    const token = run("token", "create", "--scope", "admin", "--data", data);
+    const publish = async (version, named) => {
+      const signed = join(data, `${version}.json`);
+      run(
+        ..."key sign".split(" "),
+        file,
+        "--version",
+        version,
+        "--expires-in",
+        "30",
+        "--campaign",
+        named,
+        "--output",
+        signed,
+      );
+      const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
+      const answer = await fetch(`${admin}/admin/v1/directories/${key}`, {
+        method: "PUT",
+        headers,
+        body: readFileSync(signed),
+      });
+      assert.equal(answer.status, 200, await answer.text());
+    };
+    const browser = await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_FLAGS });
+    t.after(() => browser.close());
+    const page = await browser.newPage();
+    page.setDefaultTimeout(300_000);
+    const open = () => page.goto(`${origin}/?url=${aggregator}&campaign=${campaign}&publisher=${key}`);
+    await open();
+    await page.getByText("No campaign: no-directory").waitFor();
+    await publish("1", campaign);
+    await open();
+    await page.getByLabel("class").selectOption("yes");
+    await page.getByRole("button", { name: "I agree" }).click();
+    await page.getByText("Your answer: arrived.").waitFor();
+    run("train", campaign, "--data", data, "--anyway");
+    await page.getByRole("button", { name: "What would the model say?" }).click();
+    await page.getByText("invalid-model").waitFor();
+    const model = join(data, "model.json");
+    writeFileSync(model, await (await fetch(`${aggregator}/v1/campaigns/${campaign}/model`)).text());
+    await publish("2", `${campaign}=${model}`);
+    await page.getByRole("button", { name: "What would the model say?" }).click();
+    await page.getByText(/The model says: yes \d+ %, no \d+ %/).waitFor();
   },
 );

@@ -61,11 +61,13 @@ export async function site(t, { origins = [] } = {}) {
   let said = "";
   daemon.stdout.on("data", (chunk) => (said += chunk));
   while (!/public (\S+)/.test(said)) await once(daemon.stdout, "data");
+  while (!/admin (\S+)/.test(said)) await once(daemon.stdout, "data");
   const aggregator = /public (\S+)/.exec(said)[1].replace("0.0.0.0", "127.0.0.1");
+  const admin = /admin (\S+)/.exec(said)[1];
 
   const uploads = []; // every body that came, hexadecimal
   const told = new Map(); // what pages said, by name
-  const state = { campaign, aggregator, uploads, told, lose: 0, data };
+  const state = { campaign, aggregator, admin, uploads, told, lose: 0, data };
   const waiting = [];
   const server = createServer((incoming, outgoing) => {
     const { pathname, searchParams } = new URL(incoming.url, "http://site");

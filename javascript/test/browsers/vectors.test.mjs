@@ -13,7 +13,7 @@ for (const [name, path] of Object.entries({ Chromium: CHROMIUM, Firefox: FIREFOX
     const { url, hear } = await site(t);
     const browser = launch(path, profile(t), `${url}/pages/vectors.html`);
     t.after(() => kill(browser));
-    const { engine, ...told } = await hear("vectors", 120);
+    const { engine, ...told } = await hear("vectors", 600);
     assert.match(engine, name === "Firefox" ? /Firefox/ : /Chrome/);
     assert.deepEqual(told, { "/dist/index.js": inNode, "/dist/ldp-bayes-client.min.js": inNode });
   });

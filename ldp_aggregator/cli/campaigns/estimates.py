@@ -68,7 +68,8 @@ def _estimates(options: argparse.Namespace) -> None:
 
 def _tell(estimates: Estimates, tally: Tally, arrivals: Arrivals) -> None:
     """Questions, guarantees, the pooled class prior and the moments of Gaussian features, with what one liar moves."""
-    say(estimates.to_frame().to_string(index=False, formatters={"per_liar": shown_reach}))
+    cells = estimates.to_frame().fillna({"feature": "", "value": "", "class": ""})
+    say(cells.to_string(index=False, na_rep="", formatters={"per_liar": shown_reach}))
     told, classes = estimates.to_json(), estimates.campaign.label.classes
     say("")
     campaign = estimates.campaign

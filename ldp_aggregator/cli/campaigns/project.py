@@ -12,6 +12,7 @@ import pandas as pd
 from ldp_aggregator.cli.common import (
     CommandError,
     Groups,
+    UsageError,
     add_command,
     add_group,
     add_store_options,
@@ -71,7 +72,7 @@ def add_commands(groups: Groups) -> None:
 
 def _fit(options: argparse.Namespace) -> None:
     if (options.table is None) == (options.round is None):
-        raise CommandError("name either a public table or --round ID")
+        raise UsageError("name either a public table or --round ID")
     draft = _read_draft(options.draft)
     try:
         moments, study = _moments_of_round(options) if options.round else (_moments_of_public(options, draft), None)
@@ -112,7 +113,7 @@ def _moments_of_public(options: argparse.Namespace, draft: dict[str, Any]) -> In
 
 def _moments_of_round(options: argparse.Namespace) -> tuple[InputMoments, str | None]:
     if options.inputs:
-        raise CommandError("--inputs goes with a public table; a round's inputs are its features")
+        raise UsageError("--inputs goes with a public table; a round's inputs are its features")
 
     async def read(store: Store) -> tuple[bytes, Tally]:
         return await store.document(options.round), await store.tally(options.round)

@@ -17,6 +17,7 @@ from ldp_aggregator.cli.common import (
     add_store_options,
     say,
     say_table,
+    share,
     shown_reach,
     tell_guarantees,
     with_store,
@@ -76,7 +77,7 @@ def add_commands(groups: Groups) -> None:
     )
     parser.add_argument(
         "--variance-floor",
-        type=float,
+        type=share,
         default=DEFAULT_VARIANCE_FLOOR,
         metavar="SHARE",
         help="least variance of a Gaussian feature, as a share of (high - low) squared (default: %(default)s)",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from ldp_aggregator.cli.common import CommandError, Groups, add_command, read_file, say, say_json, say_table
+from ldp_aggregator.cli.common import Groups, UsageError, add_command, read_file, say, say_json, say_table
 from ldp_aggregator.learning.published import PublishedGuarantee, published_together, relay_guarantee
 from protocols import Campaign
 from protocols.document.verification import NEGLIGIBLE_GAP, Verification
@@ -58,7 +58,7 @@ def _relayed(campaign: Campaign, batch: int | None) -> PublishedGuarantee | None
     if batch is None:
         return None
     if batch < 1:
-        raise CommandError(f"--relay-batch must be at least 1, not {batch}")
+        raise UsageError(f"--relay-batch must be at least 1, not {batch}")
     return relay_guarantee(campaign, batch)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from ldp_aggregator.cli.common import (
     CommandError,
     Groups,
+    UsageError,
     add_command,
     add_group,
     add_store_options,
@@ -84,13 +85,13 @@ def _show(options: argparse.Namespace) -> None:
 def _sign(options: argparse.Namespace) -> None:
     campaigns = dict(_named(text) for text in options.campaigns)
     if len(campaigns) != len(options.campaigns):
-        raise CommandError("a campaign is named twice")
+        raise UsageError("a campaign is named twice")
     try:
         expires = utc_now() + timedelta(days=options.expires_in)
     except (OverflowError, ValueError):
-        raise CommandError("--expires-in must be a number of days") from None
+        raise UsageError("--expires-in must be a number of days") from None
     if expires <= utc_now():
-        raise CommandError("--expires-in must be above 0")
+        raise UsageError("--expires-in must be above 0")
     seed = _seed(options.file)
     document = sign_directory(seed, options.version, expires, campaigns)
     write_file(options.output, document.decode())
@@ -120,7 +121,7 @@ def _named(text: str) -> tuple[str, str | None]:
     """A campaign's id and its model's SHA-256, the hash of the very bytes that devices are given."""
     campaign_id, given, path = text.partition("=")
     if len(campaign_id) != _ID_CHARACTERS:
-        raise CommandError(f"{campaign_id!r} is no campaign's id, which has {_ID_CHARACTERS} characters")
+        raise UsageError(f"{campaign_id!r} is no campaign's id, which has {_ID_CHARACTERS} characters")
     if not given:
         return campaign_id, None
     document = read_file(Path(path))

@@ -6,7 +6,9 @@ import argparse
 from pathlib import Path
 
 from ldp_aggregator.cli.common import Groups, add_command, say
+from ldp_aggregator.service.acting import local_actor
 from ldp_aggregator.store.merging import Merged, merge_stores
+from ldp_aggregator.store.rights import Act
 
 
 def add_commands(groups: Groups) -> None:
@@ -23,7 +25,11 @@ def add_commands(groups: Groups) -> None:
 
 
 def _merge(options: argparse.Namespace) -> None:
-    merged = merge_stores(options.first, options.second, options.output, assume_disjoint=options.assume_disjoint)
+    disjoint = ", assumed to be disjoint" if options.assume_disjoint else ""
+    act = Act(local_actor(), "merge stores", detail=f"{options.first} and {options.second}{disjoint}")
+    merged = merge_stores(
+        options.first, options.second, options.output, assume_disjoint=options.assume_disjoint, act=act
+    )
     for one in merged:
         say(f"{one.id} {one.count} reports or shares{_counted_twice(one)}")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from ldp_aggregator.cli.common import (
     CommandError,
     Groups,
+    UsageError,
     add_command,
     add_store_options,
     say,
@@ -46,7 +47,7 @@ def _recount(options: argparse.Namespace) -> int:
         from ldp_aggregator.archive.files import ArchiveError
         from ldp_aggregator.archive.reading import recount
     except ModuleNotFoundError as error:
-        raise CommandError(f"{error.name} is not installed; archives need pip install 'ldp-bayes[archive]'") from None
+        raise UsageError(f"{error.name} is not installed; archives need pip install 'ldp-bayes[archive]'") from None
     try:
         found = recount(options.archive, options.campaign, _engine(options))
     except ArchiveError as error:
@@ -61,9 +62,9 @@ def _recount(options: argparse.Namespace) -> int:
 
 def _engine(options: argparse.Namespace) -> Engine:
     if options.engine != "beam" and options.option:
-        raise CommandError("--option is for --engine beam")
+        raise UsageError("--option is for --engine beam")
     if options.engine != "processes" and options.workers:
-        raise CommandError(f"--workers is for --engine processes; {options.engine} has settings of its own")
+        raise UsageError(f"--workers is for --engine processes; {options.engine} has settings of its own")
     if options.engine == "processes":
         from ldp_aggregator.archive.engines.processes import on_processes
 
@@ -71,7 +72,7 @@ def _engine(options: argparse.Namespace) -> Engine:
     try:
         engine = import_module(f"ldp_aggregator.archive.engines.on_{options.engine}")
     except ModuleNotFoundError as error:
-        raise CommandError(
+        raise UsageError(
             f"{error.name} is not installed; this engine needs pip install 'ldp-bayes[{options.engine}]'"
         ) from None
     return partial(engine.run, options=options.option) if options.engine == "beam" else engine.run

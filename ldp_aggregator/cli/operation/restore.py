@@ -6,7 +6,7 @@ import argparse
 import asyncio
 from pathlib import Path
 
-from ldp_aggregator.cli.common import CommandError, Groups, add_command, add_store_options, say, settings_of
+from ldp_aggregator.cli.common import Groups, UsageError, add_command, add_store_options, say, settings_of
 from ldp_aggregator.store.backup import restore_store
 from ldp_aggregator.store.location import check_driver
 from ldp_aggregator.store.origin import Restored
@@ -39,9 +39,9 @@ def add_commands(groups: Groups) -> None:
 def _restore(options: argparse.Namespace) -> None:
     settings = settings_of(options)
     if (options.backup is None) != options.in_place:
-        raise CommandError("restore takes the folder of a backup, or --in-place for a database")
+        raise UsageError("restore takes the folder of a backup, or --in-place for a database")
     if (settings.database_address is None) == options.in_place:
-        raise CommandError(
+        raise UsageError(
             "--in-place is for a database; an embedded store is restored from its folder"
             if options.in_place
             else "the store is a PostgreSQL database: put it back with pg_restore, then run restore --in-place "
@@ -56,9 +56,9 @@ def _restore(options: argparse.Namespace) -> None:
 
 async def _renew(address: str, keep_shares: bool) -> Restored:
     check_driver()
-    from ldp_aggregator.store.postgres.store import PostgresStore
+    from ldp_aggregator.store.sharded.opening import open_shards
 
-    store = await PostgresStore.open(address)
+    store = await open_shards(address.split())
     try:
         return await store.renew(keep_shares=keep_shares)
     finally:

@@ -17,6 +17,7 @@ from ldp_aggregator.cli.common import (
     Groups,
     add_command,
     add_group,
+    positive,
     read_file,
     say,
     say_json,
@@ -87,7 +88,7 @@ def add_commands(groups: Groups) -> None:
 def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("table", type=Path, metavar="TABLE.csv", help="the private table, with a header row")
     parser.add_argument("--schema", type=Path, required=True, metavar="DRAFT.json", help="label, features and bounds")
-    parser.add_argument("--epsilon", type=float, required=True, metavar="E", help="total privacy loss of this fit")
+    parser.add_argument("--epsilon", type=positive, required=True, metavar="E", help="total privacy loss of this fit")
     parser.add_argument("--seed", type=int, metavar="N", help="repeatable noise, for experiments and never for release")
     parser.add_argument("--json", action="store_true", help="print JSON")
 

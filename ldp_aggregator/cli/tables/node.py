@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from ldp_aggregator.cli.common import CommandError, Groups, add_command, add_group, read_file, say
+from ldp_aggregator.cli.common import CommandError, Groups, UsageError, add_command, add_group, read_file, say
 from ldp_aggregator.counting.shares import decode_distributed
 from ldp_aggregator.learning.guarantee import Guarantee
 from ldp_aggregator.trainers.base import sound_guarantee
@@ -92,9 +92,11 @@ def _statistics(options: argparse.Namespace) -> None:
     if (options.noise == DISTRIBUTED) != (options.nodes is not None) or (
         options.honest is not None and not options.nodes
     ):
-        raise CommandError(f"--nodes (and --honest) go with --noise {DISTRIBUTED}, which needs --nodes")
+        raise UsageError(f"--nodes (and --honest) go with --noise {DISTRIBUTED}, which needs --nodes")
+    if options.honest is not None and options.honest > options.nodes:
+        raise UsageError(f"--honest {options.honest} of --nodes {options.nodes}: no more can be honest than there are")
     if options.noise == DISTRIBUTED and options.other_rows:
-        raise CommandError(f"--other-rows is for a share that replaces another; with --noise {DISTRIBUTED} none does")
+        raise UsageError(f"--other-rows is for a share that replaces another; with --noise {DISTRIBUTED} none does")
     campaign = Campaign.parse(read_file(options.campaign), options.id)
     try:
         share, guarantee = _noisy_share(options, campaign)

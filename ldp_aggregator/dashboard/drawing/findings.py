@@ -108,6 +108,7 @@ def _distribution(estimates: Estimates, feature: Feature, liars: int, place: int
     says += _missing_told(estimates, feature.name)
     if not known.all() and table.joint.n:
         says += " Nothing is known of a class that too few reports tell from none."
+    says += _missing_told(estimates, feature.name)
     return _shares(f"feature-{place}", feature.name, says, "share of the class", table.joint.n, rows, classes)
 
 

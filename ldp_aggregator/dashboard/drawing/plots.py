@@ -119,7 +119,7 @@ def curve(points: Sequence[tuple[datetime, int]], *, title: str) -> Markup:
     for share in (0.0, 0.5, 1.0):
         y = foot - share * _CURVE_HEIGHT
         parts.append(f'<line class="grid" x1="{left}" y1="{y:g}" x2="{WIDTH - RIGHT}" y2="{y:g}"/>')
-        if share != 0.5 or most > 1:
+        if share * most == int(share * most):
             parts.append(
                 f'<text class="tick" x="{left - 6}" y="{y + 4:g}" text-anchor="end">{_count(share * most)}</text>'
             )

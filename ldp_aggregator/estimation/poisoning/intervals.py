@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.simplex import norm_sub
+from ldp_aggregator.estimation.simplex import norm_sub_shift
 
 Array = NDArray[np.float64]
 
@@ -94,8 +94,7 @@ def norm_sub_reach(values: Array, reach: Array) -> Interval:
     """``norm_sub``, along the first axis, of values that may each be moved: by at most the own reach and the largest
     (the proof is in :mod:`ldp_aggregator.learning.model_poisoning`).
     """
-    largest = values.argmax(axis=0, keepdims=True)
-    tau = np.take_along_axis(values - norm_sub(values), largest, axis=0)
+    tau = norm_sub_shift(values)
     reaches = reach.max(axis=0, initial=0.0)
     ends = [np.clip(values + sign * (reach + reaches) - tau, 0.0, 1.0) for sign in (-1, 1)]
     return Interval(ends[0], ends[1])

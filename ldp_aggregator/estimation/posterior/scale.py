@@ -13,9 +13,19 @@ Array = NDArray[np.float64]
 SCALES: Final[Array] = 10.0 ** np.arange(-4.5, 0.75, 0.5)
 """Tau: the variances that effects may have, of which a feature has one."""
 
+_OFTEN: Final[Array] = np.exp(-0.5 * ((np.log10(SCALES) - np.log10(0.03)) / 0.7) ** 2)
+
+USUAL: Final[Array] = _OFTEN / _OFTEN.sum()
+"""The share of features that have each scale, before any report: ln tau is normal around 0.03, two of three features
+within a factor of five of it.
+
+Chosen on chess, mushroom, car and connect4. Were all scales as frequent, noise would be taken for effects that no table
+has: the squares of one feature's effects add up to the number of classes less one at most.
+"""
+
 _STEPS: Final = 50
 _PSEUDO_FEATURES: Final = 2.0
-"""Two features that may have any scale keep it off zero, where a likelihood alone would take it."""
+"""Two features of usual scales keep it off zero, where a likelihood alone would take it."""
 
 
 def scale_posteriors(information: Sequence[Array], effects: Sequence[Array]) -> Array:
@@ -23,7 +33,7 @@ def scale_posteriors(information: Sequence[Array], effects: Sequence[Array]) -> 
 
     A feature's ``information`` S and ``effects`` y, shape (r,) both, are in coordinates in which y ~ N(S z, S) and
     z ~ N(0, tau): ln p(y | tau) = sum_i [-ln(1 + tau S_i) + tau y_i^2 / (1 + tau S_i)] / 2, up to a constant. The
-    weights of the grid are shared by all features, by expectation maximisation.
+    weights of the grid are shared by all features, by expectation maximisation, and start at :data:`USUAL` ones.
     """
     if not information:
         return np.zeros((0, SCALES.size))
@@ -33,11 +43,11 @@ def scale_posteriors(information: Sequence[Array], effects: Sequence[Array]) -> 
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
     logarithm = np.add.reduceat(each, starts, axis=1).T
     likelihood = np.exp(logarithm - logarithm.max(axis=1, keepdims=True))
-    weights = np.full(SCALES.size, 1 / SCALES.size)
+    weights = USUAL
     for _ in range(_STEPS):
         posterior = likelihood * weights
         posterior /= posterior.sum(axis=1, keepdims=True)
-        weights = (posterior.sum(axis=0) + _PSEUDO_FEATURES / SCALES.size) / (len(lengths) + _PSEUDO_FEATURES)
+        weights = (posterior.sum(axis=0) + _PSEUDO_FEATURES * USUAL) / (len(lengths) + _PSEUDO_FEATURES)
     result: Array = likelihood * weights
     result /= result.sum(axis=1, keepdims=True)
     return result

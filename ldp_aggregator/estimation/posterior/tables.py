@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -53,13 +54,13 @@ class FeaturePosterior:
     scales: Array
     table: Array
 
-    @property
+    @cached_property
     def kept(self) -> Array:
         """The share of tau / (1 + tau S), averaged over tau: z = kept * y."""
         result: Array = self.scales @ _gains(self.information)
         return result
 
-    @property
+    @cached_property
     def mean(self) -> Array:
         """The posterior mean of z."""
         result: Array = self.kept * self.effects

@@ -77,7 +77,7 @@ class Evaluation:
             "epsilon": self.campaign.privacy.epsilon,
             "chosen": self.winner.name,
             "reason": self.reason,
-            "accuracy": _finite(self.winner.accuracy),
+            "accuracy": _finite(self.winner.accuracy) if self.winner.n else None,
             "low": self.low,
             "high": self.high,
             "candidates": [

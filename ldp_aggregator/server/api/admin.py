@@ -10,6 +10,7 @@ from aiohttp import web
 from ldp_aggregator.estimation.simplex import MODES, POSTERIOR, TRAINING_MODES
 from ldp_aggregator.server.api.authorisation import authorise
 from ldp_aggregator.server.api.bodies import held_body
+from ldp_aggregator.server.api.endings import STATE
 from ldp_aggregator.server.api.public import answer_estimates
 from ldp_aggregator.server.api.query import campaign_id, parameters, whole_number
 from ldp_aggregator.server.api.rows import JSON, STORED, Operation
@@ -19,7 +20,7 @@ from ldp_aggregator.service.acting import actor_of, recorded, uploads_act
 from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
 from ldp_aggregator.service.publishing import TrainingOptions, UntrainableError, UselessModelError, publish_trained
 from ldp_aggregator.store.clock import utc_now
-from ldp_aggregator.store.contract import DELETED, NOT_CLOSED, TAKES_REPORTS, TAKES_SHARES, UNKNOWN
+from ldp_aggregator.store.contract import DELETED, TAKES_REPORTS, TAKES_SHARES, UNKNOWN
 from ldp_aggregator.store.rights import ASKED, DONE, FAILED, UPLOADING
 from protocols import DraftError
 
@@ -71,17 +72,6 @@ async def get_estimates(request: web.Request, context: Context) -> web.Response:
     return await answer_estimates(request, context)
 
 
-async def close_campaign(request: web.Request, context: Context) -> web.Response:
-    """Accept no more reports. ``campaign reopen`` takes it back until the campaign is sealed."""
-    token = await authorise(request, context.store, "admin", campaign_id=campaign_id(request))
-    parameters(request, ())
-    await context.store.state(campaign_id(request))
-    async with recorded(context.store, actor_of(token), "close campaign", campaign_id(request)):
-        state = await context.store.close_campaign(campaign_id(request))
-    context.metrics.mutations.labels("campaign-closed").inc()
-    return web.json_response(state.to_json(utc_now()))
-
-
 async def train_campaign(request: web.Request, context: Context) -> web.Response:
     """Train on what was counted so far and publish the model under the next version.
 
@@ -122,17 +112,6 @@ async def set_uploads_need(request: web.Request, context: Context) -> web.Respon
     return web.json_response(state.to_json(utc_now()))
 
 
-async def delete_campaign(request: web.Request, context: Context) -> web.Response:
-    """Forget a closed campaign: sums, shares and models. Its id is never used again."""
-    token = await authorise(request, context.store, "admin", campaign_id=campaign_id(request))
-    parameters(request, ())
-    await context.store.state(campaign_id(request))
-    async with recorded(context.store, actor_of(token), "delete campaign", campaign_id(request)):
-        await context.store.delete_campaign(campaign_id(request))
-    context.metrics.mutations.labels("campaign-deleted").inc()
-    return web.Response(status=204)
-
-
 async def get_log(request: web.Request, context: Context) -> web.Response:
     """The last administrative acts, oldest first: who did what, when, to which campaign, and how it ended."""
     await authorise(request, context.store, "admin")
@@ -146,21 +125,6 @@ def _scope(text: str | None) -> str | None:
     return text
 
 
-_STATE: Final = {
-    "type": "object",
-    "required": ["id", "title", "status", "created", "reports"],
-    "properties": {
-        "id": {"type": "string"},
-        "title": {"type": "string"},
-        "status": {"enum": ["waiting", "open", "closed"]},
-        "reports": {"type": "integer"},
-        "max_reports": {"type": ["integer", "null"]},
-        "model_version": {"type": ["integer", "null"]},
-        "federated": {"type": "boolean"},
-        "shares": {"type": ["integer", "null"]},
-        "uploads_need_token": {"enum": [None, *UPLOADING]},
-    },
-}
 _ACT: Final = {
     "type": "object",
     "required": ["number", "time", "actor", "act", "campaign", "detail", "outcome"],
@@ -201,16 +165,8 @@ OPERATIONS: Final = (
         "/admin/v1/campaigns",
         get_campaigns,
         scopes=("admin",),
-        answers={200: (JSON, {"type": "object", "properties": {"campaigns": {"type": "array", "items": _STATE}}})},
+        answers={200: (JSON, {"type": "object", "properties": {"campaigns": {"type": "array", "items": STATE}}})},
         codes=("malformed-query", *STORED),
-    ),
-    Operation(
-        "POST",
-        "/admin/v1/campaigns/{id}/close",
-        close_campaign,
-        scopes=("admin",),
-        answers={200: (JSON, _STATE)},
-        codes=(UNKNOWN, "malformed-query", *STORED),
     ),
     Operation(
         "POST",
@@ -236,16 +192,8 @@ OPERATIONS: Final = (
         set_uploads_need,
         scopes=("admin",),
         query={"scope": {"enum": list(UPLOADING)}},
-        answers={200: (JSON, _STATE)},
+        answers={200: (JSON, STATE)},
         codes=(UNKNOWN, "malformed-query", *STORED),
-    ),
-    Operation(
-        "DELETE",
-        "/admin/v1/campaigns/{id}",
-        delete_campaign,
-        scopes=("admin",),
-        answers={204: None},
-        codes=(UNKNOWN, NOT_CLOSED, "malformed-query", *STORED),
     ),
     Operation(
         "GET",

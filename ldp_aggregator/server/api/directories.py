@@ -60,6 +60,7 @@ PUBLIC: Final = (
         get_directory,
         answers={200: (JSON, {"type": "object", "required": ["statement", "signature"]}), 304: None},
         codes=("no-directory", "malformed-query", *STORED),
+        for_pages=True,
     ),
 )
 ADMIN: Final = (

@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, Final
-
-import asyncpg
 
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.parts import compactable, part_of_tally, tally_of_parts
 from ldp_aggregator.store.campaign_state import CampaignState, Life
 from ldp_aggregator.store.consistency import damaged
-from ldp_aggregator.store.contract import SALT_BYTES, StoreError, UnknownCampaignError
+from ldp_aggregator.store.contract import SALT_BYTES, UnknownCampaignError
 from ldp_aggregator.store.decisions import (
-    OF_CAMPAIGNS,
     CampaignRow,
-    Ending,
-    check_deletion,
-    check_reopening,
-    check_sealing,
-    decide_ending,
     was_deleted,
 )
-from ldp_aggregator.store.postgres import ids
-from ldp_aggregator.store.postgres.sessions import Connection, lock, wait_at_most
+from ldp_aggregator.store.postgres.sessions import Connection
 from protocols import Campaign
 
 _TIMES: Final = ("opens", "closes", "closed", "sealed")
@@ -45,8 +34,14 @@ _STATES: Final = (
     "(SELECT max(version) FROM models WHERE campaign = number) AS model_version FROM campaigns "
     f"CROSS JOIN LATERAL (SELECT {_ARRIVALS} FROM parts WHERE campaign = number) AS counted"
 )
-WAIT_SECONDS: Final = 1.0
-"""How long ids that are dropped may hold up whoever reads them next."""
+ALONE: Final = "FOR UPDATE"
+"""Nobody else counts, puts a share, or has any of these locks."""
+IN_TURN: Final = "FOR NO KEY UPDATE"
+"""One at a time, while others go on counting."""
+TOGETHER: Final = "FOR KEY SHARE"
+"""Any number at once, and nobody has it alone."""
+HOLD_SECONDS: Final = 5
+"""How long a campaign is held for whoever wants it alone, and does not come."""
 
 
 async def rows(db: Connection) -> list[CampaignRow]:
@@ -67,16 +62,32 @@ async def row(db: Connection, campaign_id: str) -> CampaignRow:
     return found
 
 
-async def locked(db: Connection, row: CampaignRow, *, shared: bool) -> CampaignRow:
+async def locked(db: Connection, row: CampaignRow, strength: str = ALONE) -> CampaignRow:
     """The row again, read once its lock is held: a campaign that was being closed is closed now.
 
     Raises UnknownCampaignError where it was being deleted.
     """
-    await lock(db, row.number, shared=shared)
-    found = await db.fetchrow(f"SELECT {_COLUMNS} FROM campaigns WHERE number = $1", row.number)
+    found = await db.fetchrow(f"SELECT {_COLUMNS} FROM campaigns WHERE number = $1 {strength}", row.number)
     if found is None:
         raise UnknownCampaignError(row.id)
     return _row(found)
+
+
+async def hold(db: Connection, campaign_id: str) -> None:
+    """Before a transaction that needs a campaign :data:`ALONE`: those who count share their lock, and where they come
+    one after the other without a pause nobody else would ever get his. Waits for nobody, and ends by itself.
+
+    Raises UnknownCampaignError.
+    """
+    number = (await row(db, campaign_id)).number
+    await db.execute(
+        f"UPDATE campaigns SET held_until = clock_timestamp() + interval '{HOLD_SECONDS} s' WHERE number = $1", number
+    )
+
+
+async def least_map(db: Connection, number: int) -> int:
+    """The oldest map of slots that reports may be brought by."""
+    return int(await db.fetchval("SELECT least_map FROM campaigns WHERE number = $1", number))
 
 
 def _row(found: Any) -> CampaignRow:
@@ -122,9 +133,12 @@ async def create(
     deleted = await db.fetchval("SELECT deleted FROM deleted WHERE id = $1", campaign.id)
     if deleted is not None:
         raise was_deleted(campaign.id, deleted)
+    # Whoever raises the least map for all campaigns comes before or after this one.
+    least = await db.fetchval("SELECT least_map FROM membership FOR SHARE")
     number = await db.fetchval(
-        "INSERT INTO campaigns (id, title, document, opens, closes, created, max_reports, salt, uploads_need) "
-        "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) DO NOTHING RETURNING number",
+        "INSERT INTO campaigns "
+        "(id, title, document, opens, closes, created, max_reports, salt, uploads_need, least_map) "
+        "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (id) DO NOTHING RETURNING number",
         campaign.id,
         campaign.title,
         campaign.document,
@@ -134,81 +148,27 @@ async def create(
         max_reports,
         os.urandom(SALT_BYTES) if federated else None,
         uploads_need,
+        least or 0,
     )
-    if number is None:
-        return False
-    await ids.create(db, number)
-    return True
-
-
-async def close(db: Connection, campaign_id: str, now: datetime) -> CampaignState:
-    """Whoever counts waits for the exclusive lock, or is waited for."""
-    found = await locked(db, await row(db, campaign_id), shared=False)
-    if found.life.closed is None:
-        await _set(db, found, "closed", now)
-    return await state(db, campaign_id)
-
-
-async def end(db: Connection, campaign_id: str, now: datetime) -> CampaignState:
-    found = await locked(db, await row(db, campaign_id), shared=False)
-    ending = decide_ending(found, await reports(db, found.number), now)
-    if ending is Ending.CLOSE:
-        await _set(db, found, "closed", now)
-    elif ending is not Ending.NOTHING:
-        await _set(db, found, "over_since", now if ending is Ending.NOTE else None)
-    return await state(db, campaign_id)
-
-
-async def reopen(db: Connection, campaign_id: str) -> CampaignState:
-    found = await locked(db, await row(db, campaign_id), shared=False)
-    check_reopening(found)
-    await _set(db, found, "closed", None)
-    await _set(db, found, "over_since", None)
-    return await state(db, campaign_id)
+    return number is not None
 
 
 async def set_uploads_need(db: Connection, campaign_id: str, scope: str | None) -> CampaignState:
-    await _set(db, await row(db, campaign_id), "uploads_need", scope)
+    await put(db, await row(db, campaign_id), "uploads_need", scope)
     return await state(db, campaign_id)
 
 
-async def seal(db: Connection, campaign_id: str, now: datetime, *, at_once: bool) -> CampaignState:
-    async with _exclusive(db, campaign_id) as found:
-        check_sealing(found, now, at_once=at_once)
-        if found.life.sealed is None:
-            await _set(db, found, "sealed", now)
-            await ids.drop(db, found.number)
-    return await state(db, campaign_id)
+async def take_reports(db: Connection, campaign_id: str) -> bool:
+    """Decide that a campaign takes reports, if it takes them now and that was open; whether it does. For good."""
+    decided: bool | None = await db.fetchval("SELECT takes_reports FROM campaigns WHERE id = $1", campaign_id)
+    if not decided:
+        decided = await db.fetchval(
+            "UPDATE campaigns SET takes_reports = true WHERE id = $1 AND salt IS NULL RETURNING true", campaign_id
+        )
+    return bool(decided)
 
 
-async def delete(db: Connection, campaign_id: str, now: datetime) -> None:
-    """Everything that is kept of a closed campaign, but that there was one."""
-    async with _exclusive(db, campaign_id) as found:
-        check_deletion(found)
-        if found.life.sealed is None:
-            await ids.drop(db, found.number)
-        for table in OF_CAMPAIGNS:
-            await db.execute(f"DELETE FROM {table} WHERE campaign = $1", found.number)
-        await db.execute("DELETE FROM campaigns WHERE number = $1", found.number)
-        await db.execute("INSERT INTO deleted (id, deleted) VALUES ($1, $2)", campaign_id, now)
-
-
-@asynccontextmanager
-async def _exclusive(db: Connection, campaign_id: str) -> AsyncIterator[CampaignRow]:
-    """The row under its lock. Waits for nobody longer than a moment: meanwhile everybody else waits for this.
-
-    Raises StoreError where somebody reads the ids.
-    """
-    await wait_at_most(db, WAIT_SECONDS)
-    try:
-        yield await locked(db, await row(db, campaign_id), shared=False)
-    except asyncpg.LockNotAvailableError:
-        raise StoreError(
-            f"somebody reads the ids of campaign {campaign_id}, pg_dump or fsck perhaps; nothing was changed, try later"
-        ) from None
-
-
-async def _set(db: Connection, row: CampaignRow, column: str, value: datetime | str | None) -> None:
+async def put(db: Connection, row: CampaignRow, column: str, value: datetime | str | None) -> None:
     await db.execute(f"UPDATE campaigns SET {column} = $2 WHERE number = $1", row.number, value)
 
 
@@ -219,6 +179,21 @@ async def arrivals(db: Connection, row: CampaignRow) -> Arrivals:
 
 async def reports(db: Connection, number: int) -> int:
     return int(await db.fetchval("SELECT coalesce(sum(reports), 0)::bigint FROM parts WHERE campaign = $1", number))
+
+
+async def has_reports(db: Connection, number: int) -> bool:
+    """Whether any was counted, here or, as far as that was decided, in another database of the store."""
+    found: bool = await db.fetchval(
+        "SELECT takes_reports OR EXISTS (SELECT 1 FROM parts WHERE campaign = number AND reports > 0) "
+        "FROM campaigns WHERE number = $1",
+        number,
+    )
+    return found
+
+
+async def moved(db: Connection, number: int) -> int:
+    """Ids that came here from another database without their counts, less those that went."""
+    return int(await db.fetchval("SELECT moved FROM campaigns WHERE number = $1", number))
 
 
 async def parts(db: Connection, number: int) -> list[bytes]:
@@ -247,11 +222,15 @@ async def compact(db: Connection, campaign: Campaign) -> None:
     """Replace small parts that nobody else is replacing by their sum. Raises StoreError where they are damaged."""
     number = (await row(db, campaign.id)).number
     sizes = await db.fetch(
-        "SELECT ctid, length(sums) AS size FROM parts WHERE campaign = $1 ORDER BY size FOR UPDATE SKIP LOCKED", number
+        "SELECT part, length(sums) AS size FROM parts WHERE campaign = $1 ORDER BY size FOR UPDATE SKIP LOCKED",
+        number,
     )
-    chosen = [found["ctid"] for found in sizes[: compactable([found["size"] for found in sizes])]]
+    chosen = [found["part"] for found in sizes[: compactable([found["size"] for found in sizes])]]
     found = await db.fetch(
-        "DELETE FROM parts WHERE ctid = ANY($1::tid[]) RETURNING reports, vouched, least_batch, sums", chosen
+        "DELETE FROM parts WHERE campaign = $1 AND part = ANY($2::bigint[]) "
+        "RETURNING reports, vouched, least_batch, sums",
+        number,
+        chosen,
     )
     try:
         total = tally_of_parts(campaign, [part["sums"] for part in found])

@@ -6,12 +6,11 @@ from datetime import datetime
 
 from ldp_aggregator.store.contract import PublishedModel
 from ldp_aggregator.store.postgres import campaigns
-from ldp_aggregator.store.postgres.sessions import Connection, lock
+from ldp_aggregator.store.postgres.sessions import Connection
 
 
 async def publish(db: Connection, campaign_id: str, document: str, now: datetime) -> PublishedModel:
-    number = (await campaigns.row(db, campaign_id)).number
-    await lock(db, number, shared=False)
+    number = (await campaigns.locked(db, await campaigns.row(db, campaign_id), campaigns.IN_TURN)).number
     version = await db.fetchval(
         "INSERT INTO models (campaign, version, document, created) "
         "SELECT $1, greatest(coalesce(max(version), 0), (SELECT version_floor FROM origin)) + 1, $2, $3 FROM models "

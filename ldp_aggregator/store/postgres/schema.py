@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import asyncpg
+
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.origin import wrong_version
 
 NAME: Final = "ldp_aggregator"
-LOCKS: Final = 0x6C647062
-"""First key of our advisory locks; the second is a campaign's number, 0 for the schema."""
-
-RELEASES: Final = LOCKS + 1
-"""First key of the locks under which a campaign's next release is made."""
+MIGRATION_SECONDS: Final = 86_400.0
+"""A step may write every id anew."""
 
 _FIRST: Final = """
 CREATE TABLE schema_version (version integer NOT NULL);
@@ -124,9 +123,44 @@ CREATE TABLE directories (
 """
 """An act outlives its campaign, and names it by its id."""
 
-STEPS: Final = (_FIRST, _SHARES, _RELEASES, _PUBLICATIONS, _OPERATION, _RIGHTS)
+_ONE_TABLE: Final = """
+CREATE TABLE ids (
+    campaign integer NOT NULL,
+    id bytea NOT NULL,
+    digest bytea NOT NULL,
+    PRIMARY KEY (campaign, id)
+);
+ALTER TABLE parts ADD COLUMN part bigint GENERATED ALWAYS AS IDENTITY;
+ALTER TABLE parts ADD PRIMARY KEY (campaign, part);
+DROP INDEX parts_of_campaign;
+ALTER TABLE campaigns
+    ADD COLUMN held_until timestamptz,
+    ADD COLUMN takes_reports boolean NOT NULL DEFAULT false,
+    ADD COLUMN least_map bigint NOT NULL DEFAULT 0,
+    ADD COLUMN moved bigint NOT NULL DEFAULT 0;
+CREATE TABLE membership (store text NOT NULL, number smallint NOT NULL, least_map bigint NOT NULL);
+CREATE TABLE shards (number smallint PRIMARY KEY);
+CREATE TABLE slots (
+    slot smallint PRIMARY KEY,
+    shard smallint NOT NULL REFERENCES shards (number),
+    target smallint REFERENCES shards (number),
+    cleaning smallint REFERENCES shards (number)
+);
+CREATE TABLE slot_map (version bigint NOT NULL);
+"""
+"""The ids of all campaigns in one table, and what makes several databases one store (:mod:`..sharded`): of each
+database which it is, and in the first one which of them holds the ids that begin with a byte, and where they are going.
+
+A campaign that somebody is about to have for himself is held: nobody else takes its lock meanwhile. ``least_map`` is
+the oldest map of slots that reports may be brought by, ``moved`` the ids that came without their counts, less those
+that went.
+"""
+
+STEPS: Final = (_FIRST, _SHARES, _RELEASES, _PUBLICATIONS, _OPERATION, _RIGHTS, _ONE_TABLE)
 """What brings a database from each version to the next; an empty one has version 0. Steps are added, never changed."""
 VERSION: Final = len(STEPS)
+
+MADE_MEANWHILE: Final = (asyncpg.UniqueViolationError, asyncpg.DuplicateTableError, asyncpg.DuplicateSchemaError)
 
 
 async def version_of(db: Any) -> int:
@@ -146,8 +180,10 @@ async def check(db: Any) -> None:
 
 
 async def prepare(db: Any) -> None:
-    """Make the tables where there are none; refuse those of another version. One instance at a time."""
-    await _lock(db)
+    """Make the tables where there are none; refuse those of another version.
+
+    Of two instances that make them at once, one fails with :data:`MADE_MEANWHILE`, and finds them when it tries again.
+    """
     if not await version_of(db):
         await db.execute(f"CREATE SCHEMA IF NOT EXISTS {NAME}")
         await _take_steps(db, 0)
@@ -156,19 +192,31 @@ async def prepare(db: Any) -> None:
 
 async def migrate(db: Any) -> int:
     """Bring the tables of an older version up to date, all or nothing; returns the version that it was."""
-    await _lock(db)
-    version = await version_of(db)
-    if 0 < version < VERSION:
+    if not await version_of(db):
+        await check(db)
+    version = int(await db.fetchval("SELECT version FROM schema_version FOR UPDATE"))
+    if version < VERSION:
         await _take_steps(db, version)
     await check(db)
     return version
 
 
-async def _lock(db: Any) -> None:
-    await db.execute("SELECT pg_advisory_xact_lock($1, 0)", LOCKS)
-
-
 async def _take_steps(db: Any, version: int) -> None:
     for step in STEPS[version:]:
-        await db.execute(step)
+        await db.execute(step, timeout=MIGRATION_SECONDS)
+        if step is _ONE_TABLE and version:
+            await _gather_ids(db)
     await db.execute("UPDATE schema_version SET version = $1", VERSION)
+
+
+async def _gather_ids(db: Any) -> None:
+    """Until then each campaign had a table of its own."""
+    for campaign in await db.fetch("SELECT number FROM campaigns ORDER BY number"):
+        table = f"{NAME}.ids_{campaign['number']}"
+        if await db.fetchval("SELECT to_regclass($1) IS NOT NULL", table):
+            await db.execute(
+                f"INSERT INTO ids (campaign, id, digest) SELECT {campaign['number']}, id, digest FROM {table} "
+                "ORDER BY id",
+                timeout=MIGRATION_SECONDS,
+            )
+            await db.execute(f"DROP TABLE {table}")

@@ -25,6 +25,11 @@ COMMAND_SECONDS: Final = 30.0
 LOCK_SECONDS: Final = 10
 """How long a statement waits for what somebody else holds."""
 
+
+class HeldError(Exception):
+    """Somebody is about to have a campaign for himself, for a moment."""
+
+
 _PASSING: Final = (
     asyncpg.SerializationError,
     asyncpg.DeadlockDetectedError,
@@ -35,6 +40,7 @@ _PASSING: Final = (
     asyncpg.InterfaceError,
     OSError,
     asyncio.TimeoutError,
+    HeldError,
 )
 """Failures that another try may not meet."""
 
@@ -63,6 +69,7 @@ class Sessions:
                 max_size=MOST_CONNECTIONS,
                 command_timeout=COMMAND_SECONDS,
                 timeout=CONNECT_SECONDS,
+                reset=_leave,
                 server_settings={
                     "synchronous_commit": "on",
                     "search_path": schema.NAME,
@@ -79,16 +86,20 @@ class Sessions:
         self,
         work: Callable[[Connection], Awaitable[Result]],
         *,
-        isolation: str = "read_committed",
+        isolation: str | None = "read_committed",
         attempts: int = ATTEMPTS,
+        passing: tuple[type[Exception], ...] = (),
     ) -> Result:
-        """One transaction. Raises StoreError where the database fails, and goes on failing."""
+        """One transaction; where ``isolation`` is None each statement is one of its own.
+
+        Raises StoreError where the database fails, and goes on failing. What is ``passing`` is tried again, too.
+        """
         give_up = time.monotonic() + GIVE_UP_SECONDS
         for attempt in range(attempts):
             try:
                 async with self._transaction(isolation) as db:
                     return await work(db)
-            except _PASSING as error:  # noqa: PERF203 - trying again is the point
+            except (*_PASSING, *passing) as error:  # noqa: PERF203 - trying again is the point
                 if attempt + 1 == attempts or time.monotonic() > give_up:
                     raise StoreError(f"the database answered: {type(error).__name__}") from error
                 await asyncio.sleep(random.uniform(0, FIRST_DELAY_SECONDS * 2**attempt))  # noqa: S311 - only a delay
@@ -100,17 +111,19 @@ class Sessions:
         await self._pool.close()
 
     @asynccontextmanager
-    async def _transaction(self, isolation: str) -> AsyncIterator[Connection]:
-        async with self._pool.acquire(timeout=CONNECT_SECONDS) as db, db.transaction(isolation=isolation):
-            yield db
+    async def _transaction(self, isolation: str | None) -> AsyncIterator[Connection]:
+        async with self._pool.acquire(timeout=CONNECT_SECONDS) as db:
+            if isolation is None:
+                yield db
+                return
+            async with db.transaction(isolation=isolation):
+                yield db
 
 
-async def wait_at_most(db: Connection, seconds: float) -> None:
-    """For a lock, until the transaction ends."""
-    await db.execute(f"SET LOCAL lock_timeout = {int(1000 * seconds)}")
+def is_unique_violation(error: RefusedError) -> bool:
+    """Whether what was to be stored was there."""
+    return isinstance(error.__cause__, asyncpg.UniqueViolationError)
 
 
-async def lock(db: Connection, number: int, *, shared: bool, kind: int = schema.LOCKS) -> None:
-    """A campaign's lock, until the transaction ends. In a name space of ours, so that no other program's is met."""
-    take = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
-    await db.execute(f"SELECT {take}($1, $2)", kind, number)
+async def _leave(_: Connection) -> None:
+    """Nothing is set on a connection but for a transaction: it goes back as it came, without asking the database."""

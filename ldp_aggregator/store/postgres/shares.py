@@ -1,7 +1,7 @@
 """The statements of the PostgreSQL store about shares of nodes. Each runs inside a transaction of the store's.
 
-A share is put or withdrawn under the shared lock of its campaign, so that none changes once it is closed, and under a
-lock on its token's row, so that a token that is being revoked or rotated is revoked before or after, never meanwhile.
+A share is put or withdrawn under a lock of its campaign that others share, so that none changes once it is closed, and
+under a lock on its token's row, so that one that is being revoked or rotated is so before or after, never meanwhile.
 """
 
 from __future__ import annotations
@@ -17,11 +17,18 @@ from ldp_aggregator.store.postgres.rights import tokens
 from ldp_aggregator.store.postgres.sessions import Connection
 
 
+async def may_decide(db: Connection, campaign_id: str) -> bool:
+    """Whether a share may be the first thing that a campaign takes, and decide what it takes."""
+    row = await campaigns.row(db, campaign_id)
+    return row.may_become_federated and not await campaigns.has_reports(db, row.number)
+
+
 async def put(db: Connection, campaign_id: str, node: str, share: bytes, token: str, now: datetime) -> str | None:
     row = await campaigns.row(db, campaign_id)
     # What decides a campaign's kind waits for the uploads under way, and they wait for it.
-    row = await campaigns.locked(db, row, shared=not row.may_become_federated)
-    counted = await campaigns.reports(db, row.number) if row.may_become_federated else 0
+    alone = row.may_become_federated and not await campaigns.has_reports(db, row.number)
+    row = await campaigns.locked(db, row, campaigns.ALONE if alone else campaigns.TOGETHER)
+    counted = int(await campaigns.has_reports(db, row.number)) if row.may_become_federated else 0
     decision = decide_share(row, counted, now, token_in_use=has_say(await tokens.locked(db, token), node, now))
     if decision.becomes_federated:
         await db.execute("UPDATE campaigns SET salt = $1 WHERE number = $2", os.urandom(SALT_BYTES), row.number)
@@ -42,7 +49,7 @@ async def put(db: Connection, campaign_id: str, node: str, share: bytes, token: 
 
 
 async def withdraw(db: Connection, campaign_id: str, node: str, token: str, now: datetime) -> str | None:
-    row = await campaigns.locked(db, await campaigns.row(db, campaign_id), shared=True)
+    row = await campaigns.locked(db, await campaigns.row(db, campaign_id), campaigns.TOGETHER)
     refused = refuse_withdrawal(row, now, token_in_use=has_say(await tokens.locked(db, token), node, now))
     if refused is None:
         await db.execute("DELETE FROM shares WHERE campaign = $1 AND node = $2", row.number, node)

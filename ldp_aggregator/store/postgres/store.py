@@ -1,10 +1,12 @@
 """The store of several instances: PostgreSQL through asyncpg, nothing kept in the instances themselves.
 
-* Ids go in as sorted arrays with ``ON CONFLICT DO NOTHING``, so that two instances lock them in the same order.
+* Ids go in sorted, so that two instances lock them in the same order. A group of few reports, all of them new, is one
+  statement and one way to the database and back (:mod:`ldp_aggregator.store.postgres.counting`).
 * A commit appends a part to the tally and never touches a row that another instance writes. Parts are compacted by
   whoever has appended :data:`COMPACT_AT` of them; a part is deleted by exactly one compactor, which adds it up.
-* Counting holds a shared advisory lock on the campaign, closing it an exclusive one, and shortly: nothing is counted
-  once it is closed. A campaign with a greatest number of reports is counted under the exclusive lock.
+* Counting holds a lock on the campaign's row that others who count share, closing it one that nobody shares, and
+  shortly: nothing is counted once it is closed. A campaign with a greatest number of reports is counted by one at a
+  time.
 * Serialisation failures, deadlocks and lost connections are retried a few times. Retrying a transaction whose commit
   was lost on the way back is safe: its ids are there or they are not.
 """
@@ -18,28 +20,36 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ldp_aggregator.counting.parts import COMPACT_AT, encode_part
+from ldp_aggregator.counting.parts import COMPACT_AT
 from ldp_aggregator.store.batch import Batch, gather_by_campaign, in_order
 from ldp_aggregator.store.campaign_state import CampaignState
 from ldp_aggregator.store.clock import Clock
 from ldp_aggregator.store.consistency import Finding, tally_or_refuse
 from ldp_aggregator.store.contract import (
     UNAVAILABLE,
-    UNKNOWN,
     Outcome,
     PublishedModel,
     ShareDigests,
     Shares,
     StoreError,
     Submission,
-    UnknownCampaignError,
 )
-from ldp_aggregator.store.decisions import decide_uploads, refuse_uploads, vouched_part
 from ldp_aggregator.store.failures import kind_of
 from ldp_aggregator.store.origin import Origin, Restored
-from ldp_aggregator.store.postgres import campaigns, ids, models, origin, publications, schema, shares, upkeep
+from ldp_aggregator.store.postgres import (
+    campaigns,
+    counting,
+    endings,
+    ids,
+    models,
+    origin,
+    publications,
+    schema,
+    shares,
+    upkeep,
+)
 from ldp_aggregator.store.postgres.rights import acts, directories, tokens
-from ldp_aggregator.store.postgres.sessions import Connection, RefusedError, Result, Sessions
+from ldp_aggregator.store.postgres.sessions import Connection, RefusedError, Result, Sessions, is_unique_violation
 from ldp_aggregator.store.rights import Act, LoggedAct, StoredToken
 from protocols import Campaign
 
@@ -57,7 +67,7 @@ class PostgresStore:
 
     def __init__(self, sessions: Sessions, clock: Clock | None = None) -> None:
         self._sessions = sessions
-        self._run = sessions.run
+        self.do = self._run = sessions.run  # One transaction, for whoever knows the tables.
         self._clock = clock
         self._appended: Counter[str] = Counter()
         """Parts that this instance has appended to each campaign since it last compacted them."""
@@ -67,7 +77,7 @@ class PostgresStore:
         """``address`` is a ``postgresql://`` URL; what it leaves out comes from libpq's environment variables."""
         sessions = await Sessions.open(address, read_only=read_only)
         try:
-            await sessions.run(schema.check if read_only else schema.prepare)
+            await sessions.run(schema.check if read_only else schema.prepare, passing=schema.MADE_MEANWHILE)
         except BaseException:
             await sessions.close()
             raise
@@ -97,35 +107,49 @@ class PostgresStore:
         return await self._run(campaigns.states)
 
     async def close_campaign(self, campaign_id: str) -> CampaignState:
-        return await self._at(lambda db, now: campaigns.close(db, campaign_id, now))
+        await self._hold(campaign_id)
+        return await self._at(lambda db, now: endings.close(db, campaign_id, now))
 
     async def end_campaign(self, campaign_id: str) -> CampaignState:
-        return await self._at(lambda db, now: campaigns.end(db, campaign_id, now))
+        await self._hold(campaign_id)
+        return await self._at(lambda db, now: endings.end(db, campaign_id, now))
 
     async def reopen_campaign(self, campaign_id: str) -> CampaignState:
-        return await self._run(lambda db: campaigns.reopen(db, campaign_id))
+        return await self._run(lambda db: endings.reopen(db, campaign_id))
 
     async def seal_campaign(self, campaign_id: str, *, at_once: bool = False) -> CampaignState:
-        return await self._at(lambda db, now: campaigns.seal(db, campaign_id, now, at_once=at_once))
+        row = await self._at(lambda db, now: endings.seal(db, campaign_id, now, at_once=at_once))
+        await ids.drop(self._sessions, row.number)
+        return await self.state(campaign_id)
 
     async def delete_campaign(self, campaign_id: str) -> None:
-        await self._at(lambda db, now: campaigns.delete(db, campaign_id, now))
+        row = await self._at(lambda db, now: endings.begin_deletion(db, campaign_id, now))
+        await ids.drop(self._sessions, row.number)
+        await self._at(lambda db, now: endings.delete(db, campaign_id, now))
 
     async def set_uploads_need(self, campaign_id: str, scope: str | None) -> CampaignState:
         return await self._run(lambda db: campaigns.set_uploads_need(db, campaign_id, scope))
 
     async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
+        outcomes = await self.count_by_map(submissions, 0)
+        if any(outcome.refused == counting.STALE for outcome in outcomes):
+            raise StoreError("the store is in several databases by now; name all of them")
+        return outcomes
+
+    async def count_by_map(self, submissions: Sequence[Submission], version: int) -> list[Outcome]:
+        """:meth:`count` of reports that a map of slots brought here; they are refused where that is too old."""
         batches = gather_by_campaign(submissions)
-
-        async def together(db: Connection) -> dict[str, Sequence[Outcome]]:
-            return {name: await self._count_batch(db, name, batch) for name, batch in batches.items()}
-
+        answers: dict[str, Sequence[Outcome]] = {}
         try:
-            answers = await self._run(together)
+            if sum(len(batch.firsts) for batch in batches.values()) <= counting.SMALL:
+                answers = await self._count_at_once(batches, version)
+            rest = {name: batch for name, batch in batches.items() if name not in answers}
+            if rest:
+                answers |= await self._run(partial(self._count_together, batches=rest, version=version))
         except RefusedError:
             if len(batches) == 1:
                 raise
-            answers = await self._count_apart(batches)
+            answers |= await self._count_apart({n: b for n, b in batches.items() if n not in answers}, version)
         for campaign_id, outcomes in answers.items():
             if any(outcome.counted for outcome in outcomes):
                 await self._appended_to(batches[campaign_id].campaign)
@@ -142,6 +166,8 @@ class PostgresStore:
         await self._run(upkeep.heartbeat, attempts=1)
 
     async def put_share(self, campaign_id: str, node: str, share: bytes, *, token: str | None = None) -> str | None:
+        if await self._run(lambda db: shares.may_decide(db, campaign_id)):
+            await self._hold(campaign_id)
         return await self._at(lambda db, now: shares.put(db, campaign_id, node, share, token or node, now))
 
     async def withdraw_share(self, campaign_id: str, node: str, *, token: str | None = None) -> str | None:
@@ -211,7 +237,20 @@ class PostgresStore:
     async def close(self) -> None:
         await self._sessions.close()
 
-    async def _count_apart(self, batches: Mapping[str, Batch]) -> dict[str, Sequence[Outcome]]:
+    async def _count_at_once(self, batches: Mapping[str, Batch], version: int) -> dict[str, Sequence[Outcome]]:
+        try:
+            return await self._run(lambda db: counting.at_once(db, batches, self._told(), version), isolation=None)
+        except RefusedError as error:
+            if is_unique_violation(error):
+                return {}
+            raise
+
+    async def _count_together(
+        self, db: Connection, batches: Mapping[str, Batch], version: int
+    ) -> dict[str, Sequence[Outcome]]:
+        return {name: await counting.count(db, name, batch, self._told(), version) for name, batch in batches.items()}
+
+    async def _count_apart(self, batches: Mapping[str, Batch], version: int) -> dict[str, Sequence[Outcome]]:
         """Where the database refuses some campaigns, the others are counted; where it does all, that is raised.
 
         Each has a transaction of its own: what is counted stays so, whatever becomes of the next.
@@ -220,7 +259,7 @@ class PostgresStore:
         failures = []
         for name, batch in batches.items():
             try:
-                answers[name] = await self._run(partial(self._count_batch, campaign_id=name, batch=batch))
+                answers |= await self._run(partial(self._count_together, batches={name: batch}, version=version))
             except StoreError as error:  # noqa: PERF203 - whatever is wrong with one, the next gets its turn
                 failures.append(error)
                 LOG.error("a campaign was not counted", extra={"campaign": name, "reason": str(error)})
@@ -229,30 +268,11 @@ class PostgresStore:
             raise failures[0]
         return answers
 
-    async def _count_batch(self, db: Connection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:
-        row = await campaigns.find(db, campaign_id)
-        if row is None:
-            return batch.refused(UNKNOWN)
-        now = await self._now(db)
-        refused = refuse_uploads(row, now)
-        if refused is not None:  # Whoever closes or seals it holds its lock, and is not waited for.
-            return batch.refused(refused)
-        try:
-            row = await campaigns.locked(db, row, shared=row.max_reports is None)
-        except UnknownCampaignError:  # It was being deleted.
-            return batch.refused(UNKNOWN)
-        counted = None if row.max_reports is None else await campaigns.reports(db, row.number)
-        decision = decide_uploads(row, counted, now)
-        if decision.refused is not None:
-            return batch.refused(decision.refused)
-        settlement = await ids.insert(db, row.number, batch, decision.room)
-        vouched = settlement.vouched
-        if settlement.revealed:
-            vouched = vouched_part(settlement, await campaigns.arrivals(db, row))
-        if settlement.counted or vouched:
-            sums = encode_part(settlement.sums)
-            await campaigns.add_part(db, row.number, settlement.counted, sums, vouched, settlement.least_batch)
-        return settlement.outcomes
+    async def _hold(self, campaign_id: str) -> None:
+        await self._run(lambda db: campaigns.hold(db, campaign_id))
+
+    def _told(self) -> datetime | None:  # None is the database's own time.
+        return None if self._clock is None else self._clock()
 
     async def _now(self, db: Connection) -> datetime:
         if self._clock is not None:

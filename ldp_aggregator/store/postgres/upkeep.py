@@ -21,20 +21,25 @@ async def audit(db: Connection) -> list[Finding]:
     for row in await campaigns.rows(db):
         try:
             async with db.transaction():
-                findings += audit_campaign(await _stored(db, row))
+                findings += await _audit(db, row)
         except (asyncpg.SyntaxOrAccessError, asyncpg.DataCorruptedError) as error:  # noqa: PERF203 - the next may be sound
             findings.append(unreadable(row.id, error))
     return findings
 
 
-async def _stored(db: Connection, row: CampaignRow) -> StoredCampaign:
-    kept = await ids.stored(db, row.number) if row.life.sealed is None else None
-    return StoredCampaign(
+async def _audit(db: Connection, row: CampaignRow) -> list[Finding]:
+    kept = await ids.stored(db, row.number)
+    sealed = row.life.sealed is not None
+    stored = StoredCampaign(
         row.id,
         await campaigns.document(db, row.id),
         row.salt,
         await campaigns.parts(db, row.number),
-        kept,
-        row.overlap,
+        None if sealed else kept,
+        row.overlap - await campaigns.moved(db, row.number),
         await shares.stored(db, row.number),
     )
+    findings = audit_campaign(stored)
+    if sealed and kept:
+        findings.append(Finding(row.id, f"it is sealed, and {kept} ids are left; 'campaign seal' drops them"))
+    return findings

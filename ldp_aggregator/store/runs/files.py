@@ -114,10 +114,10 @@ def write_run(folder: Path, ids: int, parts: Iterable[Keys], secret: int) -> Pat
                 raise StoreError(f"a run of {ids} ids got {written}")
             at = HEADER_BYTES + _COLUMNS * ids * _WORD
             for words in (made.words, np.concatenate([np.zeros(0, dtype=np.uint64), *fences])):
-                data = memoryview(np.ascontiguousarray(words, dtype="<u8")).cast("B")  # No copy: a filter is large.
-                _put(handle, data, at)
-                at += len(data)
-                checks.append(zlib.crc32(data))
+                column_bytes = words.astype("<u8", copy=False).view(np.uint8).data  # No copy: a filter is large.
+                _put(handle, column_bytes, at)
+                at += len(column_bytes)
+                checks.append(zlib.crc32(column_bytes))
             _put(handle, _header(ids, secret, tuple(checks)), 0)
             os.fsync(handle)
         finally:
@@ -216,7 +216,7 @@ def _read_header(path: Path, head: bytes) -> tuple[int, int, tuple[int, ...]]:
     return ids, secret, tuple(checks)
 
 
-def _put(handle: int, data: bytes | memoryview, offset: int) -> None:
+def _put(handle: int, data: bytes | memoryview[int], offset: int) -> None:
     view = memoryview(data)
     while view:
         done = os.pwrite(handle, view, offset)

@@ -1,7 +1,7 @@
 """A Bloom filter whose bits for one id are all in one word (Putze, Sanders, Singler 2007), on whole arrays.
 
-"Not in here" is always true; "perhaps in here" is wrong for about one id in 300. Who chooses ids cannot choose which
-are wrongly held for known: a secret number goes into the hash, and a wrong "perhaps" costs one look.
+"Not in here" is always true; "perhaps in here" is wrong for about one id in 50, which costs a look at one page of the
+file. Who chooses ids cannot choose which are wrongly held for known: a secret number goes into the hash.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.store.runs.keys import Keys, Words
 
-BITS_PER_ID: Final = 16
+BITS_PER_ID: Final = 10
 BITS_SET: Final = 4
 WORD_BITS: Final = 64
 

@@ -11,24 +11,27 @@ import numpy as np
 from ldp_aggregator.store.runs.files import Run, write_run
 from ldp_aggregator.store.runs.keys import Keys, merged
 
-FLUSH_AT: Final = 1 << 18
-"""Recent ids of a campaign that become a run."""
-BACKLOG: Final = 8
-"""So many times that, and a commit waits for the run that is being written."""
+LEAST_RUN: Final = 1 << 16
+LARGEST_FLUSH: Final = 1 << 19
+FLUSH_SHARE: Final = 32
+"""Recent ids become a run at this part of what is in runs already, within the two bounds above: a small store takes
+little memory, a large one gets few runs."""
+BACKLOG: Final = 4 * LARGEST_FLUSH
+"""Recent ids with which a commit waits for the run that is being written."""
 FAN_IN: Final = 8
 """Runs of about one size that become one. An id is written once for each power of it."""
 SLICE_IDS: Final = 1 << 16
 """About how many ids are in memory at once while runs are merged."""
 
 
-def is_due(recent: int) -> bool:
-    """Whether so many recent ids of a campaign are enough for a run."""
-    return recent >= FLUSH_AT
+def is_due(recent: int, stored: int) -> bool:
+    """Whether the recent ids of a campaign with so many ``stored`` in runs are enough for another one."""
+    return recent >= min(max(LEAST_RUN, stored // FLUSH_SHARE), LARGEST_FLUSH)
 
 
 def is_behind(recent: int) -> bool:
     """Whether so many recent ids are more than memory should hold."""
-    return recent >= BACKLOG * FLUSH_AT
+    return recent >= BACKLOG
 
 
 def crowded(sizes: Mapping[str, int]) -> list[str]:
@@ -53,7 +56,7 @@ def merge_runs(folder: Path, runs: Sequence[Run]) -> Path:
 
 def _tier(size: int) -> int:
     tier = 0
-    while size > FLUSH_AT * FAN_IN // 2:
+    while size > LEAST_RUN * FAN_IN // 2:
         size //= FAN_IN
         tier += 1
     return tier

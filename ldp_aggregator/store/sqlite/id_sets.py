@@ -38,6 +38,11 @@ class Held:
         return next((run.filter.secret for run in self.runs.values()), self.fresh_secret)
 
     @property
+    def is_due(self) -> bool:
+        """Whether the recent ones are enough for a run."""
+        return merging.is_due(len(self.recent), sum(map(len, self.runs.values())))
+
+    @property
     def backlog(self) -> int:
         return len(self.recent) + (0 if self.flushing is None else len(self.flushing))
 
@@ -130,7 +135,7 @@ class IdSets:
 
     def to_flush(self) -> int | None:
         """A campaign whose recent ids are enough for a run."""
-        return next((number for number, held in self._held.items() if merging.is_due(len(held.recent))), None)
+        return next((number for number, held in self._held.items() if held.is_due), None)
 
     def to_merge(self) -> tuple[int, list[str]] | None:
         """A campaign, and those of its runs that are to become one."""

@@ -39,6 +39,10 @@ _LOCAL: Final = "none: the noise follows each node's own largest value, and is a
 class FederatedNB(PrivateNaiveBayes):
     """Naive Bayes from the merged noisy statistics of ``nodes`` nodes; ``epsilon`` protects the rows of each.
 
+    The parameters that are not listed and the attributes are those of
+    :class:`~ldp_aggregator.trainers.SufficientStatisticsNB`, which is what one node gives; ``relation`` is
+    ``add-remove``.
+
     Parameters
     ----------
     nodes
@@ -48,9 +52,6 @@ class FederatedNB(PrivateNaiveBayes):
     variant
         ``sound``: public bounds, every class gets noise. ``published`` (Marchioro et al. 2022): the noise follows the
         largest value of the node itself, which guarantees nothing.
-
-    The other parameters and the attributes are those of :class:`~ldp_aggregator.trainers.SufficientStatisticsNB`, which
-    is what one node gives; ``relation`` is ``add-remove``.
     """
 
     def __init__(

@@ -73,12 +73,18 @@ async def test_a_federated_campaign_has_pages_without_reports(dashboard, draft):
         assert "Devices are not asked." in await answer.text()
 
 
+COMPLETE = [
+    {"name": "age", "kind": "categorical", "values": ["young", "medium", "old"]},
+    {"name": "hours", "kind": "continuous", "low": 0, "high": 100, "missing": False},
+]
+
+
 @pytest.mark.parametrize(
     "changes",
     [
         {"privacy": {"epsilon": 1.0, "answers": "all"}},
-        {"privacy": {"epsilon": 1.0, "discrete": "oue", "continuous": "laplace"}},
-        {"privacy": {"epsilon": 1.0, "discrete": "she", "continuous": "onebit"}},
+        {"features": COMPLETE, "privacy": {"epsilon": 1.0, "discrete": "oue", "continuous": "laplace"}},
+        {"features": COMPLETE, "privacy": {"epsilon": 1.0, "discrete": "she", "continuous": "onebit"}},
         {"privacy": {"epsilon": 1.0, "release_every": 50}},
         {"opens": "2090-01-01T00:00:00Z", "closes": "2091-01-01T00:00:00Z"},
         {

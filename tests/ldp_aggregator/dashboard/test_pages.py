@@ -39,7 +39,7 @@ async def test_a_campaign_without_reports_says_so(dashboard):
 
 
 async def test_training_publishes_a_version_that_can_be_downloaded(dashboard):
-    campaign = await dashboard.publish(people=60)
+    campaign = await dashboard.publish(people=4)
     status, text, _ = await dashboard.send(f"/campaigns/{campaign.id}/train", {})
     assert status == 409
     assert "too few for a model" in text

@@ -73,7 +73,7 @@ async def test_nothing_is_said_of_a_class_that_too_few_reports_tell_from_none(da
 
 async def test_features_that_are_asked_as_bits_have_their_table(dashboard):
     campaign = await dashboard.publish(
-        features=[{"name": "age", "kind": "categorical", "missing": False, "values": ["young", "old"]}],
+        features=[{"name": "age", "kind": "categorical", "values": ["young", "old"], "missing": False}],
         privacy={"epsilon": 1},
     )
     assert {question.kind for question in campaign.questions} >= {"xor", "marginal"}

@@ -11,7 +11,7 @@ from ldp_client import perturb
 from protocols import Campaign, decode_upload, encode_upload
 
 DRAFT_FIELD = re.compile(r'<textarea id="draft"[^>]*>(.*?)</textarea>', re.DOTALL)
-FEATURES = [{"name": "age", "kind": "categorical", "missing": False, "values": ["young", "medium", "old"]}]
+FEATURES = [{"name": "age", "kind": "categorical", "values": ["young", "medium", "old"], "missing": False}]
 
 
 def person(number):

@@ -22,7 +22,10 @@ def campaign(classes=("a", "b", "c"), **privacy):
             "version": 1,
             "title": "t",
             "label": {"name": "y", "classes": list(classes)},
-            "features": [{"name": name, "kind": "categorical", "values": values} for name, values in VALUES.items()],
+            "features": [
+                {"name": name, "kind": "categorical", "values": values, "missing": False}
+                for name, values in VALUES.items()
+            ],
             "privacy": {"epsilon": 2, **privacy},
         }
     )

@@ -11,7 +11,7 @@ import pytest
 from payloads import possible_payloads
 
 from ldp_aggregator import Tally, estimate
-from ldp_aggregator.learning.posterior_poisoning import posterior_reach
+from ldp_aggregator.learning.posterior_poisoning import PosteriorLies
 from ldp_aggregator.learning.training import believe
 from protocols import Campaign
 from protocols.wire.upload import Block
@@ -86,7 +86,8 @@ def run(setting, attacks, *, joint=False, missing=False):
     changes = [changes_of(campaign, question) for question in campaign.questions]
     found = estimate(campaign, honest)
     before = believe([found], found.questions)
-    reaches = {liars: posterior_reach(before, [found], found.questions, liars) for liars in (1, PEOPLE // 100)}
+    lies = PosteriorLies(before, [found], found.questions)
+    reaches = {liars: lies.reach(liars) for liars in (1, PEOPLE // 100)}
     nearest = 0.0
     for number in range(attacks):
         liars = (1, PEOPLE // 100)[number % 2]
@@ -125,10 +126,10 @@ def test_without_lies_nothing_is_moved_and_without_reports_everything_may_be(set
     campaign = campaign_of(*setting)
     rng = np.random.default_rng(3)
     found = estimate(campaign, simulate(campaign, *people(rng), rng=rng))
-    still = posterior_reach(believe([found], found.questions), [found], found.questions, 0)
+    still = PosteriorLies(believe([found], found.questions), [found], found.questions).reach(0)
     assert still.classes == pytest.approx(0, abs=1e-12)
     assert all(table == pytest.approx(0, abs=1e-9) for table in still.tables.values())
     nothing = estimate(campaign, Tally(campaign))
-    anything = posterior_reach(believe([nothing], nothing.questions), [nothing], nothing.questions, 1)
+    anything = PosteriorLies(believe([nothing], nothing.questions), [nothing], nothing.questions).reach(1)
     assert (anything.classes == 1).all()
     assert all((table == 1).all() for table in anything.tables.values())

@@ -69,3 +69,22 @@ def test_features_that_tell_nothing_have_weight_one(likelihoods):
 def test_a_feature_that_tells_nothing_beside_ones_that_do_keeps_a_weight_above_zero():
     weights = feature_weights([binary(f"x{i}", 0.99) for i in range(9)] + [binary("nothing", 0.5)], EVEN, 1.0)
     assert 0 < weights[-1] < weights[0] <= 1
+
+
+@pytest.mark.parametrize("prior", [np.array([0.85, 0.15]), np.array([0.7, 0.2, 0.06, 0.04])])
+def test_the_less_is_known_and_the_less_even_the_classes_are_the_less_features_count_against_the_prior(prior):
+    table = np.full((2, prior.size), 0.5)
+    table[:, 0] = 0.4, 0.6
+    feature = DiscreteLikelihood(CategoricalFeature("x", ("a", "b")), tuple(map(tuple, table.tolist())))
+    known, little, less, nothing = (feature_weights([feature], prior, explained)[0] for explained in (0.9, 0.2, 0.1, 0))
+    assert little == pytest.approx(2 * less)
+    assert known == 1 > little > less > nothing > 0
+    even = np.full(prior.size, 1 / prior.size)
+    assert feature_weights([feature], even, 0.1) == [1.0]
+
+
+def test_gaussian_features_keep_their_own_shrinkage_whatever_discrete_ones_tell():
+    uneven = np.array([0.9, 0.1])
+    assert feature_weights([gaussian((0, 0.5), (1, 1))], uneven, 0.0) == [1.0]
+    mixed = feature_weights([gaussian((0, 0.5), (1, 1)), binary("x", 0.6)], uneven, 0.1)
+    assert mixed[0] == 1 > mixed[1]

@@ -35,6 +35,24 @@ def test_a_model_finds_the_signal_through_the_noise(make_campaign):
     assert model.class_prior_ == pytest.approx([0.7, 0.3], abs=0.03)
 
 
+def test_features_that_tell_nothing_hardly_ever_outvote_a_class_of_seven_tenths():
+    """Ten seeded models of 1,500 reports at epsilon 1: on average more than 0.98 of all records are given the most
+    frequent class (0.91 where noise counts in full against the prior).
+    """
+    classes, values = [f"c{i}" for i in range(4)], [f"v{i}" for i in range(4)]
+    features = [{"name": f"x{i}", "kind": "categorical", "values": values, "missing": False} for i in range(6)]
+    label = {"name": "y", "classes": classes, "weight": 0}
+    draft = {"version": 1, "title": "t", "label": label, "features": features, "privacy": {"epsilon": 1.0}}
+    campaign, said = Campaign.compile(draft), []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        frame = pd.DataFrame({f"x{i}": rng.choice(values, 1_500) for i in range(6)})
+        labels = rng.choice(classes, 1_500, p=[0.7, 0.2, 0.05, 0.05])
+        model = train(campaign, simulate(campaign, frame, labels, rng=rng))
+        said.append((model.predict(frame) == "c0").mean())
+    assert np.mean(said) > 0.98
+
+
 def test_the_model_states_its_guarantee_and_how_it_was_trained(make_campaign):
     campaign = make_campaign(BINARY, epsilon=1.5)
     frame, labels = people(1_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,7 @@ from ldp_aggregator.server.process import running
 from ldp_aggregator.server.sockets.listener import Listeners
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.tokens import make_token
-from ldp_aggregator.store import SCOPES, SqliteStore, Store
+from ldp_aggregator.store import SCOPES, Outcome, SqliteStore, Store, StoreError, Submission
 from ldp_aggregator.store.clock import utc_now
 from protocols import Campaign, encode_upload
 from protocols.wire.upload import MEDIA_TYPE
@@ -135,3 +135,25 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
 def _serving(tmp_path: Path) -> Callable[..., Any]:
     """For tests that need other settings or another store."""
     return lambda store=None, **changes: serving(tmp_path, store, **changes)
+
+
+class GatedStore(SqliteStore):
+    """Counts only while the gate is open, and fails while told to."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.gate = asyncio.Event()
+        self.failing = False
+
+    async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
+        await self.gate.wait()
+        if self.failing:
+            raise StoreError("disk full")
+        return await super().count(submissions)
+
+
+@pytest.fixture
+async def gated(tmp_path: Path) -> AsyncIterator[GatedStore]:
+    store = GatedStore(tmp_path / "gated.sqlite3")
+    yield store
+    await store.close()

@@ -8,7 +8,6 @@ import time
 import pytest
 from raw_http import connect, exchange, problem_of, request_head
 
-from ldp_aggregator.store import Outcome, SqliteStore, StoreError
 from protocols import encode_upload
 from protocols.wire.upload import MEDIA_TYPE
 
@@ -106,28 +105,6 @@ async def test_slow_and_half_open_clients_do_not_stop_others(server, campaign, m
     assert time.monotonic() - started < 9  # no stalled one was dropped yet: that is after 10
     for _, writer in stalled:
         writer.close()
-
-
-class GatedStore(SqliteStore):
-    """Counts only once the gate is open, and fails while told to."""
-
-    def __init__(self, path):
-        super().__init__(path)
-        self.gate = asyncio.Event()
-        self.failing = False
-
-    async def count(self, submissions) -> list[Outcome]:
-        await self.gate.wait()
-        if self.failing:
-            raise StoreError("disk full")
-        return await super().count(submissions)
-
-
-@pytest.fixture
-async def gated(tmp_path):
-    store = GatedStore(tmp_path / "gated.sqlite3")
-    yield store
-    await store.close()
 
 
 async def test_a_full_queue_answers_503_and_takes_more_once_there_is_room(serving, gated, make_campaign, make_report):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ldp_aggregator.store import Outcome
-from ldp_aggregator.store.postgres.ids import PROBES, SMALL
+from ldp_aggregator.store.postgres.counting import SMALL
 
-SIZES = [1, 2, SMALL - 1, SMALL, SMALL + 1, 2 * PROBES * 5 + 3, 3000]
+SIZES = [1, 2, SMALL - 1, SMALL, SMALL + 1, 643, 3000]
 
 
 @pytest.fixture

@@ -1,14 +1,16 @@
-"""Every classifier survives being cloned, pickled and written as JSON: it predicts as before."""
+"""Every estimator survives being cloned, pickled and written as JSON: it predicts as before."""
 
 from __future__ import annotations
 
+import json
 import pickle
 
 import pytest
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 from ldp_aggregator import NaiveBayes, trainers
 from ldp_aggregator.trainers import PrivateKMeans
+from protocols import ModelError
 
 CLASSIFIERS = [
     NaiveBayes,
@@ -52,8 +54,53 @@ def test_a_classifier_round_trips_through_clone_pickle_and_json(kind, schema, ta
 
 
 @pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.PrivacyWarning")
-def test_clusters_round_trip_through_clone_and_pickle(schema, table):
+def test_clusters_round_trip_through_clone_pickle_and_json(schema, table):
     original = made(PrivateKMeans, schema).fit(table[0])
+    expected = original.predict(table[0])
     again = clone(original).fit(table[0])
     assert (again.cluster_centers_ == original.cluster_centers_).all()
-    assert (pickle.loads(pickle.dumps(original)).predict(table[0]) == original.predict(table[0])).all()
+    assert (pickle.loads(pickle.dumps(original)).predict(table[0]) == expected).all()
+    text = original.to_json()
+    read = PrivateKMeans.from_json(text)
+    assert read.to_json() == PrivateKMeans.from_json(text.encode()).to_json() == text
+    assert (read.predict(table[0]) == expected).all()
+    assert (read.cluster_centers_ == original.cluster_centers_).all()
+    assert (read.guarantee_, read.budget_, read.n_features_in_) == (
+        original.guarantee_,
+        original.budget_,
+        original.n_features_in_,
+    )
+    assert clone(read).get_params() == read.get_params()
+    with pytest.raises(ValueError, match="needs a schema"):
+        read.fit(table[0])
+
+
+def test_every_estimator_there_is_round_trips_here():
+    kinds = [getattr(trainers, name) for name in trainers.__all__]
+    estimators = {kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseEstimator)}
+    assert estimators | {NaiveBayes} == {*CLASSIFIERS, PrivateKMeans}
+
+
+@pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.PrivacyWarning")
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"version": 2}, "version"),
+        ({"kind": "naive-bayes"}, "kind"),
+        ({"grid": 7}, "grid"),
+        ({"features": []}, "features"),
+        ({"features": [{"name": "u", "kind": "categorical", "values": ["1", "2"]}]}, "features[0]"),
+        ({"centres": [[1]]}, "centres[0]"),
+        ({"centres": [[0.5, 0.5]]}, "centres[0]"),
+        ({"centres": [[1 << 40, 0]]}, "centres[0]"),
+        ({"centres": []}, "centres"),
+        ({"guarantee": None}, "guarantee"),
+        ({"budget": []}, "budget"),
+        ({"labels": [0]}, "labels"),
+    ],
+)
+def test_clusters_that_are_none_are_refused_with_the_field(change, place, schema, table):
+    document = json.loads(made(PrivateKMeans, schema).fit(table[0]).to_json())
+    with pytest.raises(ModelError) as refused:
+        PrivateKMeans.from_json(json.dumps({**document, **change}))
+    assert str(refused.value).startswith(f"{place}:")

@@ -12,6 +12,10 @@ import pytest
 from ldp_client.command import main
 from ldp_client.testing import Answer, FakeServer
 from protocols import Campaign
+from protocols.shell.exits import FAILED, WRONG_USAGE
+
+WRONG = ("must be https", "campaign_id must be", "max_total_epsilon must be")
+"""What the command line itself says wrong; everything else failed."""
 
 
 @pytest.fixture
@@ -75,7 +79,7 @@ def test_what_cannot_be_delivered_is_kept_and_sent_by_the_next_run(
     server: FakeServer, campaign: Campaign, storage: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     server.answer_with = lambda _: Answer(503, "overloaded", {"Retry-After": "1"})
-    assert contribute(server, campaign, storage, "--timeout", "0.2") == 2
+    assert contribute(server, campaign, storage, "--timeout", "0.2") == FAILED
     errors = capsys.readouterr().err
     assert errors.startswith("ldp_client: not delivered yet (overloaded)")
     assert errors.count("\n") == 1
@@ -90,7 +94,7 @@ def test_a_refused_report_is_an_error(
     server: FakeServer, campaign: Campaign, storage: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     server.answer_with = lambda _: Answer(409, "campaign-closed")
-    assert contribute(server, campaign, storage) == 2
+    assert contribute(server, campaign, storage) == FAILED
     assert "(campaign-closed)" in capsys.readouterr().err
 
 
@@ -113,7 +117,7 @@ def test_a_withdrawal_holds_until_consent_is_given_again(
     server: FakeServer, campaign: Campaign, storage: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["withdraw", server.url, campaign.id, *storage]) == 0
-    assert contribute(server, campaign, storage) == 2
+    assert contribute(server, campaign, storage) == FAILED
     assert "consented" in capsys.readouterr().err
     assert not server.uploads
     assert contribute(server, campaign, storage, "--consent") == 0
@@ -137,7 +141,7 @@ def test_a_withdrawal_holds_until_consent_is_given_again(
         ({"--storage": "/nowhere/device.db"}, "storage cannot be opened"),
     ],
 )
-def test_what_is_wrong_is_one_line_without_anybodys_values_and_exit_code_2(
+def test_what_is_wrong_is_one_line_without_anybodys_values_and_one_of_two_exit_codes(
     server: FakeServer,
     campaign: Campaign,
     storage: list[str],
@@ -149,7 +153,8 @@ def test_what_is_wrong_is_one_line_without_anybodys_values_and_exit_code_2(
     path.write_text(changes.get("INPUT", '{"record": {"age": "young"}, "label": "yes"}'), encoding="utf-8")
     given = {"--record-file": str(path), "--storage": storage[1], **changes}
     options = [part for name, value in given.items() if name.startswith("--") for part in (name, value)]
-    assert main(["contribute", given.get("URL", server.url), given.get("CAMPAIGN_ID", campaign.id), *options]) == 2
+    code = WRONG_USAGE if message in WRONG else FAILED
+    assert main(["contribute", given.get("URL", server.url), given.get("CAMPAIGN_ID", campaign.id), *options]) == code
     told = capsys.readouterr()
     assert told.out == ""
     assert told.err.startswith("ldp_client: ")
@@ -162,7 +167,7 @@ def test_what_is_wrong_is_one_line_without_anybodys_values_and_exit_code_2(
 def test_a_prediction_without_a_model_is_an_error(
     server: FakeServer, campaign: Campaign, old: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["predict", server.url, campaign.id, "--record-file", old]) == 2
+    assert main(["predict", server.url, campaign.id, "--record-file", old]) == FAILED
     assert "no published model" in capsys.readouterr().err
 
 

@@ -63,6 +63,29 @@ def test_a_report_the_server_refuses_is_dropped_and_counted(join: Join, server: 
     assert len(server.uploads) == 1
 
 
+def test_an_address_that_a_stricter_policy_refuses_stops_that_campaign_alone(
+    join: Join, server: FakeServer, campaign: Campaign, all_campaign: Campaign
+) -> None:
+    storage, clock, told = MemoryStorage(), FakeClock(), []
+    loose, insecure = join(
+        url="http://aggregator.example", storage=storage, clock=clock, limits={"allow_plain_http": True}
+    )
+    _, other = join(of=all_campaign, device=loose)
+    insecure.contribute(RECORD, "yes")
+    other.contribute(RECORD, "yes")
+
+    stricter = Device(storage, clock=clock, max_total_epsilon=8, on_event=told.append)
+    assert not stricter.run_once(60)
+    assert server.counted(all_campaign.id) == 4
+    assert insecure.status().queued == 1
+    assert {event.code for event in told if event.campaign_id == campaign.id} == {"bad-url"}
+
+    clock.advance(stricter.policy.report_age)
+    assert stricter.run_once(1e7)
+    assert insecure.fate == "expired"
+    assert server.counted(campaign.id) == 0
+
+
 def test_poison_is_quarantined_and_the_rest_arrives(join: Join, server: FakeServer, all_campaign: Campaign) -> None:
     def refuse_question_2(number: int) -> Answer | None:
         blocks = decode_upload(server.uploads[number], all_campaign)

@@ -16,7 +16,7 @@ from ldp_client.network.cache import Cache
 from ldp_client.network.device_model import fetch_model
 from ldp_client.network.transport import Cancellation, Request, Response
 from ldp_client.policy import DEFAULT_POLICY
-from ldp_client.runtime import within
+from ldp_client.runtime import seconds_left, within
 from ldp_client.testing import FakeClock
 from protocols import Campaign, ModelError
 from protocols.document.schema import Label
@@ -208,6 +208,24 @@ def test_a_cache_forgets_what_was_damaged_and_says_so() -> None:
     assert notes == ["storage-corrupt"]
     cache.put("key", b"again")
     assert cache.get("key") == b"again"
+
+
+def test_a_cache_is_waited_for_half_of_what_a_call_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other half is for what is fetched in its place."""
+    clock, left = FakeClock(), []
+    monkeypatch.setattr("ldp_client.runtime.time", clock)
+
+    class Held:
+        def transaction(self, *, write: bool) -> Any:
+            left.append(seconds_left(1e9))
+            clock.advance(left[-1])
+            raise StorageError("storage-busy")
+
+    cache = Cache(Held(), lambda _: None)
+    with within(8.0):
+        assert cache.get("key") is None
+        cache.put("key", b"value")
+    assert left == [4.0, 2.0]
 
 
 def test_a_cache_that_cannot_be_used_is_done_without() -> None:

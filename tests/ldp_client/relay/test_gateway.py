@@ -9,13 +9,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from ldp_client import MemoryStorage, perturb
+from ldp_aggregator.service.signing import public_key, sign_directory
+from ldp_client import Device, MemoryStorage, ServerError, perturb
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Request
-from ldp_client.policy import LARGEST_UPLOAD
+from ldp_client.policy import LARGEST_UPLOAD, Policy
 from ldp_client.relay import Mixing, Relay
 from ldp_client.relay.gateway import LARGEST_REQUEST_HEAD, Gateway
 from ldp_client.testing import FakeServer
@@ -205,3 +208,33 @@ def test_a_campaign_without_a_model_has_none(gateway: Gateway, campaign: Campaig
     url = f"{gateway.url}/v1/campaigns/{campaign.id}/model"
     answer = HttpTransport(proxies={}).send(Request("GET", url, {}), 5)
     assert (answer.status, answer.problem_code()) == (404, "no-model")
+
+
+def test_a_device_behind_the_gateway_believes_what_its_publisher_signed_and_asks_the_aggregator_once(
+    server: FakeServer, campaign: Campaign
+) -> None:
+    seed = bytes(32)
+    key = public_key(seed)
+    expires = datetime.now(timezone.utc) + timedelta(days=1)
+    server.publish_directory(key, sign_directory(seed, 1, expires, {campaign.id: None}))
+    relay = Relay(server.url, campaign.id, storage=MemoryStorage(), mixing=Mixing(1), publisher=key)
+    with serving(relay) as gateway:
+        for _ in range(3):
+            device = Device(MemoryStorage(), max_total_epsilon=8)
+            part = device.campaign(gateway.url, campaign.id, max_epsilon=4, publisher=key)
+            assert part.refusal() is None
+        other = Device(MemoryStorage(), max_total_epsilon=8, policy=replace(Policy(), fetch_tries=1))
+        with pytest.raises(ServerError, match="no-directory"):
+            other.campaign(gateway.url, campaign.id, max_epsilon=4, publisher=public_key(bytes([1]) * 32)).fetch()
+    assert [path for _, path in server.requests if "/directories/" in path] == [f"/v1/directories/{key}"]
+
+
+@pytest.mark.parametrize("publisher", [None, public_key(bytes(32))])
+def test_a_directory_that_is_not_there_is_no_reason_to_come_back(
+    server: FakeServer, campaign: Campaign, publisher: str | None
+) -> None:
+    relay = Relay(server.url, campaign.id, storage=MemoryStorage(), mixing=Mixing(1), publisher=publisher)
+    with serving(relay) as gateway:
+        for name in (publisher, "None", "", "x"):
+            answer = said(gateway, f"GET /v1/directories/{name} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            assert status_and_code(answer) == (404, "not-found" if name == publisher is not None else "no-directory")

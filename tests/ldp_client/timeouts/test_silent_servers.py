@@ -16,6 +16,7 @@ from ldp_client import Classifier, ClientError, Device, DeviceCampaign, Transpor
 from ldp_client.network.transport import Request, Response
 from ldp_client.relay import Relay
 from ldp_client.storage.sqlite import SqliteStorage
+from ldp_client.testing import FakeClock, FakeServer
 from protocols import Campaign
 
 RECORD = {"age": "young", "income": 30_000, "hours": 12}
@@ -37,7 +38,7 @@ def test_no_fetch_waits_longer_than_its_timeout_for_a_silent_server(
         part.grant()
         part.contribute(RECORD, "yes")
         assert returned(lambda: device.run_once(SHORT)) is False
-        assert part.status().problem == "timeout"
+        assert part.status().queued == 1
 
 
 def test_the_steps_of_a_call_share_its_seconds(join: Join, campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,9 +71,29 @@ class _Directory:
             return float("inf")
 
 
+def test_a_try_whose_seconds_were_over_before_it_began_is_no_try_that_failed(
+    join: Join, server: FakeServer, clock: FakeClock
+) -> None:
+    """Ten that failed let a report expire; a slow disk and a short timeout must not make them up."""
+
+    def slow(_: bytes) -> dict[str, str]:
+        clock.advance(10)
+        return {}
+
+    device, part = join(headers=slow)
+    part.contribute(RECORD, "yes")
+    assert not device.run_once(5)
+    assert (part.status().retries, part.fate, server.uploads) == (0, "waiting", [])
+    assert device.run_once(30)
+    assert len(server.uploads) == 1
+
+
+KEY = "K" * 43
+
 RELAY_CALLS: dict[str, tuple[Callable[[Relay, bytes], Any], Any]] = {
     "campaign": (lambda relay, _: relay.campaign(timeout=SHORT), "timeout"),
     "model": (lambda relay, _: relay.model(timeout=SHORT), "timeout"),
+    "directory": (lambda relay, _: relay.directory(KEY, timeout=SHORT), "timeout"),
     "collect": (lambda relay, upload: relay.collect(upload, timeout=SHORT), "timeout"),
     "run_once": (lambda relay, _: relay.run_once(SHORT), False),
     "gathering": (lambda relay, _: relay.gathering(timeout=SHORT), BUSY),
@@ -92,7 +113,7 @@ def test_no_call_of_a_relay_waits_longer_than_its_timeout_for_a_held_file_and_a_
     methods = {name for name, member in inspect.getmembers(Relay) if not name.startswith("_") and callable(member)}
     assert methods == {*RELAY_CALLS, "start"}
     with silent_server() as url, held(path):
-        end = returned(lambda: call(Relay(url, campaign.id, storage=path), b""))
+        end = returned(lambda: call(Relay(url, campaign.id, storage=path, publisher=KEY), b""))
     assert (end.code if isinstance(end, ClientError) else end) == expected
 
 

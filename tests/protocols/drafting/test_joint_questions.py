@@ -13,9 +13,9 @@ from protocols.exact.rationals import exact_epsilon
 from protocols.mechanisms import LaplaceVector
 from protocols.proofs.enumeration import ENUMERATION, verify_thoroughly
 
-NUMBER = {"name": "x", "kind": "continuous", "low": 0, "high": 1}
-TWO = {"kind": "categorical", "values": ["p", "q"]}
-BINNED = {"name": "b", "kind": "continuous", "low": 0, "high": 1, "bins": 2}
+NUMBER = {"name": "x", "kind": "continuous", "missing": False, "low": 0, "high": 1}
+TWO = {"kind": "categorical", "missing": False, "values": ["p", "q"]}
+BINNED = {"name": "b", "kind": "continuous", "missing": False, "low": 0, "high": 1, "bins": 2}
 
 
 def draft(*features, classes=2, epsilon=3, **privacy):

@@ -92,7 +92,7 @@ def test_one_report_has_the_documented_bytes():
 
 
 def test_an_upload_without_reports_cannot_be_encoded():
-    with pytest.raises(ValueError, match="at least one report"):
+    with pytest.raises(UploadError, match="at least one report"):
         encode_upload([])
 
 

@@ -104,7 +104,7 @@ def test_what_a_figure_cannot_do_is_refused_before_anything_is_measured(executio
 
 
 def test_there_is_nothing_to_draw_again_without_a_table(tmp_path, capsys):
-    assert main(["reproduce", continuous_page.NAME, "--redraw", "--output", str(tmp_path)]) == 2
+    assert main(["reproduce", continuous_page.NAME, "--redraw", "--output", str(tmp_path)]) == 1
     assert "ldp-figures-3-and-4.csv: cannot be read" in capsys.readouterr().err
 
 

@@ -17,7 +17,7 @@ from simulations.figures.honest_accuracy import (
     run_trial,
     summarise,
 )
-from simulations.figures.pages.honest_accuracy import ratio
+from simulations.figures.pages.honest_accuracy import WANTED, missed, ratio
 
 
 def curve(variant, accuracies):
@@ -41,6 +41,23 @@ def test_a_ratio_is_infinite_where_the_base_never_gets_there_and_nan_where_it_wa
     for accuracy, tell in ((0.9, math.isinf), (0.5, math.isnan)):
         table = pd.DataFrame(curve(BASE, {1_000: 0.6, 10_000: 0.7}) + curve(WEIGHED, {1_000: accuracy}))
         assert tell(ratio(table, "car", 1.0, 1_000))
+
+
+def test_a_wanted_value_is_missed_where_the_accuracy_is_more_than_two_standard_errors_below_it():
+    settings = ((0.5, 80_000), (1.0, 20_000), (1.0, 80_000), (1.0, 320_000), (2.0, 80_000))
+    table = pd.DataFrame(
+        {
+            "dataset": name,
+            "epsilon": epsilon,
+            "devices": devices,
+            "variant": WEIGHED,
+            "accuracy": wanted - (0.019 if name == "car" else 0.0),
+            "standard_error": 0.009 if (name, epsilon) == ("car", 2.0) else 0.01,
+        }
+        for name, values in WANTED.items()
+        for (epsilon, devices), wanted in zip(settings, values, strict=True)
+    )
+    assert [one[:3] for one in missed(table)] == [("car", 2.0, 80_000)]
 
 
 def test_a_trial_tries_every_variant_on_the_same_reports_and_repeats_itself(uci_table):

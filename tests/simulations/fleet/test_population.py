@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
+import termios
+import threading
 
 import buyers
 import pytest
 from buyers import run, write_draft, write_table
 
+from protocols.shell.exits import FAILED, WRONG_USAGE
 from simulations.__main__ import COMMANDS
 from simulations.fleet.aggregator import Daemon
 
 NOBODY = "http://127.0.0.1:9"
 """The discard port: nothing listens there."""
 UNREACHABLE = ["--token", "x", "--url", NOBODY, "--admin-url", NOBODY]
+FOUND_LATER = (
+    "no column",
+    "no such file",
+    "cannot be",
+    "not JSON",
+    "not declared",
+    "not a journal",
+)
+"""What is wrong with a table, a file or a server; everything else is the command line."""
 
-SIZE_IN_BINS = {"name": "size", "kind": "continuous", "missing": False, "low": 0, "high": 60, "bins": 3}
+SIZE_IN_BINS = {"name": "size", "kind": "continuous", "low": 0, "high": 60, "bins": 3}
 DRAFT = {**buyers.DRAFT, "features": [buyers.DRAFT["features"][0], SIZE_IN_BINS]}
 
 
@@ -42,7 +58,7 @@ def test_devices_answer_once_each_whatever_gets_lost_or_doubled_on_the_way(table
     assert figures["seconds"] > 0
     assert figures["accuracy"]["non_private"] == 1.0
     assert figures["accuracy"]["private"] > figures["accuracy"]["majority"]
-    assert "/150 [" in err
+    assert "devices:" not in err
 
 
 def test_lying_devices_are_counted_as_any_other_and_pull_the_model_towards_their_class(table, schema, capsys):
@@ -73,7 +89,7 @@ def test_a_running_aggregator_is_used_and_left_running(table, schema, tmp_path, 
         assert code == 0
         assert json.loads(out)["epsilon"] == 2
         code, _, err = run(capsys, "population", *flags, *server[:4], "--token", "ldp_wrong")
-        assert code == 2
+        assert code == FAILED
         assert "401" in err
 
 
@@ -100,12 +116,12 @@ def test_a_running_aggregator_is_used_and_left_running(table, schema, tmp_path, 
         (["demo", "--data", "TABLE"], "is to be learned? Add --label COLUMN"),
     ],
 )
-def test_a_mistake_is_one_clear_line_and_exit_code_2(arguments, problem, table, schema, tmp_path, capsys):
+def test_a_mistake_is_one_clear_line_and_one_of_two_exit_codes(arguments, problem, table, schema, tmp_path, capsys):
     other = tmp_path / "other.csv"
     other.write_text("colour,size,sold\ngreen,1,yes\nred,1,no\n", encoding="utf-8")
     places = {"TABLE": table, "SCHEMA": schema, "OTHER": other}
     code, out, err = run(capsys, *(places.get(argument, argument) for argument in arguments))
-    assert code == 2
+    assert code == (FAILED if any(part in problem for part in FOUND_LATER) else WRONG_USAGE)
     assert problem in err
     assert len(err.strip().splitlines()) == 1
     assert out == ""
@@ -117,3 +133,33 @@ def test_help_says_what_a_command_prints(name, capsys):
     assert code == 0
     assert "Prints" in out
     assert "--json" in out
+
+
+def test_progress_is_for_a_terminal_and_a_pipe_gets_none(table, schema):
+    words = [sys.executable, "-m", "simulations", "population", "--data", str(table), "--schema", str(schema)]
+    words += ["--devices", "5"]
+    piped = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "devices:" not in piped.stderr
+    assert b"devices:" in shown_on_a_terminal(words)
+
+
+def shown_on_a_terminal(words):
+    """Standard error of a command. It is read all the while: a terminal that nobody reads holds the program up."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    told, end = bytearray(), b"=== end"
+
+    def read():
+        while end not in told:
+            told.extend(os.read(ours, 1 << 12))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        subprocess.run(words, stdout=subprocess.DEVNULL, stderr=theirs, check=True)
+    finally:
+        os.write(theirs, end)
+        reader.join()
+        os.close(ours)
+        os.close(theirs)
+    return bytes(told)

@@ -365,7 +365,7 @@ def scores() -> str:
 AROUND: dict[str, tuple[Callable[[], str], str]] = {
     "the record in the id": (lambda: categories([3]), "tells-beside-the-answer"),
     "the class in the version": (lambda: categories([3]), "header-tells"),
-    # Of several questions, fresh secrets choose others in every process, and with them how many coins are tossed.
+    # Of several questions, fresh secrets choose others in every process, and so the number of coins.
     "coins from a constant seed": (lambda: question("de", 6, 1.0), "coins-repeat"),
     "secrets and coins from a constant seed": (lambda: categories([3]), "coins-repeat"),
     "middle classes and values in the clear": (lambda: categories([5], classes=3), "impossible-report"),
@@ -382,15 +382,9 @@ AROUND: dict[str, tuple[Callable[[], str], str]] = {
     ),
     "the kind of bit by the class": (lambda: categories([2], discrete="auto"), "tells-beside-the-answer"),
     "both bits of a feature": (lambda: categories([2], discrete="auto"), "loss-above-claim"),
-    "equal bits in the clear": (lambda: categories([2], discrete="auto"), "impossible-report"),
-    "the parts of a triple for themselves": (
-        lambda: categories([2, 2], epsilon=3.0, discrete="auto"),
-        "loss-above-claim",
-    ),
-    "the first cell of a triple in the clear": (
-        lambda: categories([2, 2], epsilon=3.0, discrete="auto"),
-        "loss-above-claim",
-    ),
+    "equal bits in the clear": (lambda: categories([2], discrete="auto"), "loss-above-claim"),
+    "the parts of a triple for themselves": (lambda: triple(), "loss-above-claim"),
+    "the first cell of a triple in the clear": (lambda: triple(), "loss-above-claim"),
     "the class of signs in the clear": (lambda: number(), "loss-above-claim"),
     "a triple drawn by the class": (lambda: triple(), "tells-beside-the-answer"),
     "a candidate that is right": (lambda: scores(), "tells-beside-the-answer"),

@@ -18,7 +18,7 @@ try {
         { age: Math.random() < 0.5 ? "young" : "old", hours: 100 * Math.random() },
         Math.random() < 0.5 ? "yes" : "no",
       );
-      await device.runOnce(asked.has("last") ? 60_000 : 5_000);
+      await device.runOnce(asked.has("last") ? 600_000 : 5_000);
       return campaign.status();
     }),
   );

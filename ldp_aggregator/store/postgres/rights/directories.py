@@ -8,7 +8,7 @@ from ldp_aggregator.store.postgres.sessions import Connection
 
 async def put(db: Connection, key: str, version: int, document: bytes) -> None:
     # Two that are put at once wait for each other: reading and replacing are one.
-    await db.execute("LOCK TABLE directories IN SHARE ROW EXCLUSIVE MODE")
+    await db.execute("SELECT 1 FROM origin FOR UPDATE")
     if decide_directory(await _kept(db, key), version, document):
         await db.execute(
             "INSERT INTO directories (key, version, document) VALUES ($1, $2, $3) "

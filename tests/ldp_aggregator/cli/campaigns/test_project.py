@@ -107,7 +107,7 @@ def test_what_cannot_be_fitted_is_told_in_one_line_and_leaves_the_draft_alone(
 ):
     named = [str(table) if argument == "TABLE" else argument for argument in arguments]
     base = ["project", "fit", "--method", "pca", "--components", "1", "--draft", str(draft)]
-    assert run([*base, "--data", str(tmp_path / "nowhere"), *named]) == 1
+    assert run([*base, "--data", str(tmp_path / "nowhere"), *named]) == (2 if "either" in message else 1)
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1

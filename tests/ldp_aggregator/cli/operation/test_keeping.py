@@ -12,24 +12,8 @@ import pytest
 from cells import cell_campaign, cell_report, submission
 from postgres import empty, postgres  # noqa: F401 - a fixture
 
-from ldp_aggregator.__main__ import main
 from ldp_aggregator.store import open_store
 from ldp_aggregator.store.sqlite.store import FILE_NAME
-
-
-@pytest.fixture
-def run(capsys):
-    """Exit code, standard output and standard error of a command."""
-
-    def run_command(*arguments):
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run_command
 
 
 @pytest.fixture
@@ -66,12 +50,12 @@ def test_a_backup_is_restored_and_serves_again(run, campaign, tmp_path):
 def test_restore_says_what_it_takes(run, campaign, tmp_path, monkeypatch):
     for arguments in ((), (tmp_path / "backup", "--in-place")):
         code, _, err = run("restore", *arguments)
-        assert (code, "takes the folder of a backup, or --in-place" in err) == (1, True)
+        assert (code, "takes the folder of a backup, or --in-place" in err) == (2, True)
     code, _, err = run("restore", "--in-place")
-    assert (code, "--in-place is for a database" in err) == (1, True)
+    assert (code, "--in-place is for a database" in err) == (2, True)
     monkeypatch.setenv("LDP_AGGREGATOR_DATABASE", "postgresql://ldp:geheim@database/ldp")
     code, _, err = run("restore", tmp_path / "backup")
-    assert (code, "pg_restore" in err, "geheim" in err) == (1, True, False)
+    assert (code, "pg_restore" in err, "geheim" in err) == (2, True, False)
 
 
 def test_a_database_is_restored_in_place(run, postgres, monkeypatch):  # noqa: F811
@@ -81,7 +65,7 @@ def test_a_database_is_restored_in_place(run, postgres, monkeypatch):  # noqa: F
     code, out, _ = run("restore", "--in-place")
     assert (code, "1 tokens are revoked" in out) == (0, True)
     assert json.loads(run("token", "list", "--json")[1])[0]["revoked"]
-    assert run("migrate")[:2] == (0, "the store has schema version 6\n")
+    assert run("migrate")[:2] == (0, "the store has schema version 7\n")
 
 
 def test_only_migrate_migrates(run, campaign, tmp_path):
@@ -194,3 +178,33 @@ def test_reports_that_two_merged_stores_had_are_told_wherever_they_count(run, ca
     assert told["counted_twice"] == {"known": 5, "at_most": 5}
     assert told["published"]["colluding"] == 10
     assert told["published"]["epsilon"] == campaign.realised_epsilon
+
+
+def logged(run, *place):
+    return [(act["act"], act["detail"], act["outcome"]) for act in json.loads(run("log", "--json", *place)[1])]
+
+
+def test_a_backup_is_in_the_log_of_the_store_and_begun_in_that_of_the_copy(run, campaign, tmp_path):
+    backup, new = tmp_path / "backup", tmp_path / "new"
+    assert run("backup", backup)[0] == 0
+    assert logged(run) == [("back up store", str(backup), "done")]
+    assert run("restore", backup, "--data", new)[0] == 0
+    assert logged(run, "--data", new)[0] == ("back up store", str(backup), "asked")
+    assert run("backup", backup)[0] == 1
+    assert logged(run)[-1] == ("back up store", str(backup), "failed")
+
+
+def test_what_takes_no_entry_is_backed_up_all_the_same_and_said_to_be_in_no_log(run, campaign, tmp_path):
+    assert run("backup", tmp_path / "backup")[0] == 0
+    code, out, _ = run("backup", tmp_path / "again", "--data", tmp_path / "backup")
+    assert (code, "this is in no log" in out) == (0, True)
+    assert (tmp_path / "again" / FILE_NAME).exists()
+    code, out, err = run("backup", tmp_path / "nothing", "--data", tmp_path / "nowhere")
+    assert (code, "no log" in out, "there is no store in" in err) == (1, False, True)
+
+
+def test_a_merged_stores_log_begins_with_the_merge(run, campaign, tmp_path):
+    data, both = tmp_path / "data", tmp_path / "both"
+    assert run("merge", data, data, "-o", both)[0] == 0
+    assert logged(run, "--data", both) == [("merge stores", f"{data} and {data}", "done")]
+    assert logged(run) == []

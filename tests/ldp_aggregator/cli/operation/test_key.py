@@ -8,30 +8,19 @@ import stat
 import pytest
 from daemon import Daemon
 
-from ldp_aggregator.__main__ import main
 from ldp_client import Classifier, Device, MemoryStorage, ModelError, RefusedError
 
 
-@pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
+@pytest.fixture(autouse=True)
+def data(monkeypatch, tmp_path):
     monkeypatch.setenv("LDP_AGGREGATOR_DATA", str(tmp_path / "data"))
-
-    def run_command(*arguments):
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out.strip(), captured.err
-
-    return run_command
 
 
 @pytest.fixture
 def key(run, tmp_path):
     """A key file, and its public key."""
     path = tmp_path / "publisher.key"
-    return path, run("key", "create", path)[1]
+    return path, run("key", "create", path)[1].strip()
 
 
 def test_a_key_is_readable_by_its_owner_only_and_is_never_overwritten(run, key):
@@ -42,7 +31,7 @@ def test_a_key_is_readable_by_its_owner_only_and_is_never_overwritten(run, key):
     code, _, err = run("key", "create", path)
     assert (code, "File exists" in err) == (1, True)
     assert path.read_bytes() == before
-    assert run("key", "show", path)[:2] == (0, public)
+    assert run("key", "show", path)[:2] == (0, f"{public}\n")
     assert public.encode() not in before, "the file holds the secret alone"
 
 
@@ -71,7 +60,8 @@ def test_what_cannot_be_meant_is_not_signed(run, key, tmp_path):
         ("1", "--campaign", "A" * 43 + "=" + str(tmp_path / "bad.json")),
         ("1", "--campaign", "A" * 43 + "=" + str(tmp_path / "none.json")),
     ):
-        assert run(*sign, *more)[0] == 1, more
+        named_a_file = any("=" in word for word in more)
+        assert run(*sign, *more)[0] == (1 if named_a_file else 2), more
     assert not (tmp_path / "d.json").exists()
 
 
@@ -91,7 +81,7 @@ def test_a_device_that_pins_the_key_answers_and_classifies_as_far_as_it_was_sign
             }
         )
     )
-    campaign_id = run("campaign", "create", tmp_path / "draft.json")[1]
+    campaign_id = run("campaign", "create", tmp_path / "draft.json")[1].strip()
 
     def sign(version, *campaigns):
         named = [text for campaign in campaigns for text in ("--campaign", campaign)]
@@ -132,7 +122,7 @@ def test_a_device_that_pins_the_key_answers_and_classifies_as_far_as_it_was_sign
 
 def test_a_directory_of_another_key_is_not_published(run, key, tmp_path):
     path, _ = key
-    other = run("key", "create", tmp_path / "other.key")[1]
+    other = run("key", "create", tmp_path / "other.key")[1].strip()
     run("key", "sign", path, "--version", 1, "--expires-in", 30, "--output", tmp_path / "d.json")
     assert run("token", "create", "--scope", "relay")[0] == 0, "there is a store"
     code, _, err = run("key", "publish", other, tmp_path / "d.json")

@@ -8,8 +8,6 @@ from datetime import datetime
 
 import pytest
 
-from ldp_aggregator.__main__ import main
-
 DRAFT = {
     "version": 1,
     "title": "Weather",
@@ -19,20 +17,10 @@ DRAFT = {
 }
 
 
-@pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
+@pytest.fixture(autouse=True)
+def data(monkeypatch, tmp_path):
     monkeypatch.setenv("LDP_AGGREGATOR_DATA", str(tmp_path / "data"))
     (tmp_path / "draft.json").write_text(json.dumps(DRAFT))
-
-    def run_command(*arguments):
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run_command
 
 
 @pytest.fixture

@@ -153,8 +153,11 @@ def test_an_undeclared_label_is_never_predicted_right(files, capsys):
 
 
 def test_wrong_numbers_and_missing_files_are_told_in_one_line(files, capsys):
-    assert run([*arguments(files, "sums"), "--epsilon", "0"]) == 1
-    assert "epsilon must be a finite number above 0" in capsys.readouterr().err
+    for wrong in ("0", "nan", "inf", "much"):
+        with pytest.raises(SystemExit) as stop:
+            run([*arguments(files, "sums"), "--epsilon", wrong])
+        assert stop.value.code == 2
+        assert f"must be a finite number above 0, not '{wrong}'" in capsys.readouterr().err
     (files / "table.csv").unlink()
     assert run(arguments(files, "sums")) == 1
     assert "No such file" in capsys.readouterr().err

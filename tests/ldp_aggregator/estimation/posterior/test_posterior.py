@@ -17,7 +17,7 @@ from ldp_aggregator.estimation.posterior.evidence import (
     unit_variance,
 )
 from ldp_aggregator.estimation.posterior.factors import contrasts, even_factor, factor, kron, product
-from ldp_aggregator.estimation.posterior.scale import SCALES, scale_posteriors
+from ldp_aggregator.estimation.posterior.scale import SCALES, USUAL, scale_posteriors
 from ldp_aggregator.estimation.posterior.tables import posterior_of
 from protocols import Campaign
 from protocols.mechanisms import DISCRETE
@@ -148,14 +148,41 @@ def test_the_scales_posterior_is_that_of_a_dense_gaussian():
         return 0.5 * (np.log(s) + y**2 / s - np.log(s + t * s**2) - y**2 / (s + t * s**2)).sum()
 
     logs = np.array([[logarithm(t, s, y) for t in SCALES] for s, y in zip(information, effects, strict=True)])
-    weights = np.full(SCALES.size, 1 / SCALES.size)
+    weights = USUAL
     for _ in range(50):
         posterior = np.exp(logs) * weights
         posterior /= posterior.sum(axis=1, keepdims=True)
-        weights = (posterior.sum(axis=0) + 2 / SCALES.size) / (len(information) + 2)
+        weights = (posterior.sum(axis=0) + 2 * USUAL) / (len(information) + 2)
     dense = np.exp(logs) * weights
     assert found == pytest.approx(dense / dense.sum(axis=1, keepdims=True), rel=1e-9)
     assert scale_posteriors([], []).shape == (0, SCALES.size)
+
+
+def test_where_reports_tell_nothing_scales_are_the_usual_ones_and_where_they_tell_it_what_they_tell():
+    assert USUAL.sum() == pytest.approx(1)
+    nothing = scale_posteriors([np.zeros(3)] * 4, [np.zeros(3)] * 4)
+    assert nothing == pytest.approx(np.tile(USUAL, (4, 1)))
+    rng = np.random.default_rng(5)
+    information = [np.full(2, 1e5)] * 60
+    for scale in (1e-4, 1e-2, 1.0):
+        effects = [rng.normal(0, np.sqrt(s + scale * s**2)) for s in information]
+        found = scale_posteriors(information, effects).mean(axis=0)
+        assert np.exp(found @ np.log(SCALES)) == pytest.approx(scale, rel=0.5)
+
+
+def test_noise_alone_is_not_taken_for_effects_that_no_table_has():
+    """Thirty features of nine coordinates that tell nothing, with hardly a report to each: what is believed of their
+    effects, |z|^2, is 0.02 on average; it would be 0.1, the effect of a good feature, were all scales as frequent.
+    """
+    believed = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        information = [np.full(9, 0.3)] * 6
+        effects = [rng.normal(0, np.sqrt(0.3), 9) for _ in information]
+        for effect, found in zip(effects, scale_posteriors(information, effects), strict=True):
+            mean = found @ (SCALES[:, None] / (1 + SCALES[:, None] * 0.3)) * effect
+            believed.append(mean @ mean)
+    assert np.mean(believed) < 0.04
 
 
 def test_without_reports_nothing_is_believed():

@@ -36,6 +36,8 @@ ROUTES = [
     ("POST", "/admin/v1/campaigns"),
     ("GET", "/admin/v1/campaigns"),
     ("POST", f"/admin/v1/campaigns/{UNKNOWN_ID}/close"),
+    ("POST", f"/admin/v1/campaigns/{UNKNOWN_ID}/reopen"),
+    ("POST", f"/admin/v1/campaigns/{UNKNOWN_ID}/seal"),
     ("POST", f"/admin/v1/campaigns/{UNKNOWN_ID}/train"),
     ("POST", f"/admin/v1/campaigns/{UNKNOWN_ID}/uploads"),
     ("GET", f"/admin/v1/campaigns/{UNKNOWN_ID}/estimates"),

@@ -65,6 +65,8 @@ async def test_a_page_reads_the_document_the_answers_to_its_uploads_and_their_pr
     async with server.session.get(url + "/model", headers={"Origin": PAGE}) as answer:
         assert (answer.status, answer.headers[ALLOWED]) == (404, PAGE)
         assert answer.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
+    async with server.session.get(f"{server.public}/v1/directories/{'A' * 43}", headers={"Origin": PAGE}) as answer:
+        assert (answer.status, answer.headers[ALLOWED]) == (404, PAGE), "a page may pin the publisher's key"
     for body, status in ((b"nonsense", 400), (None, 200)):
         headers = {"Origin": PAGE, "Content-Type": MEDIA_TYPE}
         data = body or encode_upload([make_report(campaign, 1)])

@@ -67,6 +67,8 @@ async def test_a_limited_token_opens_what_is_about_its_campaigns_only(server, ca
         ("GET", f"/campaigns/{other.id}/estimates"),
         ("POST", f"/campaigns/{other.id}/train"),
         ("POST", f"/campaigns/{other.id}/close"),
+        ("POST", f"/campaigns/{other.id}/reopen"),
+        ("POST", f"/campaigns/{other.id}/seal"),
         ("POST", f"/campaigns/{other.id}/uploads"),
         ("DELETE", f"/campaigns/{other.id}"),
         ("POST", "/campaigns"),
@@ -142,6 +144,7 @@ async def test_every_operation_that_changes_something_leaves_an_entry(server, ca
         "/admin/v1/campaigns": ("", json.dumps(DRAFT)),
         "/admin/v1/campaigns/{id}/uploads": ("?scope=relay", None),
         "/admin/v1/campaigns/{id}/train": ("?anyway=true", None),
+        "/admin/v1/campaigns/{id}/seal": ("?now=true", None),
         "/admin/v1/directories/{key}": ("", sign_directory(seed, 1, utc_now() + HOUR, {})),
     }
     for row in sorted(changing(), key=lambda row: row.method == "DELETE"):

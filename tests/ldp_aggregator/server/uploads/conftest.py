@@ -11,7 +11,6 @@ from raw_http import request_head
 
 from ldp_aggregator.server import ingest as ingest_module
 from ldp_aggregator.server.sockets.memory import Memory
-from ldp_aggregator.store import Outcome, SqliteStore, StoreError
 from protocols import encode_upload
 
 
@@ -38,28 +37,6 @@ def budgets(monkeypatch):
     monkeypatch.setattr(ingest_module, "Memory", WatchedMemory)
     yield WatchedMemory.made
     assert [memory.held for memory in WatchedMemory.made] == [0] * len(WatchedMemory.made)
-
-
-class GatedStore(SqliteStore):
-    """Counts only while the gate is open, and fails while told to."""
-
-    def __init__(self, path):
-        super().__init__(path)
-        self.gate = asyncio.Event()
-        self.failing = False
-
-    async def count(self, submissions) -> list[Outcome]:
-        await self.gate.wait()
-        if self.failing:
-            raise StoreError("disk full")
-        return await super().count(submissions)
-
-
-@pytest.fixture
-async def gated(tmp_path):
-    store = GatedStore(tmp_path / "gated.sqlite3")
-    yield store
-    await store.close()
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ CAMPAIGN = cell_campaign(4096)
 
 @pytest.fixture(autouse=True)
 def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merging, "FLUSH_AT", 40)
+    monkeypatch.setattr(merging, "LEAST_RUN", 40)
     monkeypatch.setattr(merging, "FAN_IN", 3)
     monkeypatch.setattr(merging, "SLICE_IDS", 64)
 

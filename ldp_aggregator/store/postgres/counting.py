@@ -1,0 +1,186 @@
+"""The statements of the PostgreSQL store that count reports.
+
+Each carries the condition under which a campaign takes them (:data:`_OPEN`), so that nothing has to be asked before.
+Where it does not hold, nothing is done, and :mod:`ldp_aggregator.store.decisions` says why. Whoever counts holds a lock
+on the campaign's row that others who count hold, too, and that whoever closes the campaign waits for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from ldp_aggregator.counting.digest import DIGEST_BYTES
+from ldp_aggregator.counting.parts import encode_part
+from ldp_aggregator.counting.rows import Rows
+from ldp_aggregator.store.batch import RECORD_BYTES, Batch, Settlement
+from ldp_aggregator.store.contract import UNKNOWN, Outcome, UnknownCampaignError
+from ldp_aggregator.store.decisions import decide_uploads, refuse_uploads, vouched_part
+from ldp_aggregator.store.postgres import campaigns, ids
+from ldp_aggregator.store.postgres.sessions import Connection, HeldError
+from protocols.wire.reports import ID_BYTES
+
+SMALL: Final = 256
+"""Reports that are looked up and counted in one statement, where all of them are new. Of more some hardly ever are not,
+and looking every one up costs more than asking twice."""
+
+STALE: Final = "stale-map"
+"""The reports were brought by a map of slots that is older than the campaign takes here: they may belong elsewhere."""
+
+_OPEN: Final = (
+    "salt IS NULL AND max_reports IS NULL AND closed IS NULL "
+    "AND (opens IS NULL OR opens <= coalesce($1::timestamptz, clock_timestamp())) "
+    "AND (closes IS NULL OR closes > coalesce($1::timestamptz, clock_timestamp())) "
+    "AND (held_until IS NULL OR held_until <= clock_timestamp()) AND least_map <= $2::bigint"
+)
+"""Whether a campaign takes reports at ``$1``, by default now, that were brought by version ``$2`` of the map of slots.
+
+Where the lock on its row had to be waited for, it is asked again of the row as it is then.
+"""
+_ID: Final = f"substring(records FROM at + 1 FOR {ID_BYTES})"
+_DIGEST: Final = f"substring(records FROM at + {ID_BYTES + 1} FOR {DIGEST_BYTES})"
+
+_AT_ONCE: Final = f"""
+WITH found AS (
+    SELECT number, id FROM campaigns WHERE id = ANY($3::text[]) AND {_OPEN} ORDER BY id FOR KEY SHARE
+), asked AS (
+    SELECT found.number, records, sums, reports, vouched, least_batch
+    FROM unnest($3::text[], $4::bytea[], $5::bytea[], $6::bigint[], $7::bigint[], $8::bigint[])
+        AS given (name, records, sums, reports, vouched, least_batch) JOIN found ON found.id = given.name
+), keys AS (
+    SELECT number, {_ID} AS id, {_DIGEST} AS digest
+    FROM asked CROSS JOIN LATERAL generate_series(0, length(records) - 1, {RECORD_BYTES}) AS at
+), known AS (
+    SELECT number FROM keys WHERE EXISTS (SELECT 1 FROM ids WHERE ids.campaign = keys.number AND ids.id = keys.id)
+), stored AS (
+    INSERT INTO ids (campaign, id, digest)
+    SELECT number, id, digest FROM keys WHERE number NOT IN (SELECT number FROM known) ORDER BY number, id
+), counted AS (
+    INSERT INTO parts (campaign, reports, sums, vouched, least_batch)
+    SELECT * FROM (SELECT number, reports, sums, vouched, least_batch FROM asked) AS part
+    WHERE number NOT IN (SELECT number FROM known) RETURNING campaign
+)
+SELECT found.id FROM counted JOIN found ON found.number = counted.campaign
+"""
+
+_IN_BULK: Final = f"""
+WITH found AS (
+    SELECT number FROM campaigns WHERE id = $3 AND {_OPEN} FOR KEY SHARE
+), keys AS (
+    SELECT at / {RECORD_BYTES} AS position, {_ID} AS id, {_DIGEST} AS digest
+    FROM (SELECT $4::bytea AS records) AS given
+    CROSS JOIN LATERAL generate_series(0, length(records) - 1, {RECORD_BYTES}) AS at
+), inserted AS (
+    INSERT INTO ids (campaign, id, digest) SELECT number, id, digest FROM found CROSS JOIN keys
+    ON CONFLICT DO NOTHING RETURNING id
+), old AS (
+    SELECT position, (
+        SELECT digest FROM ids WHERE ids.campaign = (SELECT number FROM found) AND ids.id = keys.id
+    ) AS digest
+    FROM keys LEFT JOIN inserted USING (id)
+    WHERE inserted.id IS NULL AND (SELECT count(*) FROM inserted) * {RECORD_BYTES} < length($4::bytea)
+)
+SELECT number, (SELECT array_agg(position) FROM old) AS positions, (SELECT array_agg(digest) FROM old) AS digests
+FROM found
+"""
+
+_STORE: Final = (
+    f"INSERT INTO ids (campaign, id, digest) SELECT $1, {_ID}, {_DIGEST} FROM (SELECT $2::bytea AS records) AS given "
+    f"CROSS JOIN LATERAL generate_series(0, length(records) - 1, {RECORD_BYTES}) AS at"
+)
+
+
+async def at_once(
+    db: Connection, batches: Mapping[str, Batch], now: datetime | None, map_version: int
+) -> dict[str, Sequence[Outcome]]:
+    """One statement, which is a transaction of its own: the campaigns that take reports and know none of these.
+
+    Of what is not returned nothing was counted. An id that another instance stores meanwhile fails all of it.
+    """
+    settled = {name: batch.settle({}) for name, batch in batches.items()}
+    asked = [name for name, settlement in settled.items() if settlement.counted and not settlement.revealed]
+    if not asked:
+        return {}
+    parts = [settled[name] for name in asked]
+    counted = await db.fetch(
+        _AT_ONCE,
+        now,
+        map_version,
+        asked,
+        [batches[name].candidates.tobytes() for name in asked],
+        [encode_part(part.sums) for part in parts],
+        [part.counted for part in parts],
+        [part.vouched for part in parts],
+        [part.least_batch for part in parts],
+    )
+    return {row["id"]: settled[row["id"]].outcomes for row in counted}
+
+
+async def count(
+    db: Connection, campaign_id: str, batch: Batch, now: datetime | None, map_version: int
+) -> Sequence[Outcome]:
+    """Count what is new of a batch, inside a transaction. Waits for another instance that inserts one of its ids.
+
+    Raises HeldError where somebody is about to have the campaign for himself.
+    """
+    records = batch.candidates
+    found = await db.fetchrow(_IN_BULK, now, map_version, campaign_id, records.tobytes())
+    if found is None:
+        return await _count_alone(db, campaign_id, batch, now, map_version)
+    number, positions, digests = found
+    known = dict(zip(positions or (), digests or (), strict=True))
+    missed = [position for position, digest in known.items() if digest is None]
+    if missed:  # They were stored while this statement ran, and it does not see them.
+        known |= await ids.known_digests(db, number, records, missed)
+    settlement = batch.settle_repeated() if _is_repeated(records, known) else batch.settle(known)
+    await _add(db, campaign_id, number, settlement)
+    return settlement.outcomes
+
+
+async def _count_alone(
+    db: Connection, campaign_id: str, batch: Batch, now: datetime | None, map_version: int
+) -> Sequence[Outcome]:
+    """Say why a campaign takes nothing, or count where there is a greatest number: nobody else counts meanwhile."""
+    row = await campaigns.find(db, campaign_id)
+    if row is None:
+        return batch.refused(UNKNOWN)
+    moment = now or await db.fetchval("SELECT clock_timestamp()")
+    refused = refuse_uploads(row, moment)
+    if refused is not None:  # Whoever closes or seals it holds its lock, and is not waited for.
+        return batch.refused(refused)
+    if row.max_reports is None and await campaigns.least_map(db, row.number) > map_version:
+        return batch.refused(STALE)
+    if row.max_reports is None:
+        raise HeldError
+    try:
+        row = await campaigns.locked(db, row)
+    except UnknownCampaignError:  # It was being deleted.
+        return batch.refused(UNKNOWN)
+    decision = decide_uploads(row, await campaigns.reports(db, row.number), moment)
+    if decision.refused is not None:
+        return batch.refused(decision.refused)
+    records = batch.candidates
+    known = await ids.known_digests(db, row.number, records, range(len(records)))
+    chosen = batch.earliest(known, decision.room or 0)
+    if len(chosen):
+        await db.execute(_STORE, row.number, records[chosen].tobytes())
+    settlement = batch.settle(known, chosen)
+    await _add(db, campaign_id, row.number, settlement)
+    return settlement.outcomes
+
+
+async def _add(db: Connection, campaign_id: str, number: int, settlement: Settlement) -> None:
+    vouched = settlement.vouched
+    if settlement.revealed and settlement.vouched == settlement.counted:  # Else it takes nothing off, whatever was.
+        vouched = vouched_part(settlement, await campaigns.arrivals(db, await campaigns.row(db, campaign_id)))
+    if settlement.counted or vouched:
+        sums = encode_part(settlement.sums)
+        await campaigns.add_part(db, number, settlement.counted, sums, vouched, settlement.least_batch)
+
+
+def _is_repeated(records: Rows, known: Mapping[int, bytes]) -> bool:
+    """Whether every record is stored as it is."""
+    if len(known) != len(records):
+        return False
+    return b"".join(known[position] for position in range(len(records))) == records[:, ID_BYTES:].tobytes()

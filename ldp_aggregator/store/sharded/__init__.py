@@ -1,0 +1,1 @@
+"""One store in several PostgreSQL databases."""

@@ -1,0 +1,193 @@
+"""Nobody is shut out: by keyboard, without JavaScript, with reduced motion, on a phone, in the dark, by axe-core."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from browsing import answer, start_browser
+from scenery import OPEN, scenery
+from selenium.webdriver.common.keys import Keys
+
+from simulations.fleet.aggregator import temporary_aggregator
+
+WIDTHS = (320, 390, 1280)
+
+# Whatever can be used; what is hidden, disabled or in closed details cannot.
+USABLE = """
+const everything = [...document.querySelectorAll("*")];
+return everything.filter((one) => one.matches("a[href], button, input, select, textarea, summary, [tabindex='0']")
+  && one.type !== "hidden" && !one.disabled && one.checkVisibility() && one.tabIndex >= 0)
+  .map((one) => everything.indexOf(one));
+"""
+# Text that leaves the page, or the box that hides it. What scrolls has its own bar and is reached by keyboard.
+CUT = """
+const own = ".scroll, textarea, input, select, .hidden, .skip";
+const scrolls = (one) => one && (one.matches(own) || scrolls(one.parentElement));
+return [...document.querySelectorAll("main *, header *")].filter((one) => {
+  const box = one.getBoundingClientRect();
+  return box.width > 0 && !scrolls(one) && (box.right > innerWidth + 1 || box.left < -1
+    || (getComputedStyle(one).overflowX === "hidden" && one.scrollWidth > one.clientWidth + 1));
+}).map((one) => one.outerHTML.slice(0, 120));
+"""
+MOVING = """
+const moves = (one) => { const style = getComputedStyle(one);
+  return style.animationName !== "none" || style.transitionDuration.split(",").some((time) => parseFloat(time) > 0); };
+return [...document.querySelectorAll("*")].filter(moves).map((one) => one.outerHTML.slice(0, 80));
+"""
+
+
+@pytest.fixture(scope="module")
+def scene():
+    """A server that everything is on, and the addresses of its pages. Tests look at it and change nothing there."""
+    with temporary_aggregator() as running:
+        started = start_browser()
+        try:
+            yield running, scenery(started, running, 20)
+        finally:
+            started.driver.quit()
+
+
+@pytest.fixture
+def campaign(aggregator):
+    made = aggregator.publish(OPEN)
+    answer(aggregator, made, 30)
+    return made
+
+
+def test_an_operator_trains_a_model_without_a_mouse(browser, aggregator, campaign):
+    browser.open(f"{aggregator.admin_url}/login")
+    browser.press(aggregator.token, Keys.ENTER)
+    browser.wait(lambda: "Campaigns" in browser.text("h1"))
+    browser.press(Keys.TAB)
+    assert "Skip to the content" in browser.focused()
+    browser.press(Keys.ENTER)
+    browser.wait(lambda: browser.driver.execute_script("return document.activeElement.id") == "main")
+    tab_to(browser, f"a {campaign.title}")
+    browser.press(Keys.ENTER)
+    browser.wait(lambda: browser.text("h1") == campaign.title)
+    tab_to(browser, "input liars")
+    browser.press(Keys.ARROW_RIGHT)
+    browser.wait(lambda: "liars=1" in browser.driver.current_url)
+    tab_to(browser, "input anyway")
+    browser.press(Keys.SPACE)
+    browser.press_with(Keys.SHIFT, Keys.TAB)
+    assert "button Train" in browser.focused()
+    browser.press(Keys.ENTER)
+    browser.wait(lambda: "Version 1 of the model is published" in browser.text())
+
+
+def tab_to(browser, wanted, most=60):
+    for _ in range(most):
+        browser.press(Keys.TAB)
+        if wanted in browser.focused():
+            assert "UNSEEN" not in browser.focused()
+            return
+    raise AssertionError(f"the tab key does not lead to {wanted}, it is at {browser.focused()}")
+
+
+def test_the_tab_key_leads_to_all_that_can_be_used_in_the_order_it_is_read_and_one_sees_where(browser, scene):
+    aggregator, pages = scene
+    browser.sign_in(aggregator)
+    for name, address in pages.items():
+        browser.open(address)
+        if browser.all("[data-lab]"):
+            browser.wait(lambda: browser.one("[data-lab] button").is_enabled())
+        stops = browser.stops()
+        places = [int(stop.split()[0]) for stop in stops]
+        assert places == sorted(places), name
+        assert set(browser.driver.execute_script(USABLE)) == set(places), name
+        assert not [stop for stop in stops if stop.endswith("UNSEEN")], name
+
+
+def test_every_page_and_form_works_without_javascript(plain_browser, aggregator):
+    pages = scenery(plain_browser, aggregator, 20)
+    for name, address in pages.items():
+        plain_browser.open(address)
+        assert plain_browser.text("h1"), name
+        assert name != "public" or "The lab needs JavaScript" in plain_browser.text()
+    plain_browser.open(pages["closed"])
+    plain_browser.click('form[action$="/reopen"] input[type=checkbox]')
+    plain_browser.click('form[action$="/reopen"] button')
+    plain_browser.wait(lambda: plain_browser.text(".badge") == "open")
+    plain_browser.open(pages["campaign"])
+    plain_browser.fill("#batch", "77")
+    plain_browser.click("#batch ~ button")
+    plain_browser.wait(lambda: "mixed by a relay with 77 devices" in plain_browser.text())
+
+
+def test_nothing_moves_where_people_ask_for_that(browser, scene):
+    aggregator, pages = scene
+    browser.sign_in(aggregator)
+    for name, address in pages.items():
+        browser.resize(1280)
+        browser.open(address)
+        assert browser.driver.execute_script(MOVING) == [], name
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert browser.driver.execute_script(MOVING), "there is something that could"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_is_cut_or_shuts_anybody_out(browser, scene, scheme):
+    aggregator, pages = scene
+    for name, address in {"login": f"{aggregator.admin_url}/login", **pages}.items():
+        if name != "login":
+            browser.sign_in(aggregator)
+        for width in WIDTHS:
+            browser.resize(width, scheme=scheme)
+            browser.open(address)
+            wide = browser.driver.execute_script("return document.documentElement.scrollWidth")
+            assert wide <= width, f"{name} is {wide} wide at {width}"
+            assert browser.driver.execute_script(CUT) == [], f"{name} at {width}"
+        assert browser.violations() == [], name
+    browser.open(f"{aggregator.admin_url}/campaigns/new")
+    browser.click("button[value=check]")
+    browser.wait(lambda: browser.all("#plan-reach"))
+    assert browser.violations() == [], "plan"
+    browser.fill("#draft", "{")
+    browser.wait(lambda: "not a campaign yet" in browser.text("#verdict"))
+    assert browser.violations() == [], "a draft that is none"
+    browser.open(f"{aggregator.admin_url}/tokens")
+    browser.fill("#name", f"another of {scheme}")
+    browser.click('form[action="/tokens"] button')
+    browser.wait(lambda: browser.all("#made-token"))
+    assert browser.violations() == [], "a token that was made"
+
+
+def test_every_number_of_a_table_has_its_unit(browser, scene):
+    """Counts and the columns that say their unit in their head aside."""
+    plain = {"Reports", "Votes", "Version", "Devices", "Answers", "ε", "Loss ε", "Published ε"}
+    aggregator, pages = scene
+    browser.sign_in(aggregator)
+    for name, address in pages.items():
+        browser.open(address)
+        cells = browser.driver.execute_script(
+            "return [...document.querySelectorAll('td.num')].map((cell) => ["
+            "cell.closest('table').rows[0].cells[cell.cellIndex].textContent, cell.textContent,"
+            "cell.closest('.finding, section')?.textContent.includes('in units of') ?? false])"
+        )
+        for head, text, is_told in cells:
+            bare = re.fullmatch(r"[±\s\u2212\d.,\u202f]*\d(\s*to\s*[\u2212\d.,\u202f]+)?", text.strip())
+            assert head in plain or is_told or not bare, f"{name}: {head}: {text}"
+
+
+def test_the_checks_of_keyboard_and_edges_can_fail(aggregator):
+    browser = start_browser()
+    try:
+        browser.open(f"{aggregator.admin_url}/login")
+        browser.resize(320)
+        assert browser.driver.execute_script(CUT) == []
+        assert not [stop for stop in browser.stops() if stop.endswith("UNSEEN")]
+        browser.driver.execute_script(
+            "const wide = document.createElement('p'); document.querySelector('main').append(wide);"
+            "wide.textContent = 'x'.repeat(99); wide.style.whiteSpace = 'nowrap'; wide.style.width = '40rem';"
+            "document.querySelector('main button').tabIndex = -1;"
+            "const sheet = new CSSStyleSheet(); sheet.replaceSync(':focus-visible { outline: none !important }');"
+            "document.adoptedStyleSheets = [sheet]"
+        )
+        assert browser.driver.execute_script(CUT)
+        stops = browser.stops()
+        assert [stop for stop in stops if stop.endswith("UNSEEN")]
+        assert not [stop for stop in stops if "Sign in" in stop]
+    finally:
+        browser.driver.quit()

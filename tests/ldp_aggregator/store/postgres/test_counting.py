@@ -1,0 +1,228 @@
+"""Counting on PostgreSQL: how often the database is asked, when it refuses, and who has a campaign for himself."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from datetime import timedelta
+
+import asyncpg
+import pytest
+from postgres import empty
+
+from ldp_aggregator.store import StoreError, open_store
+from ldp_aggregator.store.batch import gather
+from ldp_aggregator.store.decisions import decide_uploads
+from ldp_aggregator.store.location import migrate_store
+from ldp_aggregator.store.postgres import campaigns, counting, endings, schema
+from ldp_aggregator.store.postgres.sessions import HeldError
+
+
+@pytest.fixture
+async def store(postgres, tmp_path, clock):
+    await empty(postgres.address)
+    opened = await open_store(tmp_path, postgres.address, clock=clock)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def asked(store):
+    """Every query of the store, transactions' beginnings and ends too."""
+    seen = []
+    async with store._sessions._pool.acquire() as db:
+        # The pool has one connection while nobody needs a second.
+        connection = db._con
+    connection.add_query_logger(lambda record: seen.append(" ".join(record.query.split())[:40]))
+    return seen
+
+
+async def test_a_group_of_new_reports_asks_the_database_once(asked, store, make_campaign, make_submission, make_report):
+    campaigns_ = [make_campaign(title=title) for title in ("one", "two", "three")]
+    for campaign in campaigns_:
+        await store.create_campaign(campaign)
+    uploads = [
+        make_submission(campaign, [make_report(campaign, number)]) for campaign in campaigns_ for number in range(30)
+    ]
+    await store.count(uploads[:1])  # A connection asks once for the types of what it is sent.
+    asked.clear()
+    assert [outcome.counted for outcome in await store.count(uploads[1:])] == [1] * 89
+    assert len(asked) == 1, asked
+    for _ in range(2):
+        asked.clear()
+        assert [outcome.duplicates for outcome in await store.count(uploads[:1])] == [1]
+    assert len(asked) == 6, asked  # Whether something was vouched for is asked where it came again.
+
+
+async def test_a_large_upload_asks_the_database_four_times(asked, store, make_campaign, make_submission, make_report):
+    campaign = make_campaign(4096)
+    await store.create_campaign(campaign)
+    await store.count([make_submission(campaign, [make_report(campaign, number) for number in range(3500, 4000)])])
+    for start, fresh in ((0, 2000), (1000, 1000)):
+        upload = make_submission(campaign, [make_report(campaign, number) for number in range(start, start + 2000)])
+        asked.clear()
+        assert [outcome.counted for outcome in await store.count([upload])] == [fresh]
+        assert len(asked) == 4, asked
+
+
+async def test_the_statements_count_where_the_decisions_do_and_nowhere_else(
+    store, make_campaign, make_submission, make_report, clock
+):
+    """Every combination of what a campaign's row may say, at every moment around it."""
+    hour = timedelta(hours=1)
+    moments = (None, clock() - hour, clock(), clock() + hour)
+    cases = list(itertools.product(moments, moments, (None, clock()), (None, b"s" * 32), (None, 5)))
+    assert len(cases) == 128
+    campaign = make_campaign()
+    await store.create_campaign(campaign)
+    batch = gather(campaign, [make_submission(campaign, [make_report(campaign, 1)])])
+
+    class UndoneError(Exception):
+        pass
+
+    for case in cases:
+        counted = {}
+
+        async def work(db, case=case, counted=counted):
+            await db.execute(
+                "UPDATE campaigns SET opens = $1, closes = $2, closed = $3, salt = $4, max_reports = $5", *case
+            )
+            row = await campaigns.row(db, campaign.id)
+            counted["decided"] = decide_uploads(row, 0, clock()).refused is None and row.max_reports is None
+            found = await db.fetch(f"SELECT 1 FROM campaigns WHERE {counting._OPEN}", clock(), 0)
+            counted["guard"] = bool(found)
+            raise UndoneError
+
+        with pytest.raises(UndoneError):
+            await store._run(work)
+        assert counted["guard"] == counted["decided"], case
+    assert await store._run(lambda db: counting.at_once(db, {campaign.id: batch}, clock(), 0))
+
+
+async def test_a_campaign_is_closed_while_uploads_never_pause(
+    postgres, store, tmp_path, make_campaign, make_submission, make_report, clock, monkeypatch
+):
+    """Who counts shares a lock, and here goes only when the next one has come: nobody else would ever get it."""
+    monkeypatch.setattr("ldp_aggregator.store.postgres.sessions.LOCK_SECONDS", 2)
+    campaign = make_campaign(4096)
+    await store.create_campaign(campaign)
+    other = await open_store(tmp_path, postgres.address, clock=clock)
+    numbers, entered, over, come = itertools.count(), [], asyncio.Event(), asyncio.Condition()
+
+    async def chained(db):
+        number = next(numbers)
+        batch = gather(campaign, [make_submission(campaign, [make_report(campaign, number)])])
+        try:
+            outcomes = await counting.count(db, campaign.id, batch, None, 0)
+        except HeldError:
+            over.set()
+            raise
+        finally:
+            async with come:
+                entered.append(number)
+                come.notify_all()
+        async with come:
+            await come.wait_for(lambda: entered[-1] != number or over.is_set())
+        return outcomes[0]
+
+    async def feed():
+        while not over.is_set() and (await store._run(chained)).refused is None:
+            pass
+
+    feeding = [asyncio.create_task(feed()) for _ in range(3)]
+    async with come:
+        await come.wait_for(lambda: len(entered) > 10)
+    try:
+        state = await other.close_campaign(campaign.id)
+    finally:
+        over.set()
+        async with come:
+            come.notify_all()
+        await asyncio.gather(*feeding, return_exceptions=True)
+    assert (await other.state(campaign.id)).reports == state.reports > 0
+    assert await other.audit() == []
+    await other.close()
+
+
+async def test_who_wanted_a_campaign_alone_and_died_holds_it_for_a_moment_only(
+    store, make_campaign, make_submission, make_report
+):
+    campaign = make_campaign()
+    await store.create_campaign(campaign)
+    await store._run(lambda db: campaigns.hold(db, campaign.id))
+    upload = make_submission(campaign, [make_report(campaign, 1)])
+    with pytest.raises(StoreError, match="HeldError"):
+        await store.count([upload])
+    await store._run(lambda db: db.execute("UPDATE campaigns SET held_until = clock_timestamp() - interval '1 ms'"))
+    assert [outcome.counted for outcome in await store.count([upload])] == [1]
+
+
+async def test_ids_that_a_dying_process_left_of_a_sealed_campaign_are_told_and_dropped(
+    store, make_campaign, make_submission, make_report, monkeypatch
+):
+    campaign = make_campaign(2048)
+    await store.create_campaign(campaign)
+    await store.count([make_submission(campaign, [make_report(campaign, number) for number in range(100)])])
+    await store.close_campaign(campaign.id)
+    await store._at(lambda db, now: endings.seal(db, campaign.id, now, at_once=True))  # And it dies here.
+    [finding] = await store.audit()
+    assert "100 ids are left" in finding.problem
+    monkeypatch.setattr("ldp_aggregator.store.postgres.ids.PIECE", 7)
+    await store.seal_campaign(campaign.id)
+    assert await store.audit() == []
+    assert await store._run(lambda db: db.fetchval("SELECT count(*) FROM ids")) == 0
+    await store.delete_campaign(campaign.id)
+
+
+async def test_ids_of_a_table_a_campaign_are_gathered_in_one_and_still_tell_retries(
+    postgres, tmp_path, make_campaign, make_submission, make_report
+):
+    """As the version before made them, one campaign of three sealed."""
+    await empty(postgres.address)
+    store = await open_store(tmp_path, postgres.address)
+    made = [make_campaign(title=title) for title in ("one", "two", "sealed")]
+    uploads = []
+    for campaign in made:
+        await store.create_campaign(campaign)
+        uploads.append(make_submission(campaign, [make_report(campaign, number) for number in range(20)]))
+    await store.count(uploads)
+    await store.close_campaign(made[2].id)
+    await store.seal_campaign(made[2].id, at_once=True)
+    await store.close()
+    await _as_version_6(postgres.address)
+    with pytest.raises(StoreError, match="version 6"):
+        await open_store(tmp_path, postgres.address)
+    assert await migrate_store(tmp_path, postgres.address) == (6, schema.VERSION)
+    store = await open_store(tmp_path, postgres.address)
+    assert [outcome.duplicates for outcome in await store.count(uploads[:2])] == [20, 20]
+    assert await store.audit() == []
+    left = "SELECT count(*) FROM pg_tables WHERE schemaname = 'ldp_aggregator' AND tablename LIKE 'ids\\_%'"
+    assert await store._run(lambda db: db.fetchval(left)) == 0
+    await store.close()
+
+
+async def _as_version_6(address):
+    db = await asyncpg.connect(address, server_settings={"search_path": schema.NAME})
+    for campaign in await db.fetch("SELECT number FROM campaigns WHERE sealed IS NULL"):
+        number = campaign["number"]
+        await db.execute(
+            f"CREATE TABLE ids_{number} (id bytea PRIMARY KEY, digest bytea NOT NULL);"
+            f"INSERT INTO ids_{number} SELECT id, digest FROM ids WHERE campaign = {number}"
+        )
+    await db.execute(
+        "DROP TABLE ids, slots, shards, slot_map, membership;"
+        "ALTER TABLE parts DROP CONSTRAINT parts_pkey, DROP COLUMN part;"
+        "CREATE INDEX parts_of_campaign ON parts (campaign);"
+        "ALTER TABLE campaigns DROP COLUMN held_until, DROP COLUMN takes_reports, DROP COLUMN least_map, "
+        "DROP COLUMN moved;"
+        "UPDATE schema_version SET version = 6"
+    )
+    await db.close()
+
+
+async def test_instances_that_start_at_once_on_an_empty_database_make_one_store(postgres, tmp_path):
+    await empty(postgres.address)
+    stores = await asyncio.gather(*(open_store(tmp_path, postgres.address) for _ in range(4)))
+    assert len({(await store.origin()).generation for store in stores}) == 1
+    for store in stores:
+        await store.close()

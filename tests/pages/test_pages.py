@@ -1,0 +1,106 @@
+"""Every command and every code block of the pages runs, in the order in which a reader meets them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+
+import pytest
+from blocks import OUTPUT, PAGES, ROOT, blocks_of, says
+from session import Session
+from stages import STAGES
+
+RUN = ("sh", "python", "js")
+FEWEST_RUN = 0.85
+EXAMPLES_RUN = "tests/examples"
+
+
+def with_blocks():
+    return [page for page in PAGES if any(block.reason is None for block in blocks_of(page))]
+
+
+@pytest.mark.parametrize("page", with_blocks())
+def test_every_block_of_a_page_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
+    blocks = [block for block in blocks_of(page) if block.reason is None and not block.included]
+    if any(block.language == "js" or re.search(r"^node ", block.text, re.MULTILINE) for block in blocks):
+        needs_node()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with Session(tmp_path) as session:
+        stage = STAGES.get(page, lambda _: iter([None]))(session)
+        next(stage)
+        printed = None
+        for block in blocks:
+            if block.language == OUTPUT:
+                assert printed is not None, f"{block.place}: nothing before it has printed anything"
+                assert says(printed, block.text), f"{block.place} says\n{block.text}\nand there was\n{printed}"
+            else:
+                printed = session.run(block)
+        with contextlib.suppress(StopIteration):
+            next(stage)
+
+
+def needs_node():
+    if shutil.which("node") is None or not (ROOT / "javascript" / "dist" / "index.js").is_file():
+        if "LDP_BAYES_JAVASCRIPT" in os.environ:
+            pytest.fail("node or javascript/dist is missing; make javascript")
+        pytest.skip("node or javascript/dist is missing; make javascript builds it")
+
+
+def test_every_block_runs_or_says_why_not_and_few_do_not():
+    blocks = [block for page in PAGES for block in blocks_of(page)]
+    unknown = [block.place for block in blocks if not block.title and block.language not in (*RUN, OUTPUT)]
+    assert [place for place in unknown if place not in {block.place for block in blocks if block.reason}] == []
+    code = [block for block in blocks if block.language in RUN]
+    assert sum(block.reason is None for block in code) >= FEWEST_RUN * len(code)
+
+
+def test_no_fence_is_missed():
+    """One that is written otherwise would not run, and nobody would notice."""
+    for page in PAGES:
+        fences = re.findall(r"^ *(?:```|~~~)", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+        assert len(fences) == 2 * len(blocks_of(page)), page
+
+
+def test_every_page_there_is_is_read():
+    ignored = ("CHANGELOG.md",)
+    found = {
+        str(page.relative_to(ROOT))
+        for page in ROOT.rglob("*.md")
+        if not {"node_modules", "build", "dist"} & set(page.parts) and not any(p.startswith(".") for p in page.parts)
+    }
+    assert found - {*PAGES, *ignored} == set()
+    assert set(STAGES) <= set(PAGES)
+
+
+def test_examples_that_a_page_includes_are_run_by_the_tests_of_examples():
+    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / EXAMPLES_RUN).glob("*.py"))
+    included = [block.included for page in PAGES for block in blocks_of(page) if block.included]
+    assert included
+    for path in included:
+        assert path.is_file()
+        assert path.name in tests
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("false", "failed"),
+        ("pip install 'ldp-bayes[nothing]'", "no extra nothing"),
+        ("make nothing", "has no nothing"),
+        ("ldp-aggregator nothing", "nothing"),
+        ("ldp-aggregator serve --nothing &", "--nothing"),
+    ],
+)
+def test_a_block_that_fails_is_found(text, complaint, tmp_path):
+    with Session(tmp_path) as session, pytest.raises(AssertionError, match="failed") as found:
+        session.shell(text, "a page:1")
+    assert complaint in str(found.value)
+
+
+def test_what_a_page_says_is_compared_and_dots_stand_for_anything():
+    assert says("a\nb 1.25 s\nc\n", "b ... s")
+    assert says("a\nb\nc", "a\n...\nc")
+    assert not says("a\nb 1.25 s\n", "b ... minutes")
+    assert not says("a\nbc\n", "b")

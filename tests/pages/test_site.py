@@ -1,0 +1,164 @@
+"""The site that ``make docs`` builds: nothing in it is loaded from elsewhere, and its pages open in a real browser."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import re
+import threading
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SITE = ROOT / "build" / "docs"
+LOADED = {
+    "audio": ("src",),
+    "embed": ("src",),
+    "iframe": ("src",),
+    "img": ("src", "srcset"),
+    "image": ("href", "xlink:href"),
+    "input": ("src",),
+    "link": ("href",),
+    "object": ("data",),
+    "script": ("src",),
+    "source": ("src", "srcset"),
+    "track": ("src",),
+    "use": ("href", "xlink:href"),
+    "video": ("src", "poster"),
+}
+"""What a browser fetches without being asked; an ``a`` is followed by a person."""
+
+OF_STYLES = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)")
+WIDTHS = (320, 390, 1280)
+
+
+class Loads(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.inside = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.inside = tag
+        self.found += [text for name, text in attrs if name in LOADED.get(tag, ()) and text]
+        self.found += [one for name, text in attrs if name == "style" for one in urls_of(text or "")]
+
+    def handle_data(self, data: str) -> None:
+        if self.inside == "style":
+            self.found += urls_of(data)
+
+
+def urls_of(style: str) -> list[str]:
+    return [first or second for first, second in OF_STYLES.findall(style)]
+
+
+def foreign(addresses: list[str]) -> list[str]:
+    return [one for one in addresses if urlsplit(one).netloc]
+
+
+def loads_of(html: str) -> list[str]:
+    loads = Loads()
+    loads.feed(html)
+    return loads.found
+
+
+@pytest.fixture(scope="module")
+def pages() -> list[Path]:
+    if not (SITE / "index.html").is_file():
+        pytest.skip("the site is not built; make docs builds it")
+    return sorted(SITE.rglob("*.html"))
+
+
+def test_the_test_of_addresses_finds_them():
+    assert foreign(loads_of('<link href="//fonts.example.org/a.css"><script src="https://cdn.example.org/x.js">'))
+    assert foreign(loads_of("<style>@import 'https://a.example.org/x.css'; b{background:url(//c.org/i)}</style>"))
+    assert not foreign(loads_of('<a href="https://example.org">x</a><img src="../a.png"><script src="x.js">'))
+
+
+def test_no_page_and_no_style_loads_anything_from_another_host(pages):
+    assert len(pages) > 30
+    found = {page.name: foreign(loads_of(page.read_text(encoding="utf-8"))) for page in pages}
+    assert {name: those for name, those in found.items() if those} == {}
+    styles = {sheet.name: foreign(urls_of(sheet.read_text(encoding="utf-8"))) for sheet in SITE.rglob("*.css")}
+    assert styles
+    assert {name: those for name, those in styles.items() if those} == {}
+
+
+def test_every_name_that_a_package_hands_on_is_in_the_reference(pages):
+    import ldp_aggregator
+    import ldp_aggregator.trainers
+    import ldp_client
+    import protocols
+    import simulations
+
+    reference = {
+        "client": ldp_client,
+        "protocols": protocols,
+        "aggregator": ldp_aggregator,
+        "trainers": ldp_aggregator.trainers,
+        "simulations": simulations,
+    }
+    for page, package in reference.items():
+        html = (SITE / "reference" / f"{page}.html").read_text(encoding="utf-8")
+        missing = [name for name in package.__all__ if not re.search(rf'<h3 id="[\w.]*\b{name}"', html)]
+        assert missing == [], page
+        assert not re.search(r":(?:class|func|meth|mod|data):<code>", html)
+
+
+def test_every_command_is_in_the_reference(pages):
+    from ldp_aggregator.cli.program import COMMANDS
+
+    html = (SITE / "reference" / "commands.html").read_text(encoding="utf-8")
+    assert [name for name in COMMANDS if f"usage: ldp-aggregator {name} " not in html] == []
+    for command in ("python -m ldp_client contribute", "python -m simulations plan"):
+        assert f"usage: {command} " in html
+
+
+@pytest.fixture(scope="module")
+def address(pages) -> Iterator[str]:
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=SITE)) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_every_page_opens_in_a_browser_without_other_hosts_complaints_or_sideways_scrolling(pages, address):
+    from browsing import start_browser
+
+    browser = start_browser()
+    try:
+        for page in pages:
+            for width in WIDTHS:
+                browser.resize(width)
+                browser.open(f"{address}/{page.relative_to(SITE)}")
+                wide = browser.driver.execute_script("return document.documentElement.scrollWidth - innerWidth")
+                assert wide <= 0, f"{page.name} at {width} pixels"
+        broken = browser.driver.execute_script("return [...document.images].filter(i => !i.naturalWidth).length")
+        assert broken == 0
+        assert browser.foreign() == []
+        assert browser.complaints() == []
+    finally:
+        browser.driver.quit()
+
+
+def test_the_search_finds_what_is_on_a_page(pages, address):
+    from browsing import start_browser
+
+    browser = start_browser()
+    try:
+        browser.resize(1280)
+        browser.open(f"{address}/index.html?q=federate")
+        browser.wait(lambda: browser.one(".md-search-result__item a").get_attribute("href"))
+        assert browser.foreign() == []
+    finally:
+        browser.driver.quit()

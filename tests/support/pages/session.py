@@ -1,0 +1,186 @@
+"""Where the blocks of a page run: a folder, a shell that lives as long as the page, a Python namespace."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from blocks import ROOT, Block
+
+Entered = TypeVar("Entered")
+STUBS = Path(__file__).parent / "stubs"
+FOREVER = re.compile(
+    r"^(?P<command>(?:ldp-aggregator serve|python -m ldp_client relay|node \S*serve\.mjs)\b[^\n&#]*?)"
+    r"\s*&?\s*(?:#[^\n]*)?$",
+    re.MULTILINE,
+)
+"""What runs until it is stopped; a page may say so with ``&``, or leave it to its reader."""
+SECONDS = 3600
+"""A page that hangs is ended; nothing is said about how long one takes."""
+
+FUNCTIONS = """
+server=
+stop() { [ -z "$server" ] || { kill $server 2>/dev/null && wait $server || :; }; server=; }
+ready() { until (exec 3<>/dev/tcp/127.0.0.1/$1) 2>/dev/null; do kill -0 $! || return 1; sleep 0.1; done; }
+serving() {
+  until curl -sf -o /dev/null http://127.0.0.1:$1/readyz; do kill -0 $server || return 1; sleep 0.1; done
+}
+"""
+"""One server of the aggregator at a time: the next one takes the same ports."""
+
+
+def free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [one.getsockname()[1] for one in sockets]
+
+
+class Session:
+    """``texts`` are replaced in what runs, as whole words: the addresses and names that a reader replaces, too. One
+    that is a function is called then.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.public, self.admin, self.operations, other, relay = free_ports(5)
+        self.texts: dict[str, str | Callable[[], str]] = {
+            "8080": str(self.public),
+            "8081": str(self.admin),
+            "5173": str(other),
+        }
+        self._forever = {"ldp-aggregator": self.public, "python": relay, "node": other}
+        self._section = 0
+        self._lasting = contextlib.ExitStack()
+        self.names: dict[str, object] = {"__name__": "page"}
+        self.printed: list[tuple[Block, str]] = []
+        own = {name: text for name, text in os.environ.items() if not name.startswith(("LDP_", "PYTEST", "XDG"))}
+        self.environment = own | {
+            "PATH": os.pathsep.join([str(STUBS), str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "PYTHONPATH": str(ROOT),
+            "HOME": str(folder),
+            "LDP_REPOSITORY": str(ROOT),
+            "LDP_AGGREGATOR_HOST": "127.0.0.1",
+            "LDP_AGGREGATOR_PORT": str(self.public),
+            "LDP_AGGREGATOR_ADMIN_PORT": str(self.admin),
+            "LDP_AGGREGATOR_OPERATIONS_PORT": str(self.operations),
+        }
+        self._shell: subprocess.Popen[str] | None = None
+        self._log = folder / ".printed"
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        with self._lasting:
+            self._end_shell()
+
+    def _end_shell(self) -> None:
+        if self._shell is None:
+            return
+        self._shell.stdin.close()
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._shell.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._shell.wait(10)
+        self._shell.wait()
+
+    def enter(self, context: contextlib.AbstractContextManager[Entered]) -> Entered:
+        """Something that lasts as long as the page."""
+        return self._lasting.enter_context(context)
+
+    def of(self, language: str, number: int) -> str:
+        """What the block of that number, of those in that language, has printed."""
+        return [printed for block, printed in self.printed if block.language == language][number]
+
+    def run(self, block: Block) -> str:
+        """Run it; returns what it printed. An error of the block is an AssertionError that names its place."""
+        if block.section != self._section:
+            self._section = block.section
+            self.environment_ends()
+        text = self.replaced(block.text)
+        if block.title:
+            (self.folder / block.title).write_text(text, encoding="utf-8")
+            return ""
+        printed = {"sh": self.shell, "python": self.python, "js": self.javascript}[block.language](text, block.place)
+        self.printed.append((block, printed))
+        return printed
+
+    def replaced(self, text: str) -> str:
+        words = "|".join(sorted(map(re.escape, self.texts), key=len, reverse=True))
+
+        def new(found: re.Match[str]) -> str:
+            text = self.texts[found[0]]
+            return text if isinstance(text, str) else text()
+
+        return re.sub(rf"(?<!\w)(?:{words})(?!\w)", new, text)
+
+    def environment_ends(self) -> None:
+        """A section that exports another database speaks for itself alone."""
+        if self._shell is not None:
+            self._say("unset LDP_AGGREGATOR_DATABASE")
+
+    def python(self, text: str, place: str) -> str:
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.chdir(self.folder):
+            exec(compile(text, place, "exec", dont_inherit=True), self.names)
+        return out.getvalue()
+
+    def javascript(self, text: str, place: str) -> str:
+        module = self.folder / f"block-{len(self.printed)}.mjs"
+        module.write_text(text, encoding="utf-8")
+        return self.shell(f"node {module.name}", place)
+
+    def shell(self, text: str, place: str) -> str:
+        """In the page's bash, which stops at the first command that fails; a server is waited for."""
+        if self._shell is None:
+            self._shell = subprocess.Popen(
+                ["bash", "--noprofile", "--norc"],
+                stdin=subprocess.PIPE,
+                stdout=self._lasting.enter_context(self._log.open("wb")),
+                stderr=subprocess.STDOUT,
+                text=True,
+                cwd=self.folder,
+                env=self.environment,
+                start_new_session=True,
+            )
+            self._say("set -euo pipefail" + FUNCTIONS)
+        text = FOREVER.sub(self._started, text)
+        script, before = self.folder / ".block.sh", self._log.stat().st_size
+        script.write_text(text, encoding="utf-8")
+        end = f"=== end of {place}"
+        self._say(f"source {script} < /dev/null; echo; echo {end!r}")
+        deadline = time.monotonic() + SECONDS
+        while True:
+            printed = self._log.read_bytes()[before:].decode()
+            if end in printed:
+                return printed.partition(end)[0]
+            if self._shell.poll() is not None or time.monotonic() > deadline:
+                printed = self._log.read_bytes()[before:].decode()
+                raise AssertionError(f"{place} failed:\n{text}\n--- printed:\n{printed}")
+            time.sleep(0.02)
+
+    def _started(self, found: re.Match[str]) -> str:
+        command = found["command"]
+        program = command.split()[0]
+        port = self._forever[program]
+        if program == "ldp-aggregator":
+            return f"stop; {command} & server=$!; serving {self.operations}"
+        return f"{command} {'--port ' if program == 'python' else ''}{port} & ready {port}"
+
+    def _say(self, text: str) -> None:
+        # A shell that has ended is told by what it printed.
+        with contextlib.suppress(BrokenPipeError):
+            self._shell.stdin.write(text + "\n")
+            self._shell.stdin.flush()

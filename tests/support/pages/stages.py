@@ -1,0 +1,372 @@
+"""What a page's reader has before its first block: files, names, a server. A stage's end looks at what came out.
+
+A page without a stage needs nothing but an empty folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pandas as pd
+from blocks import ROOT, blocks_of
+from postgres import databases, postgres_server
+from session import Session
+
+from ldp_aggregator import train
+from protocols import Campaign, encode_upload
+from simulations import simulate
+from simulations.tables.sources import read_draft
+
+Stage = Callable[[Session], Iterator[None]]
+EXAMPLE = read_draft(ROOT / "examples" / "campaign.toml")
+COLLECT = "https://collect.example.org"
+TABLE_DRAFT = {
+    "version": 1,
+    "title": "t",
+    "label": {"name": "paid", "classes": ["yes", "no"]},
+    "features": [
+        {"name": "age", "kind": "continuous", "low": 18, "high": 90},
+        {"name": "job", "kind": "categorical", "values": ["none", "part", "full"]},
+    ],
+    "privacy": {"epsilon": 1.0},
+}
+
+
+def people(count: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"age": rng.integers(18, 90, count), "job": rng.choice(["none", "part", "full"], count)})
+    paid = np.where(rng.random(count) < 0.2 + 0.6 * (frame["age"] > 50), "yes", "no")
+    return frame.assign(paid=paid)
+
+
+def publish(session: Session, draft: dict[str, object], *, data: str = "data") -> Campaign:
+    """A campaign in the store; nothing of what a page prints."""
+    (session.folder / "draft.json").write_text(json.dumps(draft), encoding="utf-8")
+    session.shell(f"ldp-aggregator campaign create draft.json --data {data}", "a campaign")
+    return Campaign.compile(draft)
+
+
+def serve(session: Session, options: str = "--data data") -> str:
+    session.shell(f"ldp-aggregator serve {options} &", "a server")
+    return f"http://127.0.0.1:{session.public}"
+
+
+def export(session: Session, **variables: str) -> None:
+    session.environment |= variables
+
+
+def answer_once(session: Session, campaign: Campaign) -> None:
+    session.shell(
+        f"""
+        echo '{{"record": {{"age": "young", "income": 41000}}, "label": "no"}}' > record.json
+        python -m ldp_client contribute http://127.0.0.1:{session.public} {campaign.id} --storage other.db \\
+          --record-file record.json
+        """,
+        "a device",
+    )
+
+
+def answers(session: Session, campaign: Campaign, devices: int, options: str = "") -> None:
+    """Devices answer over HTTP."""
+    features = {one.name: one for one in campaign.features}
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        {
+            name: rng.choice(one.values, devices)
+            if hasattr(one, "values")
+            else rng.uniform(one.low, one.high, devices).round(3)
+            for name, one in features.items()
+        }
+    )
+    frame[campaign.label.name] = np.where(frame.iloc[:, 0] == frame.iloc[0, 0], *campaign.label.classes)
+    frame.to_csv(session.folder / "answers.csv", index=False)
+    (session.folder / "answers.json").write_bytes(campaign.document)
+    session.shell(
+        f"python -m simulations population --data answers.csv --schema draft.json --quiet {options} --url "
+        f"http://127.0.0.1:8080 --admin-url http://127.0.0.1:8081 --aggregator-data data".replace(
+            "8080", str(session.public)
+        ).replace("8081", str(session.admin)),
+        "devices answer",
+    )
+
+
+def readme(session: Session) -> Iterator[None]:
+    (session.folder / "examples").symlink_to(ROOT / "examples")
+    campaign = publish(session, EXAMPLE, data="served")
+    session.names |= {"url": serve(session, "--data served"), "campaign_id": campaign.id, "draft": EXAMPLE}
+    records = [({"age": "young", "income": 30_000}, "yes"), ({"age": "old", "income": 90_000}, "no")] * 50
+    from ldp_client import perturb
+
+    session.names["uploads"] = [encode_upload(perturb(campaign, record, label)) for record, label in records]
+    numbers = ",".join(f'{{"name": "{name}", "kind": "continuous", "low": 0, "high": 9}}' for name in "xyz")
+    projected = '{"version": 1, "title": "t", "label": {"name": "class", "classes": ["a", "b"]}, "features": ['
+    (session.folder / "draft.json").write_text(f'{projected}{numbers}], "privacy": {{"epsilon": 1}}}}')
+    rows = [f"{i % 7},{(i * 5) % 9},{i % 4},{'ab'[i % 7 > 3]}" for i in range(60)]
+    (session.folder / "public.csv").write_text("\n".join(["x,y,z,class", *rows]))
+    yield
+    assert session.names["part"].status().sent == 1
+    assert "Will a customer miss a payment? - a credit-risk model" in session.of("python", 0)
+    session.shell("ldp-aggregator train " + campaign.id + " --data served --anyway", "a model")
+    serve(session, "--data served")
+    (call,) = re.findall(
+        r"`(Classifier\.fetch\(.*?\)\.predict\(.*?\))`", (ROOT / "README.md").read_text(encoding="utf-8")
+    )
+    assert eval(call, session.names) in ("yes", "no")
+    told = session.of("python", 1)
+    assert "processed" in told
+    assert "epsilon = 2" in told
+    assert session.names["tally"].n.sum() == 100
+    assert '"kind":"naive-bayes"' in session.names["device_model"]
+    (predicted,) = [text for block, text in session.printed if "ldp-aggregator serve" in block.text]
+    assert predicted.split()[-1] in ("yes", "no")
+    assert '"fitted_on": "public"' in (session.folder / "draft.json").read_text()
+
+
+def client(session: Session) -> Iterator[None]:
+    campaign = publish(session, EXAMPLE)
+    url = serve(session)
+    session.texts[COLLECT] = url
+    answer_once(session, campaign)
+    session.shell(
+        f"""
+        ldp-aggregator train {campaign.id} --anyway --data data --output model.json
+        key=$(ldp-aggregator key create k)
+        ldp-aggregator key sign k --version 1 --expires-in 9 --campaign {campaign.id}=model.json --output directory.json
+        ldp-aggregator key publish $key directory.json --data data
+        echo $key > key.pub
+        """,
+        "a publisher",
+    )
+    key = (session.folder / "key.pub").read_text().strip()
+    session.names |= {"url": url, "campaign_id": campaign.id, "KEY": key}
+    from ldp_client import Classifier
+
+    session.names["Classifier"] = Classifier
+    yield
+    assert session.names["part"].fetch().title == campaign.title
+    assert session.names["classifier"].predict({"age": "old"}) in campaign.label.classes
+
+
+def model_of(campaign: Campaign) -> str:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"age": rng.choice(["young", "old"], 2000), "income": rng.uniform(0, 200_000, 2000)})
+    labels = pd.Series(np.where(frame["age"] == "young", "yes", "no"))
+    return train(campaign, simulate(campaign, frame, labels, rng)).to_json()
+
+
+def backend(session: Session) -> Iterator[None]:
+    campaign = publish(session, EXAMPLE)
+    session.names |= {"url": serve(session), "campaign_id": campaign.id}
+    yield
+    assert "Privacy loss so far: epsilon 2 of at most 4" in session.of("python", 1)
+
+
+def deployment(session: Session) -> Iterator[None]:
+    campaign = Campaign.compile(EXAMPLE)
+    folder = session.folder
+    (folder / "deploy").symlink_to(ROOT / "deploy")
+    (folder / "draft.toml").write_bytes((ROOT / "examples" / "campaign.toml").read_bytes())
+    (folder / "hospitals.toml").write_text(hospitals_draft())
+    (folder / "model.json").write_text(model_of(campaign))
+    session.texts |= {
+        "/var/lib/ldp-aggregator": "store",
+        "/backup/today": "backup",
+        "/srv/reports": "reports",
+        "ID": campaign.id,
+        "KEY": lambda: re.search(r"^[\w-]{43}$", session.printed[-1][1], re.MULTILINE)[0],
+        COLLECT: lambda: serve(session, "--data store"),
+    }
+    export(session, LDP_AGGREGATOR_DATA="store", LDP_AGGREGATOR_ARCHIVE=str(folder / "reports"))
+    publish(session, EXAMPLE, data="store")
+    serve(session, "--data store")
+    answer_once(session, campaign)
+    session.shell("stop; ldp-aggregator token create --scope relay > relay.token", "the archive has a report")
+    for one in ("first", "second"):
+        session.texts[f"/data/{one}"] = one
+        session.shell(f"ldp-aggregator campaign create draft.toml --data {one}", one)
+    session.texts["/data/both"] = "both"
+    one, several = (session.enter(postgres_server()) for _ in range(2))
+    first, second = asyncio.run(databases(several.address, 2))
+    session.texts |= {
+        "postgresql://ldp@database/ldp": one.address,
+        "postgresql://ldp@db1/ldp": first,
+        "postgresql://ldp@db2/ldp": second,
+    }
+    yield
+
+
+def trainers(session: Session) -> Iterator[None]:
+    from sklearn.model_selection import cross_val_score
+
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.normal(50, 10, 100), "job": rng.choice(["none", "part", "full"], 100)})
+    session.names |= {"frame": frame, "labels": rng.choice(["yes", "no"], 100), "cross_val_score": cross_val_score}
+    for name in ("TABLE.csv", "TEST.csv"):
+        people(400, len(name)).to_csv(session.folder / name, index=False)
+    (session.folder / "DRAFT.json").write_text(json.dumps(TABLE_DRAFT))
+    campaign = Campaign.compile(TABLE_DRAFT)
+    (session.folder / "DOC").write_bytes(campaign.document)
+    export(session, LDP_AGGREGATOR_DATA="data")
+    session.texts |= {COLLECT: serve(session), "ID": campaign.id}
+    yield
+    for block, printed in session.printed:
+        if block.language == "python":
+            assert printed.strip() == re.search(r"print\(.*\) +# (.*)", block.text)[1]
+
+
+def values(session: Session) -> Iterator[None]:
+    asked = [{"name": "age", "kind": "continuous", "low": 18, "high": 90}, TABLE_DRAFT["features"][1]]
+    session.names["campaign"] = Campaign.compile({**TABLE_DRAFT, "features": asked})
+    yield
+    ((block, printed),) = session.printed
+    assert printed.strip().split("\n") == [line.strip() for line in re.findall(r"#(.*)$", block.text, re.MULTILINE)]
+
+
+def rounds(session: Session) -> Iterator[None]:
+    draft = {**EXAMPLE, "study": "credit"}
+    campaign = publish(session, draft)
+    serve(session)
+    answers(session, campaign, 1500)
+    session.shell("stop; export LDP_AGGREGATOR_DATA=data", "the first round is over")
+    session.texts["ID"] = campaign.id
+    yield
+
+
+def scale(session: Session) -> Iterator[None]:
+    session.texts["postgresql://localhost/empty"] = session.enter(postgres_server()).address
+    yield
+
+
+def one_machine(session: Session) -> Iterator[None]:
+    (session.folder / "campaign.toml").write_bytes((ROOT / "examples" / "campaign.toml").read_bytes())
+    session.texts |= {"/var/lib/ldp-aggregator": "store", "/backup/today": "backup"}
+    yield
+
+
+def many_machines(session: Session) -> Iterator[None]:
+    (session.folder / "campaign.toml").write_bytes((ROOT / "examples" / "campaign.toml").read_bytes())
+    session.texts["postgresql://ldp@database/ldp"] = session.enter(postgres_server()).address
+    yield
+
+
+def choose(session: Session) -> Iterator[None]:
+    (session.folder / "campaign.toml").write_bytes((ROOT / "examples" / "campaign.toml").read_bytes())
+    rng = np.random.default_rng(1)
+    income = rng.gamma(4.0, 15_000.0, 1500).round()
+    missed = np.where(rng.random(1500) < 0.2 + 0.6 * (income < 40_000), "yes", "no")
+    ages = rng.choice(["young", "medium", "old"], 1500)
+    table = pd.DataFrame({"age": ages, "income": income, "missed_payment": missed})
+    table.to_csv(session.folder / "public.csv", index=False)
+    yield
+
+
+def hospitals(session: Session) -> Iterator[None]:
+    rng = np.random.default_rng(1)
+    for name in ("north", "south"):
+        age, ward = rng.integers(20, 100, 800), rng.choice(["surgery", "medicine", "other"], 800)
+        again = np.where(rng.random(800) < age / 130, "yes", "no")
+        frame = pd.DataFrame({"age": age, "ward": ward, "readmitted": again})
+        frame.to_csv(session.folder / f"{name}.csv", index=False)
+    yield
+
+
+def central(session: Session) -> Iterator[None]:
+    (session.folder / "draft.json").write_text(json.dumps(TABLE_DRAFT))
+    for name in ("table", "test"):
+        people(500, len(name)).to_csv(session.folder / f"{name}.csv", index=False)
+    session.names["schema"] = TABLE_DRAFT
+    yield
+    assert "epsilon = 1" in session.of("python", 0)
+
+
+def port(session: Session) -> Iterator[None]:
+    (session.folder / "vectors").symlink_to(ROOT / "protocols" / "vectors")
+    yield
+
+
+def in_the_repository(session: Session) -> Iterator[None]:
+    (session.folder / "examples").symlink_to(ROOT / "examples")
+    yield
+
+
+def javascript(session: Session) -> Iterator[None]:
+    """The package that ``make javascript`` built, in Node; its storage is in memory where the page has a browser's."""
+    (session.folder / "examples").symlink_to(ROOT / "examples")
+    modules = session.folder / "node_modules"
+    for name, text in NATIVE.items():
+        (modules / name).mkdir(parents=True)
+        (modules / name / "package.json").write_text('{"type": "module", "main": "index.js"}')
+        (modules / name / "index.js").write_text(text)
+    (modules / "ldp-bayes-client").symlink_to(ROOT / "javascript")
+    campaign = publish(session, EXAMPLE)
+    url = serve(session)
+    answer_once(session, campaign)
+    session.shell(f"ldp-aggregator train {campaign.id} --anyway --data data", "a model")
+    key = session.shell("ldp-aggregator key create key", "a publisher").strip()
+    session.texts |= {
+        COLLECT: url,
+        "ID": campaign.id,
+        "/var/lib/my-app/ldp": str(session.folder / "node-storage"),
+        'import { browserStorage, Device } from "ldp-bayes-client/browser";': IN_NODE.format(id=campaign.id),
+        'import { signedBy } from "ldp-bayes-client/publisher";': PINNED.format(id=campaign.id, url=url, key=key),
+        "device.start();": "await device.runOnce(20_000);",
+    }
+    yield
+    listed = session.shell("ldp-aggregator campaign list --data data --json", "what arrived")
+    assert [one["reports"] for one in json.loads(listed)] == [2], "the page's device and the one before it"
+
+
+NATIVE = {
+    "@react-native-async-storage/async-storage": (
+        "const kept = new Map(); export default { getItem: async (k) => kept.get(k) ?? null,"
+        " setItem: async (k, v) => { kept.set(k, v); }, removeItem: async (k) => { kept.delete(k); },"
+        " getAllKeys: async () => [...kept.keys()] };"
+    ),
+    "react-native-get-random-values": "",
+}
+"""What React Native has and Node has not."""
+
+IN_NODE = """
+import {{ Device }} from "ldp-bayes-client/node";
+import {{ memoryStorage }} from "ldp-bayes-client/testing";
+const browserStorage = () => memoryStorage();
+const id = "{id}", showAndAsk = async () => {{}};
+"""
+
+PINNED = """
+import {{ signedBy }} from "ldp-bayes-client/publisher";
+import {{ Device }} from "ldp-bayes-client/node";
+import {{ memoryStorage }} from "ldp-bayes-client/testing";
+const device = new Device(memoryStorage(), {{ maxTotalEpsilon: 4, identity: "per installation" }});
+const id = "{id}", url = "{url}", KEY = "{key}";
+"""
+
+STAGES: dict[str, Stage] = {
+    "README.md": readme,
+    "docs/client.md": client,
+    "docs/deployment.md": deployment,
+    "docs/javascript.md": javascript,
+    "docs/rounds.md": rounds,
+    "docs/scale.md": scale,
+    "docs/trainers.md": trainers,
+    "docs/values.md": values,
+    "docs/how-to/backend.md": backend,
+    "docs/how-to/central.md": central,
+    "docs/how-to/choose.md": choose,
+    "docs/how-to/hospitals.md": hospitals,
+    "docs/how-to/many-machines.md": many_machines,
+    "docs/how-to/one-machine.md": one_machine,
+    "docs/how-to/port.md": port,
+    "examples/flower/README.md": in_the_repository,
+    "examples/javascript/README.md": in_the_repository,
+    "javascript/README.md": javascript,
+}
+
+
+def hospitals_draft() -> str:
+    (draft,) = [one.text for one in blocks_of("docs/how-to/hospitals.md") if one.title]
+    return draft
