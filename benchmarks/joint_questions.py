@@ -25,8 +25,8 @@ from simulations.fidelities.tallying import tally_cells
 
 Array = NDArray[np.float64]
 
-NUMBERS = [{"name": "x", "kind": "continuous", "low": 0, "high": 1}]
-BINARY = [{"name": name, "kind": "categorical", "values": ["p", "q"]} for name in "uv"]
+NUMBERS = [{"name": "x", "kind": "continuous", "missing": False, "low": 0, "high": 1}]
+BINARY = [{"name": name, "kind": "categorical", "missing": False, "values": ["p", "q"]} for name in "uv"]
 GRID = 10_001
 """Values of t that stand for all between -1 and 1."""
 

@@ -28,9 +28,9 @@ def campaign(classes=2, **privacy):
             "title": "t",
             "label": {"name": "y", "classes": [f"c{c}" for c in range(classes)]},
             "features": [
-                {"name": "x", "kind": "continuous", "low": 0, "high": 100},
-                {"name": "u", "kind": "categorical", "values": ["p", "q"]},
-                {"name": "w", "kind": "continuous", "low": 0, "high": 1, "bins": 2},
+                {"name": "x", "kind": "continuous", "missing": False, "low": 0, "high": 100},
+                {"name": "u", "kind": "categorical", "missing": False, "values": ["p", "q"]},
+                {"name": "w", "kind": "continuous", "missing": False, "low": 0, "high": 1, "bins": 2},
             ],
             "privacy": {"epsilon": 3, "joint": True, **privacy},
         }

@@ -18,9 +18,9 @@ CAMPAIGN = Campaign.compile(
         "title": "t",
         "label": {"name": "y", "classes": ["a", "b"]},
         "features": [
-            {"name": "x", "kind": "continuous", "low": 0, "high": 8},
-            {"name": "u", "kind": "categorical", "values": ["p", "q"]},
-            {"name": "w", "kind": "continuous", "low": 0, "high": 1, "bins": 2},
+            {"name": "x", "kind": "continuous", "missing": False, "low": 0, "high": 8},
+            {"name": "u", "kind": "categorical", "missing": False, "values": ["p", "q"]},
+            {"name": "w", "kind": "continuous", "missing": False, "low": 0, "high": 1, "bins": 2},
         ],
         "privacy": {"epsilon": 3},
     }

@@ -332,7 +332,7 @@ def number(epsilon: float = 3.0) -> str:
     return Campaign.compile(
         {
             **{key: value[key] for key in ("version", "title", "label")},
-            "features": [{"name": "x", "kind": "continuous", "low": 0, "high": 10}],
+            "features": [{"name": "x", "kind": "continuous", "missing": False, "low": 0, "high": 10}],
             "privacy": {"epsilon": epsilon, "joint": True},
         }
     ).document.decode()
