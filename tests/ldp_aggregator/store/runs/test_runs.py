@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,9 @@ from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.runs import fences, merging
 from ldp_aggregator.store.runs.fences import Fences, fence_count, fences_of
 from ldp_aggregator.store.runs.files import HEADER_BYTES, Run, open_run, publish_run, remove_leftovers, write_run
-from ldp_aggregator.store.runs.filters import Hashes, empty_filter
+from ldp_aggregator.store.runs.filters import Hashes, empty_filter, filter_words
 from ldp_aggregator.store.runs.keys import Keys, keys_of, merged, records_of
-from ldp_aggregator.store.runs.merging import FAN_IN, LEAST_RUN, crowded, merge_runs
+from ldp_aggregator.store.runs.merging import FAN_IN, LEAST_RUN, SLICE_IDS, crowded, merge_runs
 from ldp_aggregator.store.runs.recent import Recent
 
 # Few different halves, so that ids share them: only somebody who makes ids up does that.
@@ -156,6 +157,20 @@ def test_runs_are_merged_in_slices_into_what_one_would_have_been(
     assert pairs(run.keys) == pairs(merged([everything, shared]))
     assert len(run.filter.may_hold(Hashes(run.keys))) == len(run)
     assert run.problems() == []
+
+
+def test_merging_holds_a_slice_and_the_filter_whatever_the_number_of_ids(tmp_path: Path) -> None:
+    everything = random_keys(400_000, 4)
+    parts = [Keys(everything.high[at::4], everything.low[at::4], everything.digest[at::4]) for at in range(4)]
+    runs = [run_of(tmp_path, part) for part in parts]
+    tracemalloc.start()
+    try:
+        merge_runs(tmp_path, runs)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    filter_bytes, slice_bytes = 8 * filter_words(400_000), 24 * SLICE_IDS
+    assert most < filter_bytes + 4 * slice_bytes < 8 * 400_000
 
 
 def test_an_id_is_merged_once_for_each_power_of_the_fan_in() -> None:
