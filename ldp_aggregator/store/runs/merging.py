@@ -11,9 +11,9 @@ import numpy as np
 from ldp_aggregator.store.runs.files import Run, write_run
 from ldp_aggregator.store.runs.keys import Keys, merged
 
-LEAST_RUN: Final = 1 << 16
+LEAST_RUN: Final = 1 << 14
 LARGEST_FLUSH: Final = 1 << 19
-FLUSH_SHARE: Final = 64
+FLUSH_SHARE: Final = 256
 """Recent ids become a run at this part of what is in runs already, within the two bounds above: a small store takes
 little memory, a large one gets few runs."""
 BACKLOG: Final = 4 * LARGEST_FLUSH
