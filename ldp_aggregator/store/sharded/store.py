@@ -26,6 +26,7 @@ from ldp_aggregator.store.contract import (
     UNAVAILABLE,
     UNKNOWN,
     Outcome,
+    RefusedError,
     StoreError,
     Submission,
 )
@@ -282,8 +283,13 @@ class ShardedStore(PostgresStore):
         self._map, self._read = found, time.monotonic()
 
     async def _in_others(self, work: Callable[[PostgresStore], Awaitable[Result]]) -> list[Result]:
-        """In all of them at once; where some fail, the others have done it. Raises StoreError."""
+        """In all of them at once; where some fail, the others have done it. Raises StoreError; RefusedError as a store
+        in one database does, for it no other try completes.
+        """
         results = await asyncio.gather(*(work(store) for store in self.others.values()), return_exceptions=True)
+        for result in results:
+            if isinstance(result, RefusedError):
+                raise result
         for number, result in zip(self.others, results, strict=True):
             if isinstance(result, StoreError):
                 raise StoreError(f"database {number} of the store: {result}; the same again completes it") from result
