@@ -98,8 +98,8 @@ def interval_plot(
             (across(bar.high), bar.high > high, -_ARROW),
         ):
             if is_off:
-                x, back = float(end), float(end) + inward
-                arrow = f"M{back:.1f} {y - _ARROW:g}L{x:.1f} {y:g}L{back:.1f} {y + _ARROW:g}"
+                back = float(end) + inward
+                arrow = f"M{back:.1f} {y - _ARROW:g}L{end} {y:g}L{back:.1f} {y + _ARROW:g}"
                 parts.append(f'<path class="{kind}" d="{arrow}"/>')
         if low <= bar.value <= high:
             parts.append(f'<circle class="{kind}" cx="{across(bar.value)}" cy="{y:g}" r="3.5"/>')
