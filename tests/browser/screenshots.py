@@ -21,6 +21,12 @@ from simulations.fleet.network import Network
 from simulations.tables.breast_cancer import demonstration_source
 
 WIDTHS = (320, 390, 1280)
+# From a little above the estimates to the end of the first feature, in pixels of the page.
+WHAT_WAS_LEARNED = """
+const at = (one) => one.getBoundingClientRect().top + scrollY;
+return [document.querySelector("section:has(> #estimates)"), document.querySelectorAll(".finding")[2]]
+  .map((one) => Math.round(at(one)) - 8);
+"""
 
 
 def main() -> None:
@@ -130,7 +136,9 @@ def take_picture(file: Path, devices: int) -> None:
             browser.sign_in(aggregator)
             browser.resize(1280, 900)
             browser.open(f"{aggregator.admin_url}/campaigns/{campaign.id}?liars=20")
-            browser.driver.execute_script("document.querySelector('#estimates').scrollIntoView()")
+            top, end = browser.driver.execute_script(WHAT_WAS_LEARNED)
+            browser.resize(1280, end - top)
+            browser.driver.execute_script("window.scrollTo(0, arguments[0])", top)
             browser.driver.save_screenshot(str(file))
     finally:
         browser.driver.quit()
