@@ -68,6 +68,13 @@ class Watch:
             return None
         return settled, max(size for at, size in self.mebibytes if at >= self.settle_seconds)
 
+    def by_minute(self) -> list[float]:
+        """The most of every minute."""
+        most: dict[int, float] = {}
+        for at, size in self.mebibytes:
+            most[int(at // 60)] = max(size, most.get(int(at // 60), 0.0))
+        return list(most.values())
+
 
 class Nuisances:
     """Bad clients, ``each`` of every kind at any time, until ``until``."""
@@ -204,6 +211,7 @@ def soak(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
         "counted": counted,
         "settled_mib": growth and growth[0],
         "most_mib": growth and growth[1],
+        "most_mib_by_minute": watch.by_minute(),
         "stop_seconds": round(stopped, 2),
     }
     wrong = {

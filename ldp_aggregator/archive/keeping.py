@@ -195,7 +195,8 @@ class ArchivedCounts:
             await asyncio.to_thread(self._archive.publish_some, files, accepted)
         for file in files:
             self._unsettled.pop(file.campaign.id, None)
-        return outcomes
+        # What was counted of the unsure is in no published file: all of it comes again.
+        return [Outcome(refused=UNAVAILABLE) if one.refused == UNAVAILABLE else one for one in outcomes]
 
     async def _settle(self, campaigns: set[str]) -> dict[str, StoreError]:
         """Count groups of which nobody knows whether they were counted; returns the campaigns for which that failed."""

@@ -62,7 +62,13 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     environment.filters.update(
-        number=words.number, counted=words.counted, instant=words.instant, percent=words.percent, signed=words.plain
+        number=words.number,
+        counted=words.counted,
+        instant=words.instant,
+        percent=words.percent,
+        sentence=words.sentence,
+        signed=words.plain,
+        upward=words.upward,
     )
     environment.globals.update(words=words, infinity=math.inf)
     return environment

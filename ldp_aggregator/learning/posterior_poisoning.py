@@ -4,7 +4,7 @@ Its steps are linear in the reports, but for ``norm_sub`` and for the gains, whi
 believe. The gains are taken as given: that is the noise at the fitted frequencies, how large effects are
 (P(tau | reports)), and the shares of values and classes where they shape the prior. Everything else is followed step by
 step (:mod:`ldp_aggregator.estimation.posterior.tables` has the notation): reports to class shares, those and reports to
-the marginal, all of them to the effects, and these to the table.
+who holds no value, all of them to the marginal, to the effects, and these to the table.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import QuestionEstimate
 from ldp_aggregator.estimation.joint import marginal_per_liar, sign_of
-from ldp_aggregator.estimation.poisoning.intervals import Interval, column_shares, norm_sub_reach
+from ldp_aggregator.estimation.poisoning.intervals import Interval, norm_sub_reach
 from ldp_aggregator.estimation.poisoning.reports import class_range
+from ldp_aggregator.estimation.posterior.absence import MOST
 from ldp_aggregator.estimation.posterior.evidence import information_of_cells, information_of_classes
 from ldp_aggregator.estimation.posterior.factors import product
 from ldp_aggregator.estimation.posterior.shares import PSEUDO_REPORTS, ClassShares
@@ -57,11 +58,7 @@ class PosteriorLies:
     @cached_property
     def _moves(self) -> Mapping[str, _Moves]:
         return {
-            name: _moves_of(
-                feature,
-                self.estimates[0].campaign.feature(name).size,
-                list(_lies(self.estimates, name, feature.frequencies)),
-            )
+            name: _moves_of(feature, list(_lies(self.estimates, name, feature.frequencies)))
             for name, feature in self.posterior.features.items()
         }
 
@@ -96,58 +93,74 @@ class PosteriorLies:
 
 @dataclass(frozen=True)
 class _Moves:
-    """How far one liar moves ``gain @ h`` of the marginal, shape (K,), and of the effects, shape (K C,), and how far
-    what is subtracted from h moves them, a matrix for each. ``told`` is whether there are reports; only the first
-    ``asked`` values are ones that a record may have which is not without any.
+    """How far one liar moves ``gain @ h`` of the marginal, shape (K,), of the effects, shape (K C,), and of who holds
+    no value, shape (C,), and how far what is subtracted from h moves the first two, a matrix for each: P(value, class,
+    present), and the frequencies of missing cells. ``told`` is whether there are reports.
     """
 
     feature: FeaturePosterior
-    asked: int
     told: bool
     marginal: Array
     effects: Array
-    of_marginal: Array
-    of_effects: Array
+    absent: Array
+    of_marginal: tuple[Array, Array]
+    of_effects: tuple[Array, Array]
 
     def table_reach(self, classes: ClassShares, class_reach: Array, liars: int) -> Array:
         """Of the table of values asked for, where lies move P(class) by ``class_reach``."""
         feature, first = self.feature, self.feature.marginal
-        pi, m, size = classes.value, first.value, first.value.size
+        here, m, size = feature.classes, first.value, first.value.size
         if not self.told:
-            return np.ones((self.asked, pi.size))
-        of_classes = self.of_marginal @ product(np.full(size, 1 / size), class_reach)
-        share = norm_sub_reach(first.raw, liars * self.marginal + of_classes)
+            return np.ones((size, here.size))
+        absent_reach, least = self._absent_reach(class_reach, liars), 1 / (classes.reports + here.size)
+        here_reach = class_reach + absent_reach
+        if feature.absence is not None:
+            least *= 1 - MOST  # A pseudo-report a class, and of each class some that hold a value.
+        moved = liars * self.marginal + self.of_marginal[1] @ absent_reach
+        of_classes = self.of_marginal[0] @ product(np.full(size, 1 / size), here_reach)
+        share = norm_sub_reach(first.raw, moved + of_classes)
         values = (share * first.effective + PSEUDO_REPORTS / size) / (first.effective + PSEUDO_REPORTS)
         value_reach = values.reach(m)
-        together = product(m, class_reach) + product(value_reach, pi) + product(value_reach, class_reach)
+        together = product(m, here_reach) + product(value_reach, here) + product(value_reach, here_reach)
         deviation = (feature.basis @ feature.mean).reshape(size, -1)
-        deviation_reach = (liars * self.effects + self.of_effects @ together).reshape(size, -1)
-        least = 1 / (classes.reports + pi.size)  # A pseudo-report a class: no share is ever below.
-        of_class = Interval(np.maximum(pi - class_reach, least), pi + class_reach)
+        moved = liars * self.effects + self.of_effects[1] @ absent_reach
+        deviation_reach = (moved + self.of_effects[0] @ together).reshape(size, -1)
+        of_class = Interval(np.maximum(here - here_reach, least), here + here_reach)
         of_value = Interval(values.low[:, None], values.high[:, None])
         raw = Interval.around(deviation, deviation_reach) / of_class + of_value
-        centre = m[:, None] + deviation / pi
+        centre = m[:, None] + deviation / here
         nearest = norm_sub_reach(centre, raw.reach(centre))
-        cells = feature.told.linear.size
+        cells = feature.here.linear.size
         table = (nearest * feature.pseudo_reports + of_value * cells) / (feature.pseudo_reports + cells)
-        if self.asked == size:
-            return table.reach(feature.table)
-        present = column_shares(Interval(table.low[: self.asked], table.high[: self.asked]))
-        return present.reach(feature.table[: self.asked] / feature.table[: self.asked].sum(axis=0))
+        return table.reach(feature.table)
+
+    def _absent_reach(self, class_reach: Array, liars: int) -> Array:
+        """Of P(missing, class)."""
+        absence = self.feature.absence
+        if absence is None:
+            return np.zeros(class_reach.size)
+        moved: Array = liars * self.absent + np.abs(absence.pull) @ class_reach
+        return moved
 
 
-def _moves_of(feature: FeaturePosterior, asked: int, lies: Sequence[tuple[Array, Array]]) -> _Moves:
-    information, first = feature.told.information, feature.marginal
+def _moves_of(feature: FeaturePosterior, lies: Sequence[tuple[Array, Array]]) -> _Moves:
+    first, classes, here = feature.marginal, feature.classes.size, feature.here.linear.size
     gain = (feature.basis * feature.kept) @ feature.basis.T
+    missing = feature.told.information[:here, here:]
+    if feature.absence is None:
+        missing = np.zeros((here, classes))
 
     def moved(its_gain: Array) -> Array:
         total = np.zeros(len(its_gain))
         for matrix, reach in lies:
-            total += np.abs(its_gain @ matrix) @ reach
+            total += np.abs(its_gain @ matrix[: its_gain.shape[1]]) @ reach
         return total
 
-    of_marginal, of_effects = np.abs(first.gain @ information), np.abs(gain @ information)
-    return _Moves(feature, asked, bool(lies), moved(first.gain), moved(gain), of_marginal, of_effects)
+    def subtracted(its_gain: Array) -> tuple[Array, Array]:
+        return np.abs(its_gain @ feature.here.information), np.abs(its_gain @ missing)
+
+    absent = np.zeros(classes) if feature.absence is None else moved(feature.absence.gain)
+    return _Moves(feature, bool(lies), moved(first.gain), moved(gain), absent, subtracted(first.gain), subtracted(gain))
 
 
 def _lies(estimates: Sequence[Estimates], feature: str, frequencies: Array) -> Iterator[tuple[Array, Array]]:

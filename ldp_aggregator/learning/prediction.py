@@ -123,7 +123,7 @@ def _draw(model: Model, posterior: Posterior, rng: np.random.Generator) -> tuple
     for likelihood in model.likelihoods:
         feature = posterior.features.get(likelihood.feature.name)
         drawn = None if feature is None else feature.draw(_POPULATIONS, rng)
-        tables.append(np.empty(0) if feature is None or drawn is None else feature.tables_of(drawn, told.value))
+        tables.append(np.empty(0) if feature is None or drawn is None else feature.cells_of(drawn, told.value))
     return shares, tables
 
 

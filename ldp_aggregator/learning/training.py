@@ -201,7 +201,8 @@ def believe(estimates: Sequence[Estimates], telling: Sequence[QuestionEstimate])
     ``squared_effect`` of a feature is what a second round asks about it in proportion to the root of.
     """
     first = estimates[0].campaign
-    sizes = {one.name: one.cells for one in first.asked if not _is_gaussian(one)}
+    sizes = {one.name: one.size for one in first.asked if not _is_gaussian(one)}
+    open_ones = {one.name for one in first.asked if one.name in sizes and one.missing}
     questions = [question for one in estimates for question in one.questions]
     missing: dict[str, list[float]] = {}
     for one in estimates:
@@ -209,7 +210,7 @@ def believe(estimates: Sequence[Estimates], telling: Sequence[QuestionEstimate])
             if name not in sizes:
                 missing.setdefault(name, []).append(float(np.clip(part.cells.value[0], 0.0, 1.0)))
     shares = {name: float(np.mean(found)) for name, found in missing.items()}
-    return replace(posterior_of(questions, telling, len(first.label.classes), sizes), missing=shares)
+    return replace(posterior_of(questions, telling, len(first.label.classes), sizes, open_ones), missing=shares)
 
 
 def _is_gaussian(feature: Feature) -> bool:

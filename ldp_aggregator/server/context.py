@@ -104,7 +104,7 @@ class CampaignCache:
         """Whether it takes shares of nodes; once it does, it always will. Raises UnknownCampaignError."""
         if campaign_id in self._federated:
             return True
-        if not (await self._store.state(campaign_id)).federated:
+        if not (await self._store.terms(campaign_id)).federated:
             return False
         if len(self._federated) >= FEDERATED_IDS:
             self._federated.clear()

@@ -33,7 +33,7 @@ class UploadAccess:
         if campaign_id in self._kept:
             self._kept[campaign_id] = (now + KEPT_SECONDS, scope)  # One reads it again; the others need not wait.
         try:
-            scope = (await self._store.state(campaign_id)).uploads_need or self._everywhere
+            scope = (await self._store.terms(campaign_id)).uploads_need or self._everywhere
         except BaseException:
             self.forget(campaign_id)
             raise

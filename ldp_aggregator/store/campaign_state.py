@@ -31,6 +31,14 @@ class Life:
 
 
 @dataclass(frozen=True, slots=True)
+class Terms:
+    """What a campaign asks of those who send to it, beside its document."""
+
+    federated: bool
+    uploads_need: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class CampaignState:
     """A campaign and what can change beside its document."""
 

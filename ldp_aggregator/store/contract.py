@@ -27,7 +27,7 @@ from protocols.wire.upload import Block
 
 if TYPE_CHECKING:
     from ldp_aggregator.counting.tally import Tally
-    from ldp_aggregator.store.campaign_state import CampaignState
+    from ldp_aggregator.store.campaign_state import CampaignState, Terms
     from ldp_aggregator.store.consistency import Finding
     from ldp_aggregator.store.origin import Origin
 
@@ -96,6 +96,10 @@ class Outcome:
     """Report id and code of each that never will be counted; ``places``: where it stands in the submission."""
     refused: str | None = None
     places: tuple[int, ...] = field(default=(), compare=False)
+    absent: tuple[int, ...] = field(default=(), compare=False)
+    """Of a submission that is :data:`UNAVAILABLE`, the places of the reports that were not counted, where the others
+    were: nothing of it is lost, and it may come again as a whole.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +161,10 @@ class CampaignStore(Protocol):
         ...
 
     async def state(self, campaign_id: str) -> CampaignState: ...
+
+    async def terms(self, campaign_id: str) -> Terms:
+        """What requests have to keep to. Every upload asks: nothing that was counted is looked at."""
+        ...
 
     async def campaigns(self) -> list[CampaignState]:
         """All campaigns, oldest first."""

@@ -15,7 +15,7 @@ from typing import Final
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally, devices_counted
 from ldp_aggregator.store.batch import Settlement
-from ldp_aggregator.store.campaign_state import CampaignState, Life
+from ldp_aggregator.store.campaign_state import CampaignState, Life, Terms
 from ldp_aggregator.store.clock import to_text
 from ldp_aggregator.store.contract import (
     CLOSED,
@@ -61,6 +61,11 @@ class CampaignRow:
     def may_become_federated(self) -> bool:
         """Whether the number of reports decides its kind: without one, a first share makes it federated."""
         return self.salt is None and self.max_reports is None
+
+    @property
+    def terms(self) -> Terms:
+        """What it asks of those who send to it."""
+        return Terms(self.salt is not None, self.uploads_need)
 
     def arrivals(self, reports: int, vouched: int, least_batch: int | None) -> Arrivals:
         """How the reports came, with what the parts say of it."""

@@ -1,9 +1,12 @@
-"""Pictures of every page at three widths, in light and dark: ``python tests/browser/screenshots.py FOLDER``."""
+"""Pictures of every page, and of what pages look like when something is wrong or missing, at three widths, in light and
+dark: ``python tests/browser/screenshots.py FOLDER``.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
@@ -18,6 +21,12 @@ from simulations.fleet.network import Network
 from simulations.tables.breast_cancer import demonstration_source
 
 WIDTHS = (320, 390, 1280)
+# From a little above the estimates to the end of the first feature, in pixels of the page.
+WHAT_WAS_LEARNED = """
+const at = (one) => one.getBoundingClientRect().top + scrollY;
+return [document.querySelector("section:has(> #estimates)"), document.querySelectorAll(".finding")[2]]
+  .map((one) => Math.round(at(one)) - 8);
+"""
 
 
 def main() -> None:
@@ -36,24 +45,82 @@ def main() -> None:
     try:
         with temporary_aggregator() as aggregator:
             take(browser, options.folder, "login", f"{aggregator.admin_url}/login")
-            for name, address in scenery(browser, aggregator, options.devices).items():
-                take(browser, options.folder, name, address)
+            take(browser, options.folder, "login-wrong", f"{aggregator.admin_url}/login", wrong_token)
+            browser.sign_in(aggregator)
+            take(browser, options.folder, "nothing", aggregator.admin_url)
+            take(browser, options.folder, "nothing-federation", f"{aggregator.admin_url}/federation")
+            pages = scenery(browser, aggregator, options.devices)
+            for name, address in pages.items():
+                take(browser, options.folder, name, address, ACTS.get(name, nothing))
+            take(browser, options.folder, "new-wrong", pages["new"], wrong_draft)
+            take(browser, options.folder, "new-columns", pages["new"], columns)
+            take(browser, options.folder, "empty-trained", pages["empty"], train)
+            take(browser, options.folder, "token-made", pages["tokens"], make_token)
+            take(browser, options.folder, "public-again", pages["public"], answer_often)
     finally:
         browser.driver.quit()
 
 
-def take(browser: Browser, folder: Path, name: str, address: str) -> None:
-    """A page from its top to its foot, in all widths and schemes."""
+def nothing(_browser: Browser) -> None:
+    """Looks at the page as it is."""
+
+
+def wrong_token(browser: Browser) -> None:
+    browser.fill("#token", "ldp_nobody")
+    browser.click("main button")
+    browser.wait(lambda: browser.all("#problem"))
+
+
+def check(browser: Browser) -> None:
+    browser.click("button[value=check]")
+    browser.wait(lambda: browser.all("#plan-reach"))
+
+
+def wrong_draft(browser: Browser) -> None:
+    browser.fill("#draft", '{"version": 1, "title": "Who falls?", "privacy": {"epsilon": -1}}')
+    browser.wait(lambda: "not a campaign yet" in browser.text("#verdict"))
+
+
+def columns(browser: Browser) -> None:
+    browser.click("summary")
+    browser.fill("#columns", "age: young | old\nhours: 0 to 100\nmissed: yes | no")
+    browser.fill("#label", "missed")
+    browser.click("button[value=columns]")
+    browser.wait(lambda: "This is a campaign" in browser.text("#verdict"))
+
+
+def train(browser: Browser) -> None:
+    browser.click('form[action$="/train"] button')
+    browser.wait(lambda: browser.all(".problem"))
+
+
+def make_token(browser: Browser) -> None:
+    browser.fill("#name", f"node {len(browser.all('tbody tr'))}")
+    browser.click('form[action="/tokens"] button')
+    browser.wait(lambda: browser.all("#made-token"))
+
+
+def answer_once(browser: Browser) -> None:
+    browser.wait(lambda: browser.one("[data-lab] button").is_enabled())
+    browser.click("[data-lab] button")
+
+
+def answer_often(browser: Browser) -> None:
+    browser.wait(lambda: browser.one("[data-lab] button").is_enabled())
+    browser.click("[data-lab] button[value=again]")
+    browser.wait(lambda: "1000 devices" in browser.text("[data-result]"))
+
+
+ACTS = {"new": check, "public": answer_once, "public-closed": answer_once}
+
+
+def take(browser: Browser, folder: Path, name: str, address: str, act: Callable[[Browser], None] = nothing) -> None:
+    """A page from its top to its foot after ``act`` on it, in all widths and schemes."""
     for width in WIDTHS:
         for scheme in ("light", "dark"):
             browser.resize(width, scheme=scheme)
             browser.open(address)
-            if browser.all("button[value=check]"):
-                browser.click("button[value=check]")
-                browser.wait(lambda: browser.all("#plan-reach"))
-            if browser.all("[data-lab]"):
-                browser.wait(lambda: browser.one("[data-lab] button").is_enabled())
-                browser.click("[data-lab] button")
+            act(browser)
             height = browser.driver.execute_script("return document.documentElement.scrollHeight")
             browser.resize(width, height, scheme=scheme)
             browser.driver.save_screenshot(str(folder / f"{name}-{width}-{scheme}.png"))
@@ -69,7 +136,9 @@ def take_picture(file: Path, devices: int) -> None:
             browser.sign_in(aggregator)
             browser.resize(1280, 900)
             browser.open(f"{aggregator.admin_url}/campaigns/{campaign.id}?liars=20")
-            browser.driver.execute_script("document.querySelector('#estimates').scrollIntoView()")
+            top, end = browser.driver.execute_script(WHAT_WAS_LEARNED)
+            browser.resize(1280, end - top)
+            browser.driver.execute_script("window.scrollTo(0, arguments[0])", top)
             browser.driver.save_screenshot(str(file))
     finally:
         browser.driver.quit()

@@ -58,11 +58,25 @@ class Browser:
         return self.one(selector).text
 
     def wait(self, holds: Any) -> Any:
-        from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+        """Until ``holds`` does, of this page or of the one that comes after it."""
+        from selenium.common.exceptions import (
+            NoSuchElementException,
+            StaleElementReferenceException,
+            WebDriverException,
+        )
         from selenium.webdriver.support.ui import WebDriverWait
 
+        def still_holds(_driver: Any) -> Any:
+            try:
+                return holds()
+            except WebDriverException as error:
+                # What the driver says of an element whose page goes away while it is read, beside the stale reference.
+                if "does not belong to the document" in str(error):
+                    return False
+                raise
+
         ignored = (NoSuchElementException, StaleElementReferenceException)
-        return WebDriverWait(self.driver, WAIT_SECONDS, ignored_exceptions=ignored).until(lambda _: holds())
+        return WebDriverWait(self.driver, WAIT_SECONDS, ignored_exceptions=ignored).until(still_holds)
 
     def click(self, selector: str) -> None:
         element = self.one(selector)

@@ -10,8 +10,8 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -75,6 +75,22 @@ async def empty(address: str) -> None:
     connection = await asyncpg.connect(address)
     await connection.execute("DROP SCHEMA IF EXISTS ldp_aggregator CASCADE")
     await connection.close()
+
+
+@asynccontextmanager
+async def away(addresses: Sequence[str], number: int) -> AsyncIterator[None]:
+    """Database ``number`` as one that nobody can connect to; it is not the first one."""
+    import asyncpg
+
+    name = urlsplit(addresses[number]).path[1:]
+    db = await asyncpg.connect(addresses[0])
+    await db.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS = false")
+    await db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", name)
+    try:
+        yield
+    finally:
+        await db.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS = true")
+        await db.close()
 
 
 async def databases(address: str, number: int) -> list[str]:

@@ -26,6 +26,7 @@ _GROUP_LETTERS: Final = 48
 """Longer names are cut; the table beside the figure has them whole."""
 _TICKS: Final = 4
 _CURVE_HEIGHT: Final = 120
+_ARROW: Final = 4
 _MINUTES: Final = 600
 """Seconds from which on minutes tell the ends of a curve apart."""
 
@@ -57,7 +58,7 @@ def interval_plot(
     """A dot with its interval for every bar, and behind it the band that lies can have moved it in.
 
     The axis spans at least ``least`` to ``most``, and all finite intervals as far as ``beyond``; what is outside of it
-    is cut at its ends, and a dot there is not drawn.
+    ends there with an arrow, and a dot there is not drawn.
     """
     ends = [end for bar in bars for end in (bar.low, bar.high, bar.value) if math.isfinite(end)]
     low = min([least, *(max(end, beyond[0]) for end in ends)])
@@ -92,6 +93,14 @@ def interval_plot(
             continue
         kind = f"mark{bar.mark % MARKS}"
         parts.append(f'<line class="{kind}" x1="{across(bar.low)}" y1="{y:g}" x2="{across(bar.high)}" y2="{y:g}"/>')
+        for end, is_off, inward in (
+            (across(bar.low), bar.low < low, _ARROW),
+            (across(bar.high), bar.high > high, -_ARROW),
+        ):
+            if is_off:
+                back = float(end) + inward
+                arrow = f"M{back:.1f} {y - _ARROW:g}L{end} {y:g}L{back:.1f} {y + _ARROW:g}"
+                parts.append(f'<path class="{kind}" d="{arrow}"/>')
         if low <= bar.value <= high:
             parts.append(f'<circle class="{kind}" cx="{across(bar.value)}" cy="{y:g}" r="3.5"/>')
     parts.append(

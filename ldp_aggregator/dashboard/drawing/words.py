@@ -41,6 +41,11 @@ def counted(value: int, noun: str) -> str:
     return f"{number(value)}\u00a0{noun}{'' if value == 1 else 's'}"
 
 
+def sentence(text: str) -> str:
+    """With a capital letter before and a full stop behind."""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
+
+
 def instant(value: datetime | None) -> Markup:
     """A time in UTC, to the minute."""
     if value is None:
@@ -49,10 +54,18 @@ def instant(value: datetime | None) -> Markup:
     return Markup(form.format(value, value))  # noqa: S704 - digits only
 
 
+def upward(value: float, digits: int = 3) -> str:
+    """A bound to so many significant digits, rounded up: what is promised is never less than what holds."""
+    if not value > 0 or not math.isfinite(value):
+        return plain(value, digits)
+    unit = 10.0 ** (math.floor(math.log10(value)) + 1 - digits)
+    # What stands just above a round number by the error of floating point alone is that number.
+    return plain(math.ceil(value / unit * (1 - 1e-12)) * unit, digits)
+
+
 def odds(epsilon: float) -> str:
     """The factor by which odds change at most."""
-    factor = math.exp(min(epsilon, 700.0))
-    return f"{factor:.2f}" if factor < 10 else f"{factor:,.0f}" if factor < 1e6 else f"{factor:.1e}"
+    return upward(math.exp(min(epsilon, 700.0)))
 
 
 def even_odds(epsilon: float) -> str:
@@ -64,7 +77,7 @@ def loss(guarantee: Guarantee) -> str:
     """epsilon and delta of a guarantee."""
     if guarantee.epsilon is None:
         return "no privacy"
-    return f"ε = {guarantee.epsilon:.4g}" + (f", δ = {guarantee.delta:g}" if guarantee.delta else "")
+    return f"ε = {upward(guarantee.epsilon, 4)}" + (f", δ = {guarantee.delta:g}" if guarantee.delta else "")
 
 
 def mechanism(name: str) -> str:

@@ -132,7 +132,9 @@ def _plan(text: str, devices: int) -> Plan:
     numbers = [devices * multiple for multiple in MULTIPLES]
     widths = expected_widths(campaign, numbers)
     more = [Reach(n, campaign.privacy.epsilon, width) for n, width in zip(numbers, widths, strict=True)]
-    changed = [(epsilon, _with_epsilon(campaign, epsilon)) for epsilon in EPSILONS]
+    # Its own epsilon is in ``more``.
+    others = [epsilon for epsilon in EPSILONS if epsilon != campaign.privacy.epsilon]
+    changed = [(epsilon, _with_epsilon(campaign, epsilon)) for epsilon in others]
     other = [Reach(devices, epsilon, expected_widths(one, [devices])[0]) for epsilon, one in changed if one]
     return Plan(campaign, devices, questions, more, other)
 

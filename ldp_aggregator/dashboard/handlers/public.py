@@ -37,7 +37,7 @@ async def get_page(visit: Visit, sources: Sources) -> web.Response:
         campaign=campaign,
         asked=[_asked(feature) for feature in campaign.features],
         questions=[(subject(campaign, question), question) for question in campaign.questions],
-        learns=_learns(campaign),
+        learns=_learns(campaign, "records" if state.federated else "devices"),
         is_archived=sources.is_archived and not state.federated,
         has_lab=campaign.asks == MODEL and not state.federated,
         session=None,
@@ -52,12 +52,10 @@ def _asked(feature: Feature) -> Asked:
     return Asked(feature.name, f"a number from {low:g} to {high:g}{binned}", (), low, high)
 
 
-def _learns(campaign: Campaign) -> str:
+def _learns(campaign: Campaign, of: str) -> str:
     classes = ", ".join(campaign.label.classes)
     if campaign.asks == SCORE:
-        return (
-            "How often each of several models is right, over all devices together, and the one that is chosen by that."
-        )
+        return f"How often each of several models is right, over all {of} together, and the one that is chosen by that."
     if campaign.asks != MODEL:
-        return "Sums over all devices, from which a later campaign is prepared."
-    return f"How often each answer goes with each of {classes}, over all devices together, and a model made of that."
+        return f"Sums over all {of}, from which a later campaign is prepared."
+    return f"How often each answer goes with each of {classes}, over all {of} together, and a model made of that."

@@ -42,12 +42,19 @@ def scale_posteriors(information: Sequence[Array], effects: Sequence[Array]) -> 
     each = (SCALES[:, None] * np.concatenate(list(effects)) ** 2 / spread - np.log(spread)) / 2
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
     logarithm = np.add.reduceat(each, starts, axis=1).T
+    return shared_scales(logarithm, USUAL)
+
+
+def shared_scales(logarithm: Array, usual: Array) -> Array:
+    """The posterior of every feature's scale, shape (features, scales), given the ``logarithm`` of its likelihoods; the
+    weights of the scales are shared by all features, two pseudo-features among them that have ``usual`` ones.
+    """
     likelihood = np.exp(logarithm - logarithm.max(axis=1, keepdims=True))
-    weights = USUAL
+    weights = usual
     for _ in range(_STEPS):
         posterior = likelihood * weights
         posterior /= posterior.sum(axis=1, keepdims=True)
-        weights = (posterior.sum(axis=0) + _PSEUDO_FEATURES * USUAL) / (len(lengths) + _PSEUDO_FEATURES)
+        weights = (posterior.sum(axis=0) + _PSEUDO_FEATURES * usual) / (len(logarithm) + _PSEUDO_FEATURES)
     result: Array = likelihood * weights
     result /= result.sum(axis=1, keepdims=True)
     return result

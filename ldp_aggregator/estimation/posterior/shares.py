@@ -39,8 +39,8 @@ class ClassShares:
 class Marginal:
     """P(value) of a feature, shape (K,), no value impossible.
 
-    ``raw`` before :func:`norm_sub` is ``1 / K + gain @ (h - L (u (x) pi))``, gain of shape (K, K C); ``effective`` is
-    the number of reports without noise that would tell as much.
+    ``raw`` before :func:`norm_sub` is ``1 / K + gain @ (h - L (u (x) rho))``, rho being P(class, present), gain
+    of shape (K, K C); ``effective`` is the number of reports without noise that would tell as much.
     """
 
     value: Array
@@ -61,16 +61,19 @@ def class_shares(told: Statistics, reports: int) -> ClassShares:
     return ClassShares(value, raw, covariance, covariance, reports)
 
 
-def marginal(told: Statistics, classes: Array) -> Marginal:
-    """m: the values' shares, jointly with a small interaction that is thrown away."""
+def marginal(told: Statistics, classes: Array, present: float = 1.0) -> Marginal:
+    """m: the values' shares, jointly with a small interaction that is thrown away.
+
+    ``classes`` are those of the records that hold a value, and ``present`` is how many do.
+    """
     size = told.linear.size // classes.size
     even = np.full(size, 1 / size)
     values = np.sqrt(size) * even_factor(size)
     interaction = kron(np.sqrt(_INTERACTION) * even_factor(size), factor(classes))
-    design = np.concatenate([kron(values, classes[:, None]), interaction], axis=1)
+    design = present * np.concatenate([kron(values, classes[:, None]), interaction], axis=1)
     variance = np.linalg.inv(design.T @ told.information @ design + np.eye(design.shape[1]))
     gain = values @ (variance @ design.T)[: size - 1]
-    raw = even + gain @ (told.linear - told.information @ product(even, classes))
+    raw = even + gain @ (told.linear - told.information @ (present * product(even, classes)))
     share = norm_sub(raw)
     spread = np.trace(variance[: size - 1, : size - 1])  # The columns of ``values`` are orthonormal.
     effective = float(((share * (1 - share)).sum() + 1 / size) / spread)

@@ -138,7 +138,7 @@ def evaluation_draft(
         raise CandidateError(f"an evaluation round has 2 to {MOST_CANDIDATES} candidates, not {len(candidates)}")
     return {
         "version": 1,
-        "title": title or f"{first.title[: _LONGEST_TITLE - 20]}: which model?",
+        "title": title or f"Which model? {first.title[: _LONGEST_TITLE - 20]}",
         "purpose": first.purpose,
         "label": first.label.to_json(),
         "features": [feature.to_json() for feature in first.features],

@@ -59,6 +59,10 @@ class Handler(RequestHandler):
         """Why the body of the current request is shorter than it was to be."""
         self._last = False
 
+    async def start(self) -> None:
+        if self._manager is not None:  # None: the connection ended before this task of its began.
+            await super().start()
+
     @property
     def is_idle(self) -> bool:
         """Whether it waits for a request."""

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from ldp_aggregator.counting.singles import read_singles
 from ldp_aggregator.server.problems import ProblemError
-from ldp_aggregator.store.contract import Outcome, Submission
+from ldp_aggregator.store.contract import UNAVAILABLE, Outcome, Submission
 from protocols import Campaign, UploadError, decode_upload
 
 _COUNTED: Final = Outcome(counted=1)
@@ -62,14 +62,14 @@ class Bundle:
 
     def settle(self, outcome: Outcome) -> None:
         """Tell everybody what became of his upload."""
-        if len(self.uploads) == 1 or outcome.refused is not None:
+        if len(self.uploads) == 1 or (outcome.refused is not None and not outcome.absent):
             for upload in self.uploads:
                 upload.settle(outcome)
             return
-        rejected = dict(zip(outcome.places, outcome.rejected, strict=True))
+        special = {place: Outcome(rejected=(one,)) for place, one in zip(outcome.places, outcome.rejected, strict=True)}
+        special |= dict.fromkeys(outcome.absent, Outcome(refused=UNAVAILABLE))
         for place, upload in enumerate(self.uploads):
-            found = rejected.get(place)
-            upload.settle(_COUNTED if found is None else Outcome(rejected=(found,)))
+            upload.settle(special.get(place, _COUNTED))
 
 
 Refusals = list[tuple[Upload, ProblemError]]

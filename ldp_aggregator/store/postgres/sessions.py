@@ -38,6 +38,7 @@ _PASSING: Final = (
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # The connection was lost while the pool took it back.
     OSError,
     asyncio.TimeoutError,
     HeldError,
@@ -108,7 +109,11 @@ class Sessions:
         raise AssertionError("the last attempt returns or raises")
 
     async def close(self) -> None:
-        await self._pool.close()
+        """Whoever still works ends first, for so long as a command may take."""
+        try:
+            await asyncio.wait_for(self._pool.close(), COMMAND_SECONDS)
+        except asyncio.TimeoutError:  # A connection was lost in a way that the pool did not notice.
+            self._pool.terminate()
 
     @asynccontextmanager
     async def _transaction(self, isolation: str | None) -> AsyncIterator[Connection]:

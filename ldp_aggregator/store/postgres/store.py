@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from ldp_aggregator.counting.parts import COMPACT_AT
 from ldp_aggregator.store.batch import Batch, gather_by_campaign, in_order
-from ldp_aggregator.store.campaign_state import CampaignState
+from ldp_aggregator.store.campaign_state import CampaignState, Terms
 from ldp_aggregator.store.clock import Clock
 from ldp_aggregator.store.consistency import Finding, tally_or_refuse
 from ldp_aggregator.store.contract import (
@@ -102,6 +102,9 @@ class PostgresStore:
 
     async def state(self, campaign_id: str) -> CampaignState:
         return await self._run(lambda db: campaigns.state(db, campaign_id))
+
+    async def terms(self, campaign_id: str) -> Terms:
+        return (await self._run(lambda db: campaigns.row(db, campaign_id))).terms
 
     async def campaigns(self) -> list[CampaignState]:
         return await self._run(campaigns.states)
@@ -251,9 +254,8 @@ class PostgresStore:
         return {name: await counting.count(db, name, batch, self._told(), version) for name, batch in batches.items()}
 
     async def _count_apart(self, batches: Mapping[str, Batch], version: int) -> dict[str, Sequence[Outcome]]:
-        """Where the database refuses some campaigns, the others are counted; where it does all, that is raised.
-
-        Each has a transaction of its own: what is counted stays so, whatever becomes of the next.
+        """Where the database refuses some campaigns, the others are counted; where it does all, that is raised. Each
+        has a transaction of its own: what is counted stays so, whatever becomes of the next.
         """
         answers: dict[str, Sequence[Outcome]] = {}
         failures = []
@@ -275,9 +277,7 @@ class PostgresStore:
         return None if self._clock is None else self._clock()
 
     async def _now(self, db: Connection) -> datetime:
-        if self._clock is not None:
-            return self._clock()
-        now: datetime = await db.fetchval("SELECT clock_timestamp()")
+        now: datetime = self._told() or await db.fetchval("SELECT clock_timestamp()")
         return now
 
     async def _at(self, work: Callable[[Connection, datetime], Awaitable[Result]]) -> Result:

@@ -40,5 +40,5 @@ def fence_count(numbers: int) -> int:
 
 
 def fences_of(part: Words, start: int) -> Words:
-    """The fences in a part of a column that begins at ``start``."""
-    return part[-start % PAGE :: PAGE]
+    """The fences in a part of a column that begins at ``start``; a copy, which does not hold the part in memory."""
+    return part[-start % PAGE :: PAGE].copy()

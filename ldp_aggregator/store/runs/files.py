@@ -24,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.store.contract import StoreError
+from ldp_aggregator.store.runs.building import FilterDraft
 from ldp_aggregator.store.runs.fences import Fences, fence_count, fences_of
-from ldp_aggregator.store.runs.filters import Filter, Hashes, empty_filter, filter_words
+from ldp_aggregator.store.runs.filters import Filter, Hashes, filter_words
 from ldp_aggregator.store.runs.keys import Keys, Words
 
 MAGIC: Final = b"ldprun\0\x02"
@@ -94,31 +95,12 @@ def write_run(folder: Path, ids: int, parts: Iterable[Keys], secret: int) -> Pat
     Raises StoreError; nothing is left then.
     """
     fresh = folder / f"{DRAFT}{secrets.token_hex(8)}{SUFFIX}"
-    made = empty_filter(ids, secret)
-    fences = []
-    checks = [0] * _COLUMNS
-    written = 0
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         handle = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            for part in parts:
-                for column, words in enumerate((part.high, part.low, part.digest)):
-                    data = words.astype("<u8", copy=False).tobytes()
-                    _put(handle, data, HEADER_BYTES + (column * ids + written) * _WORD)
-                    checks[column] = zlib.crc32(data, checks[column])
-                made.add(part)
-                fences.append(fences_of(part.high, written))
-                written += len(part)
-            if written != ids:
-                raise StoreError(f"a run of {ids} ids got {written}")
-            at = HEADER_BYTES + _COLUMNS * ids * _WORD
-            for words in (made.words, np.concatenate([np.zeros(0, dtype=np.uint64), *fences])):
-                column_bytes = words.astype("<u8", copy=False).view(np.uint8).data  # No copy: a filter is large.
-                _put(handle, column_bytes, at)
-                at += len(column_bytes)
-                checks.append(zlib.crc32(column_bytes))
-            _put(handle, _header(ids, secret, tuple(checks)), 0)
+            with FilterDraft(folder, ids, secret) as draft:
+                _write(handle, ids, parts, secret, draft)
             os.fsync(handle)
         finally:
             os.close(handle)
@@ -129,6 +111,32 @@ def write_run(folder: Path, ids: int, parts: Iterable[Keys], secret: int) -> Pat
         fresh.unlink(missing_ok=True)
         raise
     return fresh
+
+
+def _write(handle: int, ids: int, parts: Iterable[Keys], secret: int, draft: FilterDraft) -> None:
+    fences = [np.zeros(0, dtype=np.uint64)]
+    checks = [0] * _COLUMNS
+    written = 0
+    for part in parts:
+        for column, words in enumerate((part.high, part.low, part.digest)):
+            data = words.astype("<u8", copy=False).tobytes()
+            _put(handle, data, HEADER_BYTES + (column * ids + written) * _WORD)
+            checks[column] = zlib.crc32(data, checks[column])
+        draft.add(part)
+        fences.append(fences_of(part.high, written))
+        written += len(part)
+    if written != ids:
+        raise StoreError(f"a run of {ids} ids got {written}")
+    at = HEADER_BYTES + _COLUMNS * ids * _WORD
+    for pieces in (draft.parts(), [np.concatenate(fences)]):
+        check = 0
+        for words in pieces:
+            piece = words.astype("<u8", copy=False).view(np.uint8).data  # No copy: a filter is large.
+            _put(handle, piece, at)
+            at += len(piece)
+            check = zlib.crc32(piece, check)
+        checks.append(check)
+    _put(handle, _header(ids, secret, tuple(checks)), 0)
 
 
 def publish_run(draft: Path) -> str:

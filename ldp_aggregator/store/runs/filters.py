@@ -32,7 +32,7 @@ class Hashes:
     def under(self, secret: int) -> tuple[Words, Words]:
         """A number below 2^32 for each id that chooses its word, and its bits there."""
         if secret not in self._made:
-            self._made[secret] = _hashed(self.keys, secret)
+            self._made[secret] = spread(mixed(self.keys, secret))
         return self._made[secret]
 
 
@@ -46,14 +46,7 @@ class Filter:
     def may_hold(self, hashes: Hashes) -> NDArray[np.int64]:
         """Positions of the ids that are perhaps in here."""
         chosen, bits = hashes.under(self.secret)
-        return np.flatnonzero((self.words[self._places(chosen)] & bits) == bits)
-
-    def add(self, keys: Keys) -> None:
-        chosen, bits = _hashed(keys, self.secret)
-        np.bitwise_or.at(self.words, self._places(chosen), bits)
-
-    def _places(self, chosen: Words) -> NDArray[np.int64]:
-        return ((chosen * np.uint64(len(self.words))) >> np.uint64(32)).astype(np.int64)
+        return np.flatnonzero((self.words[places(chosen, len(self.words))] & bits) == bits)
 
 
 def filter_words(ids: int) -> int:
@@ -66,17 +59,23 @@ def new_secret() -> int:
     return secrets.randbits(64)
 
 
-def empty_filter(ids: int, secret: int) -> Filter:
-    return Filter(np.zeros(filter_words(ids), dtype=np.uint64), secret)
+def mixed(keys: Keys, secret: int) -> Words:
+    """What the secret makes of each id, all of whose bits depend on all of the id's."""
+    made = (keys.high ^ np.uint64(secret)) * _MIX
+    made ^= (made >> np.uint64(29)) ^ keys.low
+    made *= _MIX
+    made ^= made >> np.uint64(32)
+    return made
 
 
-def _hashed(keys: Keys, secret: int) -> tuple[Words, Words]:
-    mixed = (keys.high ^ np.uint64(secret)) * _MIX
-    mixed ^= (mixed >> np.uint64(29)) ^ keys.low
-    mixed *= _MIX
-    mixed ^= mixed >> np.uint64(32)
-    # The upper half chooses the word, evenly; four times six bits of the lower half choose its bits.
-    bits = np.zeros(len(mixed), dtype=np.uint64)
+def spread(made: Words) -> tuple[Words, Words]:
+    """The upper half, which chooses the word; and bits in it, chosen by four times six bits of the lower half."""
+    bits = np.zeros(len(made), dtype=np.uint64)
     for step in range(BITS_SET):
-        bits |= np.uint64(1) << ((mixed >> np.uint64(6 * step)) & np.uint64(63))
-    return mixed >> np.uint64(32), bits
+        bits |= np.uint64(1) << ((made >> np.uint64(6 * step)) & np.uint64(63))
+    return made >> np.uint64(32), bits
+
+
+def places(chosen: Words, words: int) -> NDArray[np.int64]:
+    """Which of so many words, evenly and in the order of what chooses."""
+    return ((chosen * np.uint64(words)) >> np.uint64(32)).astype(np.int64)

@@ -11,16 +11,16 @@ import numpy as np
 from ldp_aggregator.store.runs.files import Run, write_run
 from ldp_aggregator.store.runs.keys import Keys, merged
 
-LEAST_RUN: Final = 1 << 16
+LEAST_RUN: Final = 1 << 14
 LARGEST_FLUSH: Final = 1 << 19
-FLUSH_SHARE: Final = 32
+FLUSH_SHARE: Final = 256
 """Recent ids become a run at this part of what is in runs already, within the two bounds above: a small store takes
 little memory, a large one gets few runs."""
 BACKLOG: Final = 4 * LARGEST_FLUSH
 """Recent ids with which a commit waits for the run that is being written."""
 FAN_IN: Final = 8
 """Runs of about one size that become one. An id is written once for each power of it."""
-SLICE_IDS: Final = 1 << 16
+SLICE_IDS: Final = 1 << 14
 """About how many ids are in memory at once while runs are merged."""
 
 

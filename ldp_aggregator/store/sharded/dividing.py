@@ -62,18 +62,20 @@ def _chosen(blocks: Sequence[Block], chosen: NDArray[np.bool_]) -> Iterator[Bloc
 def join(answers: Iterable[tuple[Part, Outcome]]) -> Outcome:
     """The answer to an upload, from those to its parts.
 
-    Where a database did not answer, the upload has to come again. Where one refused what another one counted (the
-    campaign was closed in between), those reports are rejected.
+    Where a database did not answer, the upload has to come again, and ``absent`` has the places of its reports there.
+    Where one refused what another one counted (the campaign was closed in between), those reports are rejected.
     """
     answers = list(answers)
     refused = [outcome.refused for _, outcome in answers if outcome.refused is not None]
-    if UNAVAILABLE in refused:
-        return Outcome(refused=UNAVAILABLE)
+    again = UNAVAILABLE in refused
     if len(refused) == len(answers):
-        return Outcome(refused=refused[0])
+        return Outcome(refused=UNAVAILABLE if again else refused[0])
     rejected: dict[int, tuple[bytes, str]] = {}
+    absent: list[int] = []
     for part, outcome in answers:
-        if outcome.refused is not None:
+        if outcome.refused == UNAVAILABLE:
+            absent += part.positions.tolist()
+        elif outcome.refused is not None:
             ids = b"".join(block.ids for block in part.submission.blocks)
             for row, place in enumerate(part.positions.tolist()):
                 rejected[place] = (ids[ID_BYTES * row : ID_BYTES * (row + 1)], outcome.refused)
@@ -83,7 +85,9 @@ def join(answers: Iterable[tuple[Part, Outcome]]) -> Outcome:
         sum(outcome.counted for _, outcome in answers),
         sum(outcome.duplicates for _, outcome in answers),
         tuple(rejected[place] for place in sorted(rejected)),
+        UNAVAILABLE if again else None,
         places=tuple(sorted(rejected)),
+        absent=tuple(sorted(absent)),
     )
 
 

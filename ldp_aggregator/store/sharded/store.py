@@ -26,6 +26,7 @@ from ldp_aggregator.store.contract import (
     UNAVAILABLE,
     UNKNOWN,
     Outcome,
+    RefusedError,
     StoreError,
     Submission,
 )
@@ -33,9 +34,11 @@ from ldp_aggregator.store.decisions import refuse_uploads
 from ldp_aggregator.store.failures import kind_of
 from ldp_aggregator.store.postgres import campaigns, endings, publications
 from ldp_aggregator.store.postgres.counting import STALE
+from ldp_aggregator.store.postgres.sessions import RefusedError as DatabaseRefusedError
 from ldp_aggregator.store.postgres.sessions import Sessions
 from ldp_aggregator.store.postgres.store import PostgresStore
 from ldp_aggregator.store.sharded import auditing, levelling, slot_map
+from ldp_aggregator.store.sharded.absences import Absences
 from ldp_aggregator.store.sharded.dividing import Part, divide, join, overstated_crowd, whole
 from ldp_aggregator.store.sharded.elsewhere import (
     add_crowd,
@@ -72,6 +75,7 @@ class ShardedStore(PostgresStore):
     ) -> None:
         super().__init__(sessions, clock)
         self.others = dict(others)
+        self._absences = Absences(self.others)
         self._map = found
         self._read = time.monotonic()
         self._spread: dict[str, bool] = {}
@@ -98,8 +102,7 @@ class ShardedStore(PostgresStore):
 
     async def state(self, campaign_id: str) -> CampaignState:
         state = await super().state(campaign_id)
-        found = await self._in_others(lambda store: arrivals_in(store, campaign_id))
-        return with_arrivals(state, found)
+        return with_arrivals(state, await self._in_others(lambda store: arrivals_in(store, campaign_id)))
 
     async def campaigns(self) -> list[CampaignState]:
         states = await super().campaigns()
@@ -140,7 +143,7 @@ class ShardedStore(PostgresStore):
 
     async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         answers: list[list[tuple[Part, Outcome]]] = [[] for _ in submissions]
-        failures: list[StoreError] = []
+        failures: dict[int, StoreError] = {}
         left = [whole(number, submission) for number, submission in enumerate(submissions)]
         for attempt in range(ROUNDS):
             shards, refused = await self._sort_out(left)
@@ -148,11 +151,11 @@ class ShardedStore(PostgresStore):
             results = await asyncio.gather(*(self._count_on(shard, parts) for shard, parts in shards.items()))
             for shard, (parts, outcomes) in zip(shards, zip(shards.values(), results, strict=True), strict=True):
                 if isinstance(outcomes, StoreError):
-                    failures.append(outcomes)
+                    failures[shard] = outcomes
                     refused += [(part, Outcome(refused=UNAVAILABLE)) for part in parts]
                     continue
                 for part, outcome in zip(parts, outcomes, strict=True):
-                    if await self._may_come_again(shard, part, outcome):
+                    if outcome.refused == STALE:
                         left.append(part)
                     else:
                         answers[part.upload].append((part, outcome))
@@ -165,8 +168,8 @@ class ShardedStore(PostgresStore):
                     answers[part.upload].append((part, Outcome(refused=UNAVAILABLE)))
             else:
                 await self._refresh()
-        if failures and all(outcome.refused == UNAVAILABLE for parts in answers for _, outcome in parts):
-            raise failures[0]
+        if FIRST in failures and all(outcome.refused == UNAVAILABLE for parts in answers for _, outcome in parts):
+            raise failures[FIRST]
         await self._correct_crowds(submissions, answers)
         return [join(parts) for parts in answers]
 
@@ -180,19 +183,15 @@ class ShardedStore(PostgresStore):
         )
 
     async def check(self) -> None:
-        """The first database has to answer, and one of the others at least: the rest goes on."""
+        """The first database has to answer: what is in the others goes on wherever one does."""
         await super().check()
-        results = await asyncio.gather(*(store.check() for store in self.others.values()), return_exceptions=True)
-        failed = [(number, one) for number, one in zip(self.others, results, strict=True) if isinstance(one, Exception)]
-        for number, error in failed:
-            LOG.error("a database of the store does not answer", extra={"database": number, "reason": kind_of(error)})
-        if failed and len(failed) == len(self.others):
-            raise failed[0][1]
+        await self._absences.check()
 
     async def audit(self) -> list[Finding]:
         return await auditing.audit(self, await PostgresStore.audit(self))
 
     async def close(self) -> None:
+        await self._absences.close()
         await super().close()
         await self._in_others(lambda store: store.close())
 
@@ -250,18 +249,22 @@ class ShardedStore(PostgresStore):
         return self._spread[campaign_id]
 
     async def _count_on(self, shard: int, parts: Sequence[Part]) -> list[Outcome] | StoreError:
+        """Those that are to come again, for the map was old or the campaign only now is there, are :data:`STALE`."""
+        if shard in self._absences:
+            return StoreError(f"database {shard} of the store does not answer")
         submissions = [part.submission for part in parts]
         try:
-            return await PostgresStore.count_by_map(self.shard(shard), submissions, self._map.version)
+            outcomes = await PostgresStore.count_by_map(self.shard(shard), submissions, self._map.version)
+            for place, outcome in enumerate(outcomes):
+                name = submissions[place].campaign.id
+                if outcome.refused == UNKNOWN and shard and await levelling.bring(self, self.shard(shard), name):
+                    outcomes[place] = Outcome(refused=STALE)
         except StoreError as error:
             LOG.error("a part was not counted", extra={"database": shard, "reason": kind_of(error)})
+            if not isinstance(error, DatabaseRefusedError):
+                self._absences.note(shard, error)
             return error
-
-    async def _may_come_again(self, shard: int, part: Part, outcome: Outcome) -> bool:
-        """Whether the map was old, or the campaign had not reached the database yet, and now has."""
-        if outcome.refused == UNKNOWN and shard != FIRST:
-            return await levelling.bring(self, self.shard(shard), part.submission.campaign.id)
-        return outcome.refused == STALE
+        return outcomes
 
     async def _correct_crowds(
         self, submissions: Sequence[Submission], answers: Sequence[Sequence[tuple[Part, Outcome]]]
@@ -282,8 +285,13 @@ class ShardedStore(PostgresStore):
         self._map, self._read = found, time.monotonic()
 
     async def _in_others(self, work: Callable[[PostgresStore], Awaitable[Result]]) -> list[Result]:
-        """In all of them at once; where some fail, the others have done it. Raises StoreError."""
+        """In all of them at once; where some fail, the others have done it. Raises StoreError; RefusedError as a store
+        in one database does, for it no other try completes.
+        """
         results = await asyncio.gather(*(work(store) for store in self.others.values()), return_exceptions=True)
+        for result in results:
+            if isinstance(result, RefusedError):
+                raise result
         for number, result in zip(self.others, results, strict=True):
             if isinstance(result, StoreError):
                 raise StoreError(f"database {number} of the store: {result}; the same again completes it") from result

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from ldp_aggregator.counting.parts import COMPACT_AT, encode_part
 from ldp_aggregator.store.batch import Batch, gather_by_campaign, in_order
-from ldp_aggregator.store.campaign_state import CampaignState
+from ldp_aggregator.store.campaign_state import CampaignState, Terms
 from ldp_aggregator.store.clock import Clock, utc_now
 from ldp_aggregator.store.consistency import Finding
 from ldp_aggregator.store.contract import (
@@ -94,12 +94,7 @@ class SqliteStore:
     ) -> bool:
         return await self._write(
             lambda db: campaigns.create(
-                db,
-                campaign,
-                self._clock(),
-                max_reports=max_reports,
-                federated=federated,
-                uploads_need=uploads_need,
+                db, campaign, self._clock(), max_reports=max_reports, federated=federated, uploads_need=uploads_need
             )
         )
 
@@ -108,6 +103,9 @@ class SqliteStore:
 
     async def state(self, campaign_id: str) -> CampaignState:
         return await self._read(lambda db: campaigns.state(db, campaigns.row(db, campaign_id)))
+
+    async def terms(self, campaign_id: str) -> Terms:
+        return await self._read(lambda db: campaigns.row(db, campaign_id).terms)
 
     async def campaigns(self) -> list[CampaignState]:
         return await self._read(lambda db: [campaigns.state(db, row) for row in campaigns.rows(db)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import logging
 import sqlite3
 import time
@@ -87,7 +89,7 @@ class Tidier:
             self._submit(number, held, tuple(names), lambda: merge_runs(self._folder, runs))
 
     def _submit(self, campaign: int, held: Held, merged: tuple[str, ...], work: Callable[[], Path]) -> None:
-        self._job = _Job(campaign, held, merged, self._thread.submit(work))
+        self._job = _Job(campaign, held, merged, self._thread.submit(_tidily, work))
 
     def _finish(self, db: sqlite3.Connection, job: _Job) -> None:
         error = job.draft.exception()
@@ -134,3 +136,12 @@ class Tidier:
             size = len(keys)
             ids.drop_recent(db, job.campaign, job.held.flushed)
         return ids.list_run(db, job.campaign, draft, size)
+
+
+def _tidily(work: Callable[[], Path]) -> Path:
+    """Work that takes and frees many arrays, whose memory the C library would keep; glibc can be told to return it."""
+    try:
+        return work()
+    finally:
+        with contextlib.suppress(OSError, AttributeError, TypeError):
+            ctypes.CDLL(None).malloc_trim(0)

@@ -149,17 +149,21 @@ def missed(table: pd.DataFrame) -> list[tuple[str, float, int, float, float, flo
 
 def _wanted(table: pd.DataFrame) -> list[str]:
     below, count = missed(table), len(WANTED) * len(_SHOWN)
-    lines = [
-        f"Of {count} values that the default is to reach, it reaches {count - len(below)} within two standard errors"
-        + ("; below:" if below else "."),
+    places = {one[:3] for one in below}
+    rows = []
+    for name, values in WANTED.items():
+        cells = []
+        for (epsilon, devices), wanted in zip(_SHOWN, values, strict=True):
+            row = _row(table, name, epsilon, devices, WEIGHED)
+            cell = f"{_three(row['accuracy'])} ± {row['standard_error']:.4f}".replace("± 0", "± ")
+            cells.append(f"{cell}, {_three(wanted)}" + (" **below**" if (name, epsilon, devices) in places else ""))
+        rows.append([name, *cells])
+    return [
+        f"Of {count} values that the default is to reach it reaches {count - len(below)} within two of its standard "
+        "errors. Found, and to reach:",
+        "",
+        markdown_table(["table", *(f"{epsilon:g}, {devices // 1000}k" for epsilon, devices in _SHOWN)], rows),
     ]
-    if below:
-        rows = [
-            [name, f"{epsilon:g}", f"{devices:,}", f"{_three(accuracy)} ± {_three(error)}", _three(wanted)]
-            for name, epsilon, devices, accuracy, error, wanted in below
-        ]
-        lines += ["", markdown_table(["table", "epsilon", "devices", "accuracy", "to reach"], rows)]
-    return lines
 
 
 def _per_question(table: pd.DataFrame) -> str:

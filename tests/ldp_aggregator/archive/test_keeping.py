@@ -17,7 +17,7 @@ from ldp_aggregator.archive.keeping import Archive, ArchivedCounts
 from ldp_aggregator.archive.places import open_place
 from ldp_aggregator.archive.reading import REPORTS, recount
 from ldp_aggregator.store import SqliteStore, StoreError, Submission
-from ldp_aggregator.store.contract import UNAVAILABLE
+from ldp_aggregator.store.contract import UNAVAILABLE, Outcome
 from protocols import Campaign
 from protocols.wire.upload import Block
 
@@ -199,6 +199,26 @@ async def test_a_campaign_that_cannot_be_counted_keeps_no_other_from_it(
     await counts.count([numbered(range(10))])
     assert await agree(store, folder) == 10
     assert await agree(store, folder, other) == 1
+
+
+async def test_what_a_database_of_several_could_not_count_comes_again_with_all_of_its_upload(
+    store: SqliteStore, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others have counted their reports, which are in no published file yet: nobody is told that they are kept."""
+    counts = archived(store, folder)
+    count = store.count
+
+    async def partly(submissions: list[Submission]) -> list[Outcome]:
+        await count([numbered(range(6))])
+        return [Outcome(counted=6, refused=UNAVAILABLE, absent=(6, 7, 8, 9)) for _ in submissions]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "count", partly)
+        [outcome] = await counts.count([numbered(range(10))])
+    assert (outcome.refused, outcome.counted, outcome.absent) == (UNAVAILABLE, 0, ())
+    [outcome] = await counts.count([numbered(range(10))])
+    assert outcome.duplicates == 10
+    assert await agree(store, folder) == 10
 
 
 async def test_reports_to_a_closed_campaign_are_not_archived(store: SqliteStore, folder: str) -> None:

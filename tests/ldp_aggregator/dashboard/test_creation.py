@@ -70,7 +70,11 @@ async def test_a_federated_campaign_has_pages_without_reports(dashboard, draft):
     assert "No node has sent a share yet" in (await dashboard.get(onward))[1]
     async with dashboard.session.get(f"{dashboard.public}/c/{onward.rsplit('/', 1)[1]}") as answer:
         assert answer.status == 200
-        assert "Devices are not asked." in await answer.text()
+        text = await answer.text()
+    assert "Devices are not asked." in text
+    assert "Devices that take part are being asked" not in text
+    assert "over all devices" not in text
+    assert f"ε = {draft['privacy']['epsilon']:.2f}, differential privacy" in text
 
 
 COMPLETE = [

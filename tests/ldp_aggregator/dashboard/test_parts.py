@@ -19,6 +19,7 @@ from ldp_aggregator.dashboard.drawing.readings import read_exposition
 from ldp_aggregator.dashboard.history import MOST_SAMPLES, History
 from ldp_aggregator.dashboard.pages import asset
 from ldp_aggregator.dashboard.session import LIFETIME, open_session, read_session
+from ldp_aggregator.learning.guarantee import LOCAL_RELATION, Guarantee
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.store.contract import PublishedModel
 from protocols import Campaign
@@ -130,10 +131,31 @@ def test_what_columns_lack_is_said(columns, says):
         draft_of(columns, "y", "", "1")
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 2.0, 8.0, 64.0])
+def test_an_arrow_stands_where_an_interval_goes_on_beyond_the_axis_and_nowhere_else():
+    bars = [Bar(None, label, 0, 0.5, low, high) for label, low, high in (("a", 0, 1), ("b", -9, 1), ("c", -9, 9))]
+    text = interval_plot(bars, title="t", axis="a", least=0.0, most=1.0, beyond=(-0.5, 1.5))
+    found = ElementTree.fromstring(text)
+    tips = [one.attrib["d"].split("L")[1].split()[1] for one in found.iter("{http://www.w3.org/2000/svg}path")]
+    lines = [one.attrib for one in found.iter("{http://www.w3.org/2000/svg}line")]
+    rows = [one["y1"] for one in lines if one["class"] == "mark0"]
+    assert tips == [rows[1], rows[2], rows[2]]
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 0.5, 1.0, 2.0, 3.0, 3.3295, 5.0, 8.0, 14.0, 64.0])
 def test_words_never_promise_more_than_epsilon_does(epsilon):
     sure = int(words.even_odds(epsilon).removesuffix(" %"))
     assert sure / 100 >= math.exp(epsilon) / (1 + math.exp(epsilon)) - 1e-9
+    told = float(words.odds(epsilon).replace("\u202f", ""))
+    assert math.exp(epsilon) * (1 - 1e-9) <= told <= 1.01 * math.exp(epsilon)
+    stated = words.loss(Guarantee(epsilon * 1.23456, 0.0, LOCAL_RELATION, ()))
+    assert epsilon * 1.23456 <= float(stated.removeprefix("ε = ")) <= epsilon * 1.236
+
+
+def test_a_bound_that_is_round_already_stays_as_it_is():
+    told = [words.upward(value) for value in (1.0, 0.1, 0.3, 2.0, 100.0, 0.7 + 0.1)]
+    assert told == ["1.00", "0.100", "0.300", "2.00", "100", "0.800"]
+    assert words.upward(0.1 + 0.2, 4) == "0.3000"
+    assert words.upward(20.0855) == "20.1"
 
 
 def test_numbers_have_their_sign_and_what_is_unknown_is_a_dash():

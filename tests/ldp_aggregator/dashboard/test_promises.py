@@ -138,6 +138,7 @@ async def test_a_curve_begins_with_the_campaign_where_that_was_made_while_the_se
     campaign = await dashboard.publish(people=5)
     text = (await dashboard.get(f"/campaigns/{campaign.id}"))[1]
     assert "<polyline" in text
+    assert "reports, time in UTC" in text
 
 
 async def test_a_width_beyond_the_whole_range_is_no_number(dashboard):

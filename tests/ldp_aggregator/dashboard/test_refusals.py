@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ldp_aggregator.dashboard.drawing import refusals
+from ldp_aggregator.dashboard.drawing import refusals, words
 from ldp_aggregator.dashboard.drawing.readings import read_exposition
 from ldp_aggregator.server.metrics import MOST_CAMPAIGNS, REPORT, UPLOAD, Metrics
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
@@ -17,7 +17,7 @@ RECORD = {"age": "young", "income": 3, "hours": 4}
 
 
 def row(code, told, sentence):
-    return f'<td><code>{code}</code></td><td class="num">{told}</td><td>{sentence}</td>'
+    return f'<td><code>{code}</code></td><td class="num">{told}</td><td class="wide">{words.sentence(sentence)}</td>'
 
 
 def conflicting(campaign):

@@ -7,20 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import shutil
 import ssl
 import subprocess
+from unittest.mock import Mock
 from urllib.parse import urlsplit
 
 import pytest
+from aiohttp import web
 from raw_http import connect, exchange, problem_of, request_head
 
+from ldp_aggregator.server.metrics import ConnectionWatch, Metrics
 from ldp_aggregator.server.process import running
 from ldp_aggregator.server.sockets import connections as connections_module
 from ldp_aggregator.server.sockets import tls_door
+from ldp_aggregator.server.sockets.handler import Handler
 from ldp_aggregator.server.sockets.listener import Listeners
 from ldp_aggregator.server.sockets.tls import load_tls
-from ldp_aggregator.service.settings import Settings
+from ldp_aggregator.service.settings import Limits, Settings
 from protocols import encode_upload
 
 ASK = b"GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -235,3 +240,18 @@ async def test_a_small_upload_needs_one_connection_and_one_write(serving, make_c
         body = encode_upload([make_report(campaign, 1)])
         answer = await exchange(server, request_head(campaign, len(body), Connection="close") + body)
         assert answer.startswith(b"HTTP/1.1 200")
+
+
+async def test_a_connection_that_ends_before_its_task_begins_is_no_error():
+    loop, told = asyncio.get_running_loop(), []
+    loop.set_exception_handler(lambda _loop, context: told.append(context))
+    runner = web.ServerRunner(web.Server(lambda _request: web.Response()))
+    await runner.setup()
+    handler = Handler(runner.server, loop, Limits(), ConnectionWatch(Metrics(), "public"), lambda: None)
+    handler.connection_made(Mock(spec=asyncio.Transport, get_extra_info=lambda *_: None))
+    handler.connection_lost(None)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    gc.collect()  # What nobody has asked a task for is told when it goes.
+    await runner.cleanup()
+    assert told == []

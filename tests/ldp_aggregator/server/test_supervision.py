@@ -175,7 +175,7 @@ async def test_a_server_whose_tls_listener_ends_ends_too(tmp_path, monkeypatch):
         raise RuntimeError("a bug")
 
     monkeypatch.setattr(TlsDoor, "_accept", ends)
-    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0)
+    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0, operations_port=0)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     async with running(settings, Listeners.bind(settings), tls=tls) as ended:
         assert await asyncio.wait_for(ended, 10) == "door"

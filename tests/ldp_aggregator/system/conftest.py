@@ -1,4 +1,4 @@
-"""Both kinds of store under real server processes."""
+"""Every kind of store under real server processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from cells import cell_campaign
-from postgres import empty, postgres  # noqa: F401 - a fixture
+from postgres import databases, empty, postgres  # noqa: F401 - a fixture
 
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.service.tokens import make_token
@@ -54,9 +54,9 @@ class Kept:
         return self.run(lambda store: store.audit())
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres", "two databases"])
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
-    kind = {"sqlite": "kept_in_file", "postgres": "kept_in_database"}[request.param]
+    kind = {"sqlite": "kept_in_file", "postgres": "kept_in_database", "two databases": "kept_in_two"}[request.param]
     found: Kept = request.getfixturevalue(kind)
     return found
 
@@ -71,3 +71,8 @@ def kept_in_database(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
     address = request.getfixturevalue("postgres").address
     asyncio.run(empty(address))
     return Kept(tmp_path, address)
+
+
+@pytest.fixture
+def kept_in_two(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
+    return Kept(tmp_path, " ".join(asyncio.run(databases(request.getfixturevalue("postgres").address, 2))))

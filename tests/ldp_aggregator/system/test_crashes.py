@@ -79,7 +79,7 @@ def test_sigterm_commits_what_was_accepted_and_ends_cleanly(kept_in_file):
 
 def two_questions(cells):
     """``cells`` for each of two features, so that more reports than one question has cells find one of their own."""
-    feature = {"kind": "categorical", "values": [f"v{value}" for value in range(cells // 4)]}
+    feature = {"kind": "categorical", "values": [f"v{value}" for value in range(cells // 4)], "missing": False}
     return {
         "label": {"name": "label", "classes": ["a", "b", "c", "d"], "weight": 0},
         "features": [{"name": name, **feature} for name in ("first", "second")],
@@ -94,6 +94,7 @@ def test_two_instances_and_a_restarted_database_count_each_report_once(kept, pos
     half = REPORTS // 2
     token = kept.relay_token()
     campaign = kept.publish(0, **two_questions(half))
+    assert [question.domain_size for question in campaign.questions] == [half, half]
     reports = [
         Report(question, cell_report(campaign, question * half + cell, cell=0).id, cell.to_bytes(2, "little"))
         for question in (0, 1)

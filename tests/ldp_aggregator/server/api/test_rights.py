@@ -121,12 +121,12 @@ async def test_a_campaign_takes_uploads_with_a_token_of_the_scope_it_states(serv
 async def test_what_a_campaign_asks_of_uploads_is_read_again_in_time_and_not_for_every_upload(server, make_campaign):
     campaign, now, reads = make_campaign(), [0.0], []
     await server.store.create_campaign(campaign)
-    state = server.store.state
+    terms = server.store.terms
 
     class Counted:
-        async def state(self, campaign_id):
+        async def terms(self, campaign_id):
             reads.append(campaign_id)
-            return await state(campaign_id)
+            return await terms(campaign_id)
 
     access = UploadAccess(Counted(), None, lambda: now[0])
     for _ in range(5):

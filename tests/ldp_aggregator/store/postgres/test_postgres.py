@@ -39,7 +39,7 @@ async def test_what_another_instance_counts_just_before_we_insert_counts_once(
     await instances[0].create_campaign(campaign)
     at_once = counting.at_once
 
-    async def too_late(db, **given):
+    async def too_late(*given):
         monkeypatch.setattr(counting, "at_once", at_once)
         await instances[1].count([make_submission(campaign, [make_report(campaign, n) for n in (1, 2)])])
         return {}

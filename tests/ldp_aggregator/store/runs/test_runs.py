@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.runs import fences, merging
+from ldp_aggregator.store.runs import building, fences, merging
+from ldp_aggregator.store.runs.building import FilterDraft
 from ldp_aggregator.store.runs.fences import Fences, fence_count, fences_of
 from ldp_aggregator.store.runs.files import HEADER_BYTES, Run, open_run, publish_run, remove_leftovers, write_run
-from ldp_aggregator.store.runs.filters import Hashes, empty_filter
+from ldp_aggregator.store.runs.filters import Filter, Hashes
 from ldp_aggregator.store.runs.keys import Keys, keys_of, merged, records_of
-from ldp_aggregator.store.runs.merging import FAN_IN, LEAST_RUN, crowded, merge_runs
+from ldp_aggregator.store.runs.merging import FAN_IN, LEAST_RUN, SLICE_IDS, crowded, merge_runs
 from ldp_aggregator.store.runs.recent import Recent
 
 # Few different halves, so that ids share them: only somebody who makes ids up does that.
@@ -34,6 +36,12 @@ def keys(ids: set[tuple[int, int]]) -> Keys:
 
 def pairs(found: Keys) -> list[tuple[int, int, int]]:
     return list(zip(found.high.tolist(), found.low.tolist(), found.digest.tolist(), strict=True))
+
+
+def filter_of(folder: Path, found: Keys) -> Filter:
+    with FilterDraft(folder, len(found), SECRET) as draft:
+        draft.add(found)
+        return Filter(np.concatenate(list(draft.parts())), SECRET)
 
 
 def random_keys(count: int, seed: int) -> Keys:
@@ -112,18 +120,32 @@ def test_fences_say_what_a_search_of_the_whole_column_says(held: list[int], want
         assert (Fences(firsts).places(column, asked) == np.searchsorted(column, asked)).all()
 
 
-def test_a_filter_never_denies_an_id_and_is_seldom_wrong() -> None:
+def test_a_filter_never_denies_an_id_and_is_seldom_wrong(tmp_path: Path) -> None:
     held, strangers = random_keys(20_000, 1), random_keys(100_000, 2)
-    made = empty_filter(len(held), 12345)
-    made.add(held)
+    made = filter_of(tmp_path, held)
     assert len(made.may_hold(Hashes(held))) == len(held)
     # About 1,750 in 100,000 are expected; the chance of more than 2,200 is below 1e-20.
     assert 0 < len(made.may_hold(Hashes(strangers))) < 2200
 
 
-def test_ids_that_share_a_half_do_not_crowd_a_filter() -> None:
-    made = empty_filter(20_000, 99)
-    made.add(keys({(7, low) for low in range(10_000)} | {(high, 7) for high in range(10_000)}))
+@pytest.mark.parametrize("part_bytes", [64, 3000, 1 << 14])
+def test_a_filter_is_the_same_in_however_many_parts_it_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part_bytes: int
+) -> None:
+    held = random_keys(12_345, 5)
+    whole = filter_of(tmp_path, held)
+    monkeypatch.setattr(building, "PART_BYTES", part_bytes)
+    with FilterDraft(tmp_path, len(held), SECRET) as draft:
+        for start in range(0, len(held), 1000):
+            draft.add(held.slice(start, start + 1000))
+        parts = list(draft.parts())
+    assert len(parts) == {64: building.MOST_PARTS, 3000: 6, 1 << 14: 1}[part_bytes]
+    assert (np.concatenate(parts) == whole.words).all()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ids_that_share_a_half_do_not_crowd_a_filter(tmp_path: Path) -> None:
+    made = filter_of(tmp_path, keys({(7, low) for low in range(10_000)} | {(high, 7) for high in range(10_000)}))
     strangers = keys({(7, low) for low in range(10_000, 60_000)} | {(high, 7) for high in range(10_000, 60_000)})
     assert len(made.may_hold(Hashes(strangers))) < 2200
 
@@ -156,6 +178,20 @@ def test_runs_are_merged_in_slices_into_what_one_would_have_been(
     assert pairs(run.keys) == pairs(merged([everything, shared]))
     assert len(run.filter.may_hold(Hashes(run.keys))) == len(run)
     assert run.problems() == []
+
+
+def test_merging_holds_a_slice_and_a_part_of_the_filter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    everything = random_keys(400_000, 4)
+    parts = [Keys(everything.high[at::4], everything.low[at::4], everything.digest[at::4]) for at in range(4)]
+    runs = [run_of(tmp_path, part) for part in parts]
+    monkeypatch.setattr(building, "PART_BYTES", 1 << 16)
+    tracemalloc.start()
+    try:
+        merge_runs(tmp_path, runs)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 3 * 24 * SLICE_IDS + (1 << 17) < 8 * 400_000
 
 
 def test_an_id_is_merged_once_for_each_power_of_the_fan_in() -> None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from contextlib import asynccontextmanager
 from dataclasses import replace
-from urllib.parse import urlsplit
 
-import asyncpg
 import pytest
+from postgres import away
 
 from ldp_aggregator.store import Outcome, SqliteStore, StoreError
 from ldp_aggregator.store.sharded.dividing import divide, join, whole
@@ -18,20 +16,6 @@ from ldp_aggregator.store.sharded.slot_map import SLOTS
 
 def slot_of(report):
     return report.id[0]
-
-
-@asynccontextmanager
-async def away(addresses, number):
-    """A database that nobody can connect to."""
-    name = urlsplit(addresses[number]).path[1:]
-    db = await asyncpg.connect(addresses[0])
-    await db.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS = false")
-    await db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", name)
-    try:
-        yield
-    finally:
-        await db.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS = true")
-        await db.close()
 
 
 async def test_the_sum_of_the_databases_is_what_one_counts_whoever_is_asked_again(
@@ -117,9 +101,10 @@ async def test_a_database_that_is_away_keeps_no_other_and_its_reports_come_again
     async with away(addresses, 2):
         outcomes = await instances[0].count(uploads)
         assert [outcome.refused for outcome in outcomes] == [None, "store-unavailable", "store-unavailable"]
-        with pytest.raises(StoreError):
-            await instances[0].count(uploads[1:2])
+        [outcome] = await instances[0].count(uploads[1:2])
+        assert (outcome.refused, outcome.counted) == ("store-unavailable", 0)
         await instances[0].check()
+        assert (await instances[0].terms(campaign.id)).uploads_need is None
         with pytest.raises(StoreError, match="database 2 of the store"):
             await instances[0].tally(campaign.id)
     again = await instances[1].count([uploads[2]])
@@ -186,3 +171,9 @@ def test_parts_are_the_upload_and_their_answers_its_answer(make_campaign, make_s
     assert answer.counted + len(answer.rejected) == 50
     assert {seen[place] for place in answer.places} == {1}
     assert join([(part, Outcome(refused="campaign-closed")) for _, part in parts]).refused == "campaign-closed"
+    away = {0: Outcome(parts[0][1].submission.reports), 1: Outcome(refused="campaign-closed")}
+    partly = join([(part, away.get(shard, Outcome(refused="store-unavailable"))) for shard, part in parts])
+    assert (partly.refused, partly.counted) == ("store-unavailable", away[0].counted)
+    assert {seen[place] for place in partly.absent} == {2}
+    assert {seen[place] for place in partly.places} == {1}
+    assert sorted((*partly.absent, *partly.places, *parts[0][1].positions.tolist())) == list(range(50))

@@ -1,0 +1,116 @@
+"""Cells that say that a value is missing: read off where values are, and in nobody's way where none are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ldp_aggregator import estimate
+from ldp_aggregator.estimation.estimators import estimate_question
+from ldp_aggregator.estimation.posterior import tables
+from ldp_aggregator.estimation.posterior.absence import MOST, absences
+from ldp_aggregator.estimation.posterior.evidence import Statistics, gather
+from ldp_aggregator.estimation.posterior.tables import posterior_of
+from ldp_aggregator.learning.rounds.second import interactions
+from protocols import Campaign
+from simulations import simulate
+from simulations.fidelities.tallying import tally_cells
+
+FEATURES = 8
+OPEN = frozenset(f"x{i}" for i in range(FEATURES))
+SIZES = dict.fromkeys(sorted(OPEN), 3)
+
+
+def campaign_of(classes=2, values=3, features=FEATURES, epsilon=1.0, **label):
+    described = [
+        {"name": f"x{i}", "kind": "categorical", "values": [f"v{j}" for j in range(values)]} for i in range(features)
+    ]
+    named = {"name": "y", "classes": [f"c{i}" for i in range(classes)], **label}
+    privacy = {"epsilon": epsilon, "discrete": "ss"}
+    return Campaign.compile({"version": 1, "title": "t", "label": named, "features": described, "privacy": privacy})
+
+
+def answers(campaign, missing, n, seed):
+    """Estimates of all questions, n reports each; ``missing`` is P(missing | class), shape (C,)."""
+    rng = np.random.default_rng(seed)
+    prior = np.array([0.3, 0.7])
+    found = []
+    for question in campaign.questions:
+        joint = prior
+        if question.feature is not None:
+            table = np.array([[0.5, 0.2], [0.3, 0.3], [0.2, 0.5]])
+            joint = (np.vstack([table * (1 - missing), missing]) * prior).ravel()
+        counts = tally_cells(question.mechanism, rng.multinomial(n, joint), rng)
+        found.append(estimate_question(question, n, np.asarray(counts), 2, "none"))
+    return found
+
+
+def test_where_nothing_is_missing_a_model_is_nearly_the_one_of_who_knows_that(monkeypatch):
+    """The same reports, believed with and without that knowledge, of a hundred and of ten thousand a feature."""
+    campaign = campaign_of()
+    for n in (100, 10_000):
+        found = answers(campaign, np.zeros(2), n, seed=n)
+        believed = posterior_of(found, found, 2, SIZES, OPEN)
+        with monkeypatch.context() as known:
+            known.setattr(
+                tables,
+                "absences",
+                lambda told, pi: {name: replace(one, value=0 * pi) for name, one in absences(told, pi).items()},
+            )
+            knowing = posterior_of(found, found, 2, SIZES, OPEN)
+        assert believed.explained == pytest.approx(knowing.explained, abs=0.02)
+        for name in SIZES:
+            assert believed.features[name].table == pytest.approx(knowing.features[name].table, abs=0.015)
+            assert believed.features[name].present > 0.95
+
+
+@pytest.mark.parametrize("missing", [[0.05, 0.05], [0.4, 0.05], [0.9, 0.5]])
+def test_what_is_missing_is_found_class_by_class_and_the_tables_are_of_the_others(missing):
+    campaign = campaign_of(epsilon=4.0)
+    found = answers(campaign, np.array(missing), 400_000, seed=3)
+    believed = posterior_of(found, found, 2, SIZES, OPEN)
+    for one in believed.features.values():
+        assert one.absence.value / believed.classes.value == pytest.approx(missing, abs=0.015)
+        assert one.table == pytest.approx(np.array([[0.5, 0.2], [0.3, 0.3], [0.2, 0.5]]), abs=0.04)
+        cells = one.cells_of(one.mean[None], believed.classes.value)[0]
+        assert cells.sum(axis=0) == pytest.approx(1)
+        assert cells[-1] == pytest.approx(missing, abs=0.015)
+
+
+def test_without_reports_and_where_everything_is_missing_somebody_is_taken_to_hold_a_value():
+    classes = np.array([0.3, 0.7])
+    (nothing,) = absences({"x": Statistics.none(8)}, classes).values()
+    assert (nothing.value >= 0).all()
+    assert nothing.share < 0.5
+    found = answers(campaign_of(epsilon=4.0), np.ones(2), 100_000, seed=5)
+    evidence = gather(found, found, 2, dict.fromkeys(SIZES, 4))
+    for one in absences(evidence.features, classes).values():
+        assert (one.value <= MOST * classes).all()
+        assert one.share > 0.95
+    believed = posterior_of(found, found, 2, SIZES, OPEN)
+    assert all(np.isfinite(one.table).all() and (one.table > 0).all() for one in believed.features.values())
+
+
+def test_what_is_seldom_held_is_asked_less_in_a_second_round():
+    campaign = campaign_of(features=2, epsilon=3.0)
+    rng = np.random.default_rng(1)
+    labels = np.where(rng.random(40_000) < 0.5, "c0", "c1")
+    values = np.where(rng.random(40_000) < np.where(labels == "c0", 0.8, 0.2), "v0", "v1")
+    frame = pd.DataFrame({"x0": values, "x1": values})
+    frame["x1"] = frame["x1"].mask(rng.random(40_000) < 0.8)
+    strengths = interactions([(campaign, simulate(campaign, frame, labels, rng=rng))])
+    assert strengths["x1"] < strengths["x0"] / 3
+
+
+def test_the_share_that_is_missing_is_read_without_bias_by_what_is_printed():
+    """What is believed serves the model; `estimates` prints the unbiased share still."""
+    campaign = campaign_of(features=1)
+    frame = pd.DataFrame({"x0": ["v0"] * 900 + [None] * 100})
+    shares = [
+        estimate(campaign, simulate(campaign, frame, ["c0", "c1"] * 500, rng=seed)).missing["x0"].cells.value[0]
+        for seed in range(60)
+    ]
+    assert np.mean(shares) == pytest.approx(0.1, abs=4 * np.std(shares) / np.sqrt(60))  # Fails 1 in 16,000.
