@@ -94,6 +94,24 @@ def test_elsewhere_two_questions_are_asked(changes):
     assert asked == ["label", "value", "square", *["pair"] * 4]
 
 
+@pytest.mark.parametrize("joint", [None, True])
+def test_what_may_be_missing_is_asked_about_by_questions_of_its_own(joint):
+    """Also where it is asked for, and beside features that are joined."""
+    open_ones = [{**NUMBER, "name": "n", "missing": True}, two("a", missing=True), two("b", missing=True)]
+    asked = [
+        (q.kind, q.feature, q.domain_size)
+        for q in Campaign.compile(draft(NUMBER, two("u"), *open_ones, two("v"), joint=joint)).questions[1:]
+    ]
+    assert asked == [
+        ("signs", "x", 8),
+        ("triple", "u", 8),
+        ("value", "n", 6),
+        ("square", "n", 6),
+        ("pair", "a", 6),
+        ("pair", "b", 6),
+    ]
+
+
 def test_who_answers_everything_answers_both_moments_at_once_but_no_triple():
     """A triple would be the answer of two groups."""
     assert kinds(NUMBER, two("u"), two("v"), epsilon=12, answers="all") == ["label", "signs", "pair", "pair"]
