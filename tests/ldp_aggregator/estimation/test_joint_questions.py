@@ -10,7 +10,7 @@ from scipy.stats import norm
 from ldp_aggregator import Tally, estimate, train
 from ldp_aggregator.estimation.estimators import Cells
 from ldp_aggregator.estimation.expected import even_variances, expected_errors
-from ldp_aggregator.estimation.moments import rebuild_moments
+from ldp_aggregator.estimation.moments import Present, rebuild_moments
 from ldp_aggregator.estimation.pooling import pool_covariance
 from ldp_aggregator.learning.frames import scaled
 from protocols import Campaign
@@ -119,11 +119,12 @@ def test_the_stated_errors_of_mean_and_variance_are_the_measured_ones_where_shar
     """
     asked, (_, labels) = campaign(epsilon=4), people()
     shares = Cells.normal(np.array([(labels == name).mean() for name in asked.label.classes]), np.zeros(2))
+    present = Present.everywhere(shares)
     found = []
     for one in runs(asked, devices=200_000):
         parts = [one.asking("x", kind) for kind in (VALUE, SQUARE)]
         together = pool_covariance(parts[:1], parts[1:])
-        found.append(rebuild_moments(asked.features[0], *(part.cells for part in parts), shares, together))
+        found.append(rebuild_moments(asked.features[0], *(part.cells for part in parts), present, together))
     for values, stated in (("mean", "mean_variance"), ("variance", "variance_variance")):
         measured = np.var([getattr(one, values) for one in found], axis=0)
         assert np.mean([getattr(one, stated) for one in found], axis=0) == pytest.approx(measured, rel=0.37), values
