@@ -13,7 +13,20 @@ from typing import Final
 
 from protocols.document.campaign import Campaign
 from protocols.document.projection import Projection
-from protocols.document.questions import INDEX, LABEL, MOMENT, PAIR, PRODUCT, SQUARE, VALUE, XOR, Question, signs_of
+from protocols.document.questions import (
+    INDEX,
+    LABEL,
+    MOMENT,
+    PAIR,
+    PRODUCT,
+    SIGNS,
+    SQUARE,
+    TRIPLE,
+    VALUE,
+    XOR,
+    Question,
+    signs_of,
+)
 from protocols.document.schema import ContinuousFeature, Feature
 from protocols.exact.coins import WORD_BITS, Coins
 from protocols.mechanisms import VALUE_BITS, Moment
@@ -31,25 +44,28 @@ def encode(
     classes = len(campaign.label.classes)
     feature = campaign.feature(question.feature)
     if question.encoding == INDEX:
-        index = feature.index_of(_value(campaign, feature, record, coins))
-        if index is None:
-            index = feature.size if feature.missing else coins.below(feature.size)
-        if question.kind == PAIR:
+        index = _index(campaign, feature, record, coins)
+        if question.kind == TRIPLE:
+            index = 2 * index + _index(campaign, campaign.feature(question.other), record, coins)
+        if question.kind in (PAIR, TRIPLE):
             return index * classes + class_index
         return index ^ class_index if question.kind == XOR else index
     quantity = _quantity(campaign, question, record, coins)
+    if question.kind == SIGNS and quantity is not None:
+        value, square = _bit(int(quantity * _ONE), coins), _bit(int(centred_square(quantity) * _ONE), coins)
+        return 4 * class_index + 2 * value + square
     cell = 0 if question.kind == PRODUCT else class_index
     fixed = 0 if quantity is None else int(quantity * _ONE)
     if question.encoding == MOMENT:
         return Moment(cell, fixed)
     place = signs_of(question, classes) * cell
-    return place + (2 if quantity is None else coins.bernoulli((fixed + _ONE) << (WORD_BITS - VALUE_BITS - 1)))
+    return place + (2 if quantity is None else _bit(fixed, coins))
 
 
 def _quantity(campaign: Campaign, question: Question, record: Mapping[str, object], coins: Coins) -> float | None:
     """What a question about moments asks for, in [-1, 1]; None where it is missing and may be."""
     t = _scaled(campaign, campaign.feature(question.feature), record, coins)
-    if question.kind == VALUE:
+    if question.kind in (VALUE, SIGNS):
         return t
     if question.kind == SQUARE or question.other == question.feature:
         return None if t is None else centred_square(t)
@@ -60,6 +76,21 @@ def _quantity(campaign: Campaign, question: Question, record: Mapping[str, objec
 def centred_square(t: float) -> float:
     """2 t^2 - 1: the square of a value in [-1, 1], over the whole of [-1, 1] again."""
     return 2 * (t * t) - 1
+
+
+def _bit(fixed: int, coins: Coins) -> bool:
+    """1 with probability (1 + v) / 2, v being a quantity in units of 2**-52."""
+    return coins.bernoulli((fixed + _ONE) << (WORD_BITS - VALUE_BITS - 1))
+
+
+def _index(campaign: Campaign, feature: Feature, record: Mapping[str, object], coins: Coins) -> int:
+    """The index of a discrete feature's value; where it is missing that after the last, or uniformly random if the
+    feature is called complete.
+    """
+    index = feature.index_of(_value(campaign, feature, record, coins))
+    if index is not None:
+        return index
+    return feature.size if feature.missing else coins.below(feature.size)
 
 
 def _scaled(campaign: Campaign, feature: Feature, record: Mapping[str, object], coins: Coins) -> float | None:

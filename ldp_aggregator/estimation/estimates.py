@@ -15,31 +15,27 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, estimate_question
-from ldp_aggregator.estimation.joint import JointTable, sign_of, table_of_pair, table_of_signs
+from ldp_aggregator.estimation.joint import JointTable, sign_of, table_of_pair, table_of_signs, table_of_triple
 from ldp_aggregator.estimation.moments import (
     DEFAULT_VARIANCE_FLOOR,
     Moments,
     Present,
     add_record_spread,
+    part_of,
     present_shares,
     rebuild_moments,
 )
-from ldp_aggregator.estimation.poisoning.moments import (
-    Lies,
-    MomentsReach,
-    Round,
-    lies_of_one_answer,
-    moments_reach,
-)
+from ldp_aggregator.estimation.poisoning.lies import Lies, Round, lies_of_one_answer
+from ldp_aggregator.estimation.poisoning.moments import MomentsReach, moments_reach
 from ldp_aggregator.estimation.poisoning.reports import class_prior_per_liar, per_liar
 from ldp_aggregator.estimation.poisoning.shares import share_variance
-from ldp_aggregator.estimation.pooling import pool_classes
+from ldp_aggregator.estimation.pooling import pool_classes, pool_covariance
 from ldp_aggregator.estimation.presence import Part, among_present, missing_shares
-from ldp_aggregator.estimation.rows import cells_to_json, finite_only, rows_of
+from ldp_aggregator.estimation.rows import cell_names, cells_to_json, finite_only, rows_of, value_names
 from ldp_aggregator.estimation.simplex import NORM_SUB, post_process
 from protocols import Campaign, Question
-from protocols.document.questions import MARGINAL, PAIR, PRODUCT, SCORE, SQUARE, VALUE, XOR
-from protocols.document.schema import MISSING, CategoricalFeature, ContinuousFeature, Feature
+from protocols.document.questions import MARGINAL, PAIR, PRODUCT, SCORE, SIGNS, SQUARE, TRIPLE, VALUE, XOR
+from protocols.document.schema import ContinuousFeature
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,7 +94,7 @@ class Estimates:
                 }
                 for estimate in self.questions
             ],
-            "tables": {name: [finite_only(row) for row in self._table_rows(name)] for name in self.tables},
+            "tables": {name: [finite_only(row) for row in self.table_rows(name)] for name in self.tables},
             "missing": {name: finite_only(self._missing_row(name)) for name in self.missing},
             "present": {name: [finite_only(row) for row in self.present_rows(name)] for name in self.present},
         }
@@ -106,12 +102,12 @@ class Estimates:
     @cached_property
     def moments(self) -> Mapping[str, Moments]:
         """Mean and variance per class of every Gaussian feature, in its own units."""
-        return {
-            name: rebuild_moments(
-                feature, self.asking(name, VALUE).cells, self.asking(name, SQUARE).cells, self._present_of(name)
-            )
-            for name, feature in self._gaussian.items()
-        }
+        return {name: self._moments_of(feature) for name, feature in self._gaussian.items()}
+
+    def _moments_of(self, feature: ContinuousFeature) -> Moments:
+        value, square = (self.asking(feature.name, kind) for kind in (VALUE, SQUARE))
+        together, present = pool_covariance([value], [square]), self._present_of(feature.name)
+        return rebuild_moments(feature, value.cells, square.cells, present, together)
 
     def _present_of(self, feature: str) -> Present:
         return present_shares(self.class_prior, [self.asking(feature, kind) for kind in (VALUE, SQUARE)])
@@ -130,7 +126,7 @@ class Estimates:
 
     @cached_property
     def _gaussian(self) -> Mapping[str, ContinuousFeature]:
-        squared = {e.question.feature for e in self.questions if e.question.kind == SQUARE}
+        squared = {e.question.feature for e in self.questions if e.question.kind in (SQUARE, SIGNS)}
         return {f.name: f for f in self.campaign.asked if isinstance(f, ContinuousFeature) and f.name in squared}
 
     @cached_property
@@ -153,7 +149,7 @@ class Estimates:
                 noise,
                 [Lies(1, 1, self.class_prior_per_liar)]
                 if everything
-                else lies_of_one_answer(self.questions, name, classes),
+                else lies_of_one_answer(self.questions, name, classes, at_once=self.round_of(feature).at_once),
                 variance_floor=DEFAULT_VARIANCE_FLOOR,
                 shrinkage=False,
             )
@@ -161,28 +157,37 @@ class Estimates:
         }
 
     def table(self, feature: str) -> JointTable:
-        """P(value, class) of a discrete feature, asked as a pair or as bits."""
-        asked = {e.question.kind: e for e in self.questions if e.question.feature == feature}
+        """P(value, class) of a discrete feature, asked as a pair, as one of a triple or as bits."""
+        asked = self._about(feature)
         if PAIR in asked:
             return table_of_pair(asked[PAIR], self.per_liar[asked[PAIR].question.index])
+        if TRIPLE in asked:
+            return table_of_triple(asked[TRIPLE], feature)
         signs = [sign_of(asked[kind]) for kind in (XOR, MARGINAL)]
         return table_of_signs(signs, self.class_prior, self.class_prior_per_liar)
 
     @cached_property
     def tables(self) -> Mapping[str, JointTable]:
-        """The tables of the features that were asked as bits."""
-        names = [e.question.feature for e in self.questions if e.question.kind == XOR]
-        return {name: self.table(name) for name in names if name is not None}
+        """The tables of the features that no pair was asked about."""
+        asked = [e.question for e in self.questions if e.question.kind in (XOR, TRIPLE)]
+        return {name: self.table(name) for one in asked for name in (one.feature, one.other) if name is not None}
 
     def round_of(self, feature: ContinuousFeature) -> Round:
         """What this campaign tells of a Gaussian feature, and what one lie moves of it."""
         value, square = (self.asking(feature.name, kind) for kind in (VALUE, SQUARE))
-        liars = self.per_liar[value.question.index], self.per_liar[square.question.index]
-        return Round(value, square, *liars, self.class_prior, self.class_prior_per_liar)
+        # What a lie moves is alike in all cells of a question, those of value and square of one too.
+        liars = [self.per_liar[one.question.index][: one.cells.value.size] for one in (value, square)]
+        return Round(value, square, liars[0], liars[1], self.class_prior, self.class_prior_per_liar)
 
     def asking(self, feature: str, kind: str) -> QuestionEstimate:
-        """The estimate of the one question of a kind about a feature."""
-        return next(e for e in self.questions if (e.question.feature, e.question.kind) == (feature, kind))
+        """The estimate of the one question of a kind about a feature; for value or square, that part of ``signs``."""
+        asked = self._about(feature)
+        return asked[kind] if kind in asked else part_of(asked[SIGNS], kind)
+
+    def _about(self, feature: str) -> Mapping[str, QuestionEstimate]:
+        """By kind the estimates of the questions about a feature."""
+        asked = {e.question.kind: e for e in self.questions if e.question.other == feature}
+        return asked | {e.question.kind: e for e in self.questions if e.question.feature == feature}
 
     def _rows(self) -> Iterable[dict[str, Any]]:
         for estimate in self.questions:
@@ -197,8 +202,8 @@ class Estimates:
                     **row,
                 }
         for name, table in self.tables.items():
-            asked = self.asking(name, XOR).question
-            for row in self._table_rows(name):
+            asked = self._tabled(name)
+            for row in self.table_rows(name):
                 yield {
                     "question": asked.index,
                     "kind": "table",
@@ -225,14 +230,14 @@ class Estimates:
     def cell_rows(self, estimate: QuestionEstimate) -> Iterable[dict[str, Any]]:
         """The cells of a question by the names of value and class."""
         question, classes = estimate.question, self.campaign.label.classes
-        names: Sequence[str | None] = _value_names(self.campaign, question) or [None]
+        names: Sequence[str | None] = cell_names(self.campaign, question) or [None]
         of_classes = (None,) if question.kind in (XOR, MARGINAL, PRODUCT, SCORE) else classes
         places = [(name, of_class) for name in names for of_class in of_classes]
         return rows_of(places, estimate.cells, self.per_liar[question.index], estimate.processed)
 
-    def _table_rows(self, feature: str) -> Iterable[dict[str, Any]]:
-        table, asked = self.tables[feature], self.asking(feature, MARGINAL).question
-        names = _value_names(self.campaign, asked) or []
+    def table_rows(self, feature: str) -> Iterable[dict[str, Any]]:
+        """The cells of a feature's table (:attr:`tables`) by the names of value and class."""
+        table, names = self.tables[feature], value_names(self.campaign.feature(feature))
         places = [(name, of_class) for name in names for of_class in self.campaign.label.classes]
         return rows_of(places, table.cells, table.per_liar, post_process(table.cells.value, table.n, self.post))
 
@@ -246,11 +251,16 @@ class Estimates:
             return ()
         part, pair = self.present[feature], self.asking(feature, PAIR)
         classes = self.campaign.label.classes
-        names = (_value_names(self.campaign, pair.question) or [])[:-1]
+        names = value_names(self.campaign.feature(feature))[:-1]
         processed = None if pair.processed is None else pair.processed[: -len(classes)]
         if processed is not None:
             processed = processed / (processed.sum() or 1.0)
         return rows_of([(name, c) for name in names for c in classes], part.cells, part.per_liar, processed)
+
+    def _tabled(self, feature: str) -> Question:
+        """The question that a feature's table is printed under."""
+        asked = self._about(feature)
+        return (asked[TRIPLE] if TRIPLE in asked else asked[XOR]).question
 
 
 def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estimates:
@@ -272,27 +282,3 @@ def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estim
 
 def _may_be_missing(campaign: Campaign, question: Question) -> bool:
     return any(campaign.feature(name).missing for name in (question.feature, question.other) if name is not None)
-
-
-def _value_names(campaign: Campaign, question: Question) -> list[str] | None:
-    """Names of the values of a question's cells; of an xor whether both indices are one."""
-    if question.kind == XOR:
-        return ["alike", "crossed"]
-    if question.kind == SCORE:
-        return [f"{campaign.candidates[question.group].name} is {told}" for told in ("wrong", "right")]
-    if question.kind not in (PAIR, MARGINAL):
-        return None
-    feature = campaign.feature_of(question)
-    if feature is None:
-        raise TypeError("a pair question is about a feature")
-    return value_names(feature)
-
-
-def value_names(feature: Feature) -> list[str]:
-    """Names of the values of a discrete feature, bins as intervals, and of none where that may be."""
-    if isinstance(feature, CategoricalFeature):
-        return [*feature.values, *[MISSING] * feature.missing]
-    edges = [feature.low, *feature.inner_edges, feature.high]
-    closing = [")"] * (feature.size - 1) + ["]"]
-    bins = [f"[{low:g}, {high:g}{close}" for low, high, close in zip(edges, edges[1:], closing, strict=False)]
-    return [*bins, *[MISSING] * feature.missing]

@@ -7,7 +7,7 @@ mapped affinely; sums get a normal interval.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -16,14 +16,18 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.simplex import post_process
 from protocols import Question
-from protocols.document.questions import INDEX, MARGINAL, PRODUCT, SCORE, SIGN, XOR
-from protocols.mechanisms import AnyMechanism, NoisyVector, OneBit, PureMechanism
+from protocols.document.questions import INDEX, MARGINAL, PRODUCT, SCORE, SIGN, SIGNS, XOR
+from protocols.mechanisms import NoisyVector, OneBit, PureMechanism
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 Z_95: Final = 1.959963984540054
 """The 97.5 % point of the normal distribution."""
+
+_ONE_SIGN: Final = np.array([[-1.0, 1.0]])
+_BOTH_SIGNS: Final = np.array([[-1.0, -1.0, 1.0, 1.0], [-1.0, 1.0, -1.0, 1.0]])
+"""The signs that the cells of one class stand for: of the value, and of its square."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +54,12 @@ class QuestionEstimate:
     ----------
     cells
         Label: P(class), shape (k,). Pair: P(value, class), shape (values * k,), index ``value * k + class``, where a
-        value may be missing with k cells more. Xor and
-        marginal: the shares of the bit, shape (2,); :mod:`ldp_aggregator.estimation.joint` has the table. Score: the
-        shares of devices for which the candidate is wrong, and right. Value and
-        square of a Gaussian feature: P(class) E[v | class], shape (k,), v the asked quantity in [-1, 1]. Product: E[v],
-        shape (1,). A missing v adds nothing: then it is P(class, present) E[v | class, present].
+        value may be missing with k cells more. Triple: P(value, value of other, class), shape (4 k,). Xor and marginal:
+        the shares of the bit, shape (2,); :mod:`ldp_aggregator.estimation.joint` has the table. Score: the shares of
+        devices for which the candidate is wrong, and right. Value and square of a Gaussian feature: P(class)
+        E[v | class], shape (k,), v the asked quantity in [-1, 1]; signs: those of the value, then those of the square,
+        shape (2 k,). Product: E[v], shape (1,). A missing v adds nothing: then it is P(class, present)
+        E[v | class, present].
     processed
         The cells of a question about an index after post-processing; None for the others.
     classes
@@ -64,6 +69,8 @@ class QuestionEstimate:
         P(missing, class), shape (k,) (of a product (1,)), and their sum, shape (1,); None where no value is missing.
     n
         Reports. Without any, values are uninformed (uniform, or zero) and variances infinite.
+    covariance
+        Of signs, that of the estimates for value and square, which the same devices answered, shape (k,); else None.
     """
 
     question: Question
@@ -73,6 +80,7 @@ class QuestionEstimate:
     classes: Cells | None
     missing: Cells | None = None
     missing_share: Cells | None = None
+    covariance: Array | None = None
 
 
 def estimate_question(
@@ -88,21 +96,33 @@ def estimate_question(
         of_class = _estimate_classes(question, n, counts, classes)
     cells = _estimate_cells(question, n, counts, classes)
     processed = post_process(cells.value, n, post) if question.encoding == INDEX else None
+    told = QuestionEstimate(question, n, cells, processed, of_class)
+    if question.kind == SIGNS:
+        return replace(told, covariance=_covariance(question, n, counts, cells, classes))
     if not missing:
-        return QuestionEstimate(question, n, cells, processed, of_class)
+        return told
     absent, share = _estimate_missing(question, n, counts, classes)
-    return QuestionEstimate(question, n, cells, processed, of_class, absent, share)
+    return replace(told, missing=absent, missing_share=share)
+
+
+def patterns_of(question: Question) -> Array:
+    """The signs that the cells of one class stand for, shape (quantities, cells), of a question asked as ``sign``. A
+    place for what is missing comes after them, and has none.
+    """
+    return _BOTH_SIGNS if question.kind == SIGNS else _ONE_SIGN
 
 
 def _estimate_cells(question: Question, n: int, counts: Counts, classes: int) -> Cells:
     """The cells of a question (see ``QuestionEstimate.cells``) from ``n`` reports with these counts."""
     if n == 0:
         frequencies = question.encoding == INDEX
-        return uninformed(question.domain_size if frequencies else classes, frequencies=frequencies)
+        sums = classes * len(patterns_of(question))
+        return uninformed(question.domain_size if frequencies else sums, frequencies=frequencies)
     mechanism = question.mechanism
     if isinstance(mechanism, PureMechanism):
         if question.encoding == SIGN:
-            return _contrasts(mechanism, n, counts.reshape(classes, -1)[:, :2])
+            signs = patterns_of(question)
+            return _contrasts(mechanism, n, counts.reshape(classes, -1)[:, : signs.shape[1]], signs)
         return _frequencies(mechanism, n, counts)
     if isinstance(mechanism, OneBit):
         return _onebit_sums(mechanism, counts)
@@ -117,17 +137,12 @@ def _estimate_classes(question: Question, n: int, counts: Counts, classes: int) 
     A pair question's joint table and a sign question's bits both add up to it, over m cells per class. The variance of
     the sum follows from the joint support (``PureMechanism.sum_variance``); the spread f (1 - f) is the records' own.
     """
-    mechanism = question.mechanism
     if question.encoding not in (INDEX, SIGN) or question.kind in (XOR, MARGINAL, SCORE):
         return None
     if n == 0:
         return uninformed(classes, frequencies=True)
-    totals = (
-        counts.reshape(classes, -1).sum(axis=1)
-        if question.encoding == SIGN
-        else counts.reshape(-1, classes).sum(axis=0)
-    )
-    return _sums(mechanism, n, totals, question.domain_size // classes)
+    by_class = counts.reshape(classes, -1) if question.encoding == SIGN else counts.reshape(-1, classes).T
+    return _together(question, n, by_class.sum(axis=1), question.domain_size // classes)
 
 
 def _estimate_missing(question: Question, n: int, counts: Counts, classes: int) -> tuple[Cells, Cells]:
@@ -135,8 +150,7 @@ def _estimate_missing(question: Question, n: int, counts: Counts, classes: int) 
     if n == 0:
         return _untold(classes), _untold(1)
     absent = counts.reshape(classes, -1)[:, -1] if question.encoding == SIGN else counts[-classes:]
-    whole = absent.sum(keepdims=True)
-    return _sums(question.mechanism, n, absent, 1), _sums(question.mechanism, n, whole, classes)
+    return _together(question, n, absent, 1), _together(question, n, absent.sum(keepdims=True), classes)
 
 
 def _untold(size: int) -> Cells:
@@ -144,17 +158,23 @@ def _untold(size: int) -> Cells:
     return Cells(np.zeros(size), np.full(size, np.inf), np.zeros(size), np.ones(size))
 
 
-def _sums(mechanism: AnyMechanism, n: int, totals: Counts, members: int) -> Cells:
-    """The shares of groups of ``members`` cells from the sums of their counts, with the records' own spread."""
+def _together(question: Question, n: int, totals: Counts, members: int) -> Cells:
+    """The shares of groups of ``members`` cells, from the sums of their counts."""
+    mechanism, value = question.mechanism, totals / n
     if isinstance(mechanism, PureMechanism):
         p, q = float(mechanism.p), float(mechanism.q)
-        value = (totals / n - members * q) / (p - q)
+        value = (value - members * q) / (p - q)
+    return sums_of_cells(question, n, value, members)
+
+
+def sums_of_cells(question: Question, n: int, value: Array, members: int) -> Cells:
+    """``value``, each the sum of the estimates of ``members`` cells of a question, with variance and interval."""
+    mechanism, inside = question.mechanism, np.clip(value, 0.0, 1.0)
+    if isinstance(mechanism, PureMechanism):
         none, every = (sum_variance(mechanism, members, f) for f in (0.0, 1.0))
-        noise = none + (every - none) * np.clip(value, 0.0, 1.0)  # sum_variance is affine in the frequency.
+        noise = none + (every - none) * inside  # sum_variance is affine in the frequency.
     else:
-        value = totals / n
         noise = np.full(value.shape, members * mechanism.noise_variance(0.0))
-    inside = np.clip(value, 0.0, 1.0)
     return Cells.normal(value, (noise + inside * (1 - inside) + 0.5 / n) / n)
 
 
@@ -185,18 +205,47 @@ def _frequencies(mechanism: PureMechanism, n: int, counts: Counts) -> Cells:
     )
 
 
-def _contrasts(mechanism: PureMechanism, n: int, counts: Counts) -> Cells:
-    """E[class, 1] - E[class, 0], the sum of signs, from counts (k, 2): a report adds (1 if it supports the one)
-    - (1 if the other).
+def _contrasts(mechanism: PureMechanism, n: int, counts: Counts, signs: Array) -> Cells:
+    """Sums of signs, shape (quantities * k,), from counts of shape (k, m): a report adds the signs of the cells of a
+    class that it supports, to each quantity.
+
+    Half of a class's m cells have either sign s, so that the sums of s_i s_j over two of them are -m: of a class with
+    frequency f the second moment is m q + (p - q) f - m b_0 - 2 f (b_1 - b_0), b_1 and b_0 being the
+    probabilities that two cells are supported together, where one of them is true and where none is.
     """
     p, q = float(mechanism.p), float(mechanism.q)
-    pairs = counts / n
-    value = (pairs[:, 1] - pairs[:, 0]) / (p - q)
+    shares = counts / n
+    value = signs @ shares.T / (p - q)
     one_true, none_true = map(float, mechanism.joint_support)
-    frequency = np.clip((pairs.sum(axis=1) - 2 * q) / (p - q), 0.0, 1.0)
-    both = frequency * one_true + (1 - frequency) * none_true
-    second_moment = (pairs.sum(axis=1) - 2 * both) / (p - q) ** 2
-    return Cells.normal(value, np.maximum(second_moment - value**2, 0.5 / n) / n)
+    members, supported = counts.shape[1], shares.sum(axis=1)
+    frequency = np.clip((supported - members * q) / (p - q), 0.0, 1.0)
+    both = members * none_true + 2 * frequency * (one_true - none_true)
+    second_moment = (supported - both) / (p - q) ** 2
+    return Cells.normal(value.ravel(), (np.maximum(second_moment - value**2, 0.5 / n) / n).ravel())
+
+
+def _covariance(question: Question, n: int, counts: Counts, cells: Cells, classes: int) -> Array:
+    """Of the estimates V and S of a class's sums of value and square, which are signs s and u of the same reports.
+
+    Over the four cells neither s, u nor s u has a sum, so that in E[sum of s_i, times sum of u_j] all but
+    (p - q) G - 2 (b_1 - b_0) G cancels, G being the class's sum of s u: Cov = (c G - V S) / n with
+    c = (p - q - 2 (b_1 - b_0)) / (p - q)^2, and G estimated from the same counts.
+    """
+    mechanism: Any = question.mechanism
+    if n == 0:
+        return np.zeros(classes)
+    gain = float(mechanism.p - mechanism.q)
+    value, square = cells.value.reshape(2, classes)
+    product = counts.reshape(classes, -1) @ _BOTH_SIGNS.prod(axis=0) / (n * gain)
+    covariance: Array = (covariance_factor(question) * product - value * square) / n
+    return covariance
+
+
+def covariance_factor(question: Question) -> float:
+    """C of :func:`_covariance`."""
+    mechanism: Any = question.mechanism
+    gain, (one_true, none_true) = mechanism.p - mechanism.q, mechanism.joint_support
+    return float((gain - 2 * (one_true - none_true)) / gain**2)
 
 
 def _onebit_sums(mechanism: OneBit, counts: Counts) -> Cells:

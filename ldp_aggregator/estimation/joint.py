@@ -11,7 +11,8 @@ as the document's integers have it). With v and c the indices of value and class
     P(v, c) = (1 + (-1)^v theta_x + (-1)^c theta_y + (-1)^(v + c) theta_xy) / 4,
 
 whose variance is the sum of the three over 16, because different devices answered. theta_y is that of P(class) as every
-question tells it.
+question tells it. At large epsilon a ``triple`` question has two features of two values in its cells, whose sums are
+the tables of both.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
-from ldp_aggregator.estimation.pooling import cell_variance, weighted
+from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, sums_of_cells, uninformed
+from ldp_aggregator.estimation.poisoning.reports import class_range
+from ldp_aggregator.estimation.pooling import cell_variance, class_variance, weighted
 from protocols.document.questions import MARGINAL, XOR
 from protocols.mechanisms import PureMechanism
 
@@ -92,6 +94,28 @@ def table_of_pair(estimate: QuestionEstimate, per_liar: Array) -> JointTable:
     """The table that a ``pair`` question asks for."""
     precision = estimate.n / cell_variance(estimate) if estimate.n else 0.0
     return JointTable(estimate.cells, estimate.n, precision, per_liar)
+
+
+def marginal_of(estimate: QuestionEstimate, feature: str) -> Cells:
+    """P(value, class) of one feature of a ``triple`` question, shape (2 k,)."""
+    values = estimate.cells.value.reshape(2, 2, -1)
+    told = values.sum(axis=0 if feature == estimate.question.other else 1).ravel()
+    if estimate.n == 0:
+        return uninformed(told.size, frequencies=True)
+    return sums_of_cells(estimate.question, estimate.n, told, 2)
+
+
+def marginal_per_liar(estimate: QuestionEstimate) -> Array:
+    """The most that one made-up report to a ``triple`` question moves a cell of a feature's table, shape (2 k,)."""
+    cells = estimate.question.domain_size // 2
+    return np.full(cells, class_range(estimate.question, cells) / estimate.n if estimate.n else np.inf)
+
+
+def table_of_triple(estimate: QuestionEstimate, feature: str) -> JointTable:
+    """The table of one of the two features that a ``triple`` question asks for."""
+    cells = marginal_of(estimate, feature)
+    precision = estimate.n / class_variance(estimate, cells.value.size) if estimate.n else 0.0
+    return JointTable(cells, estimate.n, precision, marginal_per_liar(estimate))
 
 
 def table_of_signs(signs: Sequence[Sign], classes: Cells, share_per_liar: float) -> JointTable:

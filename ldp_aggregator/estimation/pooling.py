@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, sum_variance, uninformed
+from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, patterns_of, sum_variance, uninformed
 from protocols.document.questions import INDEX, SIGN
 from protocols.mechanisms import PureMechanism
 
@@ -32,6 +32,26 @@ def pool_shares(estimates: Sequence[QuestionEstimate]) -> Array:
     """The share that each campaign's estimate of the same question has in the pooled one."""
     weights = np.array([e.n / cell_variance(e) for e in estimates])
     shares: Array = weights / weights.sum()
+    return shares
+
+
+def pool_covariance(values: Sequence[QuestionEstimate], squares: Sequence[QuestionEstimate]) -> Array:
+    """Of what :func:`pool` makes of a feature's values and of its squares, campaign by campaign, shape (k,): where both
+    come from one question, they have the same noise.
+    """
+    total = np.zeros_like(values[0].cells.value)
+    for value, square, share in zip(values, squares, shares_together(values, squares), strict=True):
+        if value.question is square.question and value.covariance is not None:
+            total = total + share * value.covariance
+    return total
+
+
+def shares_together(values: Sequence[QuestionEstimate], squares: Sequence[QuestionEstimate]) -> Array:
+    """The share of each campaign's value in the pooled value, times that of its square in the pooled square."""
+    shares = np.ones(len(values))
+    for asked in (values, squares):
+        weights = np.array([e.n / cell_variance(e) for e in asked])
+        shares *= weights / max(weights.sum(), np.finfo(float).tiny)
     return shares
 
 
@@ -59,7 +79,7 @@ def pool_classes(estimates: Sequence[QuestionEstimate], classes: int, *, shared_
 
 def class_shares(estimates: Sequence[QuestionEstimate], classes: int) -> Array:
     """The share that each of these questions, all of which carry the class, has in the pooled P(class)."""
-    weights = np.array([e.n / _class_variance(e, classes) for e in estimates])
+    weights = np.array([e.n / class_variance(e, classes) for e in estimates])
     shares: Array = weights / weights.sum()
     return shares
 
@@ -76,14 +96,15 @@ def cell_variance(estimate: QuestionEstimate) -> float:
     """Predicted n Var of one cell, at equal frequencies."""
     question = estimate.question
     if question.encoding == SIGN and isinstance(question.mechanism, PureMechanism):
-        share = 1 / question.domain_size
-        return question.mechanism.contrast_variance(share, share) + 2 * share
+        members = int(patterns_of(question).shape[1])
+        share = members / question.domain_size
+        return question.mechanism.signs_variance(members, share) + share
     noise: float = question.mechanism.noise_variance(1 / question.domain_size)
     return noise + 1 / question.domain_size
 
 
-def _class_variance(estimate: QuestionEstimate, classes: int) -> float:
-    """Predicted n Var of one class's share, at equal classes."""
+def class_variance(estimate: QuestionEstimate, classes: int) -> float:
+    """Predicted n Var of one class's share, at equal classes; or of whatever else as many cells add up to."""
     question = estimate.question
     members = question.domain_size // classes
     spread = (1 - 1 / classes) / classes

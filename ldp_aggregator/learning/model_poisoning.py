@@ -28,12 +28,8 @@ from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
 from ldp_aggregator.estimation.joint import pool_tables, table_shares
 from ldp_aggregator.estimation.moments import Moments
 from ldp_aggregator.estimation.poisoning.intervals import Interval, column_shares, norm_sub_reach
-from ldp_aggregator.estimation.poisoning.moments import (
-    Lies,
-    MomentsReach,
-    lies_of_one_answer,
-    moments_reach,
-)
+from ldp_aggregator.estimation.poisoning.lies import Lies, lies_of_one_answer
+from ldp_aggregator.estimation.poisoning.moments import MomentsReach, moments_reach
 from ldp_aggregator.estimation.poisoning.reports import share_moves
 from ldp_aggregator.estimation.poisoning.shares import share_variance
 from ldp_aggregator.estimation.simplex import FLOOR, norm_sub
@@ -108,7 +104,9 @@ def model_reach(
                 moments[feature.name],
                 shares,
                 noise,
-                lies_of_one_answer(prior_questions, feature.name, classes)
+                lies_of_one_answer(
+                    prior_questions, feature.name, classes, at_once=estimates[0].round_of(feature).at_once
+                )
                 if one_answer
                 else [Lies(liars, liars, liars * share)],
                 variance_floor=variance_floor,

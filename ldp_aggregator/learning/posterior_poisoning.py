@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import QuestionEstimate
-from ldp_aggregator.estimation.joint import sign_of
+from ldp_aggregator.estimation.joint import marginal_per_liar, sign_of
 from ldp_aggregator.estimation.poisoning.intervals import Interval, norm_sub_reach
 from ldp_aggregator.estimation.poisoning.reports import class_range
 from ldp_aggregator.estimation.posterior.absence import MOST
@@ -26,7 +26,7 @@ from ldp_aggregator.estimation.posterior.evidence import information_of_cells, i
 from ldp_aggregator.estimation.posterior.factors import product
 from ldp_aggregator.estimation.posterior.shares import PSEUDO_REPORTS, ClassShares
 from ldp_aggregator.estimation.posterior.tables import FeaturePosterior, Posterior
-from protocols.document.questions import MARGINAL, PAIR, XOR
+from protocols.document.questions import MARGINAL, PAIR, TRIPLE, XOR
 
 Array = NDArray[np.float64]
 
@@ -170,11 +170,12 @@ def _lies(estimates: Sequence[Estimates], feature: str, frequencies: Array) -> I
     """
     for one in estimates:
         for question in one.questions:
-            if question.question.feature != feature or question.n == 0:
+            if feature not in (question.question.feature, question.question.other) or question.n == 0:
                 continue
-            if question.question.kind == PAIR:
+            if question.question.kind in (PAIR, TRIPLE):
                 told = information_of_cells(question.question, question.n, frequencies)
-                yield told, one.per_liar[question.question.index]
+                joint = question.question.kind == TRIPLE
+                yield told, marginal_per_liar(question) if joint else one.per_liar[question.question.index]
             elif question.question.kind in (XOR, MARGINAL):
                 sign = sign_of(question)
                 yield sign.signs[:, None], np.array([2 * sign.gain])

@@ -15,7 +15,7 @@ from ldp_aggregator.estimation.estimates import Estimates, estimate
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
 from ldp_aggregator.estimation.joint import JointTable, pool_tables
 from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR, Moments, present_shares, rebuild_moments
-from ldp_aggregator.estimation.pooling import pool, pool_classes
+from ldp_aggregator.estimation.pooling import pool, pool_classes, pool_covariance
 from ldp_aggregator.estimation.posterior.tables import Posterior, posterior_of
 from ldp_aggregator.estimation.shrinkage import shrink_moments
 from ldp_aggregator.estimation.simplex import FLOOR, NORM_SUB, POSTERIOR, TRAINING_MODES, floor, norm_sub
@@ -123,9 +123,10 @@ def train(
     insufficient: dict[str, list[str]] = {}
     for feature in first.asked:
         if isinstance(feature, ContinuousFeature) and is_gaussian(feature):
-            value, square = (pool(_of(estimates, feature, kind)) for kind in (VALUE, SQUARE))
-            present = present_shares(shares, [e for kind in (VALUE, SQUARE) for e in _of(estimates, feature, kind)])
-            moments = rebuild_moments(feature, value, square, present, variance_floor=variance_floor)
+            asked = [[one.asking(feature.name, kind) for one in estimates] for kind in (VALUE, SQUARE)]
+            (value, square), together = map(pool, asked), pool_covariance(*asked)
+            present = present_shares(shares, [one for of_kind in asked for one in of_kind])
+            moments = rebuild_moments(feature, value, square, present, together, variance_floor=variance_floor)
             if shrinkage:
                 moments = shrink_moments(moments, feature, value, square, present, variance_floor=variance_floor)
             gaussian[feature.name] = moments
@@ -274,16 +275,6 @@ def _hundredth(pairs: Sequence[tuple[Campaign, Tally]]) -> int:
             reports[question.group] += n
         devices += max(reports) if campaign.privacy.answers == "all" else sum(reports)
     return max(1, -(-devices // 100))
-
-
-def _of(estimates: Sequence[Estimates], feature: Feature, kind: str) -> list[QuestionEstimate]:
-    """The estimates of one feature's question of a kind in every campaign."""
-    return [
-        question
-        for one in estimates
-        for question in one.questions
-        if question.question.kind == kind and question.question.feature == feature.name
-    ]
 
 
 def _table(tables: Sequence[JointTable], classes: int, post: str, smoothing: float) -> Array:

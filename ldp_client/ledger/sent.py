@@ -45,8 +45,11 @@ def asked(campaign: Campaign, question: Question) -> str:
         return f"whether {campaign.candidates[question.group].name} is right about {label}"
     if question.kind == "marginal" or question.feature is None:
         return question.feature or label
-    if question.kind in {"value", "square"}:
-        return f"{question.feature} ({question.kind}) and {label}"
+    if question.kind == "triple":
+        return f"{question.feature}, {question.other} and {label}"
+    if question.kind in {"value", "square", "signs"}:
+        kind = "value and square" if question.kind == "signs" else question.kind
+        return f"{question.feature} ({kind}) and {label}"
     return f"{question.feature} and {question.other or label}"
 
 
@@ -72,6 +75,10 @@ def _cell(campaign: Campaign, question: Question, cell: int) -> str:
         return ("wrong", "right")[cell]
     feature: Any = campaign.feature(question.feature)
     if question.encoding == "sign":
+        if question.kind == "signs":
+            class_index, ends = divmod(cell, 4)
+            value, square = (("lower", "upper")[end] for end in divmod(ends, 2))
+            return f"the {value} end, its square at the {square} end, {classes[class_index]}"
         class_index, end = divmod(cell, signs_of(question, len(classes)))
         return f"{('the lower end', 'the upper end', 'missing')[end]}, {classes[class_index]}"
     if question.kind == "xor":
@@ -79,6 +86,9 @@ def _cell(campaign: Campaign, question: Question, cell: int) -> str:
     if question.kind == "marginal":
         return _value(feature, cell)
     value, class_index = divmod(cell, len(classes))
+    if question.kind == "triple":
+        first, value = divmod(value, 2)
+        return f"{_value(feature, first)}, {_value(campaign.feature(question.other), value)}, {classes[class_index]}"
     return f"{_value(feature, value)}, {classes[class_index]}"
 
 

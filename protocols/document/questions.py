@@ -31,8 +31,12 @@ XOR: Final = "xor"
 MARGINAL: Final = "marginal"
 VALUE: Final = "value"
 SQUARE: Final = "square"
+SIGNS: Final = "signs"
+TRIPLE: Final = "triple"
 PRODUCT: Final = "product"
 SCORE: Final = "score"
+
+KINDS: Final = (LABEL, PAIR, XOR, MARGINAL, TRIPLE, VALUE, SQUARE, SIGNS, PRODUCT, SCORE)
 
 INDEX: Final = "index"
 SIGN: Final = "sign"
@@ -57,13 +61,16 @@ class Question:
     kind
         ``label`` (domain k), ``pair`` of a discrete feature's value and the class (``value * k + class``); or, of two
         values and two classes, ``xor`` (whether just one of both indices is 1, domain 2) and ``marginal`` (the value
-        alone). ``value`` or ``square`` of a Gaussian feature at the class. In a moments round: ``value``, and the
-        ``product`` of ``feature`` and ``other``, without the class. In an evaluation round: ``score``, whether a
-        candidate is right (domain 2).
+        alone). ``triple`` of two discrete features of two values each and the class (``(2 * value + other value) * k +
+        class``). ``value`` or ``square`` of a Gaussian feature at the class, or both of them at once: ``signs``. In a
+        moments round: ``value``, and the ``product`` of ``feature`` and ``other``, without the class. In an evaluation
+        round: ``score``, whether a candidate is right (domain 2).
     encoding
-        ``index`` for label, pair, xor, marginal and score; any other question is asked as ``moment`` (a value at a
-        class) or as ``sign`` (``signs * class + bit``, a stochastic bit with the class). Where a value may be missing,
-        a pair has one value more, the last, and a sign has three places instead of two: the bit is 2.
+        ``index`` for label, pair, xor, marginal, triple and score; any other question is asked as ``moment`` (a value
+        at a class) or as ``sign`` (``signs * class + bit``, a stochastic bit with the class), ``signs`` always as the
+        latter (``4 * class + 2 * bit of the value + bit of the square``). Where a value may be missing, a pair has one
+        value more, the last, and a sign has three places instead of two: the bit is 2. Two questions in one answer are
+        of complete features.
     group
         0 for the label, i + 1 for asked feature i, beyond for products; in an evaluation round the candidate's place.
         A device answers at most one of a group.
@@ -133,7 +140,7 @@ def read_question(
     number of its candidates.
     """
     fields = Fields(value, f"questions[{index}]", refuse)
-    kind = fields.choice("kind", (LABEL, PAIR, XOR, MARGINAL, VALUE, SQUARE, PRODUCT, SCORE))
+    kind = fields.choice("kind", KINDS)
     name, other = fields.optional_text("feature"), fields.optional_text("other")
     group = fields.integer("group", least=0, most=len(features) + MOST_PRODUCTS)
     encoding = fields.choice("encoding", (INDEX, SIGN, MOMENT))
@@ -154,7 +161,7 @@ def read_question(
     else:
         _check_subject(kind, group, (name, other), named, features, fields)
         missing = any(one.missing for one in named if one)
-        wanted = _cells(kind, encoding, label, named[0], moments=moments, missing=missing)
+        wanted = _cells(kind, encoding, label, named, moments=moments, missing=missing)
     if domain_size != wanted:
         raise fields.error(
             "domain_size",
@@ -181,7 +188,7 @@ def _check_subject(
     fields: Fields,
 ) -> None:
     """A label question has group 0 and names nothing; a product names two features; any other the feature of its
-    group.
+    group, a triple another one beside it.
     """
     if kind == PRODUCT:
         for key, feature in zip(("feature", "other"), named, strict=True):
@@ -193,28 +200,41 @@ def _check_subject(
     if group > len(features):
         raise fields.error("group", f"must be at most {len(features)} for a {kind} question, not {group}")
     right = features[group - 1].name if group else None
-    if names != (right, None):
+    first, other = names
+    is_right = named[1] is not None and other != first if kind == TRIPLE else other is None
+    if first != right or not is_right:
         subject = f"feature {right}" if right else "the label"
-        raise fields.error("feature", f"group {group} is {subject}; other is for product questions")
+        raise fields.error(
+            "feature", f"group {group} is {subject}; other is the second feature of a product or a triple"
+        )
+
+
+def is_binary(feature: Feature | None) -> bool:
+    """Whether a feature is discrete, of two values of which one is always there."""
+    return feature is not None and not is_gaussian(feature) and feature.cells == 2
 
 
 def _cells(
-    kind: str, encoding: str, label: Label, feature: Feature | None, *, moments: bool, missing: bool
+    kind: str, encoding: str, label: Label, named: Sequence[Feature | None], *, moments: bool, missing: bool
 ) -> int | None:
-    """Cells that a question of this shape has; None for a shape that does not exist: bits of two values and moments
-    cannot tell that a value is ``missing``.
+    """Cells that a question of this shape has; None for a shape that does not exist: bits of two values, two questions
+    in one answer and moments cannot tell that a value is ``missing``.
     """
-    classes = len(label.classes)
+    classes, feature = len(label.classes), named[0]
     if feature is None:
         return classes if (kind, encoding) == (LABEL, INDEX) else None
     if moments:
         size = {VALUE: classes, PRODUCT: 1}.get(kind)
     elif is_gaussian(feature):
+        if kind == SIGNS:
+            return 4 * classes if encoding == SIGN and not missing else None
         size = classes if kind in (VALUE, SQUARE) else None
     elif encoding != INDEX:
         return None
     elif kind in (XOR, MARGINAL):
-        return 2 if feature.size == classes == 2 and not missing else None
+        return 2 if feature.cells == classes == 2 else None
+    elif kind == TRIPLE:
+        return 4 * classes if all(map(is_binary, named)) else None
     else:
         return feature.cells * classes if kind == PAIR else None
     if size is None:

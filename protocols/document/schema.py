@@ -167,11 +167,14 @@ class Privacy:
     theta: float | None = None
     xor: bool = True
     """Whether ``auto`` may split the question about two values and two classes into bits."""
+    joint: bool | None = None
+    """Whether two questions are asked as one at large epsilon; None does so where that predicts less variance."""
     release_every: int | None = None
     """Devices that have to answer between one publication and the next; None leaves that to the operator."""
 
     def to_json(self) -> dict[str, Any]:
         refused = {} if self.xor else {"xor": False}
+        joint = {} if self.joint is None else {"joint": self.joint}
         promised = {} if self.release_every is None else {"release_every": self.release_every}
         return {
             "epsilon": self.epsilon,
@@ -180,6 +183,7 @@ class Privacy:
             "continuous": self.continuous,
             "theta": self.theta,
             **refused,
+            **joint,
             **promised,
         }
 
@@ -225,18 +229,19 @@ def read_privacy(value: Any, refuse: Refusal) -> Privacy:
         discrete=fields.choice("discrete", DISCRETE_CHOICES, default="auto"),
         continuous=fields.choice("continuous", CONTINUOUS_CHOICES, default="auto"),
         theta=theta,
-        xor=_read_switch(fields, "xor"),
+        xor=_read_switch(fields, "xor") is not False,
+        joint=_read_switch(fields, "joint"),
         release_every=_read_release(fields),
     )
     fields.finish()
     return privacy
 
 
-def _read_switch(fields: Fields, name: str) -> bool:
+def _read_switch(fields: Fields, name: str) -> bool | None:
     value = fields.raw(name)
     if value is not None and not isinstance(value, bool):
         raise fields.error(name, f"must be true or false, not {describe(value)}")
-    return value is not False
+    return value
 
 
 def _read_release(fields: Fields) -> int | None:
@@ -273,7 +278,7 @@ def read_feature(value: Any, path: str, classes: int, refuse: Refusal) -> Featur
 
 def _read_missing(fields: Fields, values: Sequence[str] = ()) -> bool:
     """Whether a value may be missing: unless the author says false, or lists ``missing`` as a value itself."""
-    may_be = _read_switch(fields, "missing")
+    may_be = _read_switch(fields, "missing") is not False
     if MISSING in values and fields.has("missing") and may_be:
         raise fields.error("missing", f"{MISSING!r} is one of the values, so that no value is missing; leave this out")
     return may_be and MISSING not in values

@@ -21,6 +21,9 @@ SIGN: Final = "sign"
 """Not a mechanism: the value as one stochastic bit, asked with its class by the best discrete mechanism on 2 k
 cells, or 3 k where the value may be missing."""
 
+LEAST_JOINT_EPSILON: Final = 2.5
+"""Below it no two questions are asked as one, whatever is predicted."""
+
 _SQUARED_MEAN: Final = 1 / 3
 """E[t^2] of values, and of class means, that lie anywhere in [-1, 1] alike."""
 
@@ -42,9 +45,34 @@ def make_sign(classes: int, epsilon: Fraction, *, missing: bool = False) -> Pure
     """The pure mechanism whose bit contrasts have the least variance on the 2 k cells of (class, bit), or on 3 k where
     the value may be ``missing``, which it is taken to be rarely.
     """
-    cells = (2 + missing) * classes
-    made = (mechanism.make(cells, epsilon) for mechanism in PURE.values())
-    return min(made, key=lambda mechanism: _sign_variance(mechanism, classes))
+    return _least_contrast((2 + missing) * classes, classes, epsilon)
+
+
+def make_signs(classes: int, epsilon: Fraction) -> PureMechanism:
+    """The same on the 4 k cells of (class, bit, bit): a contrast is that of one bit within a class, over four cells."""
+    return _least_contrast(4 * classes, classes, epsilon)
+
+
+def signs_pay(
+    against: AnyMechanism, classes: int, epsilon: Fraction, *, classes_told: float = math.inf, alike: float = 1.0
+) -> bool:
+    """Whether value and square of a number, asked at once as two bits, predict less variance than asked of different
+    devices with ``against``, the choice of :func:`make_continuous`, whose other arguments and prediction these are.
+
+    Beside what is predicted there the records' own spread counts, P(class) E[value^2] = 1 / (3 k): twice as many
+    devices halve it too.
+    """
+    spread, signs = _SQUARED_MEAN / classes, make_signs(classes, epsilon)
+    at_once = _predicted(signs, classes, classes_told, alike, spread, devices=2)
+    return at_once < _predicted(against, classes, classes_told, alike, spread)
+
+
+def triple_pays(triple: Mechanism[int], pair: Mechanism[int], classes: int) -> bool:
+    """Whether two features of two values, asked at once with the class, predict less variance of the contrast of one's
+    values within a class than asked of different devices. Equal frequencies; the records' spread is 1 / k.
+    """
+    at_once, alone = (contrast_variance(one, classes) + 1 / classes for one in (triple, pair))
+    return at_once / 2 < alone
 
 
 def make_continuous(
@@ -67,17 +95,9 @@ def make_continuous(
     if name != AUTO:
         return MOMENTS[name].make(classes, epsilon)
 
-    def with_share(of_sum: float, told: float) -> float:
-        return of_sum + (_SQUARED_MEAN / told if told else math.inf)
-
-    sign = make_sign(classes, epsilon)
-    of_sum = _sign_variance(sign, classes) + (1 - _SQUARED_MEAN) / classes
-    told_by_sign = alike / share_variance(sign, classes) if classes > 1 else math.inf
-    candidates: list[tuple[float, AnyMechanism]] = [(with_share(of_sum, classes_told + told_by_sign), sign)]
-    for mechanism in MOMENTS.values():
-        made = mechanism.make(classes, epsilon)
-        candidates.append((with_share(made.noise_variance(1 / classes), classes_told), made))
-    return min(candidates, key=lambda candidate: candidate[0])[1]
+    candidates: list[AnyMechanism] = [make_sign(classes, epsilon)]
+    candidates += [mechanism.make(classes, epsilon) for mechanism in MOMENTS.values()]
+    return min(candidates, key=lambda candidate: _predicted(candidate, classes, classes_told, alike))
 
 
 def share_variance(mechanism: Mechanism[int], classes: int) -> float:
@@ -90,7 +110,27 @@ def share_variance(mechanism: Mechanism[int], classes: int) -> float:
     return noise + share * (1 - share)
 
 
-def _sign_variance(mechanism: PureMechanism, classes: int) -> float:
-    """N Var of one class's sum of signs, at equal classes and balanced bits."""
-    share = 1 / (2 * classes)
-    return mechanism.contrast_variance(share, share)
+def contrast_variance(mechanism: Mechanism[int], classes: int) -> float:
+    """N times the noise variance of a class's sum of signs, half of its cells having a minus, at equal classes."""
+    cells = mechanism.domain_size // classes
+    if isinstance(mechanism, PureMechanism):
+        # A third cell of a class, where there is no value, has no sign.
+        return mechanism.signs_variance(cells - cells % 2, 1 / classes)
+    return cells * mechanism.noise_variance(1 / mechanism.domain_size)
+
+
+def _least_contrast(cells: int, classes: int, epsilon: Fraction) -> PureMechanism:
+    made = (mechanism.make(cells, epsilon) for mechanism in PURE.values())
+    return min(made, key=lambda mechanism: contrast_variance(mechanism, classes))
+
+
+def _predicted(
+    mechanism: AnyMechanism, classes: int, told: float, alike: float, spread: float = 0.0, devices: int = 1
+) -> float:
+    """What :func:`make_continuous` compares, of ``devices`` times as many devices."""
+    if isinstance(mechanism, PureMechanism):
+        of_sum = contrast_variance(mechanism, classes) + (1 - _SQUARED_MEAN) / classes
+        told += alike / share_variance(mechanism, classes) if classes > 1 else math.inf
+    else:
+        of_sum = mechanism.noise_variance(1 / classes)
+    return (of_sum + spread) / devices + (_SQUARED_MEAN / told if told else math.inf)

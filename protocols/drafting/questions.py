@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations_with_replacement
 from typing import Final
@@ -19,14 +19,26 @@ from protocols.document.questions import (
     PRODUCT,
     SCORE,
     SIGN,
+    SIGNS,
     SQUARE,
+    TRIPLE,
     VALUE,
     XOR,
     Question,
     is_gaussian,
 )
 from protocols.document.schema import Feature, Label, Privacy
-from protocols.drafting.choice import AUTO, make_continuous, make_discrete, make_sign, share_variance
+from protocols.drafting.choice import (
+    AUTO,
+    LEAST_JOINT_EPSILON,
+    make_continuous,
+    make_discrete,
+    make_sign,
+    make_signs,
+    share_variance,
+    signs_pay,
+    triple_pays,
+)
 from protocols.errors import DraftError
 from protocols.exact.rationals import divide_down, exact_epsilon
 from protocols.mechanisms import DISCRETE, AnyMechanism, Mechanism
@@ -72,15 +84,25 @@ def compile_questions(
     theta = None if privacy.theta is None else Fraction(repr(float(privacy.theta)))
     split = set() if moments else {feature.name for feature in features if splits(label, feature, privacy)}
     asked = _all_asked(label, features, split, moments=moments)
+    joins = not moments and _may_join(privacy, epsilon)
+    if joins and privacy.answers == "one":
+        pair, triple = (make_discrete(privacy.discrete, cells * classes, exact, theta) for cells in (2, 4))
+        if privacy.joint or (privacy.discrete == AUTO and triple_pays(triple, pair, classes)):
+            asked = _as_triples(asked, 2 * classes)
     indexed = {one: make_discrete(privacy.discrete, one.cells, exact, theta) for one in asked if one.cells}
     told, alike = _classes_told(asked, indexed, classes, everything=privacy.answers == "all")
+    incomplete = {feature.name for feature in features if feature.missing}
+    value = make_continuous(privacy.continuous, classes, exact, classes_told=told, alike=alike)
+    if joins and any(one.kind == SQUARE and one.feature not in incomplete for one in asked):
+        auto = privacy.continuous == AUTO
+        if privacy.joint or (auto and signs_pay(value, classes, exact, classes_told=told, alike=alike)):
+            value, asked = make_signs(classes, exact), _as_signs(asked, incomplete)
     of_values: dict[tuple[bool, bool], AnyMechanism] = {
-        (False, False): make_continuous(privacy.continuous, classes, exact, classes_told=told, alike=alike),
+        (False, False): value,
         (True, False): make_continuous(privacy.continuous, 1, exact),
         (False, True): make_sign(classes, exact, missing=True),
         (True, True): make_sign(1, exact, missing=True),
     }
-    incomplete = {feature.name for feature in features if feature.missing}
     questions = []
     for index, one in enumerate(asked):
         shape = one.kind == PRODUCT, not incomplete.isdisjoint((one.feature, one.other))
@@ -129,6 +151,51 @@ def _check_complete(features: Sequence[Feature], privacy: Privacy) -> None:
                 f"{privacy.continuous} cannot tell that a value of {feature.name} is missing; take sign or auto, or "
                 'declare "missing": false for every continuous feature without bins',
             )
+
+
+def _may_join(privacy: Privacy, epsilon: float) -> bool:
+    """Whether two questions may be asked as one, at ``epsilon`` for each. Raises DraftError where that is asked for and
+    cannot be.
+    """
+    if privacy.joint and epsilon < LEAST_JOINT_EPSILON:
+        raise DraftError(
+            "privacy.joint",
+            f"asks two questions as one, which pays from an epsilon of {LEAST_JOINT_EPSILON} a question on; here it is "
+            f"{epsilon:g}. Leave it out, or say false",
+        )
+    if privacy.joint and privacy.continuous not in (AUTO, SIGN):
+        raise DraftError(
+            "privacy.joint", f"asks for value and square as two bits, and continuous is {privacy.continuous}; say sign"
+        )
+    return privacy.joint is not False and epsilon >= LEAST_JOINT_EPSILON
+
+
+def _as_triples(asked: Sequence[_Asked], cells: int) -> list[_Asked]:
+    """The same, of pairs of ``cells`` cells (two values each) every two of one weight made one question, in the place
+    of the first.
+    """
+    joined: list[_Asked] = []
+    waiting: dict[int, int] = {}
+    for one in asked:
+        binary = one.kind == PAIR and one.cells == cells
+        place = waiting.pop(one.weight, None) if binary else None
+        if place is not None:
+            first = joined[place]
+            joined[place] = replace(first, kind=TRIPLE, other=one.feature, weight=2 * one.weight, cells=2 * cells)
+            continue
+        if binary:
+            waiting[one.weight] = len(joined)
+        joined.append(one)
+    return joined
+
+
+def _as_signs(asked: Sequence[_Asked], incomplete: Collection[str]) -> list[_Asked]:
+    """The same, value and square of a feature that is complete asked at once by the devices of both."""
+    return [
+        replace(one, kind=SIGNS, weight=2 * one.weight) if one.kind == VALUE and one.feature not in incomplete else one
+        for one in asked
+        if one.kind != SQUARE or one.feature in incomplete
+    ]
 
 
 def _check_epsilon(epsilon: float) -> None:
@@ -181,6 +248,6 @@ def _classes_told(
     if not values:
         return math.inf, 0.0
     typical = math.fsum(values) / len(values)
-    telling = ((one, made) for one, made in indexed.items() if one.kind in (LABEL, PAIR))
+    telling = ((one, made) for one, made in indexed.items() if one.kind in (LABEL, PAIR, TRIPLE))
     told = math.fsum(shares[one] / share_variance(made, classes) for one, made in telling)
     return told / typical, len(values)

@@ -121,9 +121,13 @@ class PureMechanism(Mechanism[int]):
 
     def contrast_variance(self, first: float, second: float) -> float:
         """N times the noise variance of (estimate of one cell - estimate of another), at their true frequencies."""
+        return self.signs_variance(2, first + second)
+
+    def signs_variance(self, cells: int, frequency: float) -> float:
+        """N times the noise variance of a sum of ``cells`` estimates that hold ``frequency``, half of them negated."""
         one_true, none_true = self._covariances
-        covariance = (first + second) * one_true + (1 - first - second) * none_true
-        return self.noise_variance(first) + self.noise_variance(second) - 2 * covariance
+        alone = (cells - 1) * self.noise_variance(0.0) + self.noise_variance(frequency)
+        return alone - cells * none_true - 2 * frequency * (one_true - none_true)
 
     def sum_variance(self, cells: int, frequency: float) -> float:
         """N times the noise variance of the sum of the estimates of ``cells`` cells that hold ``frequency`` in all."""

@@ -14,7 +14,7 @@ from ldp_aggregator.estimation.expected import answers
 from ldp_aggregator.learning.published import DEFAULT_DELTA, PublishedGuarantee, published_together
 from protocols import Campaign, Question
 from protocols.document.candidates import MOST_CANDIDATES
-from protocols.document.questions import LABEL, PAIR, SCORE, SIGN
+from protocols.document.questions import LABEL, PAIR, SCORE, SIGN, SIGNS
 from simulations.commands.common import (
     Groups,
     add_json,
@@ -44,8 +44,8 @@ from simulations.tables.frames import Table, TableError
 from simulations.tables.loaders import TABLE_HELP
 from simulations.tables.sources import read_draft, source_with_schema
 
-SIGN_BY: Final = "sign by {}"
-"""``sign`` is an encoding; the mechanism that carries it stands behind it."""
+BY: Final = " by "
+"""``sign`` (``signs``) is an encoding; the mechanism that carries it stands behind it."""
 
 SAME: Final = 0.005
 """Mechanisms whose variances differ by less than this share are as good as each other (``ss`` of size 1 is ``de``)."""
@@ -192,9 +192,7 @@ def make_plan(campaign: Campaign, half: Campaign, devices: int, pilot: Table | N
             {
                 "kind": question.kind,
                 "feature": _subject(campaign, question),
-                "mechanism": SIGN_BY.format(question.mechanism.name)
-                if question.encoding == SIGN
-                else question.mechanism.name,
+                "mechanism": _mechanism(question),
                 "cells": question.domain_size,
                 "answers": expected[question.index],
                 "noise_variance": dict(sorted(alternatives(question, classes).items(), key=lambda pair: pair[1])),
@@ -209,6 +207,11 @@ def make_plan(campaign: Campaign, half: Campaign, devices: int, pilot: Table | N
             for error in RELATIVE_ERRORS
         },
     }
+
+
+def _mechanism(question: Question) -> str:
+    name = question.mechanism.name
+    return f"{SIGNS if question.kind == SIGNS else SIGN}{BY}{name}" if question.encoding == SIGN else name
 
 
 def _subject(campaign: Campaign, question: Question) -> str:
@@ -272,7 +275,7 @@ def _why(question: Mapping[str, Any]) -> str:
     table = question["noise_variance"]
     if len(table) == 1:
         return "nothing else tells that a value is missing"
-    chosen = "sign" if question["mechanism"].startswith("sign") else question["mechanism"]
+    chosen = question["mechanism"].split(BY)[0]
     ratios = {name: variance / table[chosen] for name, variance in table.items()}
     best = min(ratios, key=lambda name: ratios[name])
     if ratios[best] < 1 - SAME:

@@ -58,9 +58,20 @@ def _count(columns: Columns, question: Question, holders: Holders, rng: np.rando
     moments, numbers = hold_moments(columns, question, holders, rng)
     if question.encoding != SIGN:
         return tally_moments(question.mechanism, moments, numbers, rng)
-    ones = rng.binomial(numbers, (moments.values + UNIT) / (2 * UNIT))
     cells: Integers = np.zeros(question.domain_size, dtype=np.int64)
-    places = signs_of(question, columns.class_count) * moments.cells
-    np.add.at(cells, places + np.where(moments.missing, 2, 1), np.where(moments.missing, numbers, ones))
-    np.add.at(cells, places, np.where(moments.missing, 0, numbers - ones))
+    per_class = 3 if signs_of(question, columns.class_count) == 3 else 2
+    bits = np.arange(2) * np.ones((len(moments), 1), dtype=np.int64)
+    held = _split(np.where(moments.missing, 0, numbers), moments.values, rng)
+    places = per_class * moments.cells[:, None] + bits
+    if moments.squares is not None:
+        held = _split(held.ravel(), np.repeat(moments.squares, 2), rng)
+        places = 2 * places.reshape(-1, 1) + bits[:1]
+    np.add.at(cells, places, held)
+    np.add.at(cells, 3 * moments.cells[moments.missing] + 2, numbers[moments.missing])
     return tally_cells(question.mechanism, cells, rng)
+
+
+def _split(numbers: Integers, values: Integers, rng: np.random.Generator) -> Integers:
+    """Of so many devices each, how many have a stochastic bit of 0, and of 1; shape (.., 2)."""
+    ones = rng.binomial(numbers, (values + UNIT) / (2 * UNIT))
+    return np.stack([numbers - ones, ones], axis=-1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ldp_aggregator.learning.frames import MISSING_INDEX
 from protocols import Question
-from protocols.document.questions import LABEL, PAIR, SCORE, XOR
+from protocols.document.questions import LABEL, PAIR, SCORE, TRIPLE, XOR
 from simulations.fidelities.items import Columns, Integers, Moments
 
 
@@ -53,7 +53,7 @@ def hold_cells(columns: Columns, question: Question, holders: Holders, rng: np.r
         return holders.spread(columns.classes, k)
     if question.kind == SCORE:
         return holders.spread(columns.rights[question.group], 2)
-    if columns.is_projected(question.feature):
+    if question.kind == TRIPLE or columns.is_projected(question.feature):
         rows, numbers = _listed(columns, question, holders)
         cells: Integers = np.zeros(question.domain_size, dtype=np.int64)
         np.add.at(cells, columns.indices(question, rows, rng), numbers)

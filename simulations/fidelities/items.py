@@ -28,7 +28,19 @@ from ldp_aggregator.learning.frames import (
 )
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from protocols import Campaign, Question, RecordError
-from protocols.document.questions import INDEX, LABEL, MOMENT, PAIR, PRODUCT, SCORE, VALUE, XOR, signs_of
+from protocols.document.questions import (
+    INDEX,
+    LABEL,
+    MOMENT,
+    PAIR,
+    PRODUCT,
+    SCORE,
+    SIGNS,
+    TRIPLE,
+    VALUE,
+    XOR,
+    signs_of,
+)
 from protocols.document.schema import ContinuousFeature, Feature, Label
 from protocols.mechanisms import VALUE_BITS
 
@@ -42,18 +54,20 @@ UNIT: Final = 1 << VALUE_BITS
 @dataclass(frozen=True)
 class Moments:
     """Many :class:`protocols.mechanisms.Moment`: the cell of each, and its value in units of 2**-52; 0 where it is
-    ``missing`` and may be.
+    ``missing`` and may be. Of ``signs`` its square too.
     """
 
     cells: Integers
     values: Integers
     missing: NDArray[np.bool_]
+    squares: Integers | None = None
 
     def __len__(self) -> int:
         return len(self.cells)
 
     def __getitem__(self, rows: slice) -> Moments:
-        return Moments(self.cells[rows], self.values[rows], self.missing[rows])
+        squares = None if self.squares is None else self.squares[rows]
+        return Moments(self.cells[rows], self.values[rows], self.missing[rows], squares)
 
 
 Items = Integers | Moments
@@ -92,7 +106,10 @@ class Columns:
         if question.encoding == MOMENT:
             return moments
         bits = rng.integers(0, 2 * UNIT, size=len(moments)) < moments.values + UNIT
-        return signs_of(question, self.class_count) * moments.cells + np.where(moments.missing, 2, bits)
+        if moments.squares is None:
+            return signs_of(question, self.class_count) * moments.cells + np.where(moments.missing, 2, bits)
+        squares = rng.integers(0, 2 * UNIT, size=len(moments)) < moments.squares + UNIT
+        return 4 * moments.cells + 2 * bits + squares
 
     def indices(self, question: Question, rows: Integers, rng: np.random.Generator) -> Integers:
         """The items of a question about an index: ``value * k + class``, the class alone, or a bit of both."""
@@ -102,7 +119,9 @@ class Columns:
         if question.kind == SCORE:
             return self.rights[question.group][rows]
         indices = self._indices(self.campaign.feature(question.feature), rows, rng)
-        if question.kind == PAIR:
+        if question.kind == TRIPLE:
+            indices = 2 * indices + self._indices(self.campaign.feature(question.other), rows, rng)
+        if question.kind in (PAIR, TRIPLE):
             return indices * self.class_count + classes
         return indices ^ classes if question.kind == XOR else indices
 
@@ -128,9 +147,11 @@ class Columns:
         if question.kind == PRODUCT and question.other != question.feature:
             quantity = t * self._scaled(self.campaign.feature(question.other), rows, rng)
         else:
-            quantity = t if question.kind == VALUE else centred_squares(t)
+            quantity = t if question.kind in (VALUE, SIGNS) else centred_squares(t)
         missing = np.isnan(quantity)
         values = fixed_points(np.where(missing, 0.0, quantity))
+        if question.kind == SIGNS:
+            return Moments(classes, values, missing, fixed_points(centred_squares(t)))
         return Moments(np.zeros_like(classes) if question.kind == PRODUCT else classes, values, missing)
 
     def incomplete(self, question: Question) -> NDArray[np.bool_]:

@@ -275,7 +275,7 @@ def _draft(name: str, epsilon: float, everything: bool) -> dict[str, Any]:
     draft["title"] = name
     draft["label"] = {**draft["label"], "weight": 0}
     answers = "all" if everything else "one"
-    draft["privacy"] = {"epsilon": epsilon * groups, "answers": answers, "xor": False}  # The base asks cells.
+    draft["privacy"] = {"epsilon": epsilon * groups, "answers": answers, "xor": False, "joint": False}  # Cells.
     return draft
 
 

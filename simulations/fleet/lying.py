@@ -72,15 +72,16 @@ def poison(question: Question, target: int, classes: int, coins: Coins) -> bytes
 
 
 def _cells_of(question: Question, target: int, classes: int) -> list[int]:
-    """The cells of a class; a sign question's are ``signs * class + bit``, and a product has no class."""
+    """The cells of a class; a sign question's are ``signs * class + bit`` (``signs``: two bits), a product has none."""
     if question.kind == PRODUCT:
         return [min(question.domain_size - 1, 1)]
     if question.encoding == INDEX:
         return list(range(target, question.domain_size, classes))
     if question.encoding == MOMENT:
         return [target]
-    signs = signs_of(question, classes)
-    return [signs * target + end for end in (1, 0, 2)[:signs]]
+    each = signs_of(question, classes)
+    ends = (1, 0, 2) if each == 3 else range(each - 1, -1, -1)
+    return [each * target + end for end in ends]
 
 
 def _random_answer(question: Question, coins: Coins) -> bytes:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ldp_aggregator.counting.rows import payload_rows
 from protocols import Campaign, Question
-from protocols.document.questions import INDEX, LABEL, MARGINAL, PRODUCT, SCORE, SIGN, XOR, signs_of
+from protocols.document.questions import INDEX, LABEL, MARGINAL, PRODUCT, SCORE, SIGN, SIGNS, TRIPLE, XOR, signs_of
 from protocols.document.schema import ContinuousFeature
 from protocols.mechanisms import PureMechanism
 
@@ -38,8 +38,12 @@ def cell_name(campaign: Campaign, question: Question, cell: int) -> str:
         return f"{campaign.label.name} is {classes[cell]}"
     if question.encoding == SIGN:
         class_index, end = divmod(cell, signs_of(question, len(classes)))
-        said = ("leans to the lower end", "leans to the upper end", "is missing")[end]
-        place = f"{question.feature} ({question.kind}) {said}"
+        if question.kind == SIGNS:
+            side, half = (("lower", "upper")[bit] for bit in divmod(end, 2))
+            place = f"{question.feature} leans to the {side} end, its square to the {half} end"
+        else:
+            said = ("leans to the lower end", "leans to the upper end", "is missing")[end]
+            place = f"{question.feature} ({question.kind}) {said}"
         return place if question.kind == PRODUCT else f"{place} and {campaign.label.name} is {classes[class_index]}"
     if question.encoding != INDEX:
         raise ValueError(f"question {question.index} has noisy numbers, not cells with a meaning")
@@ -47,15 +51,20 @@ def cell_name(campaign: Campaign, question: Question, cell: int) -> str:
         return f"{campaign.candidates[question.group].name} is {'right' if cell else 'wrong'}"
     if question.kind == XOR:
         pairs = [(value, value ^ cell) for value in (0, 1)]
-        return " or ".join(f"{_value_name(campaign, question, v)} and {classes[c]}" for v, c in pairs)
+        return " or ".join(f"{_value_name(campaign, question.feature, v)} and {classes[c]}" for v, c in pairs)
     if question.kind == MARGINAL:
-        return _value_name(campaign, question, cell)
+        return _value_name(campaign, question.feature, cell)
     value, class_index = divmod(cell, len(classes))
-    return f"{_value_name(campaign, question, value)} and {campaign.label.name} is {classes[class_index]}"
+    ending = f" and {campaign.label.name} is {classes[class_index]}"
+    if question.kind == TRIPLE:
+        first, other = divmod(value, 2)
+        named = (_value_name(campaign, question.feature, first), _value_name(campaign, question.other, other))
+        return ", ".join(named) + ending
+    return _value_name(campaign, question.feature, value) + ending
 
 
-def _value_name(campaign: Campaign, question: Question, value: int) -> str:
-    feature = campaign.feature(question.feature)
+def _value_name(campaign: Campaign, name: str | None, value: int) -> str:
+    feature = campaign.feature(name)
     if value == feature.size:
         return f"{feature.name} is missing"
     if not isinstance(feature, ContinuousFeature):

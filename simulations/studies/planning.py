@@ -27,8 +27,8 @@ from ldp_aggregator.estimation.expected import (
     variance_per_answer,
 )
 from protocols import Campaign, Question
-from protocols.document.questions import INDEX, PRODUCT
-from protocols.drafting import make_sign
+from protocols.document.questions import INDEX, PRODUCT, SIGNS
+from protocols.drafting import make_sign, make_signs
 from protocols.exact.rationals import exact_epsilon
 from protocols.mechanisms import DISCRETE, MOMENTS
 from simulations.fidelities.counts import simulate_counts
@@ -65,7 +65,9 @@ def standard_errors(campaign: Campaign, devices: int, pilot: Table | None = None
 
 
 def alternatives(question: Question, classes: int) -> Mapping[str, float]:
-    """Mechanism to the noise variance per answer it would have for this question, at evenly spread cells."""
+    """Mechanism to the noise variance per answer it would have for this question, at evenly spread cells; of ``signs``
+    to that of as many devices, the records' own spread included.
+    """
     epsilon = exact_epsilon(question.epsilon)
     if question.encoding == INDEX:
         size = question.domain_size
@@ -76,7 +78,12 @@ def alternatives(question: Question, classes: int) -> Mapping[str, float]:
     sign = make_sign(k, epsilon, missing=missing)
     share = 1 / (2 * k)
     # The stochastic bit adds the variance that the value itself does not have: P(class) (1 - E[v^2]).
-    return {**found, "sign": sign.contrast_variance(share, share) + 2 / (3 * k)}
+    told = {**found, "sign": sign.contrast_variance(share, share) + 2 / (3 * k)}
+    if question.kind == SIGNS:
+        # Twice as many devices for each of value and square: that halves the records' own spread, 1 / (3 k), too.
+        signs = make_signs(k, epsilon).signs_variance(4, 1 / k) + 1 / k
+        return {**{name: noise + 1 / (3 * k) for name, noise in told.items()}, "signs": signs / 2}
+    return told
 
 
 def devices_for_error(campaign: Campaign, relative_error: float) -> int:
@@ -176,8 +183,11 @@ def _observed(columns: Columns, question: Question, rng: np.random.Generator) ->
         held = np.bincount(columns.indices(question, rows, rng), weights, question.domain_size).astype(float)
         return Expectation(held, held)
     moments = columns.moments(question, rows, rng)
-    values, k = moments.values / UNIT, 1 if question.kind == PRODUCT else columns.class_count
+    k = 1 if question.kind == PRODUCT else columns.class_count
     weights = np.where(moments.missing, 0.0, weights)
-    quantities = (values, values**2, np.ones(len(rows)))
-    mean, second, share = (np.bincount(moments.cells, weights * quantity, k).astype(float) for quantity in quantities)
-    return expectation_of(question, mean, second, share)
+    told = []
+    for values in (moments.values, moments.squares):
+        if values is not None:
+            quantities = (values / UNIT, (values / UNIT) ** 2, np.ones(len(rows)))
+            told.append([np.bincount(moments.cells, weights * one, k).astype(float) for one in quantities])
+    return expectation_of(question, *(np.concatenate(part) for part in zip(*told, strict=True)))

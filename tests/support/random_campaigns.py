@@ -51,6 +51,8 @@ def draft(rng: random.Random) -> dict[str, Any]:
     }
     if rng.random() < 0.2:
         made["privacy"] |= {"xor": rng.random() < 0.7, "release_every": None if moments else 10}
+    if rng.random() < 0.3:
+        made["privacy"]["joint"] = rng.choice([True, False, None])
     if moments:
         made |= {"asks": "moments", "study": "s"}
     inputs = [one for one in features if one["kind"] == "continuous"]

@@ -47,6 +47,7 @@ export function readQuestion(
   const kinds = rare || round !== "model" ? rare!.ROUNDS[round]! : KINDS;
   const find = (text: string) => featureOf(campaign, text);
   const product = kind === "product";
+  const another = product || kind === "triple";
   const open = [feature, other].map(find).some((one) => !!one && isOpen(one));
   // A sign has a third place where something may be missing; a moment, which has none, is not asked for then.
   const places = encoding === "sign" ? 2 + +open : encoding === "moment" ? +!open : 1;
@@ -59,8 +60,9 @@ export function readQuestion(
     encoding: (text) => among(kinds[kind]!.encodings)(text),
     group: product ? whole(groups + 1, groups + MOST_PRODUCTS) : whole(0, candidates ? candidates.length - 1 : groups),
     feature: isSubject,
-    other: product ? find : isAbsent,
-    domain_size: (cells) => cells && cells === kinds[kind]!.cells(find(feature), label.classes.length) * places,
+    other: another ? find : isAbsent,
+    domain_size: (cells) =>
+      cells && cells === kinds[kind]!.cells(find(feature), label.classes.length, find(other)) * places,
     mechanism: (text) => isName(text) && (!mechanism || mechanism.encodings.includes(encoding)),
     epsilon: Number.isFinite,
     weight: whole(1, MOST_DRAWN),

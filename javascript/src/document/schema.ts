@@ -28,6 +28,7 @@ const MOST_CAMPAIGN_CELLS = 2 ** 18;
 const MOST_CANDIDATES = 8;
 const MOST_RELEASE = 2 ** 40;
 
+const isSwitch: Rule = (value) => typeof value === "boolean";
 const isWeight = whole(1, 65536);
 export const isGaussian = (feature: Feature): feature is ContinuousFeature =>
   feature.kind === "continuous" && feature.bins == null;
@@ -125,7 +126,8 @@ export function checkAuthored(
     discrete: optional(among(score ? "auto de" : "auto de sue oue she the ss")),
     continuous: optional(among("auto laplace onebit sign")),
     theta: optional((theta) => isPositive(theta) && theta <= 1),
-    xor: optional((split) => typeof split === "boolean"),
+    xor: optional(isSwitch),
+    joint: optional(isSwitch),
     release_every: optional((every) => whole(2, MOST_RELEASE)(every) && !moments),
   });
   const inputs = document.projection ? rare!.checkProjection(document) : undefined;

@@ -47,6 +47,7 @@ export interface CampaignDocument {
     readonly continuous?: string | null;
     readonly theta?: number | null;
     readonly xor?: boolean | null;
+    readonly joint?: boolean | null;
     readonly release_every?: number | null;
   };
   readonly projection?: Projection | null;

@@ -2,6 +2,7 @@
 // candidate models.
 import { scaled, type Kind } from "./kind.js";
 import { centredSquare, moment, scaledFeature } from "./moments.js";
+import { signs, triple } from "./joint.js";
 import { label } from "./label.js";
 import { KINDS } from "./registry.js";
 import { score } from "./score.js";
@@ -22,7 +23,7 @@ const product = moment(
 
 /** The kinds of each round. */
 export const ROUNDS: Readonly<Record<string, Readonly<Record<string, Kind>>>> = {
-  model: { ...KINDS, xor, marginal },
+  model: { ...KINDS, xor, marginal, signs, triple },
   moments: { label, value, product },
   score: { score },
 };

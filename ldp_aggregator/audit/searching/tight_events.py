@@ -132,6 +132,8 @@ def item_of(document: Document, question: Question, person: Person) -> Item | No
     kind = question["kind"]
     if feature is None or kind == "product":
         return None
+    if kind == "triple":
+        return _triple(document, question, person)
     places = question["domain_size"] // len(classes)
     try:
         value = person.record[feature["name"]]
@@ -145,6 +147,8 @@ def item_of(document: Document, question: Question, person: Person) -> Item | No
     at_top = value == feature["high"]
     if kind in _INDEXED:
         return _index(kind, at_top * (feature["bins"] - 1), label, len(classes))
+    if kind == "signs":
+        return int(4 * label + 2 * at_top + 1)  # The square is at its top at both ends.
     at_top = at_top or kind == "square"
     return places * label + at_top if question["encoding"] == "sign" else Moment(1.0 if at_top else -1.0, label)
 
@@ -156,6 +160,16 @@ def _missing_of(feature: Mapping[str, Any], question: Question, label: int, clas
         return 3 * label + 2
     size = len(feature["values"]) if feature["kind"] == "categorical" else feature["bins"]
     return (places - 1) * classes + label if question["kind"] == "pair" and places == size + 1 else None
+
+
+def _triple(document: Document, question: Question, person: Person) -> int | None:
+    """Of two values the pair's index, without a class; and then the class."""
+    alone = {"kind": "marginal", "encoding": "index"}
+    value, other = (item_of(document, {**alone, "feature": question[name]}, person) for name in ("feature", "other"))
+    classes = document["label"]["classes"]
+    if not (isinstance(value, int) and isinstance(other, int)):
+        return None
+    return (2 * value + other) * len(classes) + int(classes.index(person.label))
 
 
 def _index(kind: str, value: int, label: int, classes: int) -> int | None:

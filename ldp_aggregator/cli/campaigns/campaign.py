@@ -142,7 +142,17 @@ def _show(options: argparse.Namespace) -> None:
     tell_guarantees(campaign.privacy.epsilon, published, [behind], counted_twice([found.arrivals]))
     say_table(
         ("question", "kind", "feature", "mechanism", "cells", "epsilon"),
-        [(q.index, q.kind, q.feature, q.mechanism.name, q.domain_size, q.epsilon) for q in campaign.questions],
+        [
+            (
+                q.index,
+                q.kind,
+                ", ".join(filter(None, (q.feature, q.other))) or None,
+                q.mechanism.name,
+                q.domain_size,
+                q.epsilon,
+            )
+            for q in campaign.questions
+        ],
     )
 
 

@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.dashboard.drawing.plots import Bar, interval_plot
 from ldp_aggregator.estimation.conditional import conditional_reach, conditional_table
-from ldp_aggregator.estimation.estimates import Estimates, value_names
+from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import Z_95
 from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
 from ldp_aggregator.estimation.poisoning.intervals import Interval
-from ldp_aggregator.estimation.poisoning.moments import Lies, moments_reach
+from ldp_aggregator.estimation.poisoning.lies import Lies
+from ldp_aggregator.estimation.poisoning.moments import moments_reach
 from ldp_aggregator.estimation.poisoning.shares import share_variance
-from protocols.document.questions import PAIR, XOR
+from ldp_aggregator.estimation.rows import value_names
+from protocols.document.questions import PAIR
 from protocols.document.schema import ContinuousFeature, Feature
 
 Array = NDArray[np.float64]
@@ -79,9 +81,9 @@ def of_features(estimates: Estimates, liars: int) -> Iterator[Finding]:
     """One for every asked feature, in the document's order."""
     campaign = estimates.campaign
     noise = _noise(estimates, liars)
-    discrete = {one.question.feature for one in estimates.questions if one.question.kind in (PAIR, XOR)}
+    discrete = {one.question.feature for one in estimates.questions if one.question.kind == PAIR}
     for place, feature in enumerate(campaign.asked):
-        if feature.name in discrete:
+        if feature.name in discrete or feature.name in estimates.tables:
             yield _distribution(estimates, feature, liars, place)
         elif isinstance(feature, ContinuousFeature) and feature.name in estimates.moments:
             yield _gaussian(estimates, feature, liars, noise, place)

@@ -14,7 +14,7 @@ from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import Z_95
 from ldp_aggregator.estimation.expected import Array, answers, even_variances, expected_errors
 from protocols import Campaign, Question
-from protocols.document.questions import INDEX, LABEL, PAIR, SCORE, SQUARE, XOR
+from protocols.document.questions import INDEX, LABEL, PAIR, SCORE, SIGNS, SQUARE, TRIPLE, XOR
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,14 @@ def subject(campaign: Campaign, question: Question) -> str:
         return f"whether {campaign.candidates[question.group].name} is right"
     if question.kind == XOR:
         return f"how {question.feature} goes with {campaign.label.name}"
+    if question.kind == TRIPLE:
+        return f"{question.feature}, {question.other} and {campaign.label.name}"
     if question.other is not None:
         return f"{question.feature} times {question.other}"
     if question.kind == PAIR:
         return f"{question.feature} and {campaign.label.name}"
+    if question.kind == SIGNS:
+        return f"{question.feature} and its square"
     return f"{question.feature}, squared" if question.kind == SQUARE else str(question.feature)
 
 

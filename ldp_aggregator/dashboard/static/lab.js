@@ -30,18 +30,31 @@ function tableOf(heads, rows) {
 function cellsOf(campaign, question) {
   const classes = campaign.label.classes;
   const places = question.domain_size / classes.length;
+  if (question.kind === "signs") {
+    const sides = ["low", "high"].flatMap((side) => ["low", "high"].map((square) => `${side} side, square on its ${square} side`));
+    return classes.flatMap((name) => sides.map((side) => `${side}, ${name}`));
+  }
   if (question.encoding === "sign") {
     return classes.flatMap((name) => ["low side", "high side", "missing"].slice(0, places).map((end) => `${end}, ${name}`));
   }
-  const feature = campaign.asked.find(({ name }) => name === question.feature);
-  if (question.kind !== "pair") return [...classes];
-  const values = feature.values ?? Array.from({ length: feature.bins }, (_, bin) => `step ${bin + 1} of ${feature.bins}`);
+  if (question.kind !== "pair" && question.kind !== "triple") return [...classes];
+  const valuesOf = (asked) => {
+    const { values, bins } = campaign.asked.find(({ name }) => name === asked);
+    return values ?? Array.from({ length: bins }, (_, bin) => `step ${bin + 1} of ${bins}`);
+  };
+  let values = valuesOf(question.feature);
+  if (question.kind === "triple") {
+    const others = valuesOf(question.other);
+    values = values.flatMap((value) => others.map((other) => `${value}, ${other}`));
+  }
   const all = places > values.length ? [...values, "missing"] : values;
   return all.flatMap((value) => classes.map((name) => `${value}, ${name}`));
 }
 
-const about = (campaign, { kind, feature }) =>
-  kind === "label" ? campaign.label.name : `${feature}${kind === "square" ? ", squared," : ""} and ${campaign.label.name}`;
+const about = (campaign, { kind, feature, other }) => {
+  const subject = { square: `${feature}, squared,`, signs: `${feature}, its square`, triple: `${feature}, ${other}` };
+  return kind === "label" ? campaign.label.name : `${subject[kind] ?? feature} and ${campaign.label.name}`;
+};
 
 /** The cells that a payload speaks for, with the number that it says of each. */
 function said({ mechanism, domain_size: size }, payload) {

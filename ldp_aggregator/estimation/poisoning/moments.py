@@ -27,54 +27,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
+from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, covariance_factor, patterns_of
 from ldp_aggregator.estimation.moments import SIGNIFICANT, Moments, finite
 from ldp_aggregator.estimation.poisoning.intervals import Interval
-from ldp_aggregator.estimation.poisoning.reports import share_moves, sum_range
+from ldp_aggregator.estimation.poisoning.lies import Lies, Round
+from ldp_aggregator.estimation.poisoning.reports import sum_range
 from ldp_aggregator.estimation.poisoning.shares import PresentReach, present_reach, sum_of
-from ldp_aggregator.estimation.pooling import pool_shares
+from ldp_aggregator.estimation.pooling import pool_shares, shares_together
 from ldp_aggregator.estimation.shrinkage import VARIANCE_PRIOR
 from protocols.document.questions import SQUARE, VALUE
 from protocols.document.schema import ContinuousFeature
 from protocols.mechanisms import LaplaceVector, OneBit, PureMechanism
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Round:
-    """What one campaign tells about a Gaussian feature, and what one lie moves of it."""
-
-    value: QuestionEstimate
-    square: QuestionEstimate
-    value_per_liar: Array
-    square_per_liar: Array
-    prior: Cells
-    prior_per_liar: float
-
-    def asked(self, kind: str) -> tuple[QuestionEstimate, Array]:
-        """The estimate of ``value`` or ``square``, and what one lie moves of its cells."""
-        return (self.square, self.square_per_liar) if kind == SQUARE else (self.value, self.value_per_liar)
-
-
-class Lies(NamedTuple):
-    """How many lied to the value, and to the square, and how far they and others moved the pooled shares."""
-
-    value: int
-    square: int
-    share: float
-
-
-def lies_of_one_answer(estimates: Sequence[QuestionEstimate], feature: str, classes: int) -> tuple[Lies, ...]:
-    """What one device can have lied to that answers one question; P(class) is pooled from ``estimates``."""
-    moves = share_moves(estimates, classes)
-    asked = [(e.question.feature, e.question.kind) for e in estimates]
-    value, square = (
-        max((move for ask, move in zip(asked, moves, strict=True) if ask == (feature, kind)), default=0.0)
-        for kind in (VALUE, SQUARE)
-    )
-    others = (move for ask, move in zip(asked, moves, strict=True) if ask not in ((feature, VALUE), (feature, SQUARE)))
-    return Lies(1, 0, value), Lies(0, 1, square), Lies(0, 0, max(others, default=0.0))
 
 
 @dataclass(frozen=True)
@@ -89,12 +54,13 @@ class MomentsReach:
 
 
 class _Sums(NamedTuple):
-    """P(class) E[v | class] of value and square, with the variances of these estimates."""
+    """P(class) E[v | class] of value and square, with the variances of these estimates and their covariance."""
 
     value: Interval
     value_variance: Interval
     square: Interval
     square_variance: Interval
+    together: Interval
 
     def where(self, chosen: NDArray[np.bool_]) -> _Sums:
         """Those of all classes together where a class is not ``chosen``."""
@@ -152,7 +118,9 @@ def _rebuilt(
     rounds: Sequence[Round], lie: Lies, liars: int, present: PresentReach, floor: float, shrinkage: bool
 ) -> _Rebuilt:
     """``rebuild_moments`` and ``shrink_moments`` of intervals."""
-    sums = _Sums(*_pooled(rounds, VALUE, lie.value, liars), *_pooled(rounds, SQUARE, lie.square, liars))
+    sums = _Sums(
+        *_pooled(rounds, VALUE, lie.value, liars), *_pooled(rounds, SQUARE, lie.square, liars), _together(rounds, liars)
+    )
     share, noise, whole, whole_noise = present
     sure = share.low > SIGNIFICANT * np.sqrt(noise.high)
     never = share.high <= SIGNIFICANT * np.sqrt(noise.low)
@@ -179,7 +147,8 @@ def _moments(sums: _Sums, share: Interval, noise: Interval, floor: float) -> _Re
     second_variance = (sums.square_variance + ratio.square() * noise) / (share.square() * 4.0)
     bounded = np.isfinite(mean_variance.high) & np.isfinite(second_variance.high)
     mean = mean.clip(-1.0, 1.0)
-    spread_variance = second_variance + mean.square() * 4.0 * mean_variance
+    apart = second_variance + mean.square() * 4.0 * mean_variance
+    spread_variance = (apart - mean * sums.together / share.square() * 2.0).maximum(0.0)
     spread = (second - mean.square()).clip(floor, (-mean.square() + 1.0).maximum(floor))
     return _Rebuilt(mean, mean_variance, spread, spread_variance, bounded)
 
@@ -202,16 +171,32 @@ def _pooled(rounds: Sequence[Round], kind: str, lied: int, liars: int) -> tuple[
     cells = [
         Interval.around(e.cells.value, lied * reach) * w for (_, e, reach), w in zip(answered, weights, strict=True)
     ]
-    variances = [_cell_variance(one, e, liars) * w**2 for (one, e, _), w in zip(answered, weights, strict=True)]
+    variances = [_cell_variance(one, kind, liars) * w**2 for (one, _, _), w in zip(answered, weights, strict=True)]
     return sum_of(cells), sum_of(variances)
 
 
-def _cell_variance(one: Round, estimate: QuestionEstimate, liars: int) -> Interval:
+def _together(rounds: Sequence[Round], liars: int) -> Interval:
+    """``pool_covariance``: of one round (c G - V S) / n, in which a lie moves G as it moves V (``signs`` alone)."""
+    total = Interval.exactly(np.zeros_like(rounds[0].value.cells.value))
+    shares = shares_together([one.value for one in rounds], [one.square for one in rounds])
+    for one, share in zip(rounds, shares.tolist(), strict=True):
+        value, square = one.value, one.square
+        if value.question is not square.question or value.covariance is None or value.n == 0:
+            continue
+        moved = liars * one.value_per_liar
+        sums = [Interval.around(e.cells.value, moved) for e in (value, square)]
+        product = value.n * value.covariance + value.cells.value * square.cells.value
+        found = Interval.around(product, covariance_factor(value.question) * moved) - sums[0] * sums[1]
+        total = total + found * (share / value.n)
+    return total
+
+
+def _cell_variance(one: Round, kind: str, liars: int) -> Interval:
     """The variance of a question's cells as ``ldp_aggregator.estimation.estimators`` and ``add_record_spread``
     estimate it.
     """
+    estimate, per_liar = one.asked(kind)
     mechanism, n = estimate.question.mechanism, estimate.n
-    _, per_liar = one.asked(estimate.question.kind)
     value = Interval.around(estimate.cells.value, liars * per_liar)
     if isinstance(mechanism, LaplaceVector):
         return (_record_spread(one, estimate, value, liars) + mechanism.noise_variance(0.0)) * (1 / n)
@@ -223,12 +208,13 @@ def _cell_variance(one: Round, estimate: QuestionEstimate, liars: int) -> Interv
         return Interval(found.low, np.where(drawn > liars, found.high, np.inf))
     if isinstance(mechanism, PureMechanism) and estimate.classes is not None:
         p, q = float(mechanism.p), float(mechanism.q)
-        reach = liars * sum_range(estimate.question, 2) / n
+        members = int(patterns_of(estimate.question).shape[1])
+        reach = liars * sum_range(estimate.question, members) / n
         here = estimate.classes.value - (0.0 if estimate.missing is None else estimate.missing.value)
         share = Interval.around(here, reach)
         one_true, none_true = map(float, mechanism.joint_support)
-        both = share.clip(0.0, 1.0) * (one_true - none_true) + none_true
-        second = (share * (p - q) + 2 * q - both * 2.0) * (1 / (p - q) ** 2)
+        both = share.clip(0.0, 1.0) * (2 * (one_true - none_true)) + members * none_true
+        second = (share * (p - q) + members * q - both) * (1 / (p - q) ** 2)
         return (second - value.square()).maximum(0.5 / n) * (1 / n)
     raise TypeError(f"no bound for a value asked with {mechanism.name}")
 

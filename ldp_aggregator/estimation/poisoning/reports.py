@@ -23,7 +23,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import QuestionEstimate
+from ldp_aggregator.estimation.estimators import QuestionEstimate, patterns_of
 from ldp_aggregator.estimation.pooling import class_shares
 from protocols import Question
 from protocols.document.questions import SIGN
@@ -40,7 +40,8 @@ def per_liar(question: Question, n: int, counts: NDArray[np.int64], cells: int) 
     if n == 0:
         return np.full(cells, np.inf)
     if isinstance(mechanism, PureMechanism):
-        ends = 2 if question.encoding == SIGN else 1  # A contrast adds -1, 0 or 1, a frequency 0 or 1.
+        # A frequency adds 0 or 1, a sum of signs as much as its cells of one sign, and as little as those of the other.
+        ends = 2 * _alike(question) if question.encoding == SIGN else 1
         return np.full(cells, ends / (float(mechanism.p) - float(mechanism.q)) / n)
     if isinstance(mechanism, NoisyVector):
         return np.full(cells, 2 * mechanism.bound / (n << mechanism.grid))
@@ -89,6 +90,14 @@ def sum_range(question: Question, members: int) -> float:
         size, others = mechanism.subset_size, mechanism.domain_size - members
         supported = min(size, members) - max(0, size - others)
     return supported / (float(mechanism.p) - float(mechanism.q))
+
+
+def _alike(question: Question) -> int:
+    """The most cells of one sign, within a class, that one report supports."""
+    mechanism, most = question.mechanism, int(patterns_of(question).shape[1]) // 2
+    if isinstance(mechanism, DirectEncoding):
+        return 1
+    return min(most, mechanism.subset_size) if isinstance(mechanism, SubsetSelection) else most
 
 
 def _onebit(mechanism: OneBit, counts: NDArray[np.int64]) -> Array:

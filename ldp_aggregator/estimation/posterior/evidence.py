@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimators import QuestionEstimate
-from ldp_aggregator.estimation.joint import sign_of
+from ldp_aggregator.estimation.joint import marginal_of, sign_of
 from ldp_aggregator.estimation.posterior.factors import contrasts
 from protocols import Question
-from protocols.document.questions import INDEX, MARGINAL, PAIR, SIGN, XOR
+from protocols.document.questions import INDEX, MARGINAL, PAIR, SIGN, TRIPLE, XOR
 from protocols.mechanisms import AnyMechanism, PureMechanism
 
 Array = NDArray[np.float64]
@@ -72,14 +72,16 @@ def add_sign(information: Array, linear: Array, signs: Array, n: int, total: flo
 
 
 def information_of_cells(question: Question, n: int, frequencies: Array | None = None) -> Array:
-    """What n reports to a question about cells tell of them, shape (d, d), the records' own spread included.
+    """What n reports to a question about cells tell of them, shape (d, d), the records' own spread included; of a
+    triple, of either feature's cells with the class.
 
     The inverse of the covariance of the unbiased estimate at these frequencies, among contrasts: that cells add up to 1
     is known without it. At equal frequencies it is (n / v) (I - J / d), v as in :func:`unit_variance`.
     """
-    cells = question.domain_size
+    members = 2 if question.kind == TRIPLE else 1
+    cells = question.domain_size // members
     if frequencies is None:
-        return n / unit_variance(question) * (np.eye(cells) - 1 / cells)
+        return n / (members * unit_variance(question)) * (np.eye(cells) - 1 / cells)
     basis = contrasts(cells)
     inverse = np.linalg.inv(basis.T @ _covariance(question, frequencies) @ basis)
     told: Array = n * (basis @ inverse @ basis.T)
@@ -128,15 +130,17 @@ def information_of_classes(estimate: QuestionEstimate, classes: int) -> Array:
 
 
 def _covariance(question: Question, frequencies: Array) -> Array:
-    """N times the covariance of the unbiased estimate of all cells."""
+    """N times the covariance of the unbiased estimates of all cells, or of all sums of as many cells."""
     mechanism, diagonal = question.mechanism, np.arange(frequencies.size)
+    members = question.domain_size // frequencies.size
     if not isinstance(mechanism, PureMechanism):
         spread = np.diag(frequencies) - np.outer(frequencies, frequencies)
-        return spread + mechanism.noise_variance(0.0) * np.eye(frequencies.size)
+        return spread + members * mechanism.noise_variance(0.0) * np.eye(frequencies.size)
     p, q, one_true, none_true = _support(mechanism)
-    support = q + (p - q) * frequencies
-    both = none_true + (one_true - none_true) * np.add.outer(frequencies, frequencies)
-    both[diagonal, diagonal] = support
+    support = members * q + (p - q) * frequencies
+    both = members**2 * none_true + members * (one_true - none_true) * np.add.outer(frequencies, frequencies)
+    others = members * none_true + 2 * frequencies * (one_true - none_true)  # Of a sum's own cells, for each of them.
+    both[diagonal, diagonal] = support + (members - 1) * others
     covariance: Array = (both - np.outer(support, support)) / (p - q) ** 2
     return covariance
 
@@ -155,6 +159,12 @@ def _tell_cells(evidence: Evidence, estimate: QuestionEstimate, classes_too: boo
         statistics = evidence.features[name]
         told = information_of_cells(estimate.question, estimate.n, evidence.frequencies.get(name))
         add_cells(statistics.information, statistics.linear, estimate.cells.value, told)
+    if estimate.question.kind == TRIPLE:
+        for one in (estimate.question.feature, estimate.question.other):
+            if one is not None:
+                statistics = evidence.features[one]
+                told = information_of_cells(estimate.question, estimate.n, evidence.frequencies.get(one))
+                add_cells(statistics.information, statistics.linear, marginal_of(estimate, one).value, told)
     if estimate.question.kind in (XOR, MARGINAL) and name is not None:
         statistics, sign = evidence.features[name], sign_of(estimate)
         add_sign(statistics.information, statistics.linear, sign.signs, sign.n, sign.total, sign.gain)

@@ -19,6 +19,7 @@ from simulations import simulate
 
 PEOPLE = 4_000
 SETTINGS = [("ss", "one", 1.0), ("auto", "one", 1.0), ("de", "one", 3.0), ("oue", "all", 4.0), ("she", "one", 2.0)]
+JOINT = [("auto", "one", 4.0), ("ss", "one", 2.5), ("she", "one", 3.0)]
 OPEN = [("ss", "one", 1.0), ("oue", "all", 4.0), ("de", "one", 3.0)]
 """Of features that may be missing."""
 
@@ -26,7 +27,9 @@ ATTACKS = 60
 """Of every setting, of which the second asks bits; 2,500 of each were run once, without one beyond its bound."""
 
 
-def campaign_of(discrete, answers, epsilon, missing=False):
+def campaign_of(discrete, answers, epsilon, *, joint=False, missing=False):
+    """With ``joint`` a second feature of two values is asked with the first."""
+    values = ["p", "q"] if joint else ["p", "q", "r"]
     return Campaign.compile(
         {
             "version": 1,
@@ -34,9 +37,9 @@ def campaign_of(discrete, answers, epsilon, missing=False):
             "label": {"name": "y", "classes": ["a", "b"]},
             "features": [
                 {"name": "u", "kind": "categorical", "missing": missing, "values": ["p", "q"]},
-                {"name": "v", "kind": "categorical", "missing": missing, "values": ["p", "q", "r"]},
+                {"name": "v", "kind": "categorical", "missing": missing, "values": values},
             ],
-            "privacy": {"epsilon": epsilon, "discrete": discrete, "answers": answers},
+            "privacy": {"epsilon": epsilon, "discrete": discrete, "answers": answers, "joint": joint},
         }
     )
 
@@ -75,8 +78,8 @@ def attack(campaign, honest, changes, liars, rng):
     return tally
 
 
-def run(setting, attacks, *, missing=False):
-    campaign = campaign_of(*setting, missing)
+def run(setting, attacks, *, joint=False, missing=False):
+    campaign = campaign_of(*setting, joint=joint, missing=missing)
     rng = np.random.default_rng(17)
     frame, labels = people(rng, missing)
     honest = simulate(campaign, frame, labels, rng=rng)
@@ -110,6 +113,12 @@ def test_no_attack_moves_what_is_believed_of_those_who_hold_a_value_beyond_its_b
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: "-".join(map(str, setting)))
 def test_no_attack_moves_what_is_believed_beyond_its_bound_and_some_get_near(setting):
     assert 0.05 < run(setting, ATTACKS) <= 1
+
+
+@pytest.mark.parametrize("setting", JOINT, ids=lambda setting: "-".join(map(str, setting)))
+def test_no_attack_on_two_features_asked_at_once_moves_their_tables_beyond_the_bound(setting):
+    assert [question.kind for question in campaign_of(*setting, joint=True).questions] == ["label", "triple"]
+    assert 0.05 < run(setting, ATTACKS, joint=True) <= 1
 
 
 @pytest.mark.parametrize("setting", SETTINGS[:2], ids=lambda setting: "-".join(map(str, setting)))

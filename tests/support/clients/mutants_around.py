@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -188,6 +189,47 @@ def _equal_bits_in_the_clear(campaign: Campaign, person: Person, client: Around)
     return (encode_upload([Report(report.question, report.id, payload)]),)
 
 
+def _parts_for_themselves(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """A triple is answered as three bits, each of them with the whole of epsilon."""
+    (report,) = client.reports(campaign, person)
+    asked = campaign.questions[report.question]
+    if asked.kind != "triple":
+        return (encode_upload([report]),)
+    item = encode(campaign, asked, person.record, campaign.label.classes.index(person.label), client.coins)
+    keep = 1 / (1 + math.exp(-asked.epsilon))
+    told = sum((item >> bit & 1 ^ (client.random.random() >= keep)) << bit for bit in range(3))  # type: ignore[operator]
+    return (encode_upload([Report(report.question, report.id, bytes([told]))]),)
+
+
+def _no_answer_in_the_clear(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """Of a triple, the first cell is taken for "no answer" and not perturbed."""
+    (report,) = client.reports(campaign, person)
+    asked = campaign.questions[report.question]
+    if asked.kind != "triple":
+        return (encode_upload([report]),)
+    item = encode(campaign, asked, person.record, campaign.label.classes.index(person.label), client.coins)
+    return (encode_upload([Report(report.question, report.id, report.payload if item else bytes(1))]),)
+
+
+def _class_of_signs_in_the_clear(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """Of signs, the bits of value and square are perturbed, and the class is sent as it is."""
+    (report,) = client.reports(campaign, person)
+    asked = campaign.questions[report.question]
+    if asked.kind != "signs":
+        return (encode_upload([report]),)
+    item = encode(campaign, asked, person.record, campaign.label.classes.index(person.label), client.coins)
+    told = report.payload[0] & 3 | item & ~3  # type: ignore[operator]
+    return (encode_upload([Report(report.question, report.id, bytes([told]))]),)
+
+
+def _alone_where_it_is_rare(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """A device draws again, once, where it would tell two features at once of one class, "because that is rare"."""
+    reports = client.reports(campaign, person)
+    if campaign.questions[reports[0].question].kind == "triple" and person.label == campaign.label.classes[0]:
+        reports = client.reports(campaign, person)
+    return (encode_upload(reports),)
+
+
 def _a_candidate_that_is_right(campaign: Campaign, person: Person, client: Around) -> Answer:
     """A device whose candidate is wrong draws again, once, "so that nobody is offended"."""
     secret = client.random.randbytes(32)
@@ -239,6 +281,10 @@ FLAWS: dict[str, Flaw] = {
     "the kind of bit by the class": _kind_of_bit_by_class,
     "both bits of a feature": _both_bits,
     "equal bits in the clear": _equal_bits_in_the_clear,
+    "the parts of a triple for themselves": _parts_for_themselves,
+    "the first cell of a triple in the clear": _no_answer_in_the_clear,
+    "the class of signs in the clear": _class_of_signs_in_the_clear,
+    "a triple drawn by the class": _alone_where_it_is_rare,
     "a candidate that is right": _a_candidate_that_is_right,
     "wrong votes in the clear": _wrong_in_the_clear,
     "votes on all candidates": _votes_on_all,
@@ -275,6 +321,23 @@ def categories(
     ).document.decode()
 
 
+def triple() -> str:
+    """A campaign with two features of two values, asked about at once."""
+    return categories([2, 2], epsilon=3.0, discrete="auto")
+
+
+def number(epsilon: float = 3.0) -> str:
+    """A campaign with a number, asked about by the bits of value and square at once."""
+    value = json.loads(categories([2]))
+    return Campaign.compile(
+        {
+            **{key: value[key] for key in ("version", "title", "label")},
+            "features": [{"name": "x", "kind": "continuous", "missing": False, "low": 0, "high": 10}],
+            "privacy": {"epsilon": epsilon, "joint": True},
+        }
+    ).document.decode()
+
+
 def scores() -> str:
     """An evaluation round of three candidates."""
     value = json.loads(categories([3, 2], discrete="de"))
@@ -302,7 +365,7 @@ def scores() -> str:
 AROUND: dict[str, tuple[Callable[[], str], str]] = {
     "the record in the id": (lambda: categories([3]), "tells-beside-the-answer"),
     "the class in the version": (lambda: categories([3]), "header-tells"),
-    # Of several questions, fresh secrets choose others in every process, and with them how many coins are tossed.
+    # Of several questions, fresh secrets choose others in every process, and so the number of coins.
     "coins from a constant seed": (lambda: question("de", 6, 1.0), "coins-repeat"),
     "secrets and coins from a constant seed": (lambda: categories([3]), "coins-repeat"),
     "middle classes and values in the clear": (lambda: categories([5], classes=3), "impossible-report"),
@@ -320,6 +383,10 @@ AROUND: dict[str, tuple[Callable[[], str], str]] = {
     "the kind of bit by the class": (lambda: categories([2], discrete="auto"), "tells-beside-the-answer"),
     "both bits of a feature": (lambda: categories([2], discrete="auto"), "loss-above-claim"),
     "equal bits in the clear": (lambda: categories([2], discrete="auto"), "loss-above-claim"),
+    "the parts of a triple for themselves": (lambda: triple(), "loss-above-claim"),
+    "the first cell of a triple in the clear": (lambda: triple(), "loss-above-claim"),
+    "the class of signs in the clear": (lambda: number(), "loss-above-claim"),
+    "a triple drawn by the class": (lambda: triple(), "tells-beside-the-answer"),
     "a candidate that is right": (lambda: scores(), "tells-beside-the-answer"),
     "wrong votes in the clear": (lambda: scores(), "impossible-report"),
     "votes on all candidates": (lambda: scores(), "loss-above-claim"),

@@ -90,6 +90,15 @@ def campaigns() -> dict[str, Campaign]:
             FEATURES[2],
         ],
     )
+    drafts["joint"] = draft(
+        label={"name": "class", "classes": ["yes", "no"]},
+        features=[
+            {"name": "colour", "kind": "categorical", "values": ["red", "green"], "missing": False},
+            {"name": "größe", "kind": "continuous", "low": -1.5, "high": 2, "bins": 2, "missing": False},
+            FEATURES[2],
+        ],
+        privacy={"epsilon": 3.0},
+    )
     drafts["score"] = draft(
         label={"name": "class", "classes": ["yes", "no"]}, asks="score", study="s", candidates=_candidates()
     )

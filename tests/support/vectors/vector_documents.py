@@ -141,6 +141,7 @@ def refused_documents(known: dict[str, Campaign]) -> Iterator[tuple[str, str, st
         yield name, as_text(value), None, code
     yield from _refused_candidates(json.loads(known["score"].document))
     yield from _refused_bits(base, json.loads(known["xor"].document))
+    yield from _refused_joint(json.loads(known["joint"].document))
     yield from _refused_places(json.loads(known["missing-oue"].document))
     yield from _refused_projections(json.loads(known["projection"].document))
     value = json.loads(known["all"].document)
@@ -177,6 +178,30 @@ def _refused_places(base: Any) -> Iterator[tuple[str, str, None, str]]:
         ("a sign without a place for what is missing", lambda d: d["questions"][3].update(domain_size=6)),
         ("a third sign of what is complete", lambda d: d["features"][2].update(missing=False)),
         ("a moment of what may be missing", lambda d: d["questions"][3].update(_moment())),
+    ]
+    for name, change in changes:
+        value = copy.deepcopy(base)
+        change(value)
+        yield name, as_text(value), None, "invalid-document"
+
+
+def _refused_joint(base: Any) -> Iterator[tuple[str, str, None, str]]:
+    """Two features of two values are a triple, value and square of a number are signs; nothing else is."""
+    changes: list[tuple[str, Change]] = [
+        ("a triple of one feature", lambda d: d["questions"][1].update(other="colour")),
+        ("a triple without a second feature", lambda d: d["questions"][1].pop("other")),
+        ("a triple with a number", lambda d: d["questions"][1].update(other="hours")),
+        ("a triple with what nobody declared", lambda d: d["questions"][1].update(other="weight")),
+        ("a triple of another group", lambda d: d["questions"][1].update(group=2)),
+        ("a triple as a sign", lambda d: d["questions"][1].update(encoding="sign")),
+        ("a triple of three values", lambda d: d["features"][0].update(values=["red", "green", "blue"])),
+        ("a pair with a second feature", lambda d: d["questions"][1].update(kind="pair")),
+        ("signs of four cells", lambda d: d["questions"][2].update(domain_size=4)),
+        ("signs as an index", lambda d: d["questions"][2].update(encoding="index")),
+        ("signs as a moment", lambda d: d["questions"][2].update(encoding="moment")),
+        ("signs of bins", lambda d: d["features"][2].update(bins=4)),
+        ("signs with a second feature", lambda d: d["questions"][2].update(other="colour")),
+        ("joint as a number", lambda d: d["privacy"].update(joint=1)),
     ]
     for name, change in changes:
         value = copy.deepcopy(base)
