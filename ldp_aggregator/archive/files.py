@@ -76,7 +76,8 @@ def encode_file(kept: Mapping[int, Kept]) -> bytes:
 def decode_file(data: bytes, campaign: Campaign, name: str = "the file") -> dict[int, Kept]:
     """The reports of a file by question. Raises ArchiveError where it is no file of this campaign."""
     try:
-        table = pq.read_table(pa.BufferReader(data), use_threads=False)
+        # What pq.read_table does beside this for files of a few thousand rows costs fifteen times as much.
+        table = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False).read(use_threads=False)
         table = table.select(SCHEMA.names)
         if any(column.null_count for column in table.columns):
             raise ArchiveError(f"{name} has empty cells; the archive writes none")
@@ -90,16 +91,18 @@ def decode_file(data: bytes, campaign: Campaign, name: str = "the file") -> dict
     joined = _fixed(ids)
     ends = np.frombuffer(payload.buffers()[1], dtype=np.int64)[payload.offset : payload.offset + len(payload) + 1]
     content = np.frombuffer(payload.buffers()[2] or b"", dtype=np.uint8)
+    if len(numbers) and numbers[-1] >= len(campaign.questions):
+        raise ArchiveError(f"{name} names question {numbers[-1]}; the campaign has {len(campaign.questions)}")
+    widths = np.array([one.mechanism.width for one in campaign.questions], dtype=np.int64)
+    wrong = numbers[np.diff(ends) != widths[numbers]]
+    if len(wrong):
+        raise ArchiveError(f"{name} has payloads of question {wrong[0]} that are not {widths[wrong[0]]} bytes long")
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
     kept = {}
-    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
-    for start, stop in zip(starts, np.append(starts, len(numbers))[1:], strict=True):
+    for start, stop in zip(starts, [*starts, len(numbers)][1:], strict=True):
         number = int(numbers[start])
-        if number >= len(campaign.questions):
-            raise ArchiveError(f"{name} names question {number}; the campaign has {len(campaign.questions)}")
-        width = campaign.questions[number].mechanism.width
-        if (np.diff(ends[start : stop + 1]) != width).any():
-            raise ArchiveError(f"{name} has payloads of question {number} that are not {width} bytes long")
-        kept[number] = Kept(joined[start:stop], content[ends[start] : ends[stop]].reshape(-1, width))
+        rows = content[ends[start] : ends[stop]].reshape(stop - start, int(widths[number]))
+        kept[number] = Kept(joined[start:stop], rows)
     return kept
 
 

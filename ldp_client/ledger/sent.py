@@ -77,8 +77,8 @@ def _cell(campaign: Campaign, question: Question, cell: int) -> str:
     if question.encoding == "sign":
         if question.kind == "signs":
             class_index, ends = divmod(cell, 4)
-            value, square = (("lower", "upper")[end] for end in divmod(ends, 2))
-            return f"the {value} end, its square at the {square} end, {classes[class_index]}"
+            at, square_at = (("lower", "upper")[end] for end in divmod(ends, 2))
+            return f"the {at} end, its square at the {square_at} end, {classes[class_index]}"
         class_index, end = divmod(cell, signs_of(question, len(classes)))
         return f"{('the lower end', 'the upper end', 'missing')[end]}, {classes[class_index]}"
     if question.kind == "xor":

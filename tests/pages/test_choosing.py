@@ -28,7 +28,8 @@ def row(beginning: str) -> list[str]:
 
 def test_the_odds_and_the_noise_over_epsilon_are_those_of_the_table():
     assert row("epsilon") == [f"{epsilon:g}" for epsilon in EPSILONS]
-    beliefs = [f"{100 * math.exp(epsilon) / (1 + math.exp(epsilon)):.0f} %" for epsilon in EPSILONS]
+    # "At most" is rounded up.
+    beliefs = [f"{math.ceil(100 * math.exp(epsilon) / (1 + math.exp(epsilon)))} %" for epsilon in EPSILONS]
     assert row("from 50 % to at most") == beliefs
     noise = [math.sqrt(variance("auto", 8, epsilon) / variance("auto", 8, 1.0)) for epsilon in EPSILONS]
     assert row("standard error of a frequency") == [f"{one:.2f}" for one in noise]

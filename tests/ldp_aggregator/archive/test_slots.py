@@ -81,6 +81,16 @@ def test_a_report_counts_once_in_however_many_files_it_is(campaign: Campaign) ->
     assert found.conflicts == ()
 
 
+def test_ids_that_begin_alike_are_told_apart(campaign: Campaign) -> None:
+    kept = random_kept(campaign, 600, 4)
+    ids = kept[1].ids.copy()
+    ids[:, :8] = ids[0, :8]
+    alike = {1: Kept(ids, kept[1].payloads)}
+    found = read_result(campaign.document, recount_slot(campaign.document, [encode_file(alike)] * 3))
+    assert found.tally == tally_of(campaign, alike)
+    assert (found.duplicates, found.conflicts) == (2 * len(ids), ())
+
+
 def test_an_id_with_two_answers_counts_for_none_and_is_listed(campaign: Campaign) -> None:
     kept = random_kept(campaign, 600, 5)
     other = {
