@@ -6,6 +6,7 @@ python recount_on_spark.py ARCHIVE CAMPAIGN_ID
 
 from __future__ import annotations
 
+import os
 import sys
 
 from pyspark.sql import SparkSession
@@ -16,6 +17,7 @@ from ldp_aggregator.archive.slots import add_results
 
 def on_spark(document: bytes, work: list[SlotWork]) -> bytes:
     """The parts on Spark's executors, their results added up here."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Else workers are whatever python3 is first on the path.
     spark = SparkSession.builder.appName("recount").getOrCreate()
     parts = spark.sparkContext.parallelize(work, max(1, len(work)))
     return add_results(document, parts.map(SlotWork.run).collect())

@@ -14,7 +14,7 @@ from ldp_aggregator.archive.engines.processes import on_processes
 from ldp_aggregator.archive.files import Kept
 from ldp_aggregator.archive.keeping import Archive
 from ldp_aggregator.archive.places import open_place
-from ldp_aggregator.archive.reading import SlotWork, parts_of
+from ldp_aggregator.archive.reading import SlotWork, parts_of, recount
 from ldp_aggregator.archive.slots import read_result
 from ldp_aggregator.store import Submission
 from protocols import Campaign
@@ -48,6 +48,20 @@ def test_the_same_bytes_as_on_processes(campaign: Campaign, engine, tmp_path: Pa
     found = read_result(campaign.document, result)
     assert (found.duplicates, len(found.conflicts)) == (9, 1)
     assert found.reports == 2 * sum(100 * len(campaign.questions) // len(campaign.questions) for _ in range(4)) - 1
+
+
+@pytest.mark.parametrize(("example", "library"), [("recount_on_spark", "pyspark"), ("recount_on_ray", "ray")])
+def test_the_examples_count_what_processes_count(campaign: Campaign, example: str, library: str, tmp_path) -> None:
+    """Where they are installed: they take a Java runtime and a gigabyte."""
+    pytest.importorskip(library, reason=f"{library} is not installed")
+    _archived(campaign, tmp_path)
+    found = recount(str(tmp_path), campaign.id)
+    program = Path(__file__).parents[2] / "examples" / f"{example}.py"
+    command = [sys.executable, str(program), str(tmp_path), campaign.id]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told = f"{found.reports} reports count, {found.duplicates} repeat one, {len(found.conflicts)} ids are in conflict"
+    assert told in done.stdout
 
 
 def test_an_archive_of_nothing_is_nothing(campaign: Campaign, engine) -> None:
