@@ -40,13 +40,11 @@ Array = NDArray[np.float64]
 
 CHOSEN: Final = ("chess_krvkp", "mushroom", "car", "connect4")
 """On which every constant was chosen."""
-
 CHECKED: Final = ("adult", "australian", "diabetes", "skin", "spect", "seeds")
 DATASETS: Final = (*CHOSEN, *CHECKED)
 EPSILONS: Final = (0.5, 1.0, 2.0)
 DEVICES: Final = (1_000, 5_000, 20_000, 80_000, 320_000)
-MORE_DEVICES: Final = (1_280_000, 5_120_000)
-"""For the base alone, which needs them for what others reach with fewer."""
+MORE_DEVICES: Final = (1_280_000, 5_120_000)  # For the base alone, which needs them for what others reach with fewer.
 
 BASE: Final = "base"
 BELIEVED: Final = "S"
@@ -57,8 +55,7 @@ KEYS: Final = ("dataset", "epsilon", "devices", "variant")
 
 _BINS: Final = 8
 _MOST_HELD_OUT: Final = 4_000
-_MOST_PEOPLE: Final = 60_000
-"""Of Skin, whose rows repeat each other."""
+_MOST_PEOPLE: Final = 60_000  # Of Skin, whose rows repeat each other.
 
 
 class Classifier(NamedTuple):
@@ -93,16 +90,25 @@ class Asked:
             for question, n, counts in zip(campaign.questions, tally.n.tolist(), tally.counts, strict=True)
         ]
 
+    def ask_otherwise(self, devices: int, *, everything: bool = False, xor: bool = False) -> list[QuestionEstimate]:
+        """As of a :func:`draft_for` the same table."""
+        asked = self.people.campaign
+        return self.ask(campaign_of(asked.title, asked.privacy.epsilon, everything, xor), devices)
+
     @cached_property
     def told(self) -> list[QuestionEstimate]:
         """The answers to the campaign as it is."""
         return self.ask(self.people.campaign, self.devices)
 
-    @cached_property
-    def posterior(self) -> Posterior:
+    def believe(self, told: Sequence[QuestionEstimate]) -> Posterior:
         """What is believed given these answers."""
         sizes = {one.name: one.size for one in self.people.campaign.asked}
-        return posterior_of(self.told, self.told, self.people.class_count, sizes)
+        return posterior_of(told, told, self.people.class_count, sizes)
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """What is believed given those answers."""
+        return self.believe(self.told)
 
 
 @dataclass(frozen=True)
@@ -126,7 +132,7 @@ def nearest_probabilities(told: Sequence[QuestionEstimate], classes: int) -> Cla
     return Classifier(counts / counts.sum(), tables, [1.0] * len(tables))
 
 
-def _base(asked: Asked) -> Classifier:
+def learn_base(asked: Asked) -> Classifier:
     return nearest_probabilities(asked.told, asked.people.class_count)
 
 
@@ -135,47 +141,53 @@ def _believed(asked: Asked) -> Classifier:
     return Classifier(asked.posterior.classes.value, tables, [1.0] * len(tables))
 
 
-def _weighed(asked: Asked) -> Classifier:
-    prior, tables, _, _ = _believed(asked)
+def learn_weighed(asked: Asked) -> Classifier:
+    """The default."""
+    return weighed(asked.posterior, asked.people.campaign.label.classes)
+
+
+def weighed(posterior: Posterior, classes: tuple[str, ...]) -> Classifier:
+    """The default's classifier, given what is believed."""
+    prior, tables = posterior.classes.value, [one.table for one in posterior.features.values()]
     likelihoods = []
-    for name, table in zip(asked.posterior.features, tables, strict=True):
+    for name, table in zip(posterior.features, tables, strict=True):
         feature = CategoricalFeature(name, tuple(map(str, range(len(table)))))
         likelihoods.append(DiscreteLikelihood(feature, tuple(tuple(row) for row in table.tolist())))
-    weights = feature_weights(likelihoods, prior, asked.posterior.explained)
-    weighed = [replace(one, weight=weight) for one, weight in zip(likelihoods, weights, strict=True)]
-    classes = asked.people.campaign.label.classes
-    model = Model("class", classes, tuple(prior.tolist()), tuple(weighed))
-    return Classifier(prior, tables, weights, predict_accuracy(model, asked.posterior))
+    weights = feature_weights(likelihoods, prior, posterior.explained)
+    own = [replace(one, weight=weight) for one, weight in zip(likelihoods, weights, strict=True)]
+    model = Model("class", classes, tuple(prior.tolist()), tuple(own))
+    return Classifier(prior, tables, weights, predict_accuracy(model, posterior))
 
 
 def _per_question(asked: Asked) -> Classifier:
     """Every device answers every question with the full epsilon."""
-    told = asked.ask(_campaign(asked.people.campaign.title, asked.people.campaign.privacy.epsilon, True), asked.devices)
+    told = asked.ask_otherwise(asked.devices, everything=True)
     return nearest_probabilities(told, asked.people.class_count)
 
 
 VARIANTS: Final = (
-    Variant(BASE, _base, (*DEVICES, *MORE_DEVICES)),
+    Variant(BASE, learn_base, (*DEVICES, *MORE_DEVICES)),
     Variant(BELIEVED, _believed),
-    Variant(WEIGHED, _weighed),
+    Variant(WEIGHED, learn_weighed),
     Variant(PER_QUESTION, _per_question, (80_000,)),
 )
 
 
-def measure(execution: Execution, variants: Sequence[Variant] = VARIANTS) -> pd.DataFrame:
+def measure(execution: Execution, groups: Sequence[tuple[Sequence[Variant], Sequence[str]]]) -> pd.DataFrame:
     """The means over the splits: accuracy, majority class, without privacy; of a variant that predicts also how often
     it would be published, how much the published ones are above the majority class, and how often the accuracy lies in
-    the range told.
+    the range told. Variants of a group are tried together, on the tables named beside them; the first has the base.
     """
     rows: list[dict[str, Any]] = []
-    described = [(one.name, list(one.devices)) for one in variants]
-    for name in DATASETS:
-        trial = partial(run_trial, name, variants)
-        columns, _ = people(name)
-        people_there = people_of(name, _draft(name, 1.0, False))
-        rows += execution.trials(
-            trial, execution.runs, people_there, name, EPSILONS, described, len(columns), description=name
-        )
+    for variants, names in groups:
+        described = [(one.name, list(one.devices)) for one in variants]
+        for name in names:
+            trial = partial(run_trial, name, variants)
+            columns, _ = people(name)
+            people_there = people_of(name, draft_for(name, 1.0))
+            rows += execution.trials(
+                trial, execution.runs, people_there, name, EPSILONS, described, len(columns), description=name
+            )
     return summarise(rows)
 
 
@@ -203,7 +215,7 @@ def run_trial(name: str, variants: Sequence[Variant], seed: int) -> list[dict[st
     rows = []
     for epsilon, devices in product(EPSILONS, sorted({n for one in variants for n in one.devices})):
         rng = np.random.default_rng([seed, round(100 * epsilon), devices])
-        asked = Asked(replace(own, campaign=_campaign(name, epsilon, False)), devices, rng)
+        asked = Asked(replace(own, campaign=campaign_of(name, epsilon)), devices, rng)
         for variant in variants:
             if devices not in variant.devices:
                 continue
@@ -261,24 +273,27 @@ def summarise(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
 @cache
 def people(name: str) -> tuple[Columns, NDArray[np.int64]]:
     """A table as its campaign sees it, and the value indices of its features, shape (people, features)."""
-    campaign = _campaign(name, 1.0, False)
-    table = people_of(name, _draft(name, 1.0, False))
+    campaign = campaign_of(name, 1.0)
+    table = people_of(name, draft_for(name, 1.0))
     if len(table) > _MOST_PEOPLE:
         table = table.take(np.random.default_rng(0).permutation(len(table))[:_MOST_PEOPLE])
     columns = Columns.of(campaign, table.frame, table.labels)
     return columns, np.column_stack([columns.value_indices(feature.name) for feature in campaign.asked])
 
 
-def _draft(name: str, epsilon: float, everything: bool) -> dict[str, Any]:
+def draft_for(name: str, epsilon: float, everything: bool = False, xor: bool = False) -> dict[str, Any]:
+    """A table's campaign; with ``everything`` a device answers every question with the full epsilon. The base asks
+    cells, which is what ``xor`` off means.
+    """
     draft = draft_of(name, bins=_BINS, observed=True)
     groups = len(draft["features"]) if everything else 1
     draft["title"] = name
     draft["label"] = {**draft["label"], "weight": 0}
     answers = "all" if everything else "one"
-    draft["privacy"] = {"epsilon": epsilon * groups, "answers": answers, "xor": False, "joint": False}  # Cells.
+    draft["privacy"] = {"epsilon": epsilon * groups, "answers": answers, "xor": xor, "joint": False}
     return draft
 
 
 @cache
-def _campaign(name: str, epsilon: float, everything: bool) -> Campaign:
-    return Campaign.compile(_draft(name, epsilon, everything))
+def campaign_of(name: str, epsilon: float, everything: bool = False, xor: bool = False) -> Campaign:
+    return Campaign.compile(draft_for(name, epsilon, everything, xor))

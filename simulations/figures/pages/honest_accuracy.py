@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,11 +22,14 @@ from simulations.figures.honest_accuracy import (
     EPSILONS,
     PER_QUESTION,
     RUNS,
+    VARIANTS,
     WEIGHED,
     measure,
 )
+from simulations.figures.honest_rounds import ASKED, ASKED_OF, BITS, TWO_ROUNDS, VOTED, VOTED_DEVICES, VOTES
 from simulations.figures.pages.comparisons import markdown_table
-from simulations.figures.pages.curves import BLUE, GREEN, ORANGE, Style, add_legend, draw_curve, finish_panel
+from simulations.figures.pages.curves import BLUE, GREEN, ORANGE, PINK, SKY, Style, add_legend, draw_curve, finish_panel
+from simulations.figures.pages.honest_rounds import rounds_of
 from simulations.studies.plots import make_figure, save
 
 NAME: Final = "honest-accuracy"
@@ -35,6 +39,8 @@ _STYLES: Final = {
     BASE: Style("nearest probabilities", BLUE),
     BELIEVED: Style("S: shrunk", ORANGE, marker="s"),
     WEIGHED: Style("S W: shrunk and weighed, the default", GREEN, marker="^"),
+    BITS: Style("S W X: bits of two values", PINK, marker="v"),
+    TWO_ROUNDS: Style("S W X R: two rounds", SKY, marker="D"),
 }
 _TICKS: Final[Mapping[float, str]] = {1_000: "1k", 5_000: "5k", 20_000: "20k", 80_000: "80k", 320_000: "320k"}
 _TOLERATED: Final = 0.006
@@ -60,22 +66,22 @@ def draw(table: pd.DataFrame, folder: Path) -> list[Path]:
             here = table[(table["dataset"] == name) & (table["epsilon"] == epsilon)]
             panel = axes[row][column]
             for variant, style in _STYLES.items():
-                draw_curve(
-                    panel, here[(here["variant"] == variant) & (here["devices"] <= max(DEVICES))], "devices", style
-                )
-            panel.axhline(
-                float(here["majority"].mean()), color="grey", linewidth=1, linestyle=":", label="majority class"
-            )
+                draw_curve(panel, here[(here["variant"] == variant) & here["devices"].isin(DEVICES)], "devices", style)
+            voted = here[here["variant"] == VOTED]
+            panel.plot(voted["devices"], voted["accuracy"], "*", color="black", label="V: voted on")
+            most = float(here["majority"].mean())
+            panel.axhline(most, color="grey", linewidth=1, linestyle=":", label="majority class")
             finish_panel(panel, f"{name}, epsilon {epsilon:g}", _TICKS, logarithmic=True)
     add_legend(figure, axes.ravel(), 4)
     path = folder / f"{NAME}.svg"
-    save(figure, f"{int(table['splits'].min())} splits; bands of 95 %. `{COMMAND}`", path)
+    splits = f"{int(table['splits'].max())} splits, of bits and rounds {int(table['splits'].min())}"
+    save(figure, f"{splits}; bands of 95 %. `{COMMAND}`", path)
     return [path]
 
 
 def make_page(table: pd.DataFrame) -> str:
-    """What was measured, in words and tables."""
-    splits = int(table["splits"].min())
+    splits = int(table.loc[table["variant"] == BELIEVED, "splits"].min())
+    main = table[table["devices"] != VOTED_DEVICES]
     return "\n".join(
         [
             "# Honest accuracy",
@@ -90,26 +96,28 @@ def make_page(table: pd.DataFrame) -> str:
             "",
             "## Accuracy: base, S, S W",
             "",
-            _accuracies(table),
+            _accuracies(main),
             "",
-            *_wanted(table),
+            *_wanted(main),
             "",
             "*Per question* is what the base reaches with 80,000 devices that answer every question with the full "
             "epsilon and lose as many times as much: published curves are drawn so.",
             "",
-            _per_question(table),
+            _per_question(main),
             "",
             "## Devices that the base needs for the accuracy of S W, over the devices asked",
             "",
-            _ratios(table),
+            _ratios(main),
             "",
             f"## Where the default is more than {_TOLERATED:g} below",
             "",
-            *_losses(table),
+            *_losses(main),
+            "",
+            *rounds_of(table),
             "",
             "## What train says of it",
             "",
-            *_told(table),
+            *_told(main),
             "",
         ]
     )
@@ -283,10 +291,10 @@ def _times(value: float) -> str:
 
 FIGURE: Final = Figure(
     name=NAME,
-    about="accuracy at a total epsilon over devices: the base, shrinking, and weights",
+    about="accuracy at a total epsilon over devices: the base, shrinking, weights, bits, and further rounds",
     runs=RUNS,
     of_runs="splits of each table",
-    measure=measure,
+    measure=partial(measure, groups=((VARIANTS, DATASETS), (VOTES, DATASETS), (ASKED, ASKED_OF))),
     draw=draw,
     make_page=make_page,
 )

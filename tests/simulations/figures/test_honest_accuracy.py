@@ -7,6 +7,7 @@ import math
 import pandas as pd
 import pytest
 
+from simulations.figures import honest_rounds
 from simulations.figures.honest_accuracy import (
     BASE,
     BELIEVED,
@@ -17,6 +18,7 @@ from simulations.figures.honest_accuracy import (
     run_trial,
     summarise,
 )
+from simulations.figures.honest_rounds import ASKED, TWO_ROUNDS, VOTED, VOTES
 from simulations.figures.pages.honest_accuracy import WANTED, missed, ratio
 
 
@@ -74,3 +76,24 @@ def test_a_trial_tries_every_variant_on_the_same_reports_and_repeats_itself(uci_
     assert (summary["splits"] == 2).all()
     assert (summary.loc[summary["variant"] == BASE, "above_base"] == 0).all()
     assert set(summary["devices"]) <= set(DEVICES)
+
+
+def test_bits_rounds_and_votes_are_tried_on_every_split_and_a_vote_never_leaves_the_candidates(uci_table):
+    uci_table("diabetes")  # Skips where the tables are not.
+    rows = [row for group in (ASKED, VOTES) for row in run_trial("diabetes", group, 1)]
+    found = {(row["variant"], row["devices"]) for row in rows}
+    assert found == {(one.name, devices) for group in (ASKED, VOTES) for one in group for devices in one.devices}
+    assert all(row["accuracy"] > 0.55 for row in rows if row["variant"] == VOTED)
+
+
+def test_a_second_round_asks_no_feature_less_than_a_tenth_of_an_even_share(uci_table, monkeypatch):
+    uci_table("australian")
+    drafts = []
+    compile_it = honest_rounds.Campaign.compile
+    monkeypatch.setattr(honest_rounds.Campaign, "compile", lambda draft: drafts.append(draft) or compile_it(draft))
+    (two_rounds,) = (one for one in ASKED if one.name == TWO_ROUNDS)
+    run_trial("australian", (Variant(two_rounds.name, two_rounds.learn, (20_000,)),), 1)
+    for draft in (one for one in drafts if isinstance(one, dict) and "weight" in one["features"][0]):
+        weights = [feature["weight"] for feature in draft["features"]]
+        assert min(weights) >= 0.0999 * sum(weights) / len(weights)
+        assert max(weights) > 2 * min(weights)

@@ -1,0 +1,122 @@
+"""Ways to ask that save devices, or tell how accurate a model is: bits, a second round, an evaluation round.
+
+The same experiment as :mod:`simulations.figures.honest_accuracy`, whose default decodes all of them. A voter is drawn
+from those who are learned from, as a population votes; its vote has the law of direct encoding on two cells.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldp_aggregator.estimation.estimators import QuestionEstimate
+from ldp_aggregator.learning.rounds.evaluation import Score, choose
+from ldp_aggregator.learning.rounds.second import FIRST_SHARE, feature_shares
+from protocols import Campaign
+from simulations.figures.honest_accuracy import (
+    BASE,
+    BELIEVED,
+    DEVICES,
+    WEIGHED,
+    Asked,
+    Classifier,
+    Variant,
+    draft_for,
+    learn_base,
+    learn_weighed,
+    nearest_probabilities,
+    weighed,
+)
+
+Array = NDArray[np.float64]
+
+BITS: Final = "S W X"
+TWO_ROUNDS: Final = "S W X R"
+VOTED: Final = "V"
+VOTED_DEVICES: Final = 200_000
+"""In an evaluation round's study: with fewer no candidate has the voters that a switch takes."""
+
+ASKED_DEVICES: Final = tuple(one for one in DEVICES if one >= 20_000)
+"""A second round follows a first one that is large enough to find something."""
+
+ASKED_OF: Final = ("chess_krvkp", "mushroom")
+"""Tables with features of two values and two classes, on which bits and a second round are tried."""
+
+VOTING: Final = 0.2
+"""Of the devices; the others are learned from."""
+
+_WHOLE: Final = 10_000
+_MOST_VOTERS: Final = 20_000
+"""People whose records are classified; those who vote are drawn from them."""
+
+
+def _bits(asked: Asked) -> Classifier:
+    told = asked.ask_otherwise(asked.devices, xor=True)
+    return weighed(asked.believe(told), asked.people.campaign.label.classes)
+
+
+def _two_rounds(asked: Asked) -> Classifier:
+    name, epsilon = asked.people.campaign.title, asked.people.campaign.privacy.epsilon
+    early = round(FIRST_SHARE * asked.devices)
+    first = asked.ask_otherwise(early, xor=True)
+    shares = feature_shares({one: own.squared_effect for one, own in asked.believe(first).features.items()})
+    draft = draft_for(name, epsilon, xor=True)
+    for feature in draft["features"]:
+        feature["weight"] = max(1, round(_WHOLE * shares[feature["name"]]))
+    second = asked.ask(Campaign.compile(draft), asked.devices - early)
+    return weighed(asked.believe([*first, *second]), asked.people.campaign.label.classes)
+
+
+def _voted(asked: Asked) -> Classifier:
+    voting = round(VOTING * asked.devices)
+    told = asked.ask(asked.people.campaign, asked.devices - voting)
+    candidates = _candidates(asked, told)
+    features = asked.people.campaign.asked
+    people = asked.rng.permutation(len(asked.people))[:_MOST_VOTERS]
+    values = np.column_stack([asked.people.value_indices(one.name) for one in features])[people]
+    classes, epsilon = asked.people.classes[people], asked.people.campaign.privacy.epsilon
+    n, keep = voting // len(candidates), 1 / (1 + math.exp(-epsilon))
+    scores = []
+    for name, candidate in candidates.items():
+        share = candidate.accuracy(values, classes)
+        said = asked.rng.binomial(n, share * keep + (1 - share) * (1 - keep)) / n
+        accuracy = (said - (1 - keep)) / (2 * keep - 1)
+        variance = said * (1 - said) / n / (2 * keep - 1) ** 2
+        scores.append(Score(name, n, accuracy, variance, 0.0, 1.0, math.inf))
+    return list(candidates.values())[choose(scores)[0]]
+
+
+def _candidates(asked: Asked, told: list[QuestionEstimate]) -> dict[str, Classifier]:
+    """Those of :data:`ldp_aggregator.learning.rounds.candidates.DEFAULT`."""
+    first = weighed(asked.believe(told), asked.people.campaign.label.classes)
+    found = {WEIGHED: first}
+    if set(first.weights) - {1.0}:
+        found[BELIEVED] = first._replace(weights=[1.0] * len(first.weights))
+    found[BASE] = nearest_probabilities(told, asked.people.class_count)
+    order = np.argsort([-_information(table, first.prior) for table in first.tables], kind="stable")
+    size, used = len(order), {len(order)}
+    for count in (-(-size // 2), -(-size // 4), 2, 0):
+        if count < size and count not in used:
+            used.add(count)
+            weights = np.zeros(size)
+            weights[order[:count]] = 1.0
+            found[f"best {count}"] = first._replace(weights=weights.tolist())
+    return found
+
+
+def _information(table: Array, prior: Array) -> float:
+    """Of a feature and the class, in nats."""
+    joint = table * prior
+    return float((joint * np.log(table / joint.sum(axis=1, keepdims=True))).sum())
+
+
+VOTES: Final = (
+    Variant(BASE, learn_base, (VOTED_DEVICES,)),
+    Variant(WEIGHED, learn_weighed, (VOTED_DEVICES,)),
+    Variant(VOTED, _voted, (VOTED_DEVICES,)),
+)
+ASKED: Final = (Variant(BITS, _bits, ASKED_DEVICES), Variant(TWO_ROUNDS, _two_rounds, ASKED_DEVICES))
+"""Where no bits are asked, the first draws what the default drew of as many devices."""
