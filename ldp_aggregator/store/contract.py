@@ -209,7 +209,8 @@ class Counting(Protocol):
     async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """Count a group of uploads in one durable transaction; one outcome each, in their order.
 
-        What is wrong with one campaign fails no other: its uploads are refused, unless they are all there are.
+        What is wrong with one campaign fails no other: its uploads are refused, unless they are all there are, when it
+        is raised. So is what is wrong with one of several databases, but for the first.
         """
         ...
 

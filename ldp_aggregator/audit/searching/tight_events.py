@@ -164,7 +164,7 @@ def _missing_of(feature: Mapping[str, Any], question: Question, label: int, clas
 
 def _triple(document: Document, question: Question, person: Person) -> int | None:
     """Of two values the pair's index, without a class; and then the class."""
-    alone = {"kind": "marginal", "encoding": "index"}
+    alone = {"kind": "marginal", "encoding": "index", "domain_size": 2}
     value, other = (item_of(document, {**alone, "feature": question[name]}, person) for name in ("feature", "other"))
     classes = document["label"]["classes"]
     if not (isinstance(value, int) and isinstance(other, int)):

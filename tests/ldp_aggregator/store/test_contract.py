@@ -12,6 +12,7 @@ from ldp_aggregator.counting.parts import COMPACT_AT
 from ldp_aggregator.store import Outcome, StoredToken, StoreError, UnknownCampaignError
 from ldp_aggregator.store.closing import Closed, close_due
 from ldp_aggregator.store.decisions import GRACE
+from ldp_aggregator.store.sharded.store import ShardedStore
 
 UNKNOWN_ID = "A" * 43
 
@@ -331,8 +332,11 @@ async def test_a_campaign_whose_ids_are_damaged_fails_no_other(
         outcomes = await store.count([*uploads, *uploads])
         assert [outcome.refused for outcome in outcomes] == ["store-unavailable", None, None] * 2
         assert [outcome.counted for outcome in outcomes] == [0, 1, 1, 0, 0, 0]
-    with pytest.raises(StoreError, match="ids_1"):
-        await store.count(uploads[:1])
+    if isinstance(store, ShardedStore):
+        assert [outcome.refused for outcome in await store.count(uploads[:1])] == ["store-unavailable"]
+    else:
+        with pytest.raises(StoreError, match="ids_1"):
+            await store.count(uploads[:1])
     for campaign in (sound, last):
         assert cells_of(await store.tally(campaign.id))[:4] == [1, 1, 1, 0]
     if request.node.callspec.params["store"] == "sqlite":

@@ -63,8 +63,8 @@ def test_a_plan_without_a_pilot_says_why_and_how_many(schema, capsys):
     code, out, err = run(capsys, "plan", "--schema", schema, "--devices", 30_000)
     assert (code, err) == (0, "")
     assert "30,000 devices, each with a total loss of at most 3, answer one question" in out
-    assert "size (square)" in out
-    assert out.count("least noise; ") == 4
+    assert "size (signs)" in out
+    assert out.count("least noise; ") == 3
     assert "at half the epsilon" in out
 
 
