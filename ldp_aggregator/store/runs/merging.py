@@ -13,9 +13,9 @@ from ldp_aggregator.store.runs.keys import Keys, merged
 
 LEAST_RUN: Final = 1 << 14
 LARGEST_FLUSH: Final = 1 << 19
-FLUSH_SHARE: Final = 256
-"""Recent ids become a run at this part of what is in runs already, within the two bounds above: a small store takes
-little memory, a large one gets few runs."""
+FLUSH_SCALE: Final = 1 << 31
+"""Recent ids become a run once there are as many as the square of what is in runs already, over this number, and
+within the two bounds above: a store of a few millions takes little memory, one of tens of millions gets few runs."""
 BACKLOG: Final = 4 * LARGEST_FLUSH
 """Recent ids with which a commit waits for the run that is being written."""
 FAN_IN: Final = 8
@@ -26,7 +26,7 @@ SLICE_IDS: Final = 1 << 14
 
 def is_due(recent: int, stored: int) -> bool:
     """Whether the recent ids of a campaign with so many ``stored`` in runs are enough for another one."""
-    return recent >= min(max(LEAST_RUN, stored // FLUSH_SHARE), LARGEST_FLUSH)
+    return recent >= min(max(LEAST_RUN, stored * stored // FLUSH_SCALE), LARGEST_FLUSH)
 
 
 def is_behind(recent: int) -> bool:

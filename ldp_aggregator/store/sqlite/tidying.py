@@ -45,6 +45,7 @@ class Tidier:
         self._sets = sets
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store-tidier")
         self._job: _Job | None = None
+        self._flushed = False
         self._pause_until = 0.0
 
     @property
@@ -74,21 +75,33 @@ class Tidier:
             self._job.draft.result().unlink(missing_ok=True)
 
     def _start(self) -> None:
+        """Where ids are to be written and runs to be merged, in turn: bulk uploads would leave no time for merging."""
+        first, second = (self._merge, self._flush) if self._flushed else (self._flush, self._merge)
+        if not first():
+            second()
+
+    def _flush(self) -> bool:
         number = self._sets.to_flush()
-        if number is not None:
-            held = self._sets.of(number)
-            keys = held.recent.all()
-            held.flushing, held.flushed, held.recent = keys, held.last, Recent()
-            self._submit(number, held, (), lambda: write_run(self._folder, len(keys), [keys], held.secret))
-            return
+        if number is None:
+            return False
+        held = self._sets.of(number)
+        keys = held.recent.all()
+        held.flushing, held.flushed, held.recent = keys, held.last, Recent()
+        self._submit(number, held, (), lambda: write_run(self._folder, len(keys), [keys], held.secret))
+        return True
+
+    def _merge(self) -> bool:
         crowd = self._sets.to_merge()
-        if crowd is not None:
-            number, names = crowd
-            held = self._sets.of(number)
-            runs = [held.runs[name] for name in names]
-            self._submit(number, held, tuple(names), lambda: merge_runs(self._folder, runs))
+        if crowd is None:
+            return False
+        number, names = crowd
+        held = self._sets.of(number)
+        runs = [held.runs[name] for name in names]
+        self._submit(number, held, tuple(names), lambda: merge_runs(self._folder, runs))
+        return True
 
     def _submit(self, campaign: int, held: Held, merged: tuple[str, ...], work: Callable[[], Path]) -> None:
+        self._flushed = not merged
         self._job = _Job(campaign, held, merged, self._thread.submit(_tidily, work))
 
     def _finish(self, db: sqlite3.Connection, job: _Job) -> None:

@@ -325,3 +325,13 @@ async def test_ids_in_a_table_of_an_older_store_become_a_run(folder: Path) -> No
     assert (outcome.counted, outcome.duplicates) == (10, 100)
     assert await store.audit() == []
     await store.close()
+
+
+async def test_merging_is_not_kept_waiting_by_uploads_that_each_fill_a_run(folder: Path) -> None:
+    store = await opened(folder)
+    for start in range(0, 4000, 80):
+        await store.count([numbered(range(start, start + 80))])
+        if store._tidier._job is not None:
+            await asyncio.wrap_future(store._tidier._job.draft)
+    assert len(listed(folder)) <= 20
+    await store.close()
