@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from daemon import Daemon
 
-MOST_MIB = 75
+MOST_MIB = 50
+"""Of memory of its own, about 46 on CPython 3.11; how much of libraries' files is mapped is the page cache's affair."""
 
 _LOADED = """
 import sys
@@ -45,13 +46,13 @@ def test_a_command_that_keeps_a_store_loads_no_tables_and_no_estimators(tmp_path
     assert ran.stderr.endswith("[]"), ran.stderr
 
 
-def resident_mib(process: int) -> float:
+def own_mib(process: int) -> float:
     status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
-    (kib,) = (int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
+    (kib,) = (int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon"))
     return kib / 1024
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="resident memory is read from /proc")
 def test_an_idle_server_is_small(tmp_path):
     with Daemon(tmp_path) as server:
-        assert resident_mib(server.process.pid) <= MOST_MIB
+        assert own_mib(server.process.pid) <= MOST_MIB

@@ -113,15 +113,18 @@ def test_a_missing_store_is_not_made_by_reading(run, tmp_path):
 
 @pytest.fixture
 def some_reports(campaign_id, tmp_path):
-    """300 people answered, straight into the store."""
+    """300 people answered, straight into the store; the same answers in every run."""
     import asyncio
+
+    from exact_coins import SeededCoins
 
     from ldp_aggregator.store import Submission, open_store
     from ldp_client.answering import perturb
     from protocols import decode_upload, encode_upload
 
     campaign = Campaign.compile(DRAFT)
-    reports = [report for _ in range(300) for report in perturb(campaign, {"age": "old"}, "no")]
+    coins = SeededCoins(300)
+    reports = [report for _ in range(300) for report in perturb(campaign, {"age": "old"}, "no", coins=coins)]
 
     async def count():
         store = await open_store(tmp_path / "data")
