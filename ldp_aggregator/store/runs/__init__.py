@@ -1,4 +1,4 @@
-"""Report ids in sorted runs: a log-structured set whose cost per report does not grow with what it holds.
+"""Report ids in sorted runs: a log-structured set whose cost per report grows as the logarithm of what it holds.
 
 What was inserted lately is in memory, sorted, and in the database that has the counts, where it is durable
 (:mod:`~ldp_aggregator.store.runs.recent`). From time to time it is written as a *run*, an immutable sorted file
