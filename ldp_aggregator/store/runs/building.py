@@ -24,11 +24,14 @@ _CHUNK: Final = 1 << 14
 
 
 class FilterDraft:
-    """The filter of ``ids`` ids under a secret. A context, which gives the files back. Raises OSError."""
+    """The filter of ``ids`` ids under a secret, with so many ``bits`` for each.
 
-    def __init__(self, folder: Path, ids: int, secret: int) -> None:
+    A context, which gives the files back. Raises OSError.
+    """
+
+    def __init__(self, folder: Path, ids: int, secret: int, bits: int) -> None:
         self._secret = secret
-        self._words = filter_words(ids)
+        self._words = filter_words(ids, bits)
         parts = min(MOST_PARTS, -(-self._words * 8 // PART_BYTES))
         self._part_words = -(-self._words // parts)
         self._open = ExitStack()

@@ -12,6 +12,8 @@ from ldp_aggregator.store.runs.keys import Words
 
 PAGE: Final = 512
 """Numbers between two fences; eight bytes each."""
+_STEPS: Final = (64, 8, 1)
+"""A place in a page is found by three looks at up to eight numbers, so far from each other: nine at one are slower."""
 
 
 @dataclass(frozen=True)
@@ -21,16 +23,13 @@ class Fences:
     firsts: Words
 
     def places(self, column: Words, wanted: Words) -> NDArray[np.int64]:
-        """What ``np.searchsorted(column, wanted)`` says."""
+        """What ``np.searchsorted(column, wanted)`` says, of a column that is not empty."""
         # A page whose first is smaller than what is wanted, the last of them, has the place or ends before it.
-        low = np.maximum(np.searchsorted(self.firsts, wanted) - 1, 0) * PAGE
-        left = np.minimum(PAGE, len(column) - low)
-        while left.any():
-            half = left // 2
-            middle = low + half
-            right = (left > 0) & (column[np.minimum(middle, len(column) - 1)] < wanted)
-            low = np.where(right, middle + 1, low)
-            left = np.where(right, left - half - 1, half)
+        low: NDArray[np.int64] = np.maximum(np.searchsorted(self.firsts, wanted) - 1, 0) * PAGE
+        for step in _STEPS:
+            looked = np.minimum(low[:, None] + np.arange(0 if step == 1 else step, 8 * step, step), len(column) - 1)
+            low += step * np.count_nonzero(column[looked] < wanted[:, None], axis=1)
+        low[low > len(column)] = len(column)
         return low
 
 

@@ -1,8 +1,8 @@
 """One run: an immutable file of sorted ids with their digests, a filter, and fences.
 
-A header of :data:`HEADER_BYTES` (magic, version, number of ids, the filter's secret, and a CRC-32 of each column and of
-itself), then five columns of little-endian 64-bit words: first halves of the ids, second halves, digests, filter,
-fences.
+A header of :data:`HEADER_BYTES` (magic, version, number of ids, secret and bits per id of the filter, and a CRC-32 of
+each column and of itself), then five columns of little-endian 64-bit words: first halves of the ids, second halves,
+digests, filter, fences.
 A file that is being written has a name of its own (:func:`write_run`); it gets that of a run, whole and on disk, in the
 transaction that lists it (:func:`publish_run`).
 """
@@ -26,15 +26,15 @@ from numpy.typing import NDArray
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.runs.building import FilterDraft
 from ldp_aggregator.store.runs.fences import Fences, fence_count, fences_of
-from ldp_aggregator.store.runs.filters import Filter, Hashes, filter_words
+from ldp_aggregator.store.runs.filters import BITS_PER_ID, Filter, Hashes, filter_words
 from ldp_aggregator.store.runs.keys import Keys, Words
 
-MAGIC: Final = b"ldprun\0\x02"
+MAGIC: Final = b"ldprun\0\x03"
 HEADER_BYTES: Final = 4096
 SUFFIX: Final = ".run"
 DRAFT: Final = "draft-"
 FORGOTTEN_SECONDS: Final = 86_400.0
-_HEADER: Final = struct.Struct("<8sQQ5I")
+_HEADER: Final = struct.Struct("<8sQQI5I")
 _COLUMNS: Final = 3
 _WORD: Final = 8
 _CHECK_WORDS: Final = 1 << 20
@@ -89,18 +89,19 @@ class Run:
         return found
 
 
-def write_run(folder: Path, ids: int, parts: Iterable[Keys], secret: int) -> Path:
-    """Write ``ids`` ids, which come in increasing order, part by part, with the filter's secret; returns the draft.
+def write_run(folder: Path, ids: int, parts: Iterable[Keys], secret: int, bits: int = BITS_PER_ID) -> Path:
+    """Write ``ids`` ids, which come in increasing order, part by part, with the filter's secret and bits per id.
 
-    Raises StoreError; nothing is left then.
+    Returns the draft. Raises StoreError; nothing is left then.
     """
     fresh = folder / f"{DRAFT}{secrets.token_hex(8)}{SUFFIX}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         handle = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            with FilterDraft(folder, ids, secret) as draft:
-                _write(handle, ids, parts, secret, draft)
+            with FilterDraft(folder, ids, secret, bits) as draft:
+                checks = _write(handle, ids, parts, draft)
+            _put(handle, _header(ids, secret, bits, checks), 0)
             os.fsync(handle)
         finally:
             os.close(handle)
@@ -113,7 +114,8 @@ def write_run(folder: Path, ids: int, parts: Iterable[Keys], secret: int) -> Pat
     return fresh
 
 
-def _write(handle: int, ids: int, parts: Iterable[Keys], secret: int, draft: FilterDraft) -> None:
+def _write(handle: int, ids: int, parts: Iterable[Keys], draft: FilterDraft) -> tuple[int, ...]:
+    """All columns; returns their checks."""
     fences = [np.zeros(0, dtype=np.uint64)]
     checks = [0] * _COLUMNS
     written = 0
@@ -136,7 +138,7 @@ def _write(handle: int, ids: int, parts: Iterable[Keys], secret: int, draft: Fil
             at += len(piece)
             check = zlib.crc32(piece, check)
         checks.append(check)
-    _put(handle, _header(ids, secret, tuple(checks)), 0)
+    return tuple(checks)
 
 
 def publish_run(draft: Path) -> str:
@@ -180,18 +182,18 @@ def open_run(path: Path) -> Run:
     try:
         with path.open("rb") as file:
             head = file.read(HEADER_BYTES)
-            ids, secret, checks = _read_header(path, head)
-            words, fences = filter_words(ids), fence_count(ids)
+            ids, secret, bits, checks = _read_header(path, head)
+            words, fences = filter_words(ids, bits), fence_count(ids)
             start = HEADER_BYTES + _COLUMNS * ids * _WORD
             if os.fstat(file.fileno()).st_size != start + (words + fences) * _WORD:
                 raise StoreError(f"{path} is damaged: it has another length than its header says")
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             file.seek(start)
-            bits, firsts = (np.fromfile(file, dtype="<u8", count=count) for count in (words, fences))
+            marks, firsts = (np.fromfile(file, dtype="<u8", count=count) for count in (words, fences))
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from error
     column = np.frombuffer(mapped, dtype="<u8", count=_COLUMNS * ids, offset=HEADER_BYTES).reshape(_COLUMNS, ids)
-    return Run(path, Keys(*column), Filter(bits, secret), Fences(firsts), mapped, checks)
+    return Run(path, Keys(*column), Filter(marks, secret), Fences(firsts), mapped, checks)
 
 
 def sync_folder(folder: Path) -> None:
@@ -209,19 +211,19 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _header(ids: int, secret: int, checks: tuple[int, ...]) -> bytes:
-    head = _HEADER.pack(MAGIC, ids, secret, *checks)
+def _header(ids: int, secret: int, bits: int, checks: tuple[int, ...]) -> bytes:
+    head = _HEADER.pack(MAGIC, ids, secret, bits, *checks)
     return head + struct.pack("<I", zlib.crc32(head))
 
 
-def _read_header(path: Path, head: bytes) -> tuple[int, int, tuple[int, ...]]:
+def _read_header(path: Path, head: bytes) -> tuple[int, int, int, tuple[int, ...]]:
     if len(head) < HEADER_BYTES or not head.startswith(MAGIC):
         raise StoreError(f"{path} is no run of ids of this version")
     fields = head[: _HEADER.size]
     if struct.unpack_from("<I", head, _HEADER.size)[0] != zlib.crc32(fields):
         raise StoreError(f"{path} is damaged: its header does not agree with its check")
-    _, ids, secret, *checks = _HEADER.unpack(fields)
-    return ids, secret, tuple(checks)
+    _, ids, secret, bits, *checks = _HEADER.unpack(fields)
+    return ids, secret, bits, tuple(checks)
 
 
 def _put(handle: int, data: bytes | memoryview[int], offset: int) -> None:

@@ -45,10 +45,13 @@ def crowded(sizes: Mapping[str, int]) -> list[str]:
     return []
 
 
-def merge_runs(folder: Path, runs: Sequence[Run]) -> Path:
-    """Write the union of runs that share no id as one; returns the draft. Raises StoreError."""
+def merge_runs(folder: Path, runs: Sequence[Run], bits: int) -> Path:
+    """Write the union of runs that share no id as one, with so many filter bits for each; returns the draft.
+
+    Raises StoreError.
+    """
     try:
-        return write_run(folder, sum(map(len, runs)), _slices(runs), runs[0].filter.secret)
+        return write_run(folder, sum(map(len, runs)), _slices(runs), runs[0].filter.secret, bits)
     finally:
         for run in runs:
             run.release()

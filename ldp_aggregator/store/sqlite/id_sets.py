@@ -14,7 +14,7 @@ import numpy as np
 from ldp_aggregator.store.batch import Batch, Settlement
 from ldp_aggregator.store.runs import merging
 from ldp_aggregator.store.runs.files import Run, open_run
-from ldp_aggregator.store.runs.filters import Hashes, new_secret
+from ldp_aggregator.store.runs.filters import Hashes, filter_bits, new_secret
 from ldp_aggregator.store.runs.keys import RECORD_BYTES, Keys, keys_of
 from ldp_aggregator.store.runs.recent import Recent
 from ldp_aggregator.store.sqlite import ids
@@ -40,7 +40,17 @@ class Held:
     @property
     def is_due(self) -> bool:
         """Whether the recent ones are enough for a run."""
-        return merging.is_due(len(self.recent), sum(map(len, self.runs.values())))
+        return merging.is_due(len(self.recent), self.stored)
+
+    @property
+    def stored(self) -> int:
+        """How many are in runs."""
+        return sum(map(len, self.runs.values()))
+
+    @property
+    def filter_bits(self) -> int:
+        """Bits an id in the filter of the next run."""
+        return filter_bits(self.stored)
 
     @property
     def backlog(self) -> int:

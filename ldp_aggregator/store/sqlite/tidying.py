@@ -87,7 +87,8 @@ class Tidier:
         held = self._sets.of(number)
         keys = held.recent.all()
         held.flushing, held.flushed, held.recent = keys, held.last, Recent()
-        self._submit(number, held, (), lambda: write_run(self._folder, len(keys), [keys], held.secret))
+        bits = held.filter_bits
+        self._submit(number, held, (), lambda: write_run(self._folder, len(keys), [keys], held.secret, bits))
         return True
 
     def _merge(self) -> bool:
@@ -97,7 +98,8 @@ class Tidier:
         number, names = crowd
         held = self._sets.of(number)
         runs = [held.runs[name] for name in names]
-        self._submit(number, held, tuple(names), lambda: merge_runs(self._folder, runs))
+        bits = held.filter_bits
+        self._submit(number, held, tuple(names), lambda: merge_runs(self._folder, runs, bits))
         return True
 
     def _submit(self, campaign: int, held: Held, merged: tuple[str, ...], work: Callable[[], Path]) -> None:

@@ -16,7 +16,14 @@ from ldp_aggregator.store.runs import building, fences, merging
 from ldp_aggregator.store.runs.building import FilterDraft
 from ldp_aggregator.store.runs.fences import Fences, fence_count, fences_of
 from ldp_aggregator.store.runs.files import HEADER_BYTES, Run, open_run, publish_run, remove_leftovers, write_run
-from ldp_aggregator.store.runs.filters import Filter, Hashes
+from ldp_aggregator.store.runs.filters import (
+    BITS_PER_ID,
+    DENSE_BITS_PER_ID,
+    DENSE_FROM,
+    Filter,
+    Hashes,
+    filter_bits,
+)
 from ldp_aggregator.store.runs.keys import Keys, keys_of, merged, records_of
 from ldp_aggregator.store.runs.merging import FAN_IN, LEAST_RUN, SLICE_IDS, crowded, merge_runs
 from ldp_aggregator.store.runs.recent import Recent
@@ -38,8 +45,8 @@ def pairs(found: Keys) -> list[tuple[int, int, int]]:
     return list(zip(found.high.tolist(), found.low.tolist(), found.digest.tolist(), strict=True))
 
 
-def filter_of(folder: Path, found: Keys) -> Filter:
-    with FilterDraft(folder, len(found), SECRET) as draft:
+def filter_of(folder: Path, found: Keys, bits: int = BITS_PER_ID) -> Filter:
+    with FilterDraft(folder, len(found), SECRET, bits) as draft:
         draft.add(found)
         return Filter(np.concatenate(list(draft.parts())), SECRET)
 
@@ -107,7 +114,9 @@ def test_recent_ids_are_found_in_whatever_order_they_came(
 
 
 @given(
-    st.lists(st.integers(0, 40), max_size=60).map(sorted), st.lists(st.integers(0, 42), max_size=20), st.integers(1, 9)
+    st.lists(st.integers(0, 40), min_size=1, max_size=60).map(sorted),
+    st.lists(st.integers(0, 42), max_size=20),
+    st.integers(1, 9),
 )
 @settings(max_examples=300)
 def test_fences_say_what_a_search_of_the_whole_column_says(held: list[int], wanted: list[int], page: int) -> None:
@@ -120,12 +129,34 @@ def test_fences_say_what_a_search_of_the_whole_column_says(held: list[int], want
         assert (Fences(firsts).places(column, asked) == np.searchsorted(column, asked)).all()
 
 
-def test_a_filter_never_denies_an_id_and_is_seldom_wrong(tmp_path: Path) -> None:
+@pytest.mark.parametrize("length", [1, 2, 63, 64, 511, 512, 513, 1024, 1025, 9999])
+@pytest.mark.parametrize("range_", [300, 1 << 14, 1 << 63])
+def test_a_place_is_found_in_whole_pages_too(length: int, range_: int) -> None:
+    rng = np.random.default_rng(length)
+    column = np.sort(rng.integers(0, range_, length, dtype=np.uint64))
+    asked = np.concatenate([column, column + 1, rng.integers(0, range_ + 2, 500, dtype=np.uint64), [0, range_ + 5]])
+    places = Fences(fences_of(column, 0)).places(column, asked.astype(np.uint64))
+    assert places.tolist() == np.searchsorted(column, asked.astype(np.uint64)).tolist()
+
+
+@pytest.mark.parametrize(("bits", "least", "most"), [(BITS_PER_ID, 1400, 2200), (DENSE_BITS_PER_ID, 100, 300)])
+def test_a_filter_never_denies_an_id_and_is_seldom_wrong(tmp_path: Path, bits: int, least: int, most: int) -> None:
     held, strangers = random_keys(20_000, 1), random_keys(100_000, 2)
-    made = filter_of(tmp_path, held)
-    assert len(made.may_hold(Hashes(held))) == len(held)
-    # About 1,750 in 100,000 are expected; the chance of more than 2,200 is below 1e-20.
-    assert 0 < len(made.may_hold(Hashes(strangers))) < 2200
+    made = filter_of(tmp_path, held, bits)
+    assert made.may_hold(Hashes(held)).tolist() == list(range(len(held)))
+    # In 100,000 about 1,800 are expected with ten bits an id, and 190 with twenty; these are over six deviations off.
+    assert least < len(made.may_hold(Hashes(strangers))) < most
+
+
+def test_filters_are_dense_where_many_ids_are_stored(tmp_path: Path) -> None:
+    assert filter_bits(DENSE_FROM - 1) == BITS_PER_ID
+    assert filter_bits(DENSE_FROM) == DENSE_BITS_PER_ID
+    held = random_keys(1000, 1)
+    sparse = run_of(tmp_path, held)
+    dense = open_run(tmp_path / publish_run(merge_runs(tmp_path, [sparse], DENSE_BITS_PER_ID)))
+    assert len(dense.filter.words) == 2 * len(sparse.filter.words) - 1
+    assert dense.problems() == []
+    assert pairs(dense.keys) == pairs(held)
 
 
 @pytest.mark.parametrize("part_bytes", [64, 3000, 1 << 14])
@@ -135,7 +166,7 @@ def test_a_filter_is_the_same_in_however_many_parts_it_was_made(
     held = random_keys(12_345, 5)
     whole = filter_of(tmp_path, held)
     monkeypatch.setattr(building, "PART_BYTES", part_bytes)
-    with FilterDraft(tmp_path, len(held), SECRET) as draft:
+    with FilterDraft(tmp_path, len(held), SECRET, BITS_PER_ID) as draft:
         for start in range(0, len(held), 1000):
             draft.add(held.slice(start, start + 1000))
         parts = list(draft.parts())
@@ -174,7 +205,7 @@ def test_runs_are_merged_in_slices_into_what_one_would_have_been(
     parts = [Keys(everything.high[at::5], everything.low[at::5], everything.digest[at::5]) for at in range(5)]
     shared = keys({(9, low) for low in range(3000)})
     runs = [run_of(tmp_path, part) for part in (*parts, shared)]
-    run = open_run(tmp_path / publish_run(merge_runs(tmp_path, runs)))
+    run = open_run(tmp_path / publish_run(merge_runs(tmp_path, runs, BITS_PER_ID)))
     assert pairs(run.keys) == pairs(merged([everything, shared]))
     assert len(run.filter.may_hold(Hashes(run.keys))) == len(run)
     assert run.problems() == []
@@ -187,7 +218,7 @@ def test_merging_holds_a_slice_and_a_part_of_the_filter(tmp_path: Path, monkeypa
     monkeypatch.setattr(building, "PART_BYTES", 1 << 16)
     tracemalloc.start()
     try:
-        merge_runs(tmp_path, runs)
+        merge_runs(tmp_path, runs, BITS_PER_ID)
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
