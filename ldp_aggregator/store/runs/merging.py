@@ -12,11 +12,11 @@ from ldp_aggregator.store.runs.files import Run, write_run
 from ldp_aggregator.store.runs.keys import Keys, merged
 
 LEAST_RUN: Final = 1 << 14
-LARGEST_FLUSH: Final = 1 << 19
-FLUSH_SCALE: Final = 1 << 31
+LARGEST_FLUSH: Final = 1 << 20
+FLUSH_SCALE: Final = 1 << 30
 """Recent ids become a run once there are as many as the square of what is in runs already, over this number, and
 within the two bounds above: a store of a few millions takes little memory, one of tens of millions gets few runs."""
-BACKLOG: Final = 4 * LARGEST_FLUSH
+BACKLOG: Final = 2 * LARGEST_FLUSH
 """Recent ids with which a commit waits for the run that is being written."""
 FAN_IN: Final = 8
 """Runs of about one size that become one. An id is written once for each power of it."""

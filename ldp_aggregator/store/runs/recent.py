@@ -38,9 +38,8 @@ class Recent:
         return found
 
     def all(self) -> Keys:
-        """Everything, as one array."""
+        """Everything, as one array; any thread may ask while nothing is added."""
         if not self._arrays:
             empty = np.zeros(0, dtype=np.uint64)
             return Keys(empty, empty, empty)
-        self._arrays = [merged(self._arrays)]
-        return self._arrays[0]
+        return merged(self._arrays)

@@ -42,6 +42,8 @@ def open_connection(path: Path, *, read_only: bool = False) -> sqlite3.Connectio
         db.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA foreign_keys = ON")
+        # Debian's SQLite writes zeros over whatever is deleted: ids that have become a run would be written once more.
+        db.execute("PRAGMA secure_delete = FAST")
         db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     except sqlite3.Error as error:
         raise StoreError(f"{path} cannot be opened as a store: {error}") from error

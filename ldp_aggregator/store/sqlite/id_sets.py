@@ -25,7 +25,7 @@ class Held:
     """The ids of one campaign. ``flushing`` are those that a run is being made of: all up to number ``flushed``."""
 
     runs: dict[str, Run] = field(default_factory=dict)
-    flushing: Keys | None = None
+    flushing: Recent | None = None
     flushed: int = 0
     recent: Recent = field(default_factory=Recent)
     last: int = 0
@@ -60,8 +60,7 @@ class Held:
         """Position to digest of the ids that are in here."""
         found = self.recent.find(wanted)
         if self.flushing is not None:
-            positions, places = self.flushing.find(wanted)
-            found.append((positions, self.flushing.digest[places]))
+            found += self.flushing.find(wanted)
         hashes = Hashes(wanted)
         found += [run.find(hashes) for run in self.runs.values()]
         return {

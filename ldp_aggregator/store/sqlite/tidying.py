@@ -85,10 +85,9 @@ class Tidier:
         if number is None:
             return False
         held = self._sets.of(number)
-        keys = held.recent.all()
-        held.flushing, held.flushed, held.recent = keys, held.last, Recent()
-        bits = held.filter_bits
-        self._submit(number, held, (), lambda: write_run(self._folder, len(keys), [keys], held.secret, bits))
+        recent, secret, bits = held.recent, held.secret, held.filter_bits
+        held.flushing, held.flushed, held.recent = recent, held.last, Recent()
+        self._submit(number, held, (), lambda: write_run(self._folder, len(recent), [recent.all()], secret, bits))
         return True
 
     def _merge(self) -> bool:
@@ -145,10 +144,10 @@ class Tidier:
             size = sum(sizes[name] for name in job.merged)
             db.executemany("DELETE FROM runs WHERE name = ?", [(name,) for name in job.merged])
         else:
-            keys = job.held.flushing
-            if keys is None or ids.recent_bytes(db, job.campaign, job.held.flushed) != RECORD_BYTES * len(keys):
+            recent = job.held.flushing
+            if recent is None or ids.recent_bytes(db, job.campaign, job.held.flushed) != RECORD_BYTES * len(recent):
                 return None
-            size = len(keys)
+            size = len(recent)
             ids.drop_recent(db, job.campaign, job.held.flushed)
         return ids.list_run(db, job.campaign, draft, size)
 
