@@ -2,9 +2,9 @@
 
     python benchmarks/growth.py [--reports 50000000] [--peer 5000000]
 
-Durable reports per second in windows, bytes written and kept, memory, the time to open the store again and to count a
-first upload then, and what duplicates cost. Beside it, in the same run, an SQLite table whose key is the id: what a
-store without runs is made of.
+Durable reports per second in windows, beside those of a young store at the same time; bytes written and kept, memory,
+the time to open the store again and to count a first upload then, and what duplicates cost. In the same run, an SQLite
+table whose key is the id: what a store without runs is made of.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +34,9 @@ QUESTIONS = 20
 VALUES = 16
 DUPLICATES = COMMIT // QUESTIONS // 100
 """Reports to each question that come again, in an upload with duplicates."""
+PERIOD = 5
+"""Windows after which a rate is printed and, near the end, that of a young store measured beside it."""
+IO = "/proc/self/io"
 DOUBLED = 80
 """Uploads, half of them with duplicates."""
 
@@ -42,11 +44,13 @@ DOUBLED = 80
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--reports", type=int, default=50_000_000)
-    parser.add_argument("--window", type=int, default=1_000_000, help="reports in the first and in the last window")
+    parser.add_argument("--window", type=int, default=1_000_000, help="reports in a window")
     parser.add_argument("--peer", type=int, default=4_000_000, help="ids in the table beside it; 0 for none")
     parser.add_argument("--folder", type=Path, help="where the store is made (default: a temporary folder)")
     parser.add_argument("--reopen", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.reports % (PERIOD * options.window) or options.window % COMMIT:
+        parser.error(f"--reports has to be {PERIOD} windows, or a multiple, and a window whole uploads of {COMMIT:,}")
     if options.reopen:
         asyncio.run(_reopen(options.folder))
         return
@@ -70,33 +74,72 @@ async def _grow(folder: Path, reports: int, window: int) -> None:
     store = SqliteStore(folder / FILE_NAME)
     await store.create_campaign(campaign)
     rng = np.random.default_rng(1)
-    rates = []
-    written = _written()
-    spent = 0.0
-    early = []
+    seconds = []
+    young = []
+    written = 0
+    early: list[Submission] = []
     for start in range(0, reports, window):
-        seconds = 0.0
-        for _ in range(window // COMMIT):
-            submission = _submission(campaign, rng)
-            early.append(_first(submission))
+        before = _written()
+        seconds.append(await _count(store, campaign, rng, window, early))
+        end = start + window
+        if end >= reports - _last(reports) and len(seconds) % PERIOD == 0:
             began = time.perf_counter()
-            [outcome] = await store.count([submission])
-            seconds += time.perf_counter() - began
-            assert outcome.counted == COMMIT
-        spent += seconds
-        rates.append(window / seconds)
-        if start == 0 or len(rates) % 5 == 0:
-            print(f"{start + window:>12,} stored: {rates[-1]:>9,.0f} reports/s", flush=True)
-    print(f"last window at {rates[-1] / rates[0]:.2f} of the first; {reports / spent:,.0f} reports/s in all")
-    print(f"median of the last ten at {np.median(rates[-10:]) / rates[0]:.2f} of the first")
-    if written is not None:
-        print(f"bytes written per report: {(_written() - written) / reports:,.0f}")
+            await _rest(store)
+            seconds[-1] += time.perf_counter() - began
+            written += _written() - before
+            young.append(await _young(folder, window))
+            print(f"{'':>12}  a store of a million, now: {young[-1]:>9,.0f} reports/s", flush=True)
+        else:
+            written += _written() - before
+        if start == 0 or len(seconds) % PERIOD == 0:
+            print(f"{end:>12,} stored: {window / seconds[-1]:>9,.0f} reports/s", flush=True)
+    last = seconds[-(_last(reports) // window) :]
+    print(f"{reports / sum(seconds):,.0f} reports/s in all, {window / seconds[0]:,.0f} in the first window")
+    rate = window * len(last) / sum(last)
+    print(f"{rate:,.0f} in the last {_last(reports):,}: {rate / np.median(young):.2f} of the stores of a million then")
+    if written:
+        print(f"bytes written per report: {written / reports:,.0f}")
     await _rest(store)
     print(f"bytes kept per report, at rest: {_size(folder) / reports:.1f}")
     print(f"memory: {_resident():.0f} MiB now, {_peak():.0f} at most")
     plain, doubled = await _with_duplicates(store, campaign, rng, early)
     print(f"with 1 % duplicates {doubled:,.0f} reports/s, {doubled / plain:.2f} of {plain:,.0f} without")
     await store.close()
+
+
+def _last(reports: int) -> int:
+    """How many reports make the rate of a full store: a fifth, in which every size of run is merged."""
+    return reports // 5
+
+
+async def _count(
+    store: SqliteStore, campaign: Campaign, rng: np.random.Generator, reports: int, early: list[Submission]
+) -> float:
+    """Seconds that it takes to count new reports; ``early`` gets the first of each upload."""
+    seconds = 0.0
+    for _ in range(reports // COMMIT):
+        submission = _submission(campaign, rng)
+        early.append(_first(submission))
+        began = time.perf_counter()
+        [outcome] = await store.count([submission])
+        seconds += time.perf_counter() - began
+        assert outcome.counted == COMMIT
+    return seconds
+
+
+async def _young(folder: Path, window: int) -> float:
+    """Reports per second of a fresh store from its first window to its second: a shared machine is not equally fast at
+    all times, and what is compared must be measured side by side.
+    """
+    with tempfile.TemporaryDirectory(dir=folder) as fresh:
+        store = SqliteStore(Path(fresh) / FILE_NAME)
+        campaign = _campaign()
+        await store.create_campaign(campaign)
+        rng = np.random.default_rng()
+        await _count(store, campaign, rng, window, [])
+        seconds = await _count(store, campaign, rng, window, [])
+        await store.close()
+    return window / seconds
 
 
 async def _rest(store: SqliteStore) -> None:
@@ -113,7 +156,7 @@ def _size(folder: Path) -> int:
 
 
 async def _with_duplicates(
-    store: SqliteStore, campaign: Campaign, rng: np.random.Generator, early: Sequence[Submission]
+    store: SqliteStore, campaign: Campaign, rng: np.random.Generator, early: list[Submission]
 ) -> tuple[float, float]:
     """Reports per second in uploads of new ones, and in uploads (taken in turn) of which one report in a hundred was in
     an upload before, whichever.
@@ -170,10 +213,8 @@ def _peer(folder: Path, ids: int, window: int) -> None:
     for _ in range(0, ids, window):
         seconds = 0.0
         for _ in range(window // COMMIT):
-            rows = sorted(
-                rng.integers(0, 256, (COMMIT, 24), dtype=np.uint8).tobytes()[at : at + 24]
-                for at in range(0, 24 * COMMIT, 24)
-            )
+            drawn = rng.bytes(24 * COMMIT)
+            rows = sorted(drawn[at : at + 24] for at in range(0, 24 * COMMIT, 24))
             began = time.perf_counter()
             db.execute("BEGIN")
             db.executemany("INSERT INTO ids VALUES (?, ?)", [(row[:16], row[16:]) for row in rows])
@@ -211,12 +252,12 @@ def _submission(campaign: Campaign, rng: np.random.Generator) -> Submission:
     )
 
 
-def _written() -> int | None:
-    """Bytes this process had written to disk, where Linux tells."""
+def _written() -> int:
+    """Bytes this process had written to disk, where Linux tells; 0 elsewhere."""
     try:
-        lines = Path("/proc/self/io").read_text().splitlines()
+        lines = Path(IO).read_text().splitlines()
     except OSError:
-        return None
+        return 0
     return int(dict(line.split(": ") for line in lines)["write_bytes"])
 
 
