@@ -98,7 +98,7 @@ def _candidates(asked: Asked, told: list[QuestionEstimate]) -> dict[str, Classif
     found[BASE] = nearest_probabilities(told, asked.people.class_count)
     order = np.argsort([-_information(table, first.prior) for table in first.tables], kind="stable")
     size, used = len(order), {len(order)}
-    for count in (-(-size // 2), -(-size // 4), 2, 0):
+    for count in (-(-size // 2), -(-size // 4), 2, 1, 0):
         if count < size and count not in used:
             used.add(count)
             weights = np.zeros(size)

@@ -33,12 +33,13 @@ ALIKE: Final = "posterior unweighted"
 """The first without the weights of features that repeat each other."""
 
 SHARES: Final = {"best half": 2, "best quarter": 4}
-BEST_TWO: Final = "best two"
+FEWEST: Final = {"best two": 2, "best one": 1}
+"""Where one feature says almost everything, any other only adds noise: Mushroom's odour."""
 PRIOR: Final = "prior"
 """The most frequent class, whatever the record: with it among the candidates no model is published unknowingly that is
 worse."""
 
-DEFAULT: Final = (POSTERIOR, ALIKE, NORM_SUB, *SHARES, BEST_TWO, PRIOR)
+DEFAULT: Final = (POSTERIOR, ALIKE, NORM_SUB, *SHARES, *FEWEST, PRIOR)
 
 _LONGEST_TITLE: Final = 200
 
@@ -69,7 +70,7 @@ def make_candidates(
     }
     first, posterior = trained[POSTERIOR], _believed(pairs)
     size = len(first.likelihoods)
-    sizes = {**{name: -(-size // part) for name, part in SHARES.items()}, BEST_TWO: 2, PRIOR: 0}
+    sizes = {**{name: -(-size // part) for name, part in SHARES.items()}, **FEWEST, PRIOR: 0}
     used, found = {size}, list[tuple[str, Model]]()
     for name in dict.fromkeys(names):
         if name in trained:

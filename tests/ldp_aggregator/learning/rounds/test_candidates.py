@@ -45,7 +45,7 @@ def test_the_default_candidates_are_the_trainings_the_best_features_and_the_prio
     found = dict(make_candidates([study()]))
     assert set(TRAININGS) <= set(found) <= set(DEFAULT)
     sizes = {name: len(model.likelihoods) for name, model in found.items()}
-    fewer = {"best half": 5, "best quarter": 3, "best two": 2, "prior": 0}
+    fewer = {"best half": 5, "best quarter": 3, "best two": 2, "best one": 1, "prior": 0}
     assert {name: size for name, size in sizes.items() if size < 9} == fewer
     assert set(names_of(found["best quarter"])) == {"u", "v", "size"}
     assert set(names_of(found["best two"])) == {"u", "size"}
