@@ -58,7 +58,8 @@ class SeededWith32Bits(PlantedClient):
     """Id and coins of a device come from a generator with a seed of 32 bits.
 
     Leaks the answer to whoever tries the 2^32 seeds until one gives the id: an evening on a laptop. Unbounded. Ids
-    repeat after some 77,000 devices, so that 20,000 trials see one repeat in twenty tests: not found.
+    repeat after some 77,000 devices: 20,000 trials of each person ask several hundred thousand and find it, 1,000 do
+    not.
     """
 
     seed_bits = 32
