@@ -226,8 +226,8 @@ def _contrasts(mechanism: PureMechanism, n: int, counts: Counts, signs: Array) -
 def _covariance(question: Question, n: int, counts: Counts, cells: Cells, classes: int) -> Array:
     """Of the estimates V and S of a class's sums of value and square, which are signs s and u of the same reports.
 
-    Over the four cells of who holds a value neither s, u nor s u has a sum, so that in E[sum of s_i, times sum of u_j] all but
-    (p - q) G - 2 (b_1 - b_0) G cancels, G being the class's sum of s u: Cov = (c G - V S) / n with
+    Over the four cells of who holds a value neither s, u nor s u has a sum, so that in E[sum of s_i, times sum of u_j]
+    all but (p - q) G - 2 (b_1 - b_0) G cancels, G being the class's sum of s u: Cov = (c G - V S) / n with
     c = (p - q - 2 (b_1 - b_0)) / (p - q)^2, and G estimated from the same counts.
     """
     mechanism: Any = question.mechanism

@@ -94,7 +94,7 @@ def present_shares(prior: Cells, questions: Sequence[QuestionEstimate]) -> Prese
 
 
 def once(questions: Iterable[QuestionEstimate]) -> list[QuestionEstimate]:
-    """The same without the second of two parts (:func:`part_of`) of one estimate: they tell who holds no value alike."""
+    """The same without the second of two parts (:func:`part_of`) of one estimate: they say alike who holds no value."""
     return list({id(one.missing or one): one for one in questions}.values())
 
 
