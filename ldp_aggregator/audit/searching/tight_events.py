@@ -157,7 +157,7 @@ def _missing_of(feature: Mapping[str, Any], question: Question, label: int, clas
     """The item of a record without the value: the last place, of the class or of all; None where it has none."""
     places = question["domain_size"] // classes
     if question["encoding"] == "sign" and places % 2:
-        return places * label + places - 1
+        return int(places * label + places - 1)
     size = len(feature["values"]) if feature["kind"] == "categorical" else feature["bins"]
     return (places - 1) * classes + label if question["kind"] == "pair" and places == size + 1 else None
 
