@@ -46,6 +46,9 @@ from simulations.tables.loaders import TABLE_HELP
 from simulations.tables.sources import read_draft, source_with_schema
 
 DEFAULT_LOSS: Final = 0.02
+_LEAST_WIDTH: Final = 11
+"""Of the column of mechanisms."""
+
 _CANDIDATES: Final = range(2, MOST_CANDIDATES + 1)
 RELATIVE_ERRORS: Final = (0.2, 0.1, 0.05)
 
@@ -241,10 +244,11 @@ def _print(plan: Mapping[str, Any]) -> None:
         say(_solved(plan["solution"]))
     say(f"to who sees only what is published: {PublishedGuarantee(**plan['published'])}")
     say()
-    say(f"{'question':32} {'mechanism':15} {'cells':>5} {'answers':>9} {'error':>8} {'at half':>8}  why")
+    wide = max(_LEAST_WIDTH, *(len(mechanism_of(question)) for question in plan["questions"]))
+    say(f"{'question':32} {'mechanism':{wide}} {'cells':>5} {'answers':>9} {'error':>8} {'at half':>8}  why")
     for question in plan["questions"]:
         say(
-            f"{subject_of(question)[:32]:32} {mechanism_of(question):15} {question['cells']:5} "
+            f"{subject_of(question)[:32]:32} {mechanism_of(question):{wide}} {question['cells']:5} "
             f"{question['answers']:9,.0f} {question['standard_error']:8.4f} "
             f"{question['standard_error_at_half_epsilon']:8.4f}  {reason_of(question)}"
         )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from ldp_aggregator import Tally, estimate
+from ldp_aggregator import Tally, estimate, train
 from ldp_aggregator.estimation.estimators import estimate_question
 from ldp_aggregator.estimation.expected import even_expectation, variance_per_answer
 from ldp_aggregator.estimation.moments import once, present_shares
@@ -18,6 +19,7 @@ from ldp_aggregator.estimation.poisoning.reports import class_range, per_liar, s
 from ldp_aggregator.estimation.poisoning.shares import present_reach
 from ldp_aggregator.estimation.pooling import cell_variance, class_variance
 from ldp_aggregator.estimation.posterior.evidence import information_of_classes
+from ldp_aggregator.learning.rounds.second import interactions
 from protocols import Campaign
 from protocols.document.questions import SQUARE, VALUE
 from protocols.exact.rationals import exact_epsilon
@@ -136,13 +138,18 @@ def test_what_is_predicted_and_what_is_believed_of_classes_are_the_enumerated_on
     assert predicted == pytest.approx(np.diag(spread)[:4])
 
 
-def told(seed=1, people=3_000, **privacy):
+def answered(seed=1, people=3_000, **privacy):
+    """A campaign, and what 40,000 devices told it; of class b three in ten hold no value, of class a one."""
     rng = np.random.default_rng(seed)
     labels = rng.choice(["a", "b"], people)
     x = np.clip(rng.normal(40 + 30 * (labels == "b"), 12), 0, 100)
     x[rng.random(people) < np.where(labels == "b", 0.3, 0.1)] = np.nan
     asked_of = campaign(**privacy)
-    return estimate(asked_of, simulate(asked_of, pd.DataFrame({"x": x}), labels, rng=seed, devices=40_000))
+    return asked_of, simulate(asked_of, pd.DataFrame({"x": x}), labels, rng=seed, devices=40_000)
+
+
+def told(seed=1):
+    return estimate(*answered(seed))
 
 
 def test_who_holds_no_value_is_told_once_though_value_and_square_both_have_it():
@@ -172,6 +179,20 @@ def test_moments_and_shares_are_those_of_who_holds_a_value():
     row = found.to_json()["missing"]["x"]
     assert row["low"] < row["estimate"] < row["high"]
     assert row["per_liar"] > 0
+
+
+def test_rounds_that_asked_at_once_and_apart_add_up():
+    """40,000 devices each; five standard errors. A feature's interaction is that of the class means."""
+    rounds = [answered(1), answered(2, joint=False), answered(3, epsilon=1)]
+    assert [[q.kind for q in one.questions[1:]] for one, _ in rounds] == [["signs"], *[["value", "square"]] * 2]
+    model = json.loads(train(rounds).to_json())
+    (feature,) = model["features"]
+    assert feature["mean"] == pytest.approx([40, 70], abs=2.5)
+    assert np.sqrt(feature["variance"]) == pytest.approx([12, 12], abs=4)
+    of_one, of_all = (one["features"]["x"] for one in model["training"]["poisoning"])
+    assert 0 < of_one["mean"] < 1
+    assert of_all["mean"] is None or of_all["mean"] > of_one["mean"]
+    assert interactions(rounds)["x"] == pytest.approx(interactions(rounds[:1])["x"], rel=0.3)
 
 
 def test_without_reports_nothing_is_known_of_the_missing_either():
