@@ -19,6 +19,12 @@ DRAFT = {
 }
 
 
+@pytest.fixture(autouse=True)
+def store_of_its_own(tmp_path, monkeypatch):
+    """The commands' store lies where they are started."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture
 def campaign_id(run, tmp_path):
     path = tmp_path / "draft.json"
