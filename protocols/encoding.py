@@ -51,15 +51,14 @@ def encode(
             return index * classes + class_index
         return index ^ class_index if question.kind == XOR else index
     quantity = _quantity(campaign, question, record, coins)
-    if question.kind == SIGNS and quantity is not None:
-        value, square = _bit(int(quantity * _ONE), coins), _bit(int(centred_square(quantity) * _ONE), coins)
-        return 4 * class_index + 2 * value + square
+    places = signs_of(question, classes)
+    if question.kind == SIGNS:
+        return places * class_index + (places - 1 if quantity is None else _both_bits(quantity, coins))
     cell = 0 if question.kind == PRODUCT else class_index
     fixed = 0 if quantity is None else int(quantity * _ONE)
     if question.encoding == MOMENT:
         return Moment(cell, fixed)
-    place = signs_of(question, classes) * cell
-    return place + (2 if quantity is None else _bit(fixed, coins))
+    return places * cell + (2 if quantity is None else _bit(fixed, coins))
 
 
 def _quantity(campaign: Campaign, question: Question, record: Mapping[str, object], coins: Coins) -> float | None:
@@ -76,6 +75,12 @@ def _quantity(campaign: Campaign, question: Question, record: Mapping[str, objec
 def centred_square(t: float) -> float:
     """2 t^2 - 1: the square of a value in [-1, 1], over the whole of [-1, 1] again."""
     return 2 * (t * t) - 1
+
+
+def _both_bits(t: float, coins: Coins) -> int:
+    """Twice the bit of a value in [-1, 1], and that of its square."""
+    value, square = _bit(int(t * _ONE), coins), _bit(int(centred_square(t) * _ONE), coins)
+    return 2 * value + square
 
 
 def _bit(fixed: int, coins: Coins) -> bool:

@@ -96,9 +96,8 @@ def estimate_question(
         of_class = _estimate_classes(question, n, counts, classes)
     cells = _estimate_cells(question, n, counts, classes)
     processed = post_process(cells.value, n, post) if question.encoding == INDEX else None
-    told = QuestionEstimate(question, n, cells, processed, of_class)
-    if question.kind == SIGNS:
-        return replace(told, covariance=_covariance(question, n, counts, cells, classes))
+    together = _covariance(question, n, counts, cells, classes) if question.kind == SIGNS else None
+    told = QuestionEstimate(question, n, cells, processed, of_class, covariance=together)
     if not missing:
         return told
     absent, share = _estimate_missing(question, n, counts, classes)
@@ -227,8 +226,8 @@ def _contrasts(mechanism: PureMechanism, n: int, counts: Counts, signs: Array) -
 def _covariance(question: Question, n: int, counts: Counts, cells: Cells, classes: int) -> Array:
     """Of the estimates V and S of a class's sums of value and square, which are signs s and u of the same reports.
 
-    Over the four cells neither s, u nor s u has a sum, so that in E[sum of s_i, times sum of u_j] all but
-    (p - q) G - 2 (b_1 - b_0) G cancels, G being the class's sum of s u: Cov = (c G - V S) / n with
+    Over the four cells of who holds a value neither s, u nor s u has a sum, so that in E[sum of s_i, times sum of u_j]
+    all but (p - q) G - 2 (b_1 - b_0) G cancels, G being the class's sum of s u: Cov = (c G - V S) / n with
     c = (p - q - 2 (b_1 - b_0)) / (p - q)^2, and G estimated from the same counts.
     """
     mechanism: Any = question.mechanism
@@ -236,7 +235,8 @@ def _covariance(question: Question, n: int, counts: Counts, cells: Cells, classe
         return np.zeros(classes)
     gain = float(mechanism.p - mechanism.q)
     value, square = cells.value.reshape(2, classes)
-    product = counts.reshape(classes, -1) @ _BOTH_SIGNS.prod(axis=0) / (n * gain)
+    present = counts.reshape(classes, -1)[:, : _BOTH_SIGNS.shape[1]]
+    product = present @ _BOTH_SIGNS.prod(axis=0) / (n * gain)
     covariance: Array = (covariance_factor(question) * product - value * square) / n
     return covariance
 

@@ -9,7 +9,7 @@ stand in.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -78,10 +78,10 @@ class Present:
 def present_shares(prior: Cells, questions: Sequence[QuestionEstimate]) -> Present:
     """What the questions about a feature, in whichever campaigns, say of the records that hold its value.
 
-    P(class) less P(missing, class), which the value and the square both tell; the two as if they were independent,
-    which is right but for the little that a question adds to the pooled P(class).
+    P(class) less P(missing, class), which the value and the square both tell, asked at once (``signs``) one time; the
+    two as if they were independent, which is right but for the little that a question adds to the pooled P(class).
     """
-    told = [(one, one.missing, one.missing_share) for one in questions if one.n > 0]
+    told = [(one, one.missing, one.missing_share) for one in once(questions) if one.n > 0]
     if not told or any(missing is None for _, missing, _ in told):
         return Present.everywhere(prior)
     weights = pool_shares([one for one, _, _ in told])
@@ -91,6 +91,11 @@ def present_shares(prior: Cells, questions: Sequence[QuestionEstimate]) -> Prese
         Cells.normal(prior.value - of_class.value, prior.variance + of_class.variance),
         Cells.normal(1 - whole.value, whole.variance),
     )
+
+
+def once(questions: Iterable[QuestionEstimate]) -> list[QuestionEstimate]:
+    """The same without the second of two parts (:func:`part_of`) of one estimate: they say alike who holds no value."""
+    return list({id(one.missing or one): one for one in questions}.values())
 
 
 def part_of(estimate: QuestionEstimate, kind: str) -> QuestionEstimate:

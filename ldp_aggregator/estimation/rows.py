@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,8 @@ from ldp_aggregator.estimation.estimators import Cells
 from protocols import Campaign, Question
 from protocols.document.questions import MARGINAL, PAIR, SCORE, SIGNS, SQUARE, TRIPLE, VALUE, XOR
 from protocols.document.schema import MISSING, CategoricalFeature, Feature
+
+_IN_WORDS: Final = {SIGNS: "value and square", TRIPLE: "two features"}
 
 
 def rows_of(
@@ -45,6 +47,11 @@ def cells_to_json(cells: Cells) -> list[dict[str, Any]]:
 
 def finite_only(row: dict[str, Any]) -> dict[str, Any]:
     return {key: None if isinstance(value, float) and not np.isfinite(value) else value for key, value in row.items()}
+
+
+def kind_in_words(kind: str) -> str:
+    """What a kind of question asks for, where its name in a document does not say so."""
+    return _IN_WORDS.get(kind, kind)
 
 
 def cell_names(campaign: Campaign, question: Question) -> list[str] | None:

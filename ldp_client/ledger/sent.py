@@ -75,12 +75,11 @@ def _cell(campaign: Campaign, question: Question, cell: int) -> str:
         return ("wrong", "right")[cell]
     feature: Any = campaign.feature(question.feature)
     if question.encoding == "sign":
-        if question.kind == "signs":
-            class_index, ends = divmod(cell, 4)
-            at, square_at = (("lower", "upper")[end] for end in divmod(ends, 2))
-            return f"the {at} end, its square at the {square_at} end, {classes[class_index]}"
         class_index, end = divmod(cell, signs_of(question, len(classes)))
-        return f"{('the lower end', 'the upper end', 'missing')[end]}, {classes[class_index]}"
+        if question.kind == "signs" and end < 4:
+            at, square_at = (("lower", "upper")[end] for end in divmod(end, 2))
+            return f"the {at} end, its square at the {square_at} end, {classes[class_index]}"
+        return f"{('the lower end', 'the upper end', 'missing')[min(end, 2)]}, {classes[class_index]}"
     if question.kind == "xor":
         return " or ".join(f"{_value(feature, v)}, {classes[v ^ cell]}" for v in (0, 1))
     if question.kind == "marginal":

@@ -69,8 +69,8 @@ class Question:
         ``index`` for label, pair, xor, marginal, triple and score; any other question is asked as ``moment`` (a value
         at a class) or as ``sign`` (``signs * class + bit``, a stochastic bit with the class), ``signs`` always as the
         latter (``4 * class + 2 * bit of the value + bit of the square``). Where a value may be missing, a pair has one
-        value more, the last, and a sign has three places instead of two: the bit is 2. Two questions in one answer are
-        of complete features.
+        value more, the last, and a class one place more: of a sign the bit is 2, of signs both bits together are 4
+        (``5 * class + 4``). A triple is of complete features.
     group
         0 for the label, i + 1 for asked feature i, beyond for products; in an evaluation round the candidate's place.
         A device answers at most one of a group.
@@ -117,7 +117,9 @@ class Question:
 
 
 def signs_of(question: Question, classes: int) -> int:
-    """Places of a ``sign`` question for each class (of a product: in all): 2, or 3 where the value may be missing."""
+    """Places of a ``sign`` question for each class (of a product: in all): 2, of ``signs`` 4; and one more, the last,
+    where the value may be missing.
+    """
     return question.domain_size // (1 if question.kind == PRODUCT else classes)
 
 
@@ -217,7 +219,7 @@ def is_binary(feature: Feature | None) -> bool:
 def _cells(
     kind: str, encoding: str, label: Label, named: Sequence[Feature | None], *, moments: bool, missing: bool
 ) -> int | None:
-    """Cells that a question of this shape has; None for a shape that does not exist: bits of two values, two questions
+    """Cells that a question of this shape has; None for a shape that does not exist: bits of two values, two features
     in one answer and moments cannot tell that a value is ``missing``.
     """
     classes, feature = len(label.classes), named[0]
@@ -227,7 +229,7 @@ def _cells(
         size = {VALUE: classes, PRODUCT: 1}.get(kind)
     elif is_gaussian(feature):
         if kind == SIGNS:
-            return 4 * classes if encoding == SIGN and not missing else None
+            return (4 + missing) * classes if encoding == SIGN else None
         size = classes if kind in (VALUE, SQUARE) else None
     elif encoding != INDEX:
         return None

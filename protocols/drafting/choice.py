@@ -48,21 +48,30 @@ def make_sign(classes: int, epsilon: Fraction, *, missing: bool = False) -> Pure
     return _least_contrast((2 + missing) * classes, classes, epsilon)
 
 
-def make_signs(classes: int, epsilon: Fraction) -> PureMechanism:
-    """The same on the 4 k cells of (class, bit, bit): a contrast is that of one bit within a class, over four cells."""
-    return _least_contrast(4 * classes, classes, epsilon)
+def make_signs(classes: int, epsilon: Fraction, *, missing: bool = False) -> PureMechanism:
+    """The same on the 4 k cells of (class, bit, bit), or on 5 k: a contrast is that of one bit within a class,
+    over four cells.
+    """
+    return _least_contrast((4 + missing) * classes, classes, epsilon)
 
 
 def signs_pay(
-    against: AnyMechanism, classes: int, epsilon: Fraction, *, classes_told: float = math.inf, alike: float = 1.0
+    against: AnyMechanism,
+    classes: int,
+    epsilon: Fraction,
+    *,
+    classes_told: float = math.inf,
+    alike: float = 1.0,
+    missing: bool = False,
 ) -> bool:
     """Whether value and square of a number, asked at once as two bits, predict less variance than asked of different
-    devices with ``against``, the choice of :func:`make_continuous`, whose other arguments and prediction these are.
+    devices with ``against``, the choice of :func:`make_continuous`, whose other arguments and prediction these are; or,
+    where a value may be ``missing``, with that of :func:`make_sign`.
 
     Beside what is predicted there the records' own spread counts, P(class) E[value^2] = 1 / (3 k): twice as many
     devices halve it too.
     """
-    spread, signs = _SQUARED_MEAN / classes, make_signs(classes, epsilon)
+    spread, signs = _SQUARED_MEAN / classes, make_signs(classes, epsilon, missing=missing)
     at_once = _predicted(signs, classes, classes_told, alike, spread, devices=2)
     return at_once < _predicted(against, classes, classes_told, alike, spread)
 
@@ -114,7 +123,7 @@ def contrast_variance(mechanism: Mechanism[int], classes: int) -> float:
     """N times the noise variance of a class's sum of signs, half of its cells having a minus, at equal classes."""
     cells = mechanism.domain_size // classes
     if isinstance(mechanism, PureMechanism):
-        # A third cell of a class, where there is no value, has no sign.
+        # The last of an odd number of cells of a class, where there is no value, has no sign.
         return mechanism.signs_variance(cells - cells % 2, 1 / classes)
     return cells * mechanism.noise_variance(1 / mechanism.domain_size)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations_with_replacement
 from typing import Final
@@ -19,7 +18,6 @@ from protocols.document.questions import (
     PRODUCT,
     SCORE,
     SIGN,
-    SIGNS,
     SQUARE,
     TRIPLE,
     VALUE,
@@ -28,9 +26,9 @@ from protocols.document.questions import (
     is_gaussian,
 )
 from protocols.document.schema import Feature, Label, Privacy
+from protocols.drafting.asked import Asked
 from protocols.drafting.choice import (
     AUTO,
-    LEAST_JOINT_EPSILON,
     make_continuous,
     make_discrete,
     make_sign,
@@ -39,6 +37,7 @@ from protocols.drafting.choice import (
     signs_pay,
     triple_pays,
 )
+from protocols.drafting.joining import as_signs, as_triples, check_joined, may_join
 from protocols.errors import DraftError
 from protocols.exact.rationals import divide_down, exact_epsilon
 from protocols.mechanisms import DISCRETE, AnyMechanism, Mechanism
@@ -53,18 +52,6 @@ _XOR_WEIGHTS: Final = {XOR: 76, MARGINAL: 19}
 _LABEL_WEIGHT: Final = 5
 _WHOLE: Final = 100
 """Of a feature's devices, in hundredths: .8 answer the xor and .2 the value, and before that 5 % the class alone."""
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A question whose mechanism is still to be found; ``cells`` of an index, 0 for a value."""
-
-    kind: str
-    group: int
-    weight: int
-    feature: str | None = None
-    other: str | None = None
-    cells: int = 0
 
 
 def compile_questions(
@@ -84,25 +71,31 @@ def compile_questions(
     theta = None if privacy.theta is None else Fraction(repr(float(privacy.theta)))
     split = set() if moments else {feature.name for feature in features if splits(label, feature, privacy)}
     asked = _all_asked(label, features, split, moments=moments)
-    joins = not moments and _may_join(privacy, epsilon)
+    joins = not moments and may_join(privacy, epsilon)
     if joins and privacy.answers == "one":
         pair, triple = (make_discrete(privacy.discrete, cells * classes, exact, theta) for cells in (2, 4))
         if privacy.joint or (privacy.discrete == AUTO and triple_pays(triple, pair, classes)):
-            asked = _as_triples(asked, 2 * classes)
+            asked = as_triples(asked, 2 * classes)
     indexed = {one: make_discrete(privacy.discrete, one.cells, exact, theta) for one in asked if one.cells}
     told, alike = _classes_told(asked, indexed, classes, everything=privacy.answers == "all")
     incomplete = {feature.name for feature in features if feature.missing}
-    value = make_continuous(privacy.continuous, classes, exact, classes_told=told, alike=alike)
-    if joins and any(one.kind == SQUARE and one.feature not in incomplete for one in asked):
-        auto = privacy.continuous == AUTO
-        if privacy.joint or (auto and signs_pay(value, classes, exact, classes_told=told, alike=alike)):
-            value, asked = make_signs(classes, exact), _as_signs(asked, incomplete)
     of_values: dict[tuple[bool, bool], AnyMechanism] = {
-        (False, False): value,
+        (False, False): make_continuous(privacy.continuous, classes, exact, classes_told=told, alike=alike),
         (True, False): make_continuous(privacy.continuous, 1, exact),
         (False, True): make_sign(classes, exact, missing=True),
         (True, True): make_sign(1, exact, missing=True),
     }
+    for missing in (False, True):
+        numbers = {one.feature for one in asked if one.kind == SQUARE and (one.feature in incomplete) == missing}
+        if not (joins and numbers):
+            continue
+        against, auto = of_values[False, missing], privacy.continuous == AUTO
+        pays = auto and signs_pay(against, classes, exact, classes_told=told, alike=alike, missing=missing)
+        if privacy.joint or pays:
+            of_values[False, missing] = make_signs(classes, exact, missing=missing)
+            asked = as_signs(asked, numbers)
+    if privacy.joint:
+        check_joined(asked, features, everything=privacy.answers == "all", moments=moments)
     questions = []
     for index, one in enumerate(asked):
         shape = one.kind == PRODUCT, not incomplete.isdisjoint((one.feature, one.other))
@@ -153,51 +146,6 @@ def _check_complete(features: Sequence[Feature], privacy: Privacy) -> None:
             )
 
 
-def _may_join(privacy: Privacy, epsilon: float) -> bool:
-    """Whether two questions may be asked as one, at ``epsilon`` for each. Raises DraftError where that is asked for and
-    cannot be.
-    """
-    if privacy.joint and epsilon < LEAST_JOINT_EPSILON:
-        raise DraftError(
-            "privacy.joint",
-            f"asks two questions as one, which pays from an epsilon of {LEAST_JOINT_EPSILON} a question on; here it is "
-            f"{epsilon:g}. Leave it out, or say false",
-        )
-    if privacy.joint and privacy.continuous not in (AUTO, SIGN):
-        raise DraftError(
-            "privacy.joint", f"asks for value and square as two bits, and continuous is {privacy.continuous}; say sign"
-        )
-    return privacy.joint is not False and epsilon >= LEAST_JOINT_EPSILON
-
-
-def _as_triples(asked: Sequence[_Asked], cells: int) -> list[_Asked]:
-    """The same, of pairs of ``cells`` cells (two values each) every two of one weight made one question, in the place
-    of the first.
-    """
-    joined: list[_Asked] = []
-    waiting: dict[int, int] = {}
-    for one in asked:
-        binary = one.kind == PAIR and one.cells == cells
-        place = waiting.pop(one.weight, None) if binary else None
-        if place is not None:
-            first = joined[place]
-            joined[place] = replace(first, kind=TRIPLE, other=one.feature, weight=2 * one.weight, cells=2 * cells)
-            continue
-        if binary:
-            waiting[one.weight] = len(joined)
-        joined.append(one)
-    return joined
-
-
-def _as_signs(asked: Sequence[_Asked], incomplete: Collection[str]) -> list[_Asked]:
-    """The same, value and square of a feature that is complete asked at once by the devices of both."""
-    return [
-        replace(one, kind=SIGNS, weight=2 * one.weight) if one.kind == VALUE and one.feature not in incomplete else one
-        for one in asked
-        if one.kind != SQUARE or one.feature in incomplete
-    ]
-
-
 def _check_epsilon(epsilon: float) -> None:
     if epsilon < LEAST_EPSILON:
         raise DraftError(
@@ -206,35 +154,35 @@ def _check_epsilon(epsilon: float) -> None:
         )
 
 
-def _all_asked(label: Label, features: Sequence[Feature], split: Collection[str], *, moments: bool) -> list[_Asked]:
+def _all_asked(label: Label, features: Sequence[Feature], split: Collection[str], *, moments: bool) -> list[Asked]:
     """What is asked, in the order of the document; of the features named in ``split`` two bits."""
     classes, whole = len(label.classes), _WHOLE if split else 1
     alone = whole * label.weight + _LABEL_WEIGHT * sum(f.weight for f in features if f.name in split)
-    asked = [_Asked(LABEL, 0, alone, cells=classes)] if label.weight else []
+    asked = [Asked(LABEL, 0, alone, cells=classes)] if label.weight else []
     for group, feature in enumerate(features, start=1):
         weight = whole * feature.weight
         if feature.name in split:
             asked += [
-                _Asked(kind, group, share * feature.weight, feature.name, cells=2)
+                Asked(kind, group, share * feature.weight, feature.name, cells=2)
                 for kind, share in _XOR_WEIGHTS.items()
             ]
             continue
         if moments or is_gaussian(feature):
             kinds = (VALUE,) if moments else (VALUE, SQUARE)
-            asked += [_Asked(kind, group, weight, feature.name) for kind in kinds]
+            asked += [Asked(kind, group, weight, feature.name) for kind in kinds]
         else:
-            asked.append(_Asked(PAIR, group, weight, feature.name, cells=feature.cells * classes))
+            asked.append(Asked(PAIR, group, weight, feature.name, cells=feature.cells * classes))
     if moments:
         pairs = list(combinations_with_replacement(features, 2))
         if len(pairs) > MOST_PRODUCTS:
             raise DraftError("features", f"{len(features)} features have {len(pairs)} pairs; at most {MOST_PRODUCTS}")
         for group, (first, second) in enumerate(pairs, start=len(features) + 1):
-            asked.append(_Asked(PRODUCT, group, 1, first.name, second.name))
+            asked.append(Asked(PRODUCT, group, 1, first.name, second.name))
     return asked
 
 
 def _classes_told(
-    asked: Sequence[_Asked], indexed: dict[_Asked, Mechanism[int]], classes: int, *, everything: bool
+    asked: Sequence[Asked], indexed: dict[Asked, Mechanism[int]], classes: int, *, everything: bool
 ) -> tuple[float, float]:
     """What the indexed questions tell about a class's share, 1 / (n Var) with n the reports to one question of a value;
     and the reports to all questions of values, over those to one.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +14,7 @@ from ldp_aggregator.estimation.expected import answers
 from ldp_aggregator.learning.published import DEFAULT_DELTA, PublishedGuarantee, published_together
 from protocols import Campaign, Question
 from protocols.document.candidates import MOST_CANDIDATES
-from protocols.document.questions import LABEL, PAIR, SCORE, SIGN, SIGNS
+from protocols.document.questions import SCORE, SIGN, SIGNS
 from simulations.commands.common import (
     Groups,
     add_json,
@@ -24,6 +24,7 @@ from simulations.commands.common import (
     say,
     warn,
 )
+from simulations.commands.plan_words import BY, mechanism_of, reason_of, subject_of
 from simulations.studies.evaluating import voters_for_error
 from simulations.studies.planning import (
     Array,
@@ -44,13 +45,10 @@ from simulations.tables.frames import Table, TableError
 from simulations.tables.loaders import TABLE_HELP
 from simulations.tables.sources import read_draft, source_with_schema
 
-BY: Final = " by "
-"""``sign`` (``signs``) is an encoding; the mechanism that carries it stands behind it."""
-
-SAME: Final = 0.005
-"""Mechanisms whose variances differ by less than this share are as good as each other (``ss`` of size 1 is ``de``)."""
-
 DEFAULT_LOSS: Final = 0.02
+_LEAST_WIDTH: Final = 11
+"""Of the column of mechanisms."""
+
 _CANDIDATES: Final = range(2, MOST_CANDIDATES + 1)
 RELATIVE_ERRORS: Final = (0.2, 0.1, 0.05)
 
@@ -130,7 +128,7 @@ def _run(options: argparse.Namespace) -> None:
     epsilon = options.epsilon or draft["privacy"]["epsilon"] if solution is None else solution.epsilon
     devices: int = options.devices if solution is None else solution.devices
     campaign = Campaign.compile(with_epsilon(draft, epsilon))
-    half = Campaign.compile(with_epsilon(draft, campaign.privacy.epsilon / 2))
+    half = Campaign.compile(_unforced(with_epsilon(draft, campaign.privacy.epsilon / 2)))
     plan = make_plan(campaign, half, devices, pilot)
     plan["published"] = published_together([(campaign, devices)], options.delta, options.colluding).to_json()
     if options.accuracy_error is not None:
@@ -192,12 +190,13 @@ def make_plan(campaign: Campaign, half: Campaign, devices: int, pilot: Table | N
             {
                 "kind": question.kind,
                 "feature": _subject(campaign, question),
+                **({"other": question.other} if question.other else {}),
                 "mechanism": _mechanism(question),
                 "cells": question.domain_size,
                 "answers": expected[question.index],
                 "noise_variance": dict(sorted(alternatives(question, classes).items(), key=lambda pair: pair[1])),
                 "standard_error": _typical(errors[question.index]),
-                "standard_error_at_half_epsilon": _typical(at_half[question.index]),
+                "standard_error_at_half_epsilon": _typical(_same_in(half, question, at_half)),
                 "standard_errors": errors[question.index].tolist(),
             }
             for question in campaign.questions
@@ -220,6 +219,19 @@ def _subject(campaign: Campaign, question: Question) -> str:
     return question.feature or campaign.label.name
 
 
+def _unforced(draft: Mapping[str, Any]) -> dict[str, Any]:
+    """The draft, which may ask for two questions as one where there is not the epsilon for it, as ``auto`` has it."""
+    privacy = draft["privacy"]
+    return {**draft, "privacy": {**privacy, "joint": None} if privacy.get("joint") else privacy}
+
+
+def _same_in(half: Campaign, question: Question, errors: Sequence[Array]) -> Array:
+    """The errors of the question about the same at half the epsilon; of several where two are asked as one."""
+    of_group = [one for one in half.questions if one.group == question.group]
+    alike = [one for one in of_group if one.kind == question.kind] or of_group
+    return np.concatenate([errors[one.index] for one in alike])
+
+
 def _typical(errors: Array) -> float:
     """The root mean square over a question's cells."""
     return float(np.sqrt(np.mean(errors**2)))
@@ -232,16 +244,13 @@ def _print(plan: Mapping[str, Any]) -> None:
         say(_solved(plan["solution"]))
     say(f"to who sees only what is published: {PublishedGuarantee(**plan['published'])}")
     say()
-    say(f"{'question':32} {'mechanism':11} {'cells':>5} {'answers':>9} {'error':>8} {'at half':>8}  why")
+    wide = max(_LEAST_WIDTH, *(len(mechanism_of(question)) for question in plan["questions"]))
+    say(f"{'question':32} {'mechanism':{wide}} {'cells':>5} {'answers':>9} {'error':>8} {'at half':>8}  why")
     for question in plan["questions"]:
-        name = (
-            question["feature"]
-            if question["kind"] in (LABEL, PAIR, SCORE)
-            else f"{question['feature']} ({question['kind']})"
-        )
         say(
-            f"{name[:32]:32} {question['mechanism']:11} {question['cells']:5} {question['answers']:9,.0f} "
-            f"{question['standard_error']:8.4f} {question['standard_error_at_half_epsilon']:8.4f}  {_why(question)}"
+            f"{subject_of(question)[:32]:32} {mechanism_of(question):{wide}} {question['cells']:5} "
+            f"{question['answers']:9,.0f} {question['standard_error']:8.4f} "
+            f"{question['standard_error_at_half_epsilon']:8.4f}  {reason_of(question)}"
         )
     say()
     say("error: standard error of one estimated probability (or class-wise mean), root mean square over the cells")
@@ -268,23 +277,6 @@ def _solved(solution: Mapping[str, Any]) -> str:
         return f"for {wanted}, it takes {solution['devices']:,} devices"
     extreme = "least" if published is None else "largest"
     return f"for {wanted}, the {extreme} epsilon is {solution['epsilon']:g}"
-
-
-def _why(question: Mapping[str, Any]) -> str:
-    """How much more noise the next best mechanism would add, or how much less the best one."""
-    table = question["noise_variance"]
-    if len(table) == 1:
-        return "nothing else tells that a value is missing"
-    chosen = question["mechanism"].split(BY)[0]
-    ratios = {name: variance / table[chosen] for name, variance in table.items()}
-    best = min(ratios, key=lambda name: ratios[name])
-    if ratios[best] < 1 - SAME:
-        return f"{best} would have {1 - ratios[best]:.0%} less noise; the draft wants {chosen}"
-    worse = {name: ratio for name, ratio in ratios.items() if ratio > 1 + SAME}
-    if not worse:
-        return "every other mechanism has the same noise"
-    following = min(worse, key=lambda name: worse[name])
-    return f"least noise; {following} would have {worse[following]:.2f} times as much"
 
 
 def _print_pilot(pilot: Mapping[str, Any]) -> None:

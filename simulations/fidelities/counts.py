@@ -59,15 +59,12 @@ def _count(columns: Columns, question: Question, holders: Holders, rng: np.rando
     if question.encoding != SIGN:
         return tally_moments(question.mechanism, moments, numbers, rng)
     cells: Integers = np.zeros(question.domain_size, dtype=np.int64)
-    per_class = 3 if signs_of(question, columns.class_count) == 3 else 2
-    bits = np.arange(2) * np.ones((len(moments), 1), dtype=np.int64)
     held = _split(np.where(moments.missing, 0, numbers), moments.values, rng)
-    places = per_class * moments.cells[:, None] + bits
     if moments.squares is not None:
-        held = _split(held.ravel(), np.repeat(moments.squares, 2), rng)
-        places = 2 * places.reshape(-1, 1) + bits[:1]
-    np.add.at(cells, places, held)
-    np.add.at(cells, 3 * moments.cells[moments.missing] + 2, numbers[moments.missing])
+        held = _split(held.ravel(), np.repeat(moments.squares, 2), rng).reshape(-1, 4)
+    first, bits = signs_of(question, columns.class_count) * moments.cells, held.shape[1]
+    np.add.at(cells, first[:, None] + np.arange(bits), held)
+    np.add.at(cells, first[moments.missing] + bits, numbers[moments.missing])
     return tally_cells(question.mechanism, cells, rng)
 
 

@@ -105,11 +105,11 @@ class Columns:
         moments = self.moments(question, rows, rng)
         if question.encoding == MOMENT:
             return moments
-        bits = rng.integers(0, 2 * UNIT, size=len(moments)) < moments.values + UNIT
-        if moments.squares is None:
-            return signs_of(question, self.class_count) * moments.cells + np.where(moments.missing, 2, bits)
-        squares = rng.integers(0, 2 * UNIT, size=len(moments)) < moments.squares + UNIT
-        return 4 * moments.cells + 2 * bits + squares
+        bits = _bits(moments.values, rng)
+        if moments.squares is not None:
+            bits = 2 * bits + _bits(moments.squares, rng)
+        missing = 2 if moments.squares is None else 4
+        return signs_of(question, self.class_count) * moments.cells + np.where(moments.missing, missing, bits)
 
     def indices(self, question: Question, rows: Integers, rng: np.random.Generator) -> Integers:
         """The items of a question about an index: ``value * k + class``, the class alone, or a bit of both."""
@@ -151,7 +151,7 @@ class Columns:
         missing = np.isnan(quantity)
         values = fixed_points(np.where(missing, 0.0, quantity))
         if question.kind == SIGNS:
-            return Moments(classes, values, missing, fixed_points(centred_squares(t)))
+            return Moments(classes, values, missing, fixed_points(np.where(missing, 0.0, centred_squares(t))))
         return Moments(np.zeros_like(classes) if question.kind == PRODUCT else classes, values, missing)
 
     def incomplete(self, question: Question) -> NDArray[np.bool_]:
@@ -243,6 +243,11 @@ def class_indices(label: Label, labels: pd.Series[Any]) -> Integers:
 def fixed_points(quantity: Floats) -> Integers:
     """A quantity in [-1, 1] in units of 2**-52 (truncated towards zero, as the device does)."""
     return (quantity * UNIT).astype(np.int64)
+
+
+def _bits(values: Integers, rng: np.random.Generator) -> Integers:
+    """A stochastic bit of each value."""
+    return (rng.integers(0, 2 * UNIT, size=len(values)) < values + UNIT).astype(np.int64)
 
 
 def centred_squares(t: Floats) -> Floats:

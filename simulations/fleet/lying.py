@@ -80,8 +80,8 @@ def _cells_of(question: Question, target: int, classes: int) -> list[int]:
     if question.encoding == MOMENT:
         return [target]
     each = signs_of(question, classes)
-    ends = (1, 0, 2) if each == 3 else range(each - 1, -1, -1)
-    return [each * target + end for end in ends]
+    bits = each - each % 2  # The last of an odd number says that there is no value.
+    return [each * target + end for end in (*reversed(range(bits)), *range(bits, each))]
 
 
 def _random_answer(question: Question, coins: Coins) -> bytes:

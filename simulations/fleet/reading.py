@@ -38,12 +38,13 @@ def cell_name(campaign: Campaign, question: Question, cell: int) -> str:
         return f"{campaign.label.name} is {classes[cell]}"
     if question.encoding == SIGN:
         class_index, end = divmod(cell, signs_of(question, len(classes)))
-        if question.kind == SIGNS:
+        asked = "" if question.kind == SIGNS else f" ({question.kind})"
+        if question.kind == SIGNS and end < 4:
             side, half = (("lower", "upper")[bit] for bit in divmod(end, 2))
             place = f"{question.feature} leans to the {side} end, its square to the {half} end"
         else:
-            said = ("leans to the lower end", "leans to the upper end", "is missing")[end]
-            place = f"{question.feature} ({question.kind}) {said}"
+            said = ("leans to the lower end", "leans to the upper end", "is missing")[min(end, 2)]
+            place = f"{question.feature}{asked} {said}"
         return place if question.kind == PRODUCT else f"{place} and {campaign.label.name} is {classes[class_index]}"
     if question.encoding != INDEX:
         raise ValueError(f"question {question.index} has noisy numbers, not cells with a meaning")

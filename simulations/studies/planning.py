@@ -27,7 +27,7 @@ from ldp_aggregator.estimation.expected import (
     variance_per_answer,
 )
 from protocols import Campaign, Question
-from protocols.document.questions import INDEX, PRODUCT, SIGNS
+from protocols.document.questions import INDEX, PRODUCT, SIGN, SIGNS, signs_of
 from protocols.drafting import make_sign, make_signs
 from protocols.exact.rationals import exact_epsilon
 from protocols.mechanisms import DISCRETE, MOMENTS
@@ -73,7 +73,8 @@ def alternatives(question: Question, classes: int) -> Mapping[str, float]:
         size = question.domain_size
         return {name: made.make(size, epsilon).noise_variance(1 / size) for name, made in DISCRETE.items()}
     k = 1 if question.kind == PRODUCT else classes
-    missing = question.domain_size == 3 * k  # Of all these encodings sign alone has a third place for a class.
+    # Of all these encodings sign alone has a place for what is missing, beside two or four of each class.
+    missing = question.encoding == SIGN and signs_of(question, classes) % 2 == 1
     found = {} if missing else {name: made.make(k, epsilon).noise_variance(1 / k) for name, made in MOMENTS.items()}
     sign = make_sign(k, epsilon, missing=missing)
     share = 1 / (2 * k)
@@ -81,7 +82,7 @@ def alternatives(question: Question, classes: int) -> Mapping[str, float]:
     told = {**found, "sign": sign.contrast_variance(share, share) + 2 / (3 * k)}
     if question.kind == SIGNS:
         # Twice as many devices for each of value and square: that halves the records' own spread, 1 / (3 k), too.
-        signs = make_signs(k, epsilon).signs_variance(4, 1 / k) + 1 / k
+        signs = make_signs(k, epsilon, missing=missing).signs_variance(4, 1 / k) + 1 / k
         return {**{name: noise + 1 / (3 * k) for name, noise in told.items()}, "signs": signs / 2}
     return told
 

@@ -5,13 +5,18 @@ import { indexOf } from "./discrete.js";
 import type { Kind } from "./kind.js";
 import { bit, centredSquare, fixed, ofGaussian, scaledFeature } from "./moments.js";
 
-/** A continuous feature's value and its square, each as one stochastic bit: 4 * class + 2 * bit + bit. */
+/**
+ * A continuous feature's value and its square, each as one stochastic bit: 4 * class + 2 * bit + bit; or, where it may be
+ * missing, 5 * class and both, or 4 for a missing one. As a sign these are twice 2 k, and three times 5 k / 3, which
+ * doubles give exactly (Goldberg 1991, theorem 7).
+ */
 export const signs: Kind = {
   encodings: "sign",
-  cells: (feature, k) => (feature && isOpen(feature) ? 0 : 2 * ofGaussian(feature, k)),
+  cells: (feature, k) => (feature ? ofGaussian(feature, (6 - +isOpen(feature)) * k) / 3 : 0),
   item(asked, label) {
     const t = scaledFeature(asked);
-    return 4 * label + 2 * bit(asked, fixed(t)) + bit(asked, fixed(centredSquare(t)));
+    const first = (asked.question.domain_size / asked.campaign.label.classes.length) * label;
+    return first + (Number.isNaN(t) ? 4 : 2 * bit(asked, fixed(t)) + bit(asked, fixed(centredSquare(t))));
   },
 };
 

@@ -10,7 +10,7 @@ import { clip, held, numberOf } from "../values.js";
 export interface Kind {
   /** Its encodings, with spaces between. */
   readonly encodings: string;
-  /** Cells, of which a sign has two or three each; 0 for a question that cannot be asked. `k` is the number of classes. */
+  /** Cells, of which a sign has two each, or three where a value may be missing; 0 for a question that cannot be asked. `k` is the number of classes. */
   readonly cells: (feature: Feature | undefined, k: number, other?: Feature) => number;
   /** What a record of class `label` answers, before the mechanism. */
   readonly item: (asked: Asked, label: number) => number | Moment;

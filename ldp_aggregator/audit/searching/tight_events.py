@@ -148,7 +148,7 @@ def item_of(document: Document, question: Question, person: Person) -> Item | No
     if kind in _INDEXED:
         return _index(kind, at_top * (feature["bins"] - 1), label, len(classes))
     if kind == "signs":
-        return int(4 * label + 2 * at_top + 1)  # The square is at its top at both ends.
+        return int(places * label + 2 * at_top + 1)  # The square is at its top at both ends.
     at_top = at_top or kind == "square"
     return places * label + at_top if question["encoding"] == "sign" else Moment(1.0 if at_top else -1.0, label)
 
@@ -156,8 +156,8 @@ def item_of(document: Document, question: Question, person: Person) -> Item | No
 def _missing_of(feature: Mapping[str, Any], question: Question, label: int, classes: int) -> int | None:
     """The item of a record without the value: the last place, of the class or of all; None where it has none."""
     places = question["domain_size"] // classes
-    if question["encoding"] == "sign" and places == 3:
-        return 3 * label + 2
+    if question["encoding"] == "sign" and places % 2:
+        return int(places * label + places - 1)
     size = len(feature["values"]) if feature["kind"] == "categorical" else feature["bins"]
     return (places - 1) * classes + label if question["kind"] == "pair" and places == size + 1 else None
 

@@ -19,12 +19,14 @@ from ldp_aggregator.cli.common import (
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import Estimates, estimate
+from ldp_aggregator.estimation.rows import kind_in_words
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB
 from ldp_aggregator.learning.published import published_by
 from ldp_aggregator.learning.relays import counted_twice, relayed
 from ldp_aggregator.service.publishing import counts_to_publish, told_estimates
 from ldp_aggregator.store import Store
 from protocols import Campaign
+from protocols.document.questions import TRIPLE
 
 
 def add_commands(groups: Groups) -> None:
@@ -69,6 +71,12 @@ def _estimates(options: argparse.Namespace) -> None:
 def _tell(estimates: Estimates, tally: Tally, arrivals: Arrivals) -> None:
     """Questions, guarantees, the pooled class prior and the moments of Gaussian features, with what one liar moves."""
     cells = estimates.to_frame().fillna({"feature": "", "value": "", "class": ""})
+    asked = [estimates.campaign.questions[index] for index in cells["question"]]
+    joined = [
+        f"{q.feature}, {q.other}" if kind == TRIPLE else None for q, kind in zip(asked, cells["kind"], strict=True)
+    ]
+    cells["feature"] = [both or name for both, name in zip(joined, cells["feature"], strict=True)]
+    cells["kind"] = cells["kind"].map(kind_in_words)
     say(cells.to_string(index=False, na_rep="", formatters={"per_liar": shown_reach}))
     told, classes = estimates.to_json(), estimates.campaign.label.classes
     say("")

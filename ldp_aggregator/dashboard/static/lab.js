@@ -32,7 +32,7 @@ function cellsOf(campaign, question) {
   const places = question.domain_size / classes.length;
   if (question.kind === "signs") {
     const sides = ["low", "high"].flatMap((side) => ["low", "high"].map((square) => `${side} side, square on its ${square} side`));
-    return classes.flatMap((name) => sides.map((side) => `${side}, ${name}`));
+    return classes.flatMap((name) => [...sides, "missing"].slice(0, places).map((side) => `${side}, ${name}`));
   }
   if (question.encoding === "sign") {
     return classes.flatMap((name) => ["low side", "high side", "missing"].slice(0, places).map((end) => `${end}, ${name}`));

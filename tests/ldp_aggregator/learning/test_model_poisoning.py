@@ -39,28 +39,31 @@ SETTINGS = [
     )
     for answers in ("one", "all")
 ]
+OPEN_SIGNS = "signs, missing"
 JOINT = [("signs", discrete, answers) for discrete in ("de", "ss") for answers in ("one", "all")]
-"""``sign`` with value and square in one answer."""
+JOINT += [(OPEN_SIGNS, "de", answers) for answers in ("one", "all")]
+"""``sign`` with value and square in one answer, and of a number that one in ten lacks."""
 
 
 def campaign_of(continuous, discrete, answers, **changes):
-    missing = continuous == MISSING
-    continuous = "sign" if missing else continuous
+    missing, joint = continuous == MISSING, continuous in ("signs", OPEN_SIGNS)
+    open_number = missing or continuous == OPEN_SIGNS
+    continuous = "sign" if missing or joint else continuous
     return Campaign.compile(
         {
             "version": 1,
             "title": "t",
             "label": {"name": "y", "classes": ["a", "b"]},
             "features": [
-                {"name": "x", "kind": "continuous", "missing": missing, "low": -10, "high": 30},
+                {"name": "x", "kind": "continuous", "missing": open_number, "low": -10, "high": 30},
                 {"name": "u", "kind": "categorical", "missing": missing, "values": ["p", "q"]},
             ],
             "privacy": {
-                "epsilon": 8.0 if continuous == "signs" else 4.0,
-                "continuous": continuous.rstrip("s") if continuous == "signs" else continuous,
+                "epsilon": 8.0 if joint else 4.0,
+                "continuous": continuous,
                 "discrete": discrete,
                 "answers": answers,
-                "joint": continuous == "signs",
+                "joint": joint,
             },
             **changes,
         }
@@ -131,7 +134,7 @@ def within(moved, bound):
 @pytest.mark.parametrize(("continuous", "discrete", "answers"), SETTINGS + JOINT)
 def test_no_lies_move_a_moment_further_than_is_printed_and_some_get_near(continuous, discrete, answers):
     campaign = campaign_of(continuous, discrete, answers)
-    frame, labels, rng = people(missing=continuous == MISSING)
+    frame, labels, rng = people(missing=continuous in (MISSING, OPEN_SIGNS))
     honest = simulate(campaign, frame, labels, rng=rng)
     found = estimate(campaign, honest)
     reach, before = found.moments_per_liar["x"], found.moments["x"]
@@ -142,7 +145,7 @@ def test_no_lies_move_a_moment_further_than_is_printed_and_some_get_near(continu
         assert (np.abs(after.variance - before.variance) <= reach.variance * (1 + 1e-9)).all()
         nearest = max(nearest, (np.abs(after.mean - before.mean) / reach.mean).max())
     # Of what may be missing a lie moves a sum or the share that it is divided by; the bound takes both.
-    least = {MISSING: 0.8, "signs": 0.85}.get(continuous, 0.9)
+    least = {MISSING: 0.8, OPEN_SIGNS: 0.5, "signs": 0.85}.get(continuous, 0.9)
     assert nearest > (least if answers == "one" else 0.4)
 
 
@@ -157,7 +160,7 @@ def test_no_lies_move_a_moment_further_than_is_printed_and_some_get_near(continu
 )
 def test_no_lies_move_a_model_further_than_it_states(continuous, discrete, answers, post):
     campaign = campaign_of(continuous, discrete, answers)
-    frame, labels, rng = people(missing=continuous == MISSING)
+    frame, labels, rng = people(missing=continuous in (MISSING, OPEN_SIGNS))
     honest = simulate(campaign, frame, labels, rng=rng)
     model = train(campaign, honest, post=post)
     before = parameters(model)
@@ -173,7 +176,7 @@ def test_no_lies_move_a_model_further_than_it_states(continuous, discrete, answe
 def test_without_lies_nothing_is_moved(continuous, discrete, answers):
     """The intervals follow the training step by step: with nothing to move they are the model itself."""
     campaign = campaign_of(continuous, discrete, answers)
-    frame, labels, rng = people(missing=continuous == MISSING)
+    frame, labels, rng = people(missing=continuous in (MISSING, OPEN_SIGNS))
     found = estimate(campaign, simulate(campaign, frame, labels, rng=rng))
     feature = campaign.asked[0]
     asked = [found.asking("x", kind) for kind in (VALUE, SQUARE)]

@@ -26,6 +26,16 @@ CAMPAIGN = Campaign.compile(
     }
 )
 SIGNS, TRIPLE = CAMPAIGN.questions[1:]
+OPEN = Campaign.compile(
+    {
+        "version": 1,
+        "title": "t",
+        "label": {"name": "y", "classes": ["a", "b"]},
+        "features": [{"name": "x", "kind": "continuous", "low": 0, "high": 8}],
+        "privacy": {"epsilon": 3},
+    }
+)
+OPEN_SIGNS = OPEN.questions[1]
 
 
 class NoCoins(Coins):
@@ -66,6 +76,25 @@ def test_a_missing_number_is_one_random_number_for_both_bits():
             assert abs(found[item] / 8_000 - share) < 0.027
 
 
+@pytest.mark.parametrize("class_index", [0, 1])
+def test_a_number_that_may_be_missing_has_a_cell_for_that_and_takes_no_coins_then(class_index):
+    for record in ({}, {"x": None}, {"x": "tall"}, {"x": float("nan")}):
+        assert item_of(OPEN, OPEN_SIGNS, record, class_index, NoCoins()) == 5 * class_index + 4
+    coins = SeededCoins(3)
+    for record, bits in (({"x": 0}, {0b01}), ({"x": 8}, {0b11}), ({"x": 4}, {0b00, 0b10})):
+        found = {item_of(OPEN, OPEN_SIGNS, record, class_index, coins) for _ in range(50)}
+        assert found == {5 * class_index + both for both in bits}
+
+
+def test_with_the_same_coins_a_number_has_the_same_bits_whether_it_may_be_missing_or_not():
+    for seed in range(40):
+        one, other = (
+            item_of(campaign, question, {"x": seed / 5}, 1, SeededCoins(seed))
+            for campaign, question in ((CAMPAIGN, SIGNS), (OPEN, OPEN_SIGNS))
+        )
+        assert one - 4 == other - 5
+
+
 @pytest.mark.parametrize(("u", "w", "index"), [("p", 0.2, 0), ("p", 0.9, 1), ("q", 0.2, 2), ("q", 0.5, 3)])
 @pytest.mark.parametrize("class_index", [0, 1])
 def test_two_features_and_the_class_are_one_index(u, w, index, class_index):
@@ -86,5 +115,8 @@ def test_a_person_reads_what_was_asked_and_what_was_said():
     assert told[0].startswith("the lower end, its square at the lower end, a (true with probability 0.74)")
     assert told[1].startswith("the upper end, its square at the upper end, a")
     assert told[2].startswith("the lower end, its square at the upper end, b")
+    assert asked(OPEN, OPEN_SIGNS) == "x (value and square) and y"
+    told = [said(OPEN, OPEN_SIGNS, bytes([cell])).split(" (")[0] for cell in (4, 6, 9)]
+    assert told == ["missing, a", "the lower end, its square at the upper end, b", "missing, b"]
     assert said(CAMPAIGN, TRIPLE, bytes([6])).startswith("q, 0.5 to 1, a (true")
     assert said(CAMPAIGN, TRIPLE, bytes([3])).startswith("p, 0.5 to 1, b (true")

@@ -72,11 +72,14 @@ def test_a_vector_of_numbers_that_is_hardly_noisy_is_asked_for_as_it_is():
     assert not signs_pay(laplace, 2, exact_epsilon(20))
 
 
-@pytest.mark.parametrize(("epsilon", "ratio"), [(2.5, 1.25), (3, 1.45), (4, 1.75)])
-def test_one_question_has_the_published_part_of_the_variance_of_two(epsilon, ratio):
+@pytest.mark.parametrize(
+    ("epsilon", "ratio", "missing"),
+    [(2.5, 1.25, False), (3, 1.45, False), (4, 1.75, False), (2.5, 1.28, True), (3, 1.47, True), (4, 1.75, True)],
+)
+def test_one_question_has_the_published_part_of_the_variance_of_two(epsilon, ratio, missing):
     """Two classes, records at the middle of the range: the bits' own variance is 1 / 2."""
-    exact = exact_epsilon(epsilon)
-    one, two_of_them = (contrast_variance(made(2, exact), 2) + 1 / 2 for made in (make_signs, make_sign))
+    made = [make(2, exact_epsilon(epsilon), missing=missing) for make in (make_signs, make_sign)]
+    one, two_of_them = (contrast_variance(mechanism, 2) + 1 / 2 for mechanism in made)
     assert 2 * two_of_them / one == pytest.approx(ratio, abs=0.005)
 
 
@@ -94,22 +97,57 @@ def test_elsewhere_two_questions_are_asked(changes):
     assert asked == ["label", "value", "square", *["pair"] * 4]
 
 
-@pytest.mark.parametrize("joint", [None, True])
-def test_what_may_be_missing_is_asked_about_by_questions_of_its_own(joint):
-    """Also where it is asked for, and beside features that are joined."""
+def test_a_number_that_may_be_missing_has_a_fifth_cell_and_two_values_that_may_be_missing_are_asked_alone():
     open_ones = [{**NUMBER, "name": "n", "missing": True}, two("a", missing=True), two("b", missing=True)]
     asked = [
-        (q.kind, q.feature, q.domain_size)
-        for q in Campaign.compile(draft(NUMBER, two("u"), *open_ones, two("v"), joint=joint)).questions[1:]
+        (q.kind, q.feature, q.domain_size, q.weight)
+        for q in Campaign.compile(draft(NUMBER, two("u"), *open_ones, two("v"))).questions[1:]
     ]
     assert asked == [
-        ("signs", "x", 8),
-        ("triple", "u", 8),
-        ("value", "n", 6),
-        ("square", "n", 6),
-        ("pair", "a", 6),
-        ("pair", "b", 6),
+        ("signs", "x", 8, 2),
+        ("triple", "u", 8, 2),
+        ("signs", "n", 10, 2),
+        ("pair", "a", 6, 1),
+        ("pair", "b", 6, 1),
     ]
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5, 10])
+def test_auto_asks_so_of_what_may_be_missing_from_two_and_a_half_on(classes):
+    """In steps of a quarter, by default, though three classes would pay from 1 on; there is no vector of numbers to ask
+    for instead, however large epsilon is.
+    """
+    number = {name: value for name, value in NUMBER.items() if name != "missing"}
+    steps = [step / 4 for step in (*range(4, 21), 80, 128)]
+    joined = [step for step in steps if "signs" in kinds(number, classes=classes, epsilon=step)]
+    assert joined == [step for step in steps if step >= LEAST_JOINT_EPSILON]
+
+
+@pytest.mark.parametrize(
+    ("features", "privacy", "words"),
+    [
+        (
+            [NUMBER, two("u"), two("v", missing=True)],
+            {},
+            'v, of two values, may be missing.*declare v "missing": false',
+        ),
+        ([{**BINNED, "missing": True}], {}, "b, of two values, may be missing"),
+        ([two("u")], {}, "none can be made of u: it takes a number without bins, or two features of one weight"),
+        ([two("u"), two("v", weight=2)], {}, "none can be made of u, v"),
+        ([two("u"), two("v")], {"answers": "all", "epsilon": 12}, "of u, v: it takes a number without bins. Leave"),
+        ([{"name": f"n{i}", "kind": "continuous", "low": 0, "high": 1, "bins": 3} for i in range(4)], {}, "n2, ...:"),
+    ],
+)
+def test_an_author_who_asks_for_what_cannot_be_joined_hears_of_which_feature(features, privacy, words):
+    with pytest.raises(DraftError, match=r"privacy\.joint: .*" + words):
+        Campaign.compile(draft(*features, **{"joint": True, **privacy}))
+    assert Campaign.compile(draft(*features, **privacy))
+
+
+def test_a_round_of_moments_joins_nothing_and_says_so():
+    asked = {**draft(NUMBER, {**NUMBER, "name": "z"}, joint=True), "asks": "moments", "study": "s"}
+    with pytest.raises(DraftError, match=r"privacy\.joint: .*a round of moments never does"):
+        Campaign.compile(asked)
 
 
 def test_who_answers_everything_answers_both_moments_at_once_but_no_triple():
@@ -146,8 +184,9 @@ def test_what_cannot_be_joined_is_refused_where_it_is_asked_for(changes, message
 
 @pytest.mark.parametrize("prove", [verify, verify_thoroughly])
 @pytest.mark.parametrize("privacy", [{}, {"epsilon": 12, "answers": "all"}])
-def test_a_joint_question_keeps_its_promise_by_closed_form_and_by_enumeration(prove, privacy):
-    campaign = Campaign.compile(draft(NUMBER, two("u"), two("v"), joint=True, **privacy))
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_joint_question_keeps_its_promise_by_closed_form_and_by_enumeration(prove, privacy, missing):
+    campaign = Campaign.compile(draft({**NUMBER, "missing": missing}, two("u"), two("v"), joint=True, **privacy))
     verification = prove(campaign)
     assert verification.holds
     assert verification.loss <= exact_epsilon(campaign.privacy.epsilon)

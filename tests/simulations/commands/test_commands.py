@@ -63,9 +63,39 @@ def test_a_plan_without_a_pilot_says_why_and_how_many(schema, capsys):
     code, out, err = run(capsys, "plan", "--schema", schema, "--devices", 30_000)
     assert (code, err) == (0, "")
     assert "30,000 devices, each with a total loss of at most 3, answer one question" in out
-    assert "size (signs)" in out
+    assert "size (value and square)" in out
+    assert "two signs by " in out
     assert out.count("least noise; ") == 3
     assert "at half the epsilon" in out
+
+
+@pytest.mark.parametrize("joint", [None, True])
+def test_a_plan_tells_in_words_what_is_asked_at_once_and_compares_with_half_of_epsilon(joint, tmp_path, capsys):
+    """At half of it value and square are two questions, and features of two values have their own."""
+    two = {"kind": "categorical", "missing": False, "values": ["p", "q"]}
+    draft = {
+        "version": 1,
+        "title": "t",
+        "label": {"name": "y", "classes": ["a", "b"]},
+        "features": [
+            {"name": "x", "kind": "continuous", "low": 0, "high": 1},
+            {"name": "u", **two},
+            {"name": "w", **two},
+            {"name": "z", "kind": "categorical", "values": ["1", "2", "3"]},
+        ],
+        "privacy": {"epsilon": 3, "joint": joint},
+    }
+    schema = tmp_path / "draft.json"
+    schema.write_text(json.dumps(draft))
+    code, out, err = run(capsys, "plan", "--schema", schema, "--devices", 30_000)
+    assert (code, err) == (0, "")
+    assert not {"signs)", "(triple)", "(signs)"} & set(out.split())
+    assert [line.split("  ")[0] for line in out.splitlines()[4:8]] == ["y", "x (value and square)", "u and w", "z"]
+    assert "sign would have 1.47 times as much" in out
+    assert "two signs by de" in out
+    told = json.loads(run(capsys, "plan", "--schema", schema, "--devices", 30_000, "--json")[1])
+    assert [one["cells"] for one in told["questions"]] == [2, 10, 8, 8]
+    assert all(one["standard_error"] < one["standard_error_at_half_epsilon"] for one in told["questions"])
 
 
 def test_a_plan_with_a_pilot_finds_the_devices_for_a_loss(table, schema, tmp_path, capsys):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import msgpack
 from mutants import Remembering, SeededCoins, question
+from mutants_joint import JOINT_FLAWS
 
 from ldp_aggregator.audit import Answer, Person
 from ldp_client import perturb
@@ -189,47 +189,6 @@ def _equal_bits_in_the_clear(campaign: Campaign, person: Person, client: Around)
     return (encode_upload([Report(report.question, report.id, payload)]),)
 
 
-def _parts_for_themselves(campaign: Campaign, person: Person, client: Around) -> Answer:
-    """A triple is answered as three bits, each of them with the whole of epsilon."""
-    (report,) = client.reports(campaign, person)
-    asked = campaign.questions[report.question]
-    if asked.kind != "triple":
-        return (encode_upload([report]),)
-    item = encode(campaign, asked, person.record, campaign.label.classes.index(person.label), client.coins)
-    keep = 1 / (1 + math.exp(-asked.epsilon))
-    told = sum((item >> bit & 1 ^ (client.random.random() >= keep)) << bit for bit in range(3))  # type: ignore[operator]
-    return (encode_upload([Report(report.question, report.id, bytes([told]))]),)
-
-
-def _no_answer_in_the_clear(campaign: Campaign, person: Person, client: Around) -> Answer:
-    """Of a triple, the first cell is taken for "no answer" and not perturbed."""
-    (report,) = client.reports(campaign, person)
-    asked = campaign.questions[report.question]
-    if asked.kind != "triple":
-        return (encode_upload([report]),)
-    item = encode(campaign, asked, person.record, campaign.label.classes.index(person.label), client.coins)
-    return (encode_upload([Report(report.question, report.id, report.payload if item else bytes(1))]),)
-
-
-def _class_of_signs_in_the_clear(campaign: Campaign, person: Person, client: Around) -> Answer:
-    """Of signs, the bits of value and square are perturbed, and the class is sent as it is."""
-    (report,) = client.reports(campaign, person)
-    asked = campaign.questions[report.question]
-    if asked.kind != "signs":
-        return (encode_upload([report]),)
-    item = encode(campaign, asked, person.record, campaign.label.classes.index(person.label), client.coins)
-    told = report.payload[0] & 3 | item & ~3  # type: ignore[operator]
-    return (encode_upload([Report(report.question, report.id, bytes([told]))]),)
-
-
-def _alone_where_it_is_rare(campaign: Campaign, person: Person, client: Around) -> Answer:
-    """A device draws again, once, where it would tell two features at once of one class, "because that is rare"."""
-    reports = client.reports(campaign, person)
-    if campaign.questions[reports[0].question].kind == "triple" and person.label == campaign.label.classes[0]:
-        reports = client.reports(campaign, person)
-    return (encode_upload(reports),)
-
-
 def _a_candidate_that_is_right(campaign: Campaign, person: Person, client: Around) -> Answer:
     """A device whose candidate is wrong draws again, once, "so that nobody is offended"."""
     secret = client.random.randbytes(32)
@@ -281,10 +240,7 @@ FLAWS: dict[str, Flaw] = {
     "the kind of bit by the class": _kind_of_bit_by_class,
     "both bits of a feature": _both_bits,
     "equal bits in the clear": _equal_bits_in_the_clear,
-    "the parts of a triple for themselves": _parts_for_themselves,
-    "the first cell of a triple in the clear": _no_answer_in_the_clear,
-    "the class of signs in the clear": _class_of_signs_in_the_clear,
-    "a triple drawn by the class": _alone_where_it_is_rare,
+    **JOINT_FLAWS,
     "a candidate that is right": _a_candidate_that_is_right,
     "wrong votes in the clear": _wrong_in_the_clear,
     "votes on all candidates": _votes_on_all,
@@ -326,13 +282,13 @@ def triple() -> str:
     return categories([2, 2], epsilon=3.0, discrete="auto")
 
 
-def number(epsilon: float = 3.0) -> str:
-    """A campaign with a number, asked about by the bits of value and square at once."""
+def number(epsilon: float = 3.0, *, missing: bool = False) -> str:
+    """A campaign with a number, asked about by the bits of value and square at once; it may be ``missing``."""
     value = json.loads(categories([2]))
     return Campaign.compile(
         {
             **{key: value[key] for key in ("version", "title", "label")},
-            "features": [{"name": "x", "kind": "continuous", "missing": False, "low": 0, "high": 10}],
+            "features": [{"name": "x", "kind": "continuous", "missing": missing, "low": 0, "high": 10}],
             "privacy": {"epsilon": epsilon, "joint": True},
         }
     ).document.decode()
@@ -386,6 +342,8 @@ AROUND: dict[str, tuple[Callable[[], str], str]] = {
     "the parts of a triple for themselves": (lambda: triple(), "loss-above-claim"),
     "the first cell of a triple in the clear": (lambda: triple(), "loss-above-claim"),
     "the class of signs in the clear": (lambda: number(), "loss-above-claim"),
+    "the missing cell of signs in the clear": (lambda: number(missing=True), "loss-above-claim"),
+    "the missing share of signs told twice": (lambda: number(2.5, missing=True), "loss-above-claim"),
     "a triple drawn by the class": (lambda: triple(), "tells-beside-the-answer"),
     "a candidate that is right": (lambda: scores(), "tells-beside-the-answer"),
     "wrong votes in the clear": (lambda: scores(), "impossible-report"),

@@ -104,6 +104,13 @@ def campaigns() -> dict[str, Campaign]:
     )
     drafts["moments"] = draft(features=numbers, asks="moments", study="s")
     drafts["moments-missing"] = draft(features=[INCOMPLETE[2], *numbers[::2]], asks="moments", study="s")
+    drafts["joint-missing"] = draft(features=[INCOMPLETE[0], *INCOMPLETE[2:]], privacy={"epsilon": 3.0})
+    drafts["joint-missing-ss"] = draft(
+        label={"name": "class", "classes": [*LABEL["classes"], *(f"c{n}" for n in range(9))]},
+        features=[INCOMPLETE[2]],
+        privacy={"epsilon": 2.5},
+    )
+    drafts["joint-missing-all"] = draft(features=INCOMPLETE, privacy={"epsilon": 15.0, "answers": "all"})
     return {name: Campaign.compile(one) for name, one in drafts.items()}
 
 

@@ -142,6 +142,7 @@ def refused_documents(known: dict[str, Campaign]) -> Iterator[tuple[str, str, st
     yield from _refused_candidates(json.loads(known["score"].document))
     yield from _refused_bits(base, json.loads(known["xor"].document))
     yield from _refused_joint(json.loads(known["joint"].document))
+    yield from _refused_joint_places(json.loads(known["joint-missing"].document))
     yield from _refused_places(json.loads(known["missing-oue"].document))
     yield from _refused_projections(json.loads(known["projection"].document))
     value = json.loads(known["all"].document)
@@ -207,6 +208,32 @@ def _refused_joint(base: Any) -> Iterator[tuple[str, str, None, str]]:
         value = copy.deepcopy(base)
         change(value)
         yield name, as_text(value), None, "invalid-document"
+
+
+def _refused_joint_places(base: Any) -> Iterator[tuple[str, str, None, str]]:
+    """Of value and square at once a class has a fifth cell where the number may be missing, and nowhere else."""
+    changes: list[tuple[str, Change]] = [
+        ("signs without a cell for what is missing", lambda d: d["questions"][2].update(domain_size=12)),
+        ("signs with two cells for what is missing", lambda d: d["questions"][2].update(domain_size=18)),
+        ("a fifth cell of what is complete", lambda d: d["features"][1].update(missing=False)),
+        ("four cells of what may be missing", lambda d: d["features"][2].update(missing=True)),
+        ("open signs as an index", lambda d: d["questions"][2].update(encoding="index")),
+        ("open signs as a moment", lambda d: d["questions"][2].update(encoding="moment")),
+        ("open signs of bins", lambda d: d["features"][1].update(bins=4)),
+        ("a triple of what may be missing", _open_triple),
+    ]
+    for name, change in changes:
+        value = copy.deepcopy(base)
+        change(value)
+        yield name, as_text(value), None, "invalid-document"
+
+
+def _open_triple(document: Any) -> None:
+    """Two features of two values, one of them open, in the place of the number."""
+    document["features"][0].update(values=["red", "green"], missing=False)
+    document["features"][1] = {"name": "hours", "kind": "categorical", "values": ["p", "q"], "weight": 2}
+    document["questions"][1].update(kind="triple", other="hours", domain_size=12)
+    del document["questions"][2]
 
 
 def _moment() -> dict[str, Any]:

@@ -21,7 +21,17 @@ TRAINING_REPORTS = 120
 def training(known: dict[str, Campaign], records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """From an upload to tally, estimates, model and predictions."""
     cases = []
-    for name in ("ss-laplace", "oue-sign", "de-onebit", "projection", "xor", "joint", "missing-oue", "missing-de"):
+    for name in (
+        "ss-laplace",
+        "oue-sign",
+        "de-onebit",
+        "projection",
+        "xor",
+        "joint",
+        "missing-oue",
+        "missing-de",
+        "joint-missing",
+    ):
         campaign = known[name]
         people = random.Random(name)
         sent: list[Report] = []
