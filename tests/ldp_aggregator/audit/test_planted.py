@@ -35,7 +35,7 @@ RARE = {
     "noise-cut-at-three-scales": 6000,
     "previous-record-fills-gaps": 6000,
     "one-vector-in-200": 6000,
-    "seeded-with-32-bits": 10_000,
+    "seeded-with-32-bits": 20_000,
 }
 """What shows from so many trials on."""
 
