@@ -95,6 +95,7 @@ def test_a_client_that_only_looks_odd_passes(name, answers):
         assert found == set()
     else:
         # A counter also tells the place in the list, which the audit's own order makes the person's.
-        place = {"tells-beside-the-answer", "tells-of-others-before", "loss-above-claim"}
+        # What then comes from one person alone is told as impossible or as a loss, by chance.
+        place = {"tells-beside-the-answer", "tells-of-others-before", "loss-above-claim", "impossible-report"}
         assert SOUND_TO_A_RULE[name] in found
         assert found <= {SOUND_TO_A_RULE[name]} | (place if name == "counting-ids" else set())
