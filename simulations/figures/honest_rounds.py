@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimators import QuestionEstimate
+from ldp_aggregator.learning.rounds.candidates import sizes_of
 from ldp_aggregator.learning.rounds.evaluation import Score, choose
 from ldp_aggregator.learning.rounds.second import FIRST_SHARE, feature_shares
 from protocols import Campaign
@@ -98,7 +99,7 @@ def _candidates(asked: Asked, told: list[QuestionEstimate]) -> dict[str, Classif
     found[BASE] = nearest_probabilities(told, asked.people.class_count)
     order = np.argsort([-_information(table, first.prior) for table in first.tables], kind="stable")
     size, used = len(order), {len(order)}
-    for count in (-(-size // 2), -(-size // 4), 2, 1, 0):
+    for count in sizes_of(size).values():
         if count < size and count not in used:
             used.add(count)
             weights = np.zeros(size)

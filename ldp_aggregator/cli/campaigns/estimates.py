@@ -72,10 +72,10 @@ def _tell(estimates: Estimates, tally: Tally, arrivals: Arrivals) -> None:
     """Questions, guarantees, the pooled class prior and the moments of Gaussian features, with what one liar moves."""
     cells = estimates.to_frame().fillna({"feature": "", "value": "", "class": ""})
     asked = [estimates.campaign.questions[index] for index in cells["question"]]
-    joined = [
-        f"{q.feature}, {q.other}" if kind == TRIPLE else None for q, kind in zip(asked, cells["kind"], strict=True)
+    cells["feature"] = [
+        f"{question.feature}, {question.other}" if kind == TRIPLE else name
+        for question, kind, name in zip(asked, cells["kind"], cells["feature"], strict=True)
     ]
-    cells["feature"] = [both or name for both, name in zip(joined, cells["feature"], strict=True)]
     cells["kind"] = cells["kind"].map(kind_in_words)
     say(cells.to_string(index=False, na_rep="", formatters={"per_liar": shown_reach}))
     told, classes = estimates.to_json(), estimates.campaign.label.classes

@@ -70,7 +70,7 @@ def make_candidates(
     }
     first, posterior = trained[POSTERIOR], _believed(pairs)
     size = len(first.likelihoods)
-    sizes = {**{name: -(-size // part) for name, part in SHARES.items()}, **FEWEST, PRIOR: 0}
+    sizes = sizes_of(size)
     used, found = {size}, list[tuple[str, Model]]()
     for name in dict.fromkeys(names):
         if name in trained:
@@ -82,6 +82,11 @@ def make_candidates(
             used.add(sizes[name])
             found.append((name, _told(best_features(first, sizes[name]), posterior)))
     return tuple(found)
+
+
+def sizes_of(features: int) -> dict[str, int]:
+    """How many of so many features each candidate with fewer of them uses, by name."""
+    return {**{name: -(-features // part) for name, part in SHARES.items()}, **FEWEST, PRIOR: 0}
 
 
 def best_features(model: Model, count: int) -> Model:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.runs.building import FilterDraft
 from ldp_aggregator.store.runs.fences import Fences, fence_count, fences_of
-from ldp_aggregator.store.runs.filters import BITS_PER_ID, Filter, Hashes, filter_words
+from ldp_aggregator.store.runs.filters import Filter, Hashes, filter_words
 from ldp_aggregator.store.runs.keys import Keys, Words
 
 MAGIC: Final = b"ldprun\0\x03"
@@ -89,7 +89,7 @@ class Run:
         return found
 
 
-def write_run(folder: Path, ids: int, parts: Iterable[Keys], secret: int, bits: int = BITS_PER_ID) -> Path:
+def write_run(folder: Path, ids: int, parts: Iterable[Keys], secret: int, bits: int) -> Path:
     """Write ``ids`` ids, which come in increasing order, part by part, with the filter's secret and bits per id.
 
     Returns the draft. Raises StoreError; nothing is left then.

@@ -16,7 +16,7 @@ import numpy as np
 
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.runs.files import open_run, publish_run, remove_leftovers, write_run
-from ldp_aggregator.store.runs.filters import new_secret
+from ldp_aggregator.store.runs.filters import filter_bits, new_secret
 from ldp_aggregator.store.runs.keys import RECORD_BYTES, Keys, keys_of, merged
 
 FOLDER_SUFFIX: Final = ".ids"
@@ -121,7 +121,8 @@ def copy(db: sqlite3.Connection, number: int, schema: str, source: int) -> int:
         fresh = sum(len(piece) for piece in _unknown(part, here))
         overlap += len(part) - fresh
         if fresh:
-            list_run(db, number, write_run(folder(db), fresh, _unknown(part, here), new_secret()), fresh)
+            bits = filter_bits(stored(db, number) + fresh)
+            list_run(db, number, write_run(folder(db), fresh, _unknown(part, here), new_secret(), bits), fresh)
     return overlap
 
 
@@ -152,7 +153,8 @@ def make_tables(db: sqlite3.Connection) -> None:
             continue
         size = int(db.execute(f"SELECT count(*) FROM {name}").fetchone()[0])
         if size:
-            list_run(db, number, write_run(folder(db), size, _of_table(db, name), new_secret()), size)
+            draft = write_run(folder(db), size, _of_table(db, name), new_secret(), filter_bits(size))
+            list_run(db, number, draft, size)
         db.execute(f"DROP TABLE {name}")
 
 

@@ -58,7 +58,7 @@ def random_keys(count: int, seed: int) -> Keys:
 
 
 def run_of(folder: Path, found: Keys) -> Run:
-    return open_run(folder / publish_run(write_run(folder, len(found), [found], SECRET)))
+    return open_run(folder / publish_run(write_run(folder, len(found), [found], SECRET, BITS_PER_ID)))
 
 
 @given(IDS)
@@ -270,10 +270,10 @@ def test_a_run_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         with pytest.raises(StoreError, match="No space left"):
-            write_run(tmp_path, 10, [random_keys(10, 6)], SECRET)
+            write_run(tmp_path, 10, [random_keys(10, 6)], SECRET, BITS_PER_ID)
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(StoreError, match="run of 11 ids got 10"):
-        write_run(tmp_path, 11, [random_keys(10, 7)], SECRET)
+        write_run(tmp_path, 11, [random_keys(10, 7)], SECRET, BITS_PER_ID)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -286,7 +286,7 @@ def test_runs_are_their_owners_alone(tmp_path: Path) -> None:
 
 def test_only_what_nobody_lists_and_nobody_makes_is_removed(tmp_path: Path) -> None:
     kept, dropped = (run_of(tmp_path, random_keys(10, seed)).path.name for seed in (9, 10))
-    draft = write_run(tmp_path, 10, [random_keys(10, 11)], SECRET)
+    draft = write_run(tmp_path, 10, [random_keys(10, 11)], SECRET, BITS_PER_ID)
     remove_leftovers(tmp_path, [kept], draft.stat().st_mtime)
     assert {file.name for file in tmp_path.iterdir()} == {kept, draft.name}
     assert dropped != kept

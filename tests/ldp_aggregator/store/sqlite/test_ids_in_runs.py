@@ -18,6 +18,7 @@ from ldp_aggregator.store.location import migrate_store
 from ldp_aggregator.store.merging import merge_stores
 from ldp_aggregator.store.runs import files, merging
 from ldp_aggregator.store.sqlite import ids
+from ldp_aggregator.store.sqlite.connections import keep_log, make_file, open_connection, transaction
 from ldp_aggregator.store.sqlite.schema import VERSION
 from ldp_aggregator.store.sqlite.store import FILE_NAME
 from protocols import Campaign
@@ -335,3 +336,18 @@ async def test_merging_is_not_kept_waiting_by_uploads_that_each_fill_a_run(folde
             await asyncio.wrap_future(store._tidier._job.draft)
     assert len(listed(folder)) <= 20
     await store.close()
+
+
+def test_ids_that_became_a_run_are_not_written_once_more(tmp_path: Path) -> None:
+    """SQLite may be compiled so that it writes zeros over what is deleted, as Debian's is: into the log, all of it."""
+    path = tmp_path / "ids.sqlite3"
+    make_file(path)
+    db = open_connection(path)
+    keep_log(db)
+    db.execute("CREATE TABLE recent (place INTEGER PRIMARY KEY, records BLOB NOT NULL)")
+    db.executemany("INSERT INTO recent VALUES (?, ?)", [(place, bytes(1 << 20)) for place in range(8)])
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with transaction(db):
+        db.execute("DELETE FROM recent")
+    assert Path(f"{path}-wal").stat().st_size < 1 << 20
+    db.close()
