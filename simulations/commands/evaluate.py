@@ -44,7 +44,7 @@ def add_command(groups: Groups) -> None:
     parser.add_argument("--devices", type=at_least(10), required=True, metavar="N", help="in all rounds together")
     parser.add_argument("--epsilon", type=between(0, 64), metavar="E", help="total loss of a device, not the draft's")
     parser.add_argument(
-        "--voting", type=between(0, 1), default=0.2, metavar="SHARE", help="of the devices (default: %(default)s)"
+        "--voting", type=between(0, 1), default=0.05, metavar="SHARE", help="of the devices (default: %(default)s)"
     )
     parser.add_argument(
         "--candidates", nargs="+", default=list(DEFAULT), metavar="NAME", help=f"of {', '.join(DEFAULT)}"

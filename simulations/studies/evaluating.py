@@ -40,7 +40,7 @@ class Study:
     """
 
     devices: int
-    voting: float = 0.2
+    voting: float = 0.05
     candidates: tuple[str, ...] = DEFAULT
     second_round: bool = False
     train_fraction: float = 0.8

@@ -6,8 +6,8 @@ of the devices. It is an accuracy on devices that took no part in training.
 
 Every candidate's own accuracy is unbiased, and its interval a 95 % one. The one that is chosen is chosen because its
 number is high, by noise too: what is told of it has an interval that holds for all candidates at once (Bonferroni), so
-that it covers whichever is chosen. Its number, where it replaced the first, is too high by up to about one standard
-error on average.
+that it covers whichever is chosen. Its number, where it replaced the first, is too high by about one standard error on
+average.
 """
 
 from __future__ import annotations
@@ -30,8 +30,15 @@ from protocols import Campaign
 from protocols.document.campaign import SCORE
 from protocols.mechanisms import PureMechanism
 
-FEWEST_VOTERS: Final = 5_000
+FEWEST_VOTERS: Final = 1_000
 """Voters a candidate below which the first one is kept: the noise would choose."""
+
+CLEARLY_BETTER: Final = 1.5
+"""Standard errors of the difference by which another candidate must be better than the first.
+
+Chosen on chess, mushroom, car and connect4 with 200,000 devices, a twentieth of them voting: one finds more of what is
+better and is wrong more often, two gives half of Mushroom's gain away.
+"""
 
 _WRONG: Final = 0.05
 
@@ -123,7 +130,7 @@ def _inside(share: float) -> float:
 def choose(scores: Sequence[Score]) -> tuple[int, str]:
     """The place of the candidate to publish, and the reason.
 
-    The first, unless another is better by one standard error of their difference; with fewer than
+    The first, unless another is better by :data:`CLEARLY_BETTER` standard errors of their difference; with fewer than
     :data:`FEWEST_VOTERS` voters a candidate always the first.
     """
     voters = sum(score.n for score in scores) // len(scores)
@@ -133,10 +140,10 @@ def choose(scores: Sequence[Score]) -> tuple[int, str]:
     better = [
         place
         for place, score in enumerate(scores)
-        if score.accuracy - first.accuracy > math.sqrt(score.variance + first.variance)
+        if score.accuracy - first.accuracy > CLEARLY_BETTER * math.sqrt(score.variance + first.variance)
     ]
     if not better:
-        return 0, f"no candidate is better than {first.name}, the first, by one standard error of the difference"
+        return 0, f"none is better than {first.name}, the first, by {CLEARLY_BETTER} standard errors of the difference"
     best = max(better, key=lambda place: scores[place].accuracy)
     gain, error = scores[best].accuracy - first.accuracy, math.sqrt(scores[best].variance + first.variance)
     return best, f"{scores[best].name} is better than {first.name}, the first, by {gain:.4f} +- {error:.4f}"

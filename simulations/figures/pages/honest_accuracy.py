@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pandas as pd
 
 from simulations.figures.figure import Figure
@@ -30,6 +28,7 @@ from simulations.figures.honest_rounds import ASKED, ASKED_OF, BITS, TWO_ROUNDS,
 from simulations.figures.pages.comparisons import markdown_table
 from simulations.figures.pages.curves import BLUE, GREEN, ORANGE, PINK, SKY, Style, add_legend, draw_curve, finish_panel
 from simulations.figures.pages.honest_rounds import rounds_of
+from simulations.figures.pages.ratios import geometric_mean, ratio, times
 from simulations.studies.plots import make_figure, save
 
 NAME: Final = "honest-accuracy"
@@ -183,28 +182,6 @@ def _per_question(table: pd.DataFrame) -> str:
     return markdown_table(heads, rows)
 
 
-def ratio(table: pd.DataFrame, name: str, epsilon: float, devices: int, variant: str = WEIGHED) -> float:
-    """The devices with which the base is as good, interpolated in their logarithm, over ``devices``.
-
-    NaN where the base is better with fewer than were tried; infinite where it is not as good with most.
-    """
-    base = table[(table["dataset"] == name) & (table["epsilon"] == epsilon) & (table["variant"] == BASE)]
-    base = base.sort_values("devices")
-    reached = np.maximum.accumulate(base["accuracy"].to_numpy())
-    numbers = np.log(base["devices"].to_numpy(dtype=float))
-    wanted = float(_row(table, name, epsilon, devices, variant)["accuracy"])
-    if wanted < reached[0]:
-        return math.nan
-    if wanted > reached[-1]:
-        return math.inf
-    place = int(np.searchsorted(reached, wanted))
-    if place == 0:
-        return float(math.exp(numbers[0]) / devices)
-    gap = reached[place] - reached[place - 1]
-    share = (wanted - reached[place - 1]) / gap if gap > 0 else 1.0
-    return float(math.exp(numbers[place - 1] + share * (numbers[place] - numbers[place - 1])) / devices)
-
-
 def _ratios(table: pd.DataFrame) -> str:
     tried = [devices for devices in DEVICES if devices >= 5_000]
     heads = ["table", "epsilon", *(f"{devices // 1000}k" for devices in tried), "geometric mean"]
@@ -213,19 +190,14 @@ def _ratios(table: pd.DataFrame) -> str:
         of_table = []
         for epsilon in EPSILONS:
             found = [ratio(table, name, epsilon, devices) for devices in tried]
-            rows.append([name, f"{epsilon:g}", *map(_times, found), _mean(found)])
+            rows.append([name, f"{epsilon:g}", *map(times, found), geometric_mean(found)])
             of_table += found
-        everywhere.append(f"{name} {_mean(of_table)}")
+        everywhere.append(f"{name} {geometric_mean(of_table)}")
     return (
         markdown_table(heads, rows)
         + "\n\n*all*: the base does not get there with 5,120,000 devices. The means leave these out. Over all epsilons "
         + f"and numbers of devices: {', '.join(everywhere)}."
     )
-
-
-def _mean(ratios: Sequence[float]) -> str:
-    finite = [one for one in ratios if math.isfinite(one)]
-    return f"{math.exp(np.mean(np.log(finite))):.2f}" if finite else "-"
 
 
 def _losses(table: pd.DataFrame) -> list[str]:
@@ -283,10 +255,6 @@ def _row(table: pd.DataFrame, name: str, epsilon: float, devices: int, variant: 
 
 def _three(value: float) -> str:
     return f"{value:.3f}".removeprefix("0")
-
-
-def _times(value: float) -> str:
-    return "-" if math.isnan(value) else "all" if math.isinf(value) else f"{value:.1f}"
 
 
 FIGURE: Final = Figure(

@@ -7,8 +7,9 @@ from typing import Final
 import pandas as pd
 
 from simulations.figures.honest_accuracy import BASE, DATASETS, EPSILONS, WEIGHED
-from simulations.figures.honest_rounds import ASKED_DEVICES, ASKED_OF, BITS, TWO_ROUNDS, VOTED, VOTED_DEVICES
+from simulations.figures.honest_rounds import ASKED_DEVICES, ASKED_OF, BITS, TWO_ROUNDS, VOTED, VOTED_DEVICES, VOTING
 from simulations.figures.pages.comparisons import markdown_table
+from simulations.figures.pages.ratios import ratio, times
 
 _LEAST_GAIN: Final = 1.0
 """Standard errors of what was voted on, that it may be below the better of the others."""
@@ -28,9 +29,13 @@ def rounds_of(table: pd.DataFrame) -> list[str]:
         "",
         _asked(table),
         "",
-        f"*V* learns from four fifths of {VOTED_DEVICES:,} devices and lets the others vote; {voted} splits. Base, S W "
-        "and V, and the standard error of V; at epsilon 1 it is as good as the better of the two within one of these "
-        f"{held}.",
+        "Devices that the base needs for the accuracy of S W, S W X and S W X R, over the devices asked:",
+        "",
+        _saved(table),
+        "",
+        f"*V* learns from {1 - VOTING:.0%} of {VOTED_DEVICES:,} devices and lets the others vote; {voted} splits. "
+        "Base, S W and V, and the standard error of V; at epsilon 1 it is as good as the better of the two within one "
+        f"of these {held}.",
         "",
         _voted(table),
     ]
@@ -45,6 +50,19 @@ def _asked(table: pd.DataFrame) -> str:
                     f"{_row(table, name, epsilon, devices, one)['above_base']:+.3f}"
                     for one in (WEIGHED, BITS, TWO_ROUNDS)
                 )
+                for devices in ASKED_DEVICES
+            ]
+            rows.append([name, f"{epsilon:g}", *cells])
+    return markdown_table(["table", "epsilon", *(f"{devices // 1000}k" for devices in ASKED_DEVICES)], rows)
+
+
+def _saved(table: pd.DataFrame) -> str:
+    main = table[table["devices"] != VOTED_DEVICES]
+    rows = []
+    for name in ASKED_OF:
+        for epsilon in EPSILONS:
+            cells = [
+                " · ".join(times(ratio(main, name, epsilon, devices, one)) for one in (WEIGHED, BITS, TWO_ROUNDS))
                 for devices in ASKED_DEVICES
             ]
             rows.append([name, f"{epsilon:g}", *cells])

@@ -19,7 +19,8 @@ from simulations.figures.honest_accuracy import (
     summarise,
 )
 from simulations.figures.honest_rounds import ASKED, TWO_ROUNDS, VOTED, VOTES
-from simulations.figures.pages.honest_accuracy import WANTED, missed, ratio
+from simulations.figures.pages.honest_accuracy import WANTED, missed
+from simulations.figures.pages.ratios import ratio
 
 
 def curve(variant, accuracies):

@@ -80,15 +80,15 @@ def score(accuracy, error=0.01, n=FEWEST_VOTERS, name="x"):
 @pytest.mark.parametrize(
     ("scores", "chosen", "because"),
     [
-        ([score(0.8), score(0.8 + 0.0142), score(0.1)], 1, "better than"),
-        ([score(0.8), score(0.8 + 0.0141), score(0.1)], 0, "no candidate is better"),
+        ([score(0.8), score(0.8 + 0.0213), score(0.1)], 1, "better than"),
+        ([score(0.8), score(0.8 + 0.0212), score(0.1)], 0, "none is better"),
         ([score(0.8), score(0.85), score(0.86)], 2, "better than"),
-        ([score(0.8, n=4_999), score(0.95, n=4_999)], 0, "fewer than 5,000"),
-        ([score(0.8), score(0.99, error=inf)], 0, "no candidate is better"),
-        ([score(0.5, error=inf, n=0), score(0.5, error=inf, n=0)], 0, "fewer than 5,000"),
+        ([score(0.8, n=999), score(0.95, n=999)], 0, "fewer than 1,000"),
+        ([score(0.8), score(0.99, error=inf)], 0, "none is better"),
+        ([score(0.5, error=inf, n=0), score(0.5, error=inf, n=0)], 0, "fewer than 1,000"),
     ],
 )
-def test_the_first_is_kept_unless_another_is_better_by_one_standard_error_of_the_difference(scores, chosen, because):
+def test_the_first_is_kept_unless_another_is_clearly_better(scores, chosen, because):
     place, reason = choose(scores)
     assert place == chosen
     assert because in reason
@@ -202,6 +202,6 @@ def test_the_interval_of_whichever_is_chosen_covers_although_the_noise_helped_it
         held += found.low <= right <= found.high
         own += found.winner.low <= right <= found.winner.high
         switched += found.chosen > 0
-    assert switched > RUNS / 3
+    assert switched > RUNS / 6
     assert held / RUNS > 0.95 - 5 * np.sqrt(0.95 * 0.05 / RUNS)
     assert own < held
