@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.simplex import post_process
+from ldp_aggregator.estimation.support import support_of
 from protocols import Question
 from protocols.document.questions import INDEX, MARGINAL, PRODUCT, SCORE, SIGN, SIGNS, XOR
 from protocols.mechanisms import NoisyVector, OneBit, PureMechanism
@@ -161,7 +162,7 @@ def _together(question: Question, n: int, totals: Counts, members: int) -> Cells
     """The shares of groups of ``members`` cells, from the sums of their counts."""
     mechanism, value = question.mechanism, totals / n
     if isinstance(mechanism, PureMechanism):
-        p, q = float(mechanism.p), float(mechanism.q)
+        p, q, *_ = support_of(mechanism)
         value = (value - members * q) / (p - q)
     return sums_of_cells(question, n, value, members)
 
@@ -192,7 +193,7 @@ def uninformed(size: int, *, frequencies: bool) -> Cells:
 
 def _frequencies(mechanism: PureMechanism, n: int, counts: Counts) -> Cells:
     """E_v = (C_v / n - q) / (p - q); its variance from the binomial C_v, kept above 0 by half a count."""
-    p, q = float(mechanism.p), float(mechanism.q)
+    p, q, *_ = support_of(mechanism)
     share = counts / n
     success = (counts + 0.5) / (n + 1)
     low, high = wilson(counts, n)
@@ -212,10 +213,9 @@ def _contrasts(mechanism: PureMechanism, n: int, counts: Counts, signs: Array) -
     frequency f the second moment is m q + (p - q) f - m b_0 - 2 f (b_1 - b_0), b_1 and b_0 being the
     probabilities that two cells are supported together, where one of them is true and where none is.
     """
-    p, q = float(mechanism.p), float(mechanism.q)
+    p, q, one_true, none_true = support_of(mechanism)
     shares = counts / n
     value = signs @ shares.T / (p - q)
-    one_true, none_true = map(float, mechanism.joint_support)
     members, supported = counts.shape[1], shares.sum(axis=1)
     frequency = np.clip((supported - members * q) / (p - q), 0.0, 1.0)
     both = members * none_true + 2 * frequency * (one_true - none_true)

@@ -63,7 +63,8 @@ def norm_sub_shift(values: Array, total: float = 1.0, *, axis: int = 0) -> Array
 
     It rises with k as long as the next entry is above it, and falls from there on.
     """
-    sums = np.cumsum(np.flip(np.sort(values, axis=axis), axis=axis), axis=axis)
-    ranks = np.expand_dims(np.arange(1, values.shape[axis] + 1), tuple(range(1, values.ndim - axis % values.ndim)))
+    sums = np.cumsum(-np.sort(-values, axis=axis), axis=axis)
+    inner_axes = values.ndim - 1 - axis % values.ndim
+    ranks = np.arange(1, values.shape[axis] + 1).reshape(-1, *[1] * inner_axes)
     shift: Array = ((sums - total) / ranks).max(axis=axis, keepdims=True)
     return shift

@@ -148,6 +148,19 @@ class Posterior:
         believed = float(sum(group.squared_effect.sum() for group in self.groups.values()))
         return float(sum((group.mean**2).sum() for group in self.groups.values())) / believed if believed else 0.0
 
+    def cells_of(self, effects: Mapping[str, Array]) -> dict[str, Array]:
+        """P(cell | class), shape (populations, cells, C), by name of every feature that ``effects`` z are given of,
+        shape (populations, r); see :meth:`FeaturePosterior.cells_of`.
+        """
+        found: dict[str, Array] = {}
+        for names, group in self.groups.items():
+            places = [place for place, name in enumerate(names) if name in effects]
+            if places:
+                its = [names[place] for place in places]
+                cells = rows(group, places).cells_of(np.stack([effects[name] for name in its]), self.classes.value)
+                found.update(zip(its, cells, strict=True))
+        return found
+
 
 def posterior_of(
     questions: Sequence[QuestionEstimate],
