@@ -8,14 +8,13 @@ mapped affinely; sums get a normal interval.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.simplex import post_process
-from ldp_aggregator.estimation.support import support_of
+from ldp_aggregator.estimation.support import sum_variance, support_of
 from protocols import Question
 from protocols.document.questions import INDEX, MARGINAL, PRODUCT, SCORE, SIGN, SIGNS, XOR
 from protocols.mechanisms import NoisyVector, OneBit, PureMechanism
@@ -169,19 +168,13 @@ def _together(question: Question, n: int, totals: Counts, members: int) -> Cells
 
 def sums_of_cells(question: Question, n: int, value: Array, members: int) -> Cells:
     """``value``, each the sum of the estimates of ``members`` cells of a question, with variance and interval."""
-    mechanism, inside = question.mechanism, np.clip(value, 0.0, 1.0)
+    mechanism, inside = question.mechanism, np.minimum(np.maximum(value, 0.0), 1.0)
     if isinstance(mechanism, PureMechanism):
         none, every = (sum_variance(mechanism, members, f) for f in (0.0, 1.0))
         noise = none + (every - none) * inside  # sum_variance is affine in the frequency.
     else:
         noise = np.full(value.shape, members * mechanism.noise_variance(0.0))
     return Cells.normal(value, (noise + inside * (1 - inside) + 0.5 / n) / n)
-
-
-@lru_cache(maxsize=4096)
-def sum_variance(mechanism: PureMechanism, members: int, frequency: float) -> float:
-    """:meth:`PureMechanism.sum_variance`, once: features are alike, and fractions take their time."""
-    return mechanism.sum_variance(members, frequency)
 
 
 def uninformed(size: int, *, frequencies: bool) -> Cells:

@@ -1,11 +1,13 @@
-"""How a pure mechanism supports cells, as doubles: its fractions take their time, and features are asked alike."""
+"""A mechanism's probabilities and variances as doubles, each computed once: features are asked alike, and fractions
+take their time.
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from typing import NamedTuple
 
-from protocols.mechanisms import PureMechanism
+from protocols.mechanisms import AnyMechanism, PureMechanism
 
 
 class Support(NamedTuple):
@@ -21,5 +23,18 @@ class Support(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def support_of(mechanism: PureMechanism) -> Support:
-    """:attr:`PureMechanism.p`, ``q`` and ``joint_support``, computed once for all equal mechanisms."""
+    """:attr:`PureMechanism.p`, ``q`` and ``joint_support``."""
     return Support(float(mechanism.p), float(mechanism.q), *map(float, mechanism.joint_support))
+
+
+@lru_cache(maxsize=4096)
+def noise_variance(mechanism: AnyMechanism, frequency: float) -> float:
+    """:meth:`Mechanism.noise_variance` of one cell."""
+    noise: float = mechanism.noise_variance(frequency)
+    return noise
+
+
+@lru_cache(maxsize=4096)
+def sum_variance(mechanism: PureMechanism, members: int, frequency: float) -> float:
+    """:meth:`PureMechanism.sum_variance` of so many cells."""
+    return mechanism.sum_variance(members, frequency)
