@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ldp_aggregator.estimation.estimators import QuestionEstimate
 from ldp_aggregator.estimation.joint import marginal_of, sign_of
 from ldp_aggregator.estimation.posterior.factors import contrasts, outer
+from ldp_aggregator.estimation.posterior.groups import parts
 from ldp_aggregator.estimation.support import support_of
 from protocols import Question
 from protocols.document.questions import MARGINAL, PAIR, TRIPLE, XOR
@@ -78,13 +79,15 @@ def add_sign(information: Array, linear: Array, signs: Array, n: int, total: flo
     linear += gain * total * signs
 
 
-def asked_alike(questions: Iterable[QuestionEstimate]) -> list[list[QuestionEstimate]]:
-    """The questions that anybody answered, those of one kind and mechanism together: reports to them are alike."""
+def asked_alike(questions: Iterable[QuestionEstimate]) -> list[Sequence[QuestionEstimate]]:
+    """The questions that anybody answered, those of one kind and mechanism together: reports to them are alike. Where
+    they have many cells, not all of them at once.
+    """
     found: dict[tuple[str, AnyMechanism], list[QuestionEstimate]] = {}
     for one in questions:
         if one.n > 0:
             found.setdefault((one.question.kind, one.question.mechanism), []).append(one)
-    return list(found.values())
+    return [some for alike in found.values() for some in parts(alike, alike[0].question.domain_size)]
 
 
 def information_of_cells(question: Question, n: Array | int, frequencies: Array | None = None) -> Array:

@@ -5,9 +5,9 @@ A stack is a dataclass of such arrays, and of other stacks; nothing but its shap
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 Stack = TypeVar("Stack", bound="DataclassInstance")
+Member = TypeVar("Member")
+
+MOST_NUMBERS: Final = 1 << 16
+"""In an array of matrices that is computed at once: what is large gains nothing by it, and takes its memory."""
 
 
 def alike(shapes: Mapping[str, Hashable]) -> list[tuple[str, ...]]:
@@ -23,6 +27,12 @@ def alike(shapes: Mapping[str, Hashable]) -> list[tuple[str, ...]]:
     for name, shape in shapes.items():
         groups.setdefault(shape, []).append(name)
     return [tuple(names) for names in groups.values()]
+
+
+def parts(members: Sequence[Member], cells: int) -> Iterator[Sequence[Member]]:
+    """So many members at a time that one matrix, (cells, cells), for each of them is within :data:`MOST_NUMBERS`."""
+    count = max(1, MOST_NUMBERS // cells**2)
+    return (members[start : start + count] for start in range(0, len(members), count))
 
 
 def rows(stack: Stack, places: int | Sequence[int]) -> Stack:

@@ -25,7 +25,7 @@ from ldp_aggregator.estimation.estimators import QuestionEstimate
 from ldp_aggregator.estimation.posterior.absence import Absence, absences, given_presence
 from ldp_aggregator.estimation.posterior.evidence import Evidence, Statistics, gather
 from ldp_aggregator.estimation.posterior.factors import factor, kron, product, times
-from ldp_aggregator.estimation.posterior.groups import alike, rows
+from ldp_aggregator.estimation.posterior.groups import alike, parts, rows
 from ldp_aggregator.estimation.posterior.scale import SCALES, scale_posteriors
 from ldp_aggregator.estimation.posterior.shares import ClassShares, Marginal, class_shares, marginal
 from ldp_aggregator.estimation.simplex import norm_sub
@@ -176,7 +176,8 @@ def posterior_of(
     may be missing, whose questions have a value more.
     """
     held = {name: size + (name in open_ones) for name, size in sizes.items()}
-    groups = alike({name: (size, name in open_ones) for name, size in sizes.items()})
+    shapes = alike({name: (size, name in open_ones) for name, size in sizes.items()})
+    groups = [tuple(names) for every in shapes for names in parts(every, held[every[0]] * classes)]
     first = gather(questions, prior_questions, classes, held)
     shares = class_shares(first.classes, sum(one.n for one in questions))
     noise_at = {names: own.frequencies for names, own in _owns(first, groups, shares, open_ones).items()}

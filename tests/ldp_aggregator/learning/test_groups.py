@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldp_aggregator import Tally, estimate
-from ldp_aggregator.estimation.posterior import tables
-from ldp_aggregator.estimation.posterior.groups import alike, rows
+from ldp_aggregator.estimation.posterior import groups, tables
+from ldp_aggregator.estimation.posterior.groups import alike, parts, rows
 from ldp_aggregator.learning.posterior_poisoning import PosteriorLies
 from ldp_aggregator.learning.training import believe
 from protocols import Campaign
@@ -80,6 +80,20 @@ def test_bits_and_two_features_at_once_are_among_what_is_asked():
 def test_features_are_alike_by_their_shapes_in_the_order_of_their_names():
     assert alike({"b": 2, "a": 3, "c": 2}) == [("b", "c"), ("a",)]
     assert alike({}) == []
+
+
+def test_what_is_large_is_computed_in_parts_and_comes_out_the_same(monkeypatch):
+    assert list(parts("abcde", 128)) == ["abcd", "e"]
+    assert list(parts("abc", 1 << 12)) == ["a", "b", "c"]
+    campaign = campaign_of([(3, False)] * 5, 2, 1.0)
+    found = estimate(campaign, tally_of(campaign, np.random.default_rng(1)))
+    whole, reach = learn([found])
+    monkeypatch.setattr(groups, "MOST_NUMBERS", 2 * 6**2)
+    divided, own_reach = learn([found])
+    assert [len(names) for names in divided.groups] == [2, 2, 1]
+    for name, feature in whole.features.items():
+        assert divided.features[name].table == pytest.approx(feature.table, rel=1e-12)
+        assert own_reach.tables[name] == pytest.approx(reach.tables[name], rel=1e-12, abs=1e-15)
 
 
 def test_a_row_of_a_group_is_the_feature_without_the_axis_and_rows_are_a_smaller_group():
