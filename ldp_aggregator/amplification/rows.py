@@ -69,8 +69,11 @@ def campaign_rows(campaign: Campaign) -> tuple[Row, ...]:
 
 def question_row(questions: Sequence[Question]) -> Row:
     """The row of a device that draws one of ``questions`` by their weights and sends it along in clear."""
-    total = sum(question.weight for question in questions)
-    return mixed((Fraction(question.weight, total), _row_once(question.mechanism)) for question in questions)
+    weights: dict[AnyMechanism, int] = {}
+    for question in questions:
+        weights[question.mechanism] = weights.get(question.mechanism, 0) + question.weight
+    total = sum(weights.values())
+    return mixed((Fraction(weight, total), _row_once(mechanism)) for mechanism, weight in weights.items())
 
 
 def mixed(parts: Iterable[tuple[Fraction, Row]]) -> Row:

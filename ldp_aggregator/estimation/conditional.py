@@ -22,6 +22,7 @@ from ldp_aggregator.estimation.joint import JointTable
 from ldp_aggregator.estimation.poisoning.intervals import Interval
 from ldp_aggregator.estimation.pooling import class_shares
 from ldp_aggregator.estimation.simplex import norm_sub
+from ldp_aggregator.estimation.support import support_of
 from protocols.document.questions import PAIR
 from protocols.mechanisms import PureMechanism
 
@@ -109,8 +110,7 @@ def _of_pair(estimates: Estimates, one: QuestionEstimate) -> Array:
     of_records = frequency * (1 - total)
     mechanism = one.question.mechanism
     if isinstance(mechanism, PureMechanism):
-        p, q = float(mechanism.p), float(mechanism.q)
-        one_true, none_true = map(float, mechanism.joint_support)
+        p, q, one_true, none_true = support_of(mechanism)
         supported = q + (p - q) * frequency
         # Over the other cells of the class: how often one of the two is the true one, and how often neither.
         either = others * frequency + total - frequency

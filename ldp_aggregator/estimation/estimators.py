@@ -8,13 +8,13 @@ mapped affinely; sums get a normal interval.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.simplex import post_process
+from ldp_aggregator.estimation.support import sum_variance, support_of
 from protocols import Question
 from protocols.document.questions import INDEX, MARGINAL, PRODUCT, SCORE, SIGN, SIGNS, XOR
 from protocols.mechanisms import NoisyVector, OneBit, PureMechanism
@@ -161,26 +161,20 @@ def _together(question: Question, n: int, totals: Counts, members: int) -> Cells
     """The shares of groups of ``members`` cells, from the sums of their counts."""
     mechanism, value = question.mechanism, totals / n
     if isinstance(mechanism, PureMechanism):
-        p, q = float(mechanism.p), float(mechanism.q)
+        p, q, *_ = support_of(mechanism)
         value = (value - members * q) / (p - q)
     return sums_of_cells(question, n, value, members)
 
 
 def sums_of_cells(question: Question, n: int, value: Array, members: int) -> Cells:
     """``value``, each the sum of the estimates of ``members`` cells of a question, with variance and interval."""
-    mechanism, inside = question.mechanism, np.clip(value, 0.0, 1.0)
+    mechanism, inside = question.mechanism, np.minimum(np.maximum(value, 0.0), 1.0)
     if isinstance(mechanism, PureMechanism):
         none, every = (sum_variance(mechanism, members, f) for f in (0.0, 1.0))
         noise = none + (every - none) * inside  # sum_variance is affine in the frequency.
     else:
         noise = np.full(value.shape, members * mechanism.noise_variance(0.0))
     return Cells.normal(value, (noise + inside * (1 - inside) + 0.5 / n) / n)
-
-
-@lru_cache(maxsize=4096)
-def sum_variance(mechanism: PureMechanism, members: int, frequency: float) -> float:
-    """:meth:`PureMechanism.sum_variance`, once: features are alike, and fractions take their time."""
-    return mechanism.sum_variance(members, frequency)
 
 
 def uninformed(size: int, *, frequencies: bool) -> Cells:
@@ -192,7 +186,7 @@ def uninformed(size: int, *, frequencies: bool) -> Cells:
 
 def _frequencies(mechanism: PureMechanism, n: int, counts: Counts) -> Cells:
     """E_v = (C_v / n - q) / (p - q); its variance from the binomial C_v, kept above 0 by half a count."""
-    p, q = float(mechanism.p), float(mechanism.q)
+    p, q, *_ = support_of(mechanism)
     share = counts / n
     success = (counts + 0.5) / (n + 1)
     low, high = wilson(counts, n)
@@ -212,10 +206,9 @@ def _contrasts(mechanism: PureMechanism, n: int, counts: Counts, signs: Array) -
     frequency f the second moment is m q + (p - q) f - m b_0 - 2 f (b_1 - b_0), b_1 and b_0 being the
     probabilities that two cells are supported together, where one of them is true and where none is.
     """
-    p, q = float(mechanism.p), float(mechanism.q)
+    p, q, one_true, none_true = support_of(mechanism)
     shares = counts / n
     value = signs @ shares.T / (p - q)
-    one_true, none_true = map(float, mechanism.joint_support)
     members, supported = counts.shape[1], shares.sum(axis=1)
     frequency = np.clip((supported - members * q) / (p - q), 0.0, 1.0)
     both = members * none_true + 2 * frequency * (one_true - none_true)

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, patterns_of, sum_variance, uninformed
+from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, patterns_of, uninformed
+from ldp_aggregator.estimation.support import noise_variance, sum_variance
 from protocols.document.questions import INDEX, SIGN
 from protocols.mechanisms import PureMechanism
 
@@ -99,8 +100,7 @@ def cell_variance(estimate: QuestionEstimate) -> float:
         members = int(patterns_of(question).shape[1])
         share = members / question.domain_size
         return question.mechanism.signs_variance(members, share) + share
-    noise: float = question.mechanism.noise_variance(1 / question.domain_size)
-    return noise + 1 / question.domain_size
+    return noise_variance(question.mechanism, 1 / question.domain_size) + 1 / question.domain_size
 
 
 def class_variance(estimate: QuestionEstimate, classes: int) -> float:

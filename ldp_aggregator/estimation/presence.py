@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
 from ldp_aggregator.estimation.poisoning.reports import sum_range
 from ldp_aggregator.estimation.pooling import pool_shares, weighted
+from ldp_aggregator.estimation.support import support_of
 from protocols import Campaign
 from protocols.mechanisms import PureMechanism
 
@@ -83,8 +84,7 @@ def _covariance_with_missing(pair: QuestionEstimate, missing: Cells, classes: in
     if not isinstance(mechanism, PureMechanism):
         of_records: Array = -cells * absent / pair.n
         return of_records
-    p, q = float(mechanism.p), float(mechanism.q)
-    one_true, none_true = map(float, mechanism.joint_support)
+    p, q, one_true, none_true = support_of(mechanism)
     together = classes * none_true + (one_true - none_true) * (classes * cells + absent)
     apart = (q + (p - q) * cells) * (classes * q + (p - q) * absent)
     both: Array = (together - apart) / (p - q) ** 2 / pair.n

@@ -48,21 +48,23 @@ def floor(values: Array, n: float) -> Array:
     return result
 
 
-def norm_sub(values: Array, total: float = 1.0) -> Array:
-    """The nearest point (least squares) with non-negative entries that add up to ``total``, along the first axis.
+def norm_sub(values: Array, total: float = 1.0, *, axis: int = 0) -> Array:
+    """The nearest point (least squares) with non-negative entries that add up to ``total``, along an axis.
 
     Wang et al., NDSS 2020: subtract one constant from every entry and cut at zero, so that the sum is right.
     """
-    result: Array = np.maximum(values - norm_sub_shift(values, total), 0.0)
+    result: Array = np.maximum(values - norm_sub_shift(values, total, axis=axis), 0.0)
     return result
 
 
-def norm_sub_shift(values: Array, total: float = 1.0) -> Array:
-    """The constant that :func:`norm_sub` subtracts: what brings the k largest to ``total``, for the k that needs most.
+def norm_sub_shift(values: Array, total: float = 1.0, *, axis: int = 0) -> Array:
+    """The constant that :func:`norm_sub` subtracts, the axis kept: what brings the k largest to ``total``, for the k
+    that needs most.
 
     It rises with k as long as the next entry is above it, and falls from there on.
     """
-    sums = np.cumsum(np.sort(values, axis=0)[::-1], axis=0)
-    ranks = np.arange(1, len(values) + 1).reshape(-1, *[1] * (values.ndim - 1))
-    shift: Array = ((sums - total) / ranks).max(axis=0)
+    sums = np.cumsum(-np.sort(-values, axis=axis), axis=axis)
+    inner_axes = values.ndim - 1 - axis % values.ndim
+    ranks = np.arange(1, values.shape[axis] + 1).reshape(-1, *[1] * inner_axes)
+    shift: Array = ((sums - total) / ranks).max(axis=axis, keepdims=True)
     return shift

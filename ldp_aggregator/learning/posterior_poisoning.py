@@ -4,7 +4,8 @@ Its steps are linear in the reports, but for ``norm_sub`` and for the gains, whi
 believe. The gains are taken as given: that is the noise at the fitted frequencies, how large effects are
 (P(tau | reports)), and the shares of values and classes where they shape the prior. Everything else is followed step by
 step (:mod:`ldp_aggregator.estimation.posterior.tables` has the notation): reports to class shares, those and reports to
-who holds no value, all of them to the marginal, to the effects, and these to the table.
+who holds no value, all of them to the marginal, to the effects, and these to the table. Features of one shape are
+followed at once, along the first axis of every array.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from ldp_aggregator.estimation.joint import marginal_per_liar, sign_of
 from ldp_aggregator.estimation.poisoning.intervals import Interval, norm_sub_reach
 from ldp_aggregator.estimation.poisoning.reports import class_range
 from ldp_aggregator.estimation.posterior.absence import MOST
-from ldp_aggregator.estimation.posterior.evidence import information_of_cells, information_of_classes
-from ldp_aggregator.estimation.posterior.factors import product
+from ldp_aggregator.estimation.posterior.evidence import asked_alike, information_of_cells, information_of_classes
+from ldp_aggregator.estimation.posterior.factors import product, times
 from ldp_aggregator.estimation.posterior.shares import PSEUDO_REPORTS, ClassShares
-from ldp_aggregator.estimation.posterior.tables import FeaturePosterior, Posterior
+from ldp_aggregator.estimation.posterior.tables import FeaturePosterior, Names, Posterior
 from protocols.document.questions import MARGINAL, PAIR, TRIPLE, XOR
 
 Array = NDArray[np.float64]
@@ -50,16 +51,16 @@ class PosteriorLies:
     def reach(self, liars: int) -> PosteriorReach:
         """Of so many liars."""
         classes = self._class_reach(liars)
-        told = self.posterior.classes
-        return PosteriorReach(
-            classes, {name: moves.table_reach(told, classes, liars) for name, moves in self._moves.items()}
-        )
+        tables: dict[str, Array] = {}
+        for names, moves in self._moves.items():
+            tables.update(zip(names, moves.table_reach(self.posterior.classes, classes, liars), strict=True))
+        return PosteriorReach(classes, {name: tables[name] for name in self.posterior.features})
 
     @cached_property
-    def _moves(self) -> Mapping[str, _Moves]:
+    def _moves(self) -> Mapping[Names, _Moves]:
         return {
-            name: _moves_of(feature, list(_lies(self.estimates, name, feature.frequencies)))
-            for name, feature in self.posterior.features.items()
+            names: _moves_of(group, list(_lies(self.estimates, names, group.frequencies)))
+            for names, group in self.posterior.groups.items()
         }
 
     def _class_reach(self, liars: int) -> Array:
@@ -93,13 +94,14 @@ class PosteriorLies:
 
 @dataclass(frozen=True)
 class _Moves:
-    """How far one liar moves ``gain @ h`` of the marginal, shape (K,), of the effects, shape (K C,), and of who holds
-    no value, shape (C,), and how far what is subtracted from h moves the first two, a matrix for each: P(value, class,
-    present), and the frequencies of missing cells. ``told`` is whether there are reports.
+    """How far one liar moves ``gain @ h`` of the marginals of features of one shape, shape (features, K), of their
+    effects, shape (features, K C), and of who holds no value, shape (features, C), and how far what is subtracted from
+    h moves the first two, a matrix for each: P(value, class, present), and the frequencies of missing cells. ``told``,
+    shape (features,), is whether there are reports.
     """
 
-    feature: FeaturePosterior
-    told: bool
+    features: FeaturePosterior
+    told: NDArray[np.bool_]
     marginal: Array
     effects: Array
     absent: Array
@@ -107,75 +109,86 @@ class _Moves:
     of_effects: tuple[Array, Array]
 
     def table_reach(self, classes: ClassShares, class_reach: Array, liars: int) -> Array:
-        """Of the table of values asked for, where lies move P(class) by ``class_reach``."""
-        feature, first = self.feature, self.feature.marginal
-        here, m, size = feature.classes, first.value, first.value.size
-        if not self.told:
-            return np.ones((size, here.size))
-        absent_reach, least = self._absent_reach(class_reach, liars), 1 / (classes.reports + here.size)
+        """Of the tables of values asked for, shape (features, K, C), where lies move P(class) by ``class_reach``."""
+        features, first = self.features, self.features.marginal
+        here, m, size = features.classes, first.value, first.value.shape[-1]
+        absent_reach, least = self._absent_reach(class_reach, liars), 1 / (classes.reports + class_reach.size)
         here_reach = class_reach + absent_reach
-        if feature.absence is not None:
+        if features.absence is not None:
             least *= 1 - MOST  # A pseudo-report a class, and of each class some that hold a value.
-        moved = liars * self.marginal + self.of_marginal[1] @ absent_reach
-        of_classes = self.of_marginal[0] @ product(np.full(size, 1 / size), here_reach)
-        share = norm_sub_reach(first.raw, moved + of_classes)
-        values = (share * first.effective + PSEUDO_REPORTS / size) / (first.effective + PSEUDO_REPORTS)
+        moved = liars * self.marginal + times(self.of_marginal[1], absent_reach)
+        of_classes = times(self.of_marginal[0], product(np.full(size, 1 / size), here_reach))
+        share = norm_sub_reach(first.raw, moved + of_classes, axis=-1)
+        effective = first.effective[:, None]
+        values = (share * effective + PSEUDO_REPORTS / size) / (effective + PSEUDO_REPORTS)
         value_reach = values.reach(m)
         together = product(m, here_reach) + product(value_reach, here) + product(value_reach, here_reach)
-        deviation = (feature.basis @ feature.mean).reshape(size, -1)
-        moved = liars * self.effects + self.of_effects[1] @ absent_reach
-        deviation_reach = (moved + self.of_effects[0] @ together).reshape(size, -1)
-        of_class = Interval(np.maximum(here - here_reach, least), here + here_reach)
-        of_value = Interval(values.low[:, None], values.high[:, None])
+        moved = liars * self.effects + times(self.of_effects[1], absent_reach) + times(self.of_effects[0], together)
+        table = features.table.shape
+        deviation, deviation_reach = times(features.basis, features.mean).reshape(table), moved.reshape(table)
+        of_class = Interval(np.maximum(here - here_reach, least)[:, None], (here + here_reach)[:, None])
+        of_value = Interval(values.low[..., None], values.high[..., None])
         raw = Interval.around(deviation, deviation_reach) / of_class + of_value
-        centre = m[:, None] + deviation / here
-        nearest = norm_sub_reach(centre, raw.reach(centre))
-        cells = feature.here.linear.size
-        table = (nearest * feature.pseudo_reports + of_value * cells) / (feature.pseudo_reports + cells)
-        return table.reach(feature.table)
+        centre = m[..., None] + deviation / here[:, None]
+        nearest = norm_sub_reach(centre, raw.reach(centre), axis=-2)
+        reports, cells = features.pseudo_reports[:, None, None], features.here.linear.shape[-1]
+        reach = ((nearest * reports + of_value * cells) / (reports + cells)).reach(features.table)
+        return np.where(self.told[:, None, None], reach, 1.0)
 
     def _absent_reach(self, class_reach: Array, liars: int) -> Array:
-        """Of P(missing, class)."""
-        absence = self.feature.absence
+        """Of P(missing, class), shape (features, C)."""
+        absence = self.features.absence
         if absence is None:
-            return np.zeros(class_reach.size)
-        moved: Array = liars * self.absent + np.abs(absence.pull) @ class_reach
+            return np.zeros_like(self.absent)
+        moved: Array = liars * self.absent + times(np.abs(absence.pull), class_reach)
         return moved
 
 
-def _moves_of(feature: FeaturePosterior, lies: Sequence[tuple[Array, Array]]) -> _Moves:
-    first, classes, here = feature.marginal, feature.classes.size, feature.here.linear.size
-    gain = (feature.basis * feature.kept) @ feature.basis.T
-    missing = feature.told.information[:here, here:]
-    if feature.absence is None:
-        missing = np.zeros((here, classes))
+Lie = tuple[list[int], Array, Array]
+"""Which features, a matrix M for each, shape (d, j), and a reach r, shape (j,): one lie moves h by M x for some
+|x| <= r.
+"""
+
+
+def _moves_of(features: FeaturePosterior, lies: Sequence[Lie]) -> _Moves:
+    first, here = features.marginal, features.here.linear.shape[-1]
+    gain = (features.basis * features.kept[:, None]) @ features.basis.mT
+    missing = features.told.information[:, :here, here:]
+    if features.absence is None:
+        missing = np.zeros((*features.here.linear.shape, features.classes.shape[-1]))
 
     def moved(its_gain: Array) -> Array:
-        total = np.zeros(len(its_gain))
-        for matrix, reach in lies:
-            total += np.abs(its_gain @ matrix[: its_gain.shape[1]]) @ reach
+        total = np.zeros(its_gain.shape[:-1])
+        for places, matrix, reach in lies:
+            np.add.at(total, places, times(np.abs(its_gain[places] @ matrix[:, : its_gain.shape[-1]]), reach))
         return total
 
     def subtracted(its_gain: Array) -> tuple[Array, Array]:
-        return np.abs(its_gain @ feature.here.information), np.abs(its_gain @ missing)
+        return np.abs(its_gain @ features.here.information), np.abs(its_gain @ missing)
 
-    absent = np.zeros(classes) if feature.absence is None else moved(feature.absence.gain)
-    return _Moves(feature, bool(lies), moved(first.gain), moved(gain), absent, subtracted(first.gain), subtracted(gain))
+    told = np.isin(np.arange(len(features.table)), [place for places, _, _ in lies for place in places])
+    absent = np.zeros_like(features.classes) if features.absence is None else moved(features.absence.gain)
+    marginal, effects = subtracted(first.gain), subtracted(gain)
+    return _Moves(features, told, moved(first.gain), moved(gain), absent, marginal, effects)
 
 
-def _lies(estimates: Sequence[Estimates], feature: str, frequencies: Array) -> Iterator[tuple[Array, Array]]:
-    """Of each answered question about a feature's cells a matrix M, shape (d, j), and a reach r, shape (j,): one lie
-    moves h by M x for some |x| <= r. Of cells M is their information; of a sign it is the sign itself, and a lie moves
-    the sum of the reported ones by 2.
+def _lies(estimates: Sequence[Estimates], names: Names, frequencies: Array) -> Iterator[Lie]:
+    """To all answered questions about cells of these features, those asked alike together. Of cells M is their
+    information; of a sign it is the sign itself, and a lie moves the sum of the reported ones by 2.
     """
+    place = {name: number for number, name in enumerate(names)}
     for one in estimates:
-        for question in one.questions:
-            if feature not in (question.question.feature, question.question.other) or question.n == 0:
+        for alike in asked_alike(one.questions):
+            asked = [(of, name) for of in alike for name in (of.question.feature, of.question.other) if name in place]
+            kind, places = alike[0].question.kind, [place[str(name)] for _, name in asked]
+            if not asked:
                 continue
-            if question.question.kind in (PAIR, TRIPLE):
-                told = information_of_cells(question.question, question.n, frequencies)
-                joint = question.question.kind == TRIPLE
-                yield told, marginal_per_liar(question) if joint else one.per_liar[question.question.index]
-            elif question.question.kind in (XOR, MARGINAL):
-                sign = sign_of(question)
-                yield sign.signs[:, None], np.array([2 * sign.gain])
+            if kind in (PAIR, TRIPLE):
+                reports = np.array([of.n for of, _ in asked])
+                told = information_of_cells(alike[0].question, reports, frequencies[places])
+                each = [marginal_per_liar(of) if kind == TRIPLE else one.per_liar[of.question.index] for of, _ in asked]
+                yield places, told, np.stack(each)
+            elif kind in (XOR, MARGINAL):
+                signs = [sign_of(of) for of, _ in asked]
+                matrices = np.stack([sign.signs[:, None] for sign in signs])
+                yield places, matrices, np.array([[2 * sign.gain] for sign in signs])

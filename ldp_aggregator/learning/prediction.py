@@ -82,6 +82,7 @@ def predict_accuracy(model: Model, posterior: Posterior) -> PredictedAccuracy:
     prior = np.array(model.prior)
     said = int(prior.argmax())
     classes = np.stack([_classes(one, rng) for one in shares])
+    places = classes + prior.size * np.arange(_POPULATIONS)[:, None]
     with np.errstate(divide="ignore"):
         scores = np.tile(np.log(prior)[:, None, None], (1, *classes.shape))
         for position, likelihood in enumerate(model.likelihoods):
@@ -92,7 +93,7 @@ def predict_accuracy(model: Model, posterior: Posterior) -> PredictedAccuracy:
                     terms *= rng.random(classes.shape) >= missing
                 scores += likelihood.weight * terms
             else:
-                values = _values(tables[position], classes, rng)
+                values = _values(tables[position], places, rng)
                 rows = likelihood.weight * np.log(np.array(likelihood.table))
                 # A value beyond those of the model is missing, and says nothing.
                 columns = np.vstack([rows, np.zeros(rows.shape[1])]).T
@@ -119,12 +120,10 @@ def _draw(model: Model, posterior: Posterior, rng: np.random.Generator) -> tuple
     told = posterior.classes
     noise = rng.multivariate_normal(np.zeros(told.raw.size), told.covariance, size=_POPULATIONS, method="eigh")
     shares = norm_sub((told.raw + noise).T).T
-    tables = []
-    for likelihood in model.likelihoods:
-        feature = posterior.features.get(likelihood.feature.name)
-        drawn = None if feature is None else feature.draw(_POPULATIONS, rng)
-        tables.append(np.empty(0) if feature is None or drawn is None else feature.cells_of(drawn, told.value))
-    return shares, tables
+    names = [likelihood.feature.name for likelihood in model.likelihoods]
+    drawn = {name: posterior.features[name].draw(_POPULATIONS, rng) for name in names if name in posterior.features}
+    cells = posterior.cells_of(drawn)
+    return shares, [cells.get(name, np.empty(0)) for name in names]
 
 
 def _classes(shares: Array, rng: np.random.Generator) -> Integers:
@@ -134,11 +133,14 @@ def _classes(shares: Array, rng: np.random.Generator) -> Integers:
     return found
 
 
-def _values(tables: Array, classes: Integers, rng: np.random.Generator) -> Integers:
-    """A value for every record, from its class's column of its population's table; shape (populations, records)."""
-    drawn, found = rng.random(classes.shape), np.zeros(classes.shape, dtype=np.int64)
+def _values(tables: Array, places: Integers, rng: np.random.Generator) -> Integers:
+    """A value for every record, from its class's column of its population's table; shape (populations, records).
+
+    ``places`` are those of the records' columns among all, ``population * C + class``.
+    """
+    drawn, found = rng.random(places.shape), np.zeros(places.shape, dtype=np.int64)
     for limits in np.moveaxis(np.cumsum(tables, axis=1)[:, :-1], 1, 0):
-        found += drawn > np.take_along_axis(limits, classes, axis=1)
+        found += drawn > limits.take(places)
     return found
 
 

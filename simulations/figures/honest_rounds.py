@@ -63,7 +63,7 @@ def _two_rounds(asked: Asked) -> Classifier:
     name, epsilon = asked.people.campaign.title, asked.people.campaign.privacy.epsilon
     early = round(FIRST_SHARE * asked.devices)
     first = asked.ask_otherwise(early, xor=True)
-    shares = feature_shares({one: own.squared_effect for one, own in asked.believe(first).features.items()})
+    shares = feature_shares({one: float(own.squared_effect) for one, own in asked.believe(first).features.items()})
     draft = draft_for(name, epsilon, xor=True)
     for feature in draft["features"]:
         feature["weight"] = max(1, round(_WHOLE * shares[feature["name"]]))

@@ -8,6 +8,7 @@ rounded outwards: the last digits do not matter here.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Interval:
-    """The numbers from ``low`` to ``high``, element by element; arrays of one shape."""
+    """The numbers from ``low`` to ``high``, element by element; arrays of one shape.
+
+    An operation with numbers, an array or one of them, is with these exactly.
+    """
 
     low: Array
     high: Array
@@ -43,15 +47,17 @@ class Interval:
         return self + -_interval(other)
 
     def __mul__(self, other: Interval | Array | float) -> Interval:
-        factor = _interval(other)
-        ends = [mine * its for mine in (self.low, self.high) for its in (factor.low, factor.high)]
-        return Interval(np.minimum.reduce(ends), np.maximum.reduce(ends))
+        factors = (other.low, other.high) if isinstance(other, Interval) else (other,)
+        ends = [mine * its for mine in (self.low, self.high) for its in factors]
+        return Interval(reduce(np.minimum, ends), reduce(np.maximum, ends))
 
     def __truediv__(self, other: Interval | Array | float) -> Interval:
         """Only by what is above zero."""
         divisor = _interval(other)
         if not (divisor.low > 0).all():
             raise ZeroDivisionError("the divisor may be zero")
+        if not isinstance(other, Interval):
+            return self * (1 / divisor.low)
         return self * Interval(1 / divisor.high, 1 / divisor.low)
 
     def square(self) -> Interval:
@@ -90,14 +96,13 @@ class Interval:
         return np.maximum(distance, 0.0)
 
 
-def norm_sub_reach(values: Array, reach: Array) -> Interval:
-    """``norm_sub``, along the first axis, of values that may each be moved: by at most the own reach and the largest
+def norm_sub_reach(values: Array, reach: Array, *, axis: int = 0) -> Interval:
+    """``norm_sub``, along an axis, of values that may each be moved: by at most the own reach and the largest
     (the proof is in :mod:`ldp_aggregator.learning.model_poisoning`).
     """
-    tau = norm_sub_shift(values)
-    reaches = reach.max(axis=0, initial=0.0)
-    ends = [np.clip(values + sign * (reach + reaches) - tau, 0.0, 1.0) for sign in (-1, 1)]
-    return Interval(ends[0], ends[1])
+    kept = values - norm_sub_shift(values, axis=axis)
+    moved = reach + reach.max(axis=axis, initial=0.0, keepdims=True)
+    return Interval(np.clip(kept - moved, 0.0, 1.0), np.clip(kept + moved, 0.0, 1.0))
 
 
 def column_shares(cells: Interval) -> Interval:

@@ -35,6 +35,7 @@ from ldp_aggregator.estimation.poisoning.reports import sum_range
 from ldp_aggregator.estimation.poisoning.shares import PresentReach, present_reach, sum_of
 from ldp_aggregator.estimation.pooling import pool_shares, shares_together
 from ldp_aggregator.estimation.shrinkage import VARIANCE_PRIOR
+from ldp_aggregator.estimation.support import support_of
 from protocols.document.questions import SQUARE, VALUE
 from protocols.document.schema import ContinuousFeature
 from protocols.mechanisms import LaplaceVector, OneBit, PureMechanism
@@ -207,12 +208,11 @@ def _cell_variance(one: Round, kind: str, liars: int) -> Interval:
         found = second / Interval(np.maximum(drawn - liars - 1, 1.0), np.maximum(drawn + liars - 1, 1.0))
         return Interval(found.low, np.where(drawn > liars, found.high, np.inf))
     if isinstance(mechanism, PureMechanism) and estimate.classes is not None:
-        p, q = float(mechanism.p), float(mechanism.q)
+        p, q, one_true, none_true = support_of(mechanism)
         members = int(patterns_of(estimate.question).shape[1])
         reach = liars * sum_range(estimate.question, members) / n
         here = estimate.classes.value - (0.0 if estimate.missing is None else estimate.missing.value)
         share = Interval.around(here, reach)
-        one_true, none_true = map(float, mechanism.joint_support)
         both = share.clip(0.0, 1.0) * (2 * (one_true - none_true)) + members * none_true
         second = (share * (p - q) + members * q - both) * (1 / (p - q) ** 2)
         return (second - value.square()).maximum(0.5 / n) * (1 / n)

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimators import QuestionEstimate, patterns_of
 from ldp_aggregator.estimation.pooling import class_shares
+from ldp_aggregator.estimation.support import support_of
 from protocols import Question
 from protocols.document.questions import SIGN
 from protocols.mechanisms import DirectEncoding, NoisyVector, OneBit, PureMechanism, SubsetSelection
@@ -42,7 +43,8 @@ def per_liar(question: Question, n: int, counts: NDArray[np.int64], cells: int) 
     if isinstance(mechanism, PureMechanism):
         # A frequency adds 0 or 1, a sum of signs as much as its cells of one sign, and as little as those of the other.
         ends = 2 * _alike(question) if question.encoding == SIGN else 1
-        return np.full(cells, ends / (float(mechanism.p) - float(mechanism.q)) / n)
+        p, q, *_ = support_of(mechanism)
+        return np.full(cells, ends / (p - q) / n)
     if isinstance(mechanism, NoisyVector):
         return np.full(cells, 2 * mechanism.bound / (n << mechanism.grid))
     raise TypeError(f"no bound for mechanism {mechanism.name}")
@@ -89,7 +91,8 @@ def sum_range(question: Question, members: int) -> float:
     elif isinstance(mechanism, SubsetSelection):
         size, others = mechanism.subset_size, mechanism.domain_size - members
         supported = min(size, members) - max(0, size - others)
-    return supported / (float(mechanism.p) - float(mechanism.q))
+    p, q, *_ = support_of(mechanism)
+    return supported / (p - q)
 
 
 def _alike(question: Question) -> int:

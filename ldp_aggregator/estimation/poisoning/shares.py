@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, sum_variance
+from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
 from ldp_aggregator.estimation.moments import once
 from ldp_aggregator.estimation.poisoning.intervals import Interval
 from ldp_aggregator.estimation.poisoning.reports import class_range, sum_range
 from ldp_aggregator.estimation.pooling import class_shares, pool_shares
+from ldp_aggregator.estimation.support import sum_variance
 from protocols.mechanisms import PureMechanism
 
 Array = NDArray[np.float64]

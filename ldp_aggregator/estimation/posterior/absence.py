@@ -13,18 +13,21 @@ L and h of all cells become L_pp and h_p - L_pm mu, of frequencies that add up t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.posterior.evidence import Statistics
-from ldp_aggregator.estimation.posterior.factors import contrasts
+from ldp_aggregator.estimation.posterior.factors import contrasts, outer, times
 from ldp_aggregator.estimation.posterior.scale import shared_scales
 
 Array = NDArray[np.float64]
+
+Group = TypeVar("Group", bound=Hashable)
+"""Names features of one shape."""
 
 SHARES: Final[Array] = np.array([0.0, 0.01, 0.03, 0.1, 0.3, 0.6])
 """The missing shares t that a feature may have, roughly."""
@@ -44,9 +47,10 @@ MOST: Final = 0.98
 
 @dataclass(frozen=True)
 class Absence:
-    """P(missing, class) of a feature, shape (C,), at most 98 % of each class, and how it follows from the reports.
+    """P(missing, class) of features of one shape, shape (..., C), at most 98 % of each class, and how it follows from
+    the reports.
 
-    Before that limit it is ``gain @ (h - L / d) + start + pull @ pi``: gain of shape (C, d), pull of shape (C, C).
+    Before that limit it is ``gain @ (h - L / d) + start + pull @ pi``: gain of shape (..., C, d), pull (..., C, C).
     """
 
     value: Array
@@ -54,48 +58,54 @@ class Absence:
     pull: Array
 
     @property
-    def share(self) -> float:
-        """P(missing)."""
-        return float(self.value.sum())
+    def share(self) -> Array:
+        """P(missing), shape (...)."""
+        total: Array = self.value.sum(axis=-1)
+        return total
 
 
-def absences(told: Mapping[str, Statistics], classes: Array) -> dict[str, Absence]:
-    """By name of every feature in ``told``, each of whose last C cells say that the value is missing."""
-    read = {name: _read(one, classes.size) for name, one in told.items()}
-    variances = SHARES[:, None, None] ** 2 * np.outer(classes, classes) * (_ALIKE + (1 - _ALIKE) * np.eye(classes.size))
-    means = np.outer(SHARES, classes)
-    logarithms = np.array([_logarithms(value - means, noise + variances) for value, _, noise in read.values()])
-    weights = shared_scales(logarithms.reshape(-1, SHARES.size), _USUAL)
+def absences(told: Mapping[Group, Statistics], classes: Array) -> dict[Group, Absence]:
+    """Of every group of features in ``told``, the last C of whose cells say that the value is missing."""
+    if not told:
+        return {}
+    variances = SHARES[:, None, None] ** 2 * outer(classes, classes) * (_ALIKE + (1 - _ALIKE) * np.eye(classes.size))
+    means = outer(SHARES, classes)
+    read = [_read(one, classes.size) for one in told.values()]
+    spreads = [noise[..., None, :, :] + variances for _, _, noise in read]  # (..., t, C, C)
+    distances = [value[..., None, :] - means for value, _, _ in read]
+    logarithms = [_logarithms(*of).reshape(-1, SHARES.size) for of in zip(distances, spreads, strict=True)]
+    weights = shared_scales(np.concatenate(logarithms), _USUAL)
     found = {}
-    for (name, (value, gain, noise)), weight in zip(read.items(), weights, strict=True):
-        kept = variances @ np.linalg.inv(noise + variances)
-        pull = np.einsum("t,tij->ij", weight * SHARES, np.eye(classes.size) - kept)
-        believed = np.einsum("t,tij->ij", weight, kept)
-        missing = np.clip(believed @ value + pull @ classes, 0.0, MOST * classes)
-        found[name] = Absence(missing, believed @ gain, pull)
+    for group, (value, gain, _), spread, own in zip(told, read, spreads, logarithms, strict=True):
+        weight, weights = weights[: len(own)].reshape(*spread.shape[:-2], 1, 1), weights[len(own) :]
+        kept = variances @ np.linalg.inv(spread)
+        pull = (weight * SHARES[:, None, None] * (np.eye(classes.size) - kept)).sum(axis=-3)
+        believed = (weight * kept).sum(axis=-3)
+        missing = np.clip(times(believed, value) + times(pull, classes), 0.0, MOST * classes)
+        found[group] = Absence(missing, believed @ gain, pull)
     return found
 
 
 def given_presence(told: Statistics, absence: Absence) -> Statistics:
-    """What all reports about a feature tell of the cells of its values, given who holds none."""
-    here = told.linear.size - absence.value.size
-    linear = told.linear[:here] - told.information[:here, here:] @ absence.value
-    return Statistics(told.information[:here, :here], linear)
+    """What all reports about features tell of the cells of their values, given who holds none."""
+    here = told.linear.shape[-1] - absence.value.shape[-1]
+    linear = told.linear[..., :here] - times(told.information[..., :here, here:], absence.value)
+    return Statistics(told.information[..., :here, :here], linear)
 
 
 def _read(told: Statistics, classes: int) -> tuple[Array, Array, Array]:
     """P(missing, class) as the reports say it, the matrix that gives it of h - L / d, and its covariance."""
-    cells = told.linear.size
+    cells = told.linear.shape[-1]
     basis = np.sqrt(_WIDE) * contrasts(cells)
     covariance = basis @ np.linalg.inv(basis.T @ told.information @ basis + np.eye(cells - 1)) @ basis.T
-    gain = covariance[cells - classes :]
-    value = 1 / cells + gain @ (told.linear - told.information.sum(axis=1) / cells)
-    return value, gain, gain[:, cells - classes :]
+    gain = covariance[..., cells - classes :, :]
+    value = 1 / cells + times(gain, told.linear - told.information.sum(axis=-1) / cells)
+    return value, gain, gain[..., cells - classes :]
 
 
 def _logarithms(distances: Array, variances: Array) -> Array:
     """Log densities of normal distributions at these distances from their means, up to a constant."""
     _, volumes = np.linalg.slogdet(variances)
-    squares = np.einsum("ti,tij,tj->t", distances, np.linalg.inv(variances), distances)
+    squares = np.einsum("...i,...ij,...j->...", distances, np.linalg.inv(variances), distances)
     logarithms: Array = -0.5 * (squares + volumes)
     return logarithms

@@ -1,4 +1,7 @@
-"""Factors of the covariance of one draw: F(m) with F F' = diag(m) - m m'."""
+"""Factors of the covariance of one draw: F(m) with F F' = diag(m) - m m'.
+
+Everything here is of one feature, or of many of one shape at once, whose axes then come first: (..., K).
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,16 @@ Array = NDArray[np.float64]
 
 
 def factor(shares: Array) -> Array:
-    """F(m) of shape (K, K - 1) for probabilities m above 0, shape (K,).
+    """F(m) of shape (..., K, K - 1) for probabilities m above 0, shape (..., K).
 
     diag(sqrt m) times the Householder reflection that takes sqrt(m) to a unit vector, without that column: the rest of
     the reflection is an orthonormal basis of what is orthogonal to sqrt(m). The columns of F add up to 0.
     """
     root = np.sqrt(shares)
     mirror = root.copy()
-    mirror[0] += 1.0  # All entries are positive: no cancellation.
-    reflection = np.eye(root.size) - np.outer(mirror, mirror) / (1.0 + root[0])
-    result: Array = root[:, None] * reflection[:, 1:]
+    mirror[..., 0] += 1.0  # All entries are positive: no cancellation.
+    reflection = np.eye(root.shape[-1]) - outer(mirror, mirror) / mirror[..., :1, None]
+    result: Array = root[..., None] * reflection[..., 1:]
     return result
 
 
@@ -42,11 +45,23 @@ def contrasts(cells: int) -> Array:
 
 def kron(first: Array, second: Array) -> Array:
     """The Kronecker product of two matrices; numpy's own takes longer than the product does."""
-    rows, columns = first.shape[0] * second.shape[0], first.shape[1] * second.shape[1]
-    return (first[:, None, :, None] * second[None, :, None, :]).reshape(rows, columns)
+    four = first[..., :, None, :, None] * second[..., None, :, None, :]
+    *features, rows, inner_rows, columns, inner_columns = four.shape
+    return four.reshape(*features, rows * inner_rows, columns * inner_columns)
 
 
 def product(first: Array, second: Array) -> Array:
-    """The joint shares of what is independent, shape (K C,), index ``value * C + class``."""
-    result: Array = np.multiply.outer(first, second).ravel()
+    """The joint shares of what is independent, shape (..., K C), index ``value * C + class``."""
+    both = outer(first, second)
+    return both.reshape(*both.shape[:-2], -1)
+
+
+def outer(first: Array, second: Array) -> Array:
+    """Every entry of the one times every entry of the other, shape (..., K, C)."""
+    return first[..., :, None] * second[..., None, :]
+
+
+def times(matrix: Array, vector: Array) -> Array:
+    """A matrix, shape (..., r, d), times a vector, shape (..., d)."""
+    result: Array = (matrix @ vector[..., None])[..., 0]
     return result

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.posterior.evidence import Statistics
-from ldp_aggregator.estimation.posterior.factors import even_factor, factor, kron, product
+from ldp_aggregator.estimation.posterior.factors import even_factor, factor, kron, product, times
 from ldp_aggregator.estimation.simplex import norm_sub
 
 Array = NDArray[np.float64]
@@ -37,16 +37,16 @@ class ClassShares:
 
 @dataclass(frozen=True)
 class Marginal:
-    """P(value) of a feature, shape (K,), no value impossible.
+    """P(value) of features of one shape, shape (..., K), no value impossible.
 
     ``raw`` before :func:`norm_sub` is ``1 / K + gain @ (h - L (u (x) rho))``, rho being P(class, present), gain
-    of shape (K, K C); ``effective`` is the number of reports without noise that would tell as much.
+    of shape (..., K, K C); ``effective``, shape (...), is the number of reports without noise that would tell as much.
     """
 
     value: Array
     raw: Array
     gain: Array
-    effective: float
+    effective: Array
 
 
 def class_shares(told: Statistics, reports: int) -> ClassShares:
@@ -61,21 +61,24 @@ def class_shares(told: Statistics, reports: int) -> ClassShares:
     return ClassShares(value, raw, covariance, covariance, reports)
 
 
-def marginal(told: Statistics, classes: Array, present: float = 1.0) -> Marginal:
+def marginal(told: Statistics, classes: Array, present: Array) -> Marginal:
     """m: the values' shares, jointly with a small interaction that is thrown away.
 
-    ``classes`` are those of the records that hold a value, and ``present`` is how many do.
+    ``classes``, shape (..., C), are those of the records that hold a value, and ``present``, shape (...), says how many
+    do.
     """
-    size = told.linear.size // classes.size
+    size = told.linear.shape[-1] // classes.shape[-1]
     even = np.full(size, 1 / size)
     values = np.sqrt(size) * even_factor(size)
     interaction = kron(np.sqrt(_INTERACTION) * even_factor(size), factor(classes))
-    design = present * np.concatenate([kron(values, classes[:, None]), interaction], axis=1)
-    variance = np.linalg.inv(design.T @ told.information @ design + np.eye(design.shape[1]))
-    gain = values @ (variance @ design.T)[: size - 1]
-    raw = even + gain @ (told.linear - told.information @ (present * product(even, classes)))
-    share = norm_sub(raw)
-    spread = np.trace(variance[: size - 1, : size - 1])  # The columns of ``values`` are orthonormal.
-    effective = float(((share * (1 - share)).sum() + 1 / size) / spread)
-    value = (effective * share + PSEUDO_REPORTS / size) / (effective + PSEUDO_REPORTS)
+    design = present[..., None, None] * np.concatenate([kron(values, classes[..., None]), interaction], axis=-1)
+    variance = np.linalg.inv(design.mT @ told.information @ design + np.eye(design.shape[-1]))
+    gain = values @ (variance @ design.mT)[..., : size - 1, :]
+    independent = present[..., None] * product(even, classes)
+    raw = even + times(gain, told.linear - times(told.information, independent))
+    share = norm_sub(raw, axis=-1)
+    of_values = np.diagonal(variance, axis1=-2, axis2=-1)[..., : size - 1]  # The columns of ``values`` are orthonormal.
+    effective = ((share * (1 - share)).sum(axis=-1) + 1 / size) / of_values.sum(axis=-1)
+    reports = effective[..., None]
+    value = (reports * share + PSEUDO_REPORTS / size) / (reports + PSEUDO_REPORTS)
     return Marginal(value, raw, gain, effective)

@@ -6,6 +6,9 @@ being independent, z = 0 that they are, and |z|^2 is about twice their mutual in
 with eigenvalues S, y = U' F' (h - L q) tells z coordinate by coordinate. Of a feature that may be missing all of
 this is among the records that hold a value, and their share a stands before q and F
 (:mod:`ldp_aggregator.estimation.posterior.absence`).
+
+Features of one shape, with as many values and all or none of which may be missing, are computed at once: formulas are
+those of one feature, and arrays have an axis for the features before those of values and classes.
 """
 
 from __future__ import annotations
@@ -21,12 +24,16 @@ from numpy.typing import NDArray
 from ldp_aggregator.estimation.estimators import QuestionEstimate
 from ldp_aggregator.estimation.posterior.absence import Absence, absences, given_presence
 from ldp_aggregator.estimation.posterior.evidence import Evidence, Statistics, gather
-from ldp_aggregator.estimation.posterior.factors import factor, kron, product
+from ldp_aggregator.estimation.posterior.factors import factor, kron, product, times
+from ldp_aggregator.estimation.posterior.groups import alike, parts, rows
 from ldp_aggregator.estimation.posterior.scale import SCALES, scale_posteriors
 from ldp_aggregator.estimation.posterior.shares import ClassShares, Marginal, class_shares, marginal
 from ldp_aggregator.estimation.simplex import norm_sub
 
 Array = NDArray[np.float64]
+
+Names = tuple[str, ...]
+"""Of features of one shape."""
 
 _TRUST: Final = 0.5
 """How far the fitted frequencies are taken for those that the noise depends on; the rest is taken to be even.
@@ -41,12 +48,14 @@ _REPORTS: Final = 25.0
 
 @dataclass(frozen=True)
 class FeaturePosterior:
-    """What is believed of one feature.
+    """What is believed of features of one shape, a row of every array each; of one feature (:func:`rows`) without that
+    axis, which is (...) here.
 
-    ``table`` is P(value | class, present), shape (K, C), columns add up to 1, nothing impossible. ``basis`` a F U,
-    shape (K C, r); ``information`` S and ``effects`` y, shape (r,); ``scales`` P(tau | reports), shape (11,). ``told``
-    is of all cells, ``here`` of those of its values; ``frequencies``, of all cells, are those the noise was taken at.
-    ``classes`` are P(class, present), shape (C,); ``absence`` says who holds no value, None of a complete feature.
+    ``table`` is P(value | class, present), shape (..., K, C), columns add up to 1, nothing impossible. ``basis`` a F U,
+    shape (..., K C, r); ``information`` S and ``effects`` y, shape (..., r); ``scales`` P(tau | reports), shape
+    (..., 11). ``told`` is of all cells, ``here`` of those of its values; ``frequencies``, of all cells, are those the
+    noise was taken at. ``classes`` are P(class, present), shape (..., C); ``absence`` says who holds no value, None of
+    complete features.
     """
 
     told: Statistics
@@ -64,8 +73,7 @@ class FeaturePosterior:
     @cached_property
     def kept(self) -> Array:
         """The share of tau / (1 + tau S), averaged over tau: z = kept * y."""
-        result: Array = self.scales @ _gains(self.information)
-        return result
+        return times(_gains(self.information).mT, self.scales)
 
     @cached_property
     def mean(self) -> Array:
@@ -74,43 +82,49 @@ class FeaturePosterior:
         return result
 
     @property
-    def squared_effect(self) -> float:
-        """I2 = E[|z|^2]: what a second round asks in proportion to the root of."""
+    def squared_effect(self) -> Array:
+        """I2 = E[|z|^2], shape (...): what a second round asks in proportion to the root of."""
         gains = _gains(self.information)
-        return float((self.scales @ (gains + (gains * self.effects) ** 2)).sum())
+        squares = gains + (gains * self.effects[..., None, :]) ** 2
+        expected: Array = (self.scales[..., None] * squares).sum(axis=(-2, -1))
+        return expected
 
     @property
-    def pseudo_reports(self) -> float:
-        """How many reports without noise stand behind the table."""
-        return _REPORTS * float(self.information.mean())
+    def pseudo_reports(self) -> Array:
+        """How many reports without noise stand behind the table, shape (...)."""
+        reports: Array = _REPORTS * self.information.mean(axis=-1)
+        return reports
 
     @property
-    def present(self) -> float:
-        """The share of records that hold a value."""
-        return 1.0 if self.absence is None else float(self.classes.sum())
+    def present(self) -> Array:
+        """The share of records that hold a value, shape (...)."""
+        share: Array = self.classes.sum(axis=-1)
+        return share
 
     def tables_of(self, effects: Array) -> Array:
-        """P(value | class, present), shape (populations, K, C), for effects z, shape (populations, r): the nearest
-        probabilities, class by class, and K C pseudo-reports that do not know the class.
+        """P(value | class, present), shape (..., populations, K, C), for effects z, shape (..., populations, r): the
+        nearest probabilities, class by class, and K C pseudo-reports that do not know the class.
         """
-        share, size, weight = self.marginal.value[:, None, None], self.here.linear.size, self.pseudo_reports
-        deviation = (self.basis @ effects.T).reshape(len(share), self.classes.size, -1)
-        table = (weight * norm_sub(share + deviation / self.classes[:, None]) + size * share) / (weight + size)
-        result: Array = np.moveaxis(table / table.sum(axis=0), 2, 0)
+        share, classes = self.marginal.value[..., None, :, None], self.classes[..., None, None, :]
+        weight, cells = self.pseudo_reports[..., None, None, None], self.here.linear.shape[-1]
+        deviation = (effects @ self.basis.mT).reshape(*effects.shape[:-1], share.shape[-2], -1)
+        table = (weight * norm_sub(share + deviation / classes, axis=-2) + cells * share) / (weight + cells)
+        result: Array = table / table.sum(axis=-2, keepdims=True)
         return result
 
     def cells_of(self, effects: Array, classes: Array) -> Array:
-        """P(cell | class), shape (populations, cells, C): :meth:`tables_of` and, where the feature may be missing,
-        that it is; ``classes`` are P(class).
+        """P(cell | class), shape (..., populations, cells, C): :meth:`tables_of` and, where features may be missing,
+        that they are; ``classes`` are P(class).
         """
         tables = self.tables_of(effects)
         if self.absence is None:
             return tables
-        missing = np.broadcast_to(self.absence.value / classes, (len(tables), 1, classes.size))
-        return np.concatenate([tables * (1 - missing), missing], axis=1)
+        missing = (self.absence.value / classes)[..., None, None, :]
+        missing = np.broadcast_to(missing, (*tables.shape[:-2], 1, classes.size))
+        return np.concatenate([tables * (1 - missing), missing], axis=-2)
 
     def draw(self, populations: int, rng: np.random.Generator) -> Array:
-        """Effects z drawn from the posterior, shape (populations, r)."""
+        """Effects z of one feature, drawn from the posterior, shape (populations, r)."""
         scales = rng.choice(SCALES, p=self.scales, size=(populations, 1))
         gains = scales / (1 + scales * self.information)
         result: Array = gains * self.effects + np.sqrt(gains) * rng.standard_normal(gains.shape)
@@ -119,19 +133,33 @@ class FeaturePosterior:
 
 @dataclass(frozen=True)
 class Posterior:
-    """What is believed of the classes and, by name, of every discrete feature; ``missing`` has the shares of records
-    without a value of a Gaussian one.
+    """What is believed of the classes and of every discrete feature: by the names of those of one shape, and by name;
+    ``missing`` has the shares of records without a value of a Gaussian one.
     """
 
     classes: ClassShares
+    groups: Mapping[Names, FeaturePosterior]
     features: Mapping[str, FeaturePosterior]
     missing: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def explained(self) -> float:
         """|E z|^2 over E |z|^2, over all features: 0 where nothing is known, 1 without noise."""
-        believed = sum(one.squared_effect for one in self.features.values())
-        return sum(float(one.mean @ one.mean) for one in self.features.values()) / believed if believed else 0.0
+        believed = float(sum(group.squared_effect.sum() for group in self.groups.values()))
+        return float(sum((group.mean**2).sum() for group in self.groups.values())) / believed if believed else 0.0
+
+    def cells_of(self, effects: Mapping[str, Array]) -> dict[str, Array]:
+        """P(cell | class), shape (populations, cells, C), by name of every feature that ``effects`` z are given of,
+        shape (populations, r); see :meth:`FeaturePosterior.cells_of`.
+        """
+        found: dict[str, Array] = {}
+        for names, group in self.groups.items():
+            places = [place for place, name in enumerate(names) if name in effects]
+            if places:
+                its = [names[place] for place in places]
+                cells = rows(group, places).cells_of(np.stack([effects[name] for name in its]), self.classes.value)
+                found.update(zip(its, cells, strict=True))
+        return found
 
 
 def posterior_of(
@@ -147,48 +175,51 @@ def posterior_of(
     (:data:`_TRUST`). ``prior_questions``, among ``questions``, tell the classes; ``open_ones`` are the features that
     may be missing, whose questions have a value more.
     """
-    reports = sum(one.n for one in questions)
     held = {name: size + (name in open_ones) for name, size in sizes.items()}
+    shapes = alike({name: (size, name in open_ones) for name, size in sizes.items()})
+    groups = [tuple(names) for every in shapes for names in parts(every, held[every[0]] * classes)]
     first = gather(questions, prior_questions, classes, held)
-    shares = class_shares(first.classes, reports)
-    absent = _absent(first, shares, open_ones)
-    frequencies = {}
-    for name, told in first.features.items():
-        own = _Own.of(told, shares, absent.get(name))
-        cells = own.share * product(own.marginal.value, own.classes)
-        noise_at = _TRUST * cells + (1 - _TRUST) * own.share / cells.size
-        frequencies[name] = noise_at if own.absence is None else np.append(noise_at, own.absence.value)
-    evidence = gather(questions, prior_questions, classes, held, frequencies)
-    return _fit(evidence, shares, _absent(evidence, shares, open_ones))
+    shares = class_shares(first.classes, sum(one.n for one in questions))
+    noise_at = {names: own.frequencies for names, own in _owns(first, groups, shares, open_ones).items()}
+    by_name = {name: its for names, stack in noise_at.items() for name, its in zip(names, stack, strict=True)}
+    evidence = gather(questions, (), classes, held, by_name)  # What is told of the classes is known.
+    believed = _fit(_owns(evidence, groups, shares, open_ones), noise_at)
+    features = {name: rows(stack, place) for names, stack in believed.items() for place, name in enumerate(names)}
+    return Posterior(shares, believed, {name: features[name] for name in sizes})
 
 
-def _absent(evidence: Evidence, shares: ClassShares, open_ones: Set[str]) -> Mapping[str, Absence]:
-    return absences({name: told for name, told in evidence.features.items() if name in open_ones}, shares.value)
+def _owns(evidence: Evidence, groups: Sequence[Names], shares: ClassShares, open_ones: Set[str]) -> dict[Names, _Own]:
+    told = {names: Statistics.stacked([evidence.features[name] for name in names]) for names in groups}
+    absent = absences({names: one for names, one in told.items() if not open_ones.isdisjoint(names)}, shares.value)
+    return {names: _Own.of(one, shares, absent.get(names)) for names, one in told.items()}
 
 
-def _fit(evidence: Evidence, shares: ClassShares, absent: Mapping[str, Absence]) -> Posterior:
-    owns = {name: _Own.of(told, shares, absent.get(name)) for name, told in evidence.features.items()}
-    rotated = {name: own.rotate() for name, own in owns.items()}
+def _fit(owns: Mapping[Names, _Own], noise_at: Mapping[Names, Array]) -> dict[Names, FeaturePosterior]:
+    rotated = [own.rotate() for own in owns.values()]
     scales = scale_posteriors(
-        [information for _, information, _ in rotated.values()], [effects for _, _, effects in rotated.values()]
+        [its for _, information, _ in rotated for its in information],
+        [its for _, _, effects in rotated for its in effects],
     )
-    features = {}
-    for (name, own), believed in zip(owns.items(), scales, strict=True):
-        noise_at, joint = evidence.frequencies[name], own.share * own.classes
+    found = {}
+    for (names, own), (basis, information, effects) in zip(owns.items(), rotated, strict=True):
+        believed, scales = scales[: len(names)], scales[len(names) :]
         untold = FeaturePosterior(
-            evidence.features[name], own.here, noise_at, joint, own.absence, own.marginal, *rotated[name], believed,
-            np.empty(0),
+            own.told, own.here, noise_at[names], own.share[..., None] * own.classes, own.absence, own.marginal,
+            basis, information, effects, believed, np.empty(0),
         )  # fmt: skip
-        features[name] = replace(untold, table=untold.tables_of(untold.mean[None])[0])
-    return Posterior(shares, features)
+        found[names] = replace(untold, table=untold.tables_of(untold.mean[..., None, :])[..., 0, :, :])
+    return found
 
 
 @dataclass(frozen=True)
 class _Own:
-    """A feature among the records that hold a value of it: what is told, their share a, P(class | present)."""
+    """Features of one shape among the records that hold a value of each: what is told, their share a, shape
+    (features,), P(class | present), shape (features, C).
+    """
 
+    told: Statistics
     here: Statistics
-    share: float
+    share: Array
     classes: Array
     absence: Absence | None
     marginal: Marginal
@@ -196,22 +227,36 @@ class _Own:
     @classmethod
     def of(cls, told: Statistics, shares: ClassShares, absence: Absence | None) -> _Own:
         if absence is None:
-            return cls(told, 1.0, shares.value, None, marginal(told, shares.value))
+            everybody = np.ones(len(told.linear))
+            classes = everybody[:, None] * shares.value
+            return cls(told, told, everybody, classes, None, marginal(told, classes, everybody))
         here, share = given_presence(told, absence), 1 - absence.share
-        classes = (shares.value - absence.value) / share
-        return cls(here, share, classes, absence, marginal(here, classes, share))
+        classes = (shares.value - absence.value) / share[:, None]
+        return cls(told, here, share, classes, absence, marginal(here, classes, share))
+
+    @property
+    def independent(self) -> Array:
+        """A q: the cells of values where they tell nothing of the class, shape (features, K C)."""
+        return self.share[:, None] * product(self.marginal.value, self.classes)
+
+    @property
+    def frequencies(self) -> Array:
+        """Of all cells, those of values halfway to even ones (:data:`_TRUST`), shape (features, cells)."""
+        even = self.share[:, None] / self.here.linear.shape[-1]
+        values = _TRUST * self.independent + (1 - _TRUST) * even
+        return values if self.absence is None else np.concatenate([values, self.absence.value], axis=1)
 
     def rotate(self) -> tuple[Array, Array, Array]:
-        """A F U, S and y."""
-        values, told = self.marginal.value, self.here
-        design = self.share * kron(factor(values), factor(self.classes))
-        information, rotation = np.linalg.eigh(design.T @ told.information @ design)
+        """A F U, shape (features, K C, r), and S and y, shape (features, r)."""
+        told = self.here
+        design = self.share[:, None, None] * kron(factor(self.marginal.value), factor(self.classes))
+        information, rotation = np.linalg.eigh(design.mT @ told.information @ design)
         basis = design @ rotation
-        effects = basis.T @ (told.linear - told.information @ (self.share * product(values, self.classes)))
+        effects = times(basis.mT, told.linear - times(told.information, self.independent))
         return basis, np.maximum(information, 0.0), effects
 
 
 def _gains(information: Array) -> Array:
-    """Tau / (1 + tau S), shape (11, r)."""
-    gains: Array = SCALES[:, None] / (1 + SCALES[:, None] * information)
+    """Tau / (1 + tau S), shape (..., 11, r)."""
+    gains: Array = SCALES[:, None] / (1 + SCALES[:, None] * information[..., None, :])
     return gains

@@ -61,7 +61,7 @@ def interactions(pairs: Pairs) -> dict[str, float]:
     found = [estimate(campaign, tally) for campaign, tally in pairs]
     believed = believe(found, [question for one in found for question in one.questions])
     classes = Cells.normal(believed.classes.value, np.zeros(believed.classes.value.size))
-    result = {name: feature.present * feature.squared_effect for name, feature in believed.features.items()}
+    result = {name: float(feature.present * feature.squared_effect) for name, feature in believed.features.items()}
     for feature in pairs[0][0].asked:
         if feature.name not in result:
             cells = pool([one.asking(feature.name, VALUE) for one in found])

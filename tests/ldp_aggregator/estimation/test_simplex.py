@@ -28,6 +28,12 @@ def test_norm_sub_keeps_the_order_and_changes_probabilities_not_at_all(values):
     assert norm_sub(found) == pytest.approx(found, abs=1e-12)
 
 
+@pytest.mark.parametrize("axis", [0, 1, -2, -1])
+def test_norm_sub_along_an_axis_is_norm_sub_of_every_line_along_it(axis):
+    values = np.random.default_rng(axis + 2).normal(0.2, 0.5, size=(3, 4, 5))
+    assert (norm_sub(values, axis=axis) == np.apply_along_axis(norm_sub, axis, values)).all()
+
+
 def test_norm_sub_is_the_nearest_point_of_the_simplex():
     values = np.array([0.7, -0.2, 0.4, 0.3, -0.05])
     nearest = minimize(

@@ -43,6 +43,17 @@ def test_an_operation_holds_what_it_gives_of_members_and_reaches_its_ends(operat
     assert found.max(axis=0) == pytest.approx(result.high)
 
 
+@pytest.mark.parametrize("number", [-1.5, 0.0, 2.0, OTHER.low])
+def test_a_number_is_an_interval_of_nothing_else(number):
+    for operation in (operator.add, operator.sub, operator.mul):
+        found, expected = operation(ONE, number), operation(ONE, Interval.exactly(number))
+        assert (found.low == expected.low).all()
+        assert (found.high == expected.high).all()
+    divided, expected = ONE / POSITIVE.low, ONE / Interval.exactly(POSITIVE.low)
+    assert (divided.low == expected.low).all()
+    assert (divided.high == expected.high).all()
+
+
 def test_a_square_is_never_below_zero_and_holds_the_squares_of_members():
     assert all(holds(ONE.square(), value**2) for value in members(ONE))
     across = (ONE.low < 0) & (ONE.high > 0)

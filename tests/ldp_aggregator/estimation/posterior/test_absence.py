@@ -58,7 +58,7 @@ def test_where_nothing_is_missing_a_model_is_nearly_the_one_of_who_knows_that(mo
             known.setattr(
                 tables,
                 "absences",
-                lambda told, pi: {name: replace(one, value=0 * pi) for name, one in absences(told, pi).items()},
+                lambda told, pi: {name: replace(one, value=0 * one.value) for name, one in absences(told, pi).items()},
             )
             knowing = posterior_of(found, found, 2, SIZES, OPEN)
         assert believed.explained == pytest.approx(knowing.explained, abs=0.02)
