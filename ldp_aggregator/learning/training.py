@@ -203,6 +203,7 @@ def believe(estimates: Sequence[Estimates], telling: Sequence[QuestionEstimate])
     first = estimates[0].campaign
     sizes = {one.name: one.size for one in first.asked if not _is_gaussian(one)}
     open_ones = {one.name for one in first.asked if one.name in sizes and one.missing}
+    ordered = {one.name for one in first.asked if isinstance(one, ContinuousFeature)}
     questions = [question for one in estimates for question in one.questions]
     missing: dict[str, list[float]] = {}
     for one in estimates:
@@ -210,7 +211,8 @@ def believe(estimates: Sequence[Estimates], telling: Sequence[QuestionEstimate])
             if name not in sizes:
                 missing.setdefault(name, []).append(float(np.clip(part.cells.value[0], 0.0, 1.0)))
     shares = {name: float(np.mean(found)) for name, found in missing.items()}
-    return replace(posterior_of(questions, telling, len(first.label.classes), sizes, open_ones), missing=shares)
+    believed = posterior_of(questions, telling, len(first.label.classes), sizes, open_ones, ordered)
+    return replace(believed, missing=shares)
 
 
 def _is_gaussian(feature: Feature) -> bool:

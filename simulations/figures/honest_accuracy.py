@@ -29,7 +29,7 @@ from ldp_aggregator.learning.prediction import PredictedAccuracy, predict_accura
 from ldp_aggregator.learning.redundancy import feature_weights
 from protocols import Campaign
 from protocols.document.questions import PAIR
-from protocols.document.schema import CategoricalFeature
+from protocols.document.schema import CategoricalFeature, ContinuousFeature
 from protocols.model import DiscreteLikelihood, Model
 from simulations.fidelities.counts import simulate_counts
 from simulations.fidelities.items import Columns
@@ -102,8 +102,10 @@ class Asked:
 
     def believe(self, told: Sequence[QuestionEstimate]) -> Posterior:
         """What is believed given these answers."""
-        sizes = {one.name: one.size for one in self.people.campaign.asked}
-        return posterior_of(told, told, self.people.class_count, sizes)
+        features = self.people.campaign.asked
+        sizes = {one.name: one.size for one in features}
+        ordered = {one.name for one in features if isinstance(one, ContinuousFeature)}
+        return posterior_of(told, told, self.people.class_count, sizes, ordered=ordered)
 
     @cached_property
     def posterior(self) -> Posterior:
@@ -283,12 +285,12 @@ def people(name: str) -> tuple[Columns, NDArray[np.int64]]:
 
 def draft_for(name: str, epsilon: float, everything: bool = False, xor: bool = False) -> dict[str, Any]:
     """A table's campaign; with ``everything`` a device answers every question with the full epsilon. The base asks
-    cells, which is what ``xor`` off means.
+    cells, which is what ``xor`` off means, and no device for its class alone, which bits take.
     """
     draft = draft_of(name, bins=_BINS, observed=True)
     groups = len(draft["features"]) if everything else 1
     draft["title"] = name
-    draft["label"] = {**draft["label"], "weight": 0}
+    draft["label"] = {**draft["label"], "weight": int(xor)}
     answers = "all" if everything else "one"
     draft["privacy"] = {"epsilon": epsilon * groups, "answers": answers, "xor": xor, "joint": False}
     return draft

@@ -5,7 +5,8 @@ a factor of diag(m) - m m'. The joint table is q + F z with F = F(m) (x) F(pi): 
 being independent, z = 0 that they are, and |z|^2 is about twice their mutual information. In the eigenbasis U of F' L F
 with eigenvalues S, y = U' F' (h - L q) tells z coordinate by coordinate. Of a feature that may be missing all of
 this is among the records that hold a value, and their share a stands before q and F
-(:mod:`ldp_aggregator.estimation.posterior.absence`).
+(:mod:`ldp_aggregator.estimation.posterior.absence`). Where values have an order F(m) R stands for F(m), and R z for z
+(:mod:`ldp_aggregator.estimation.posterior.order`).
 
 Features of one shape, with as many values and all or none of which may be missing, are computed at once: formulas are
 those of one feature, and arrays have an axis for the features before those of values and classes.
@@ -13,7 +14,7 @@ those of one feature, and arrays have an axis for the features before those of v
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
@@ -26,6 +27,7 @@ from ldp_aggregator.estimation.posterior.absence import Absence, absences, given
 from ldp_aggregator.estimation.posterior.evidence import Evidence, Statistics, gather
 from ldp_aggregator.estimation.posterior.factors import factor, kron, product, times
 from ldp_aggregator.estimation.posterior.groups import alike, parts, rows
+from ldp_aggregator.estimation.posterior.order import ordered_factor
 from ldp_aggregator.estimation.posterior.scale import SCALES, scale_posteriors
 from ldp_aggregator.estimation.posterior.shares import ClassShares, Marginal, class_shares, marginal
 from ldp_aggregator.estimation.simplex import norm_sub
@@ -81,13 +83,27 @@ class FeaturePosterior:
         result: Array = self.kept * self.effects
         return result
 
-    @property
+    @cached_property
     def squared_effect(self) -> Array:
         """I2 = E[|z|^2], shape (...): what a second round asks in proportion to the root of."""
         gains = _gains(self.information)
-        squares = gains + (gains * self.effects[..., None, :]) ** 2
-        expected: Array = (self.scales[..., None] * squares).sum(axis=(-2, -1))
+        means = gains * self.effects[..., None, :]
+        spread = times(gains, np.diagonal(self._lengths, axis1=-2, axis2=-1))
+        expected: Array = (self.scales * (spread + ((means @ self._lengths) * means).sum(axis=-1))).sum(axis=-1)
         return expected
+
+    @property
+    def squared_mean(self) -> Array:
+        """|E z|^2, shape (...)."""
+        squared: Array = (times(self._lengths, self.mean) * self.mean).sum(axis=-1)
+        return squared
+
+    @cached_property
+    def _lengths(self) -> Array:
+        """M, shape (..., r, r), with |z|^2 = z' M z: the identity where values have no order."""
+        shares = self.present[..., None] * product(self.marginal.value, self.classes)
+        lengths: Array = self.basis.mT @ (self.basis / shares[..., None])
+        return lengths
 
     @property
     def pseudo_reports(self) -> Array:
@@ -146,7 +162,7 @@ class Posterior:
     def explained(self) -> float:
         """|E z|^2 over E |z|^2, over all features: 0 where nothing is known, 1 without noise."""
         believed = float(sum(group.squared_effect.sum() for group in self.groups.values()))
-        return float(sum((group.mean**2).sum() for group in self.groups.values())) / believed if believed else 0.0
+        return float(sum(group.squared_mean.sum() for group in self.groups.values())) / believed if believed else 0.0
 
     def cells_of(self, effects: Mapping[str, Array]) -> dict[str, Array]:
         """P(cell | class), shape (populations, cells, C), by name of every feature that ``effects`` z are given of,
@@ -168,22 +184,23 @@ def posterior_of(
     classes: int,
     sizes: Mapping[str, int],
     open_ones: Set[str] = frozenset(),
+    ordered: Set[str] = frozenset(),
 ) -> Posterior:
     """What is believed of features (name to number of values) given the answers to all questions of all campaigns.
 
     First with the noise that equal frequencies have, then with that of the frequencies found, halfway
     (:data:`_TRUST`). ``prior_questions``, among ``questions``, tell the classes; ``open_ones`` are the features that
-    may be missing, whose questions have a value more.
+    may be missing, whose questions have a value more; the values of ``ordered`` ones stand in their order.
     """
     held = {name: size + (name in open_ones) for name, size in sizes.items()}
-    shapes = alike({name: (size, name in open_ones) for name, size in sizes.items()})
+    shapes = alike({name: (size, name in open_ones, name in ordered) for name, size in sizes.items()})
     groups = [tuple(names) for every in shapes for names in parts(every, held[every[0]] * classes)]
     first = gather(questions, prior_questions, classes, held)
     shares = class_shares(first.classes, sum(one.n for one in questions))
     noise_at = {names: own.frequencies for names, own in _owns(first, groups, shares, open_ones).items()}
     by_name = {name: its for names, stack in noise_at.items() for name, its in zip(names, stack, strict=True)}
     evidence = gather(questions, (), classes, held, by_name)  # What is told of the classes is known.
-    believed = _fit(_owns(evidence, groups, shares, open_ones), noise_at)
+    believed = _fit(_owns(evidence, groups, shares, open_ones), noise_at, ordered)
     features = {name: rows(stack, place) for names, stack in believed.items() for place, name in enumerate(names)}
     return Posterior(shares, believed, {name: features[name] for name in sizes})
 
@@ -194,8 +211,10 @@ def _owns(evidence: Evidence, groups: Sequence[Names], shares: ClassShares, open
     return {names: _Own.of(one, shares, absent.get(names)) for names, one in told.items()}
 
 
-def _fit(owns: Mapping[Names, _Own], noise_at: Mapping[Names, Array]) -> dict[Names, FeaturePosterior]:
-    rotated = [own.rotate() for own in owns.values()]
+def _fit(
+    owns: Mapping[Names, _Own], noise_at: Mapping[Names, Array], ordered: Set[str]
+) -> dict[Names, FeaturePosterior]:
+    rotated = [own.rotate(factor if ordered.isdisjoint(names) else ordered_factor) for names, own in owns.items()]
     scales = scale_posteriors(
         [its for _, information, _ in rotated for its in information],
         [its for _, _, effects in rotated for its in effects],
@@ -246,10 +265,10 @@ class _Own:
         values = _TRUST * self.independent + (1 - _TRUST) * even
         return values if self.absence is None else np.concatenate([values, self.absence.value], axis=1)
 
-    def rotate(self) -> tuple[Array, Array, Array]:
-        """A F U, shape (features, K C, r), and S and y, shape (features, r)."""
+    def rotate(self, of_values: Callable[[Array], Array]) -> tuple[Array, Array, Array]:
+        """A F U, shape (features, K C, r), and S and y, shape (features, r); ``of_values`` gives F(m)."""
         told = self.here
-        design = self.share[:, None, None] * kron(factor(self.marginal.value), factor(self.classes))
+        design = self.share[:, None, None] * kron(of_values(self.marginal.value), factor(self.classes))
         information, rotation = np.linalg.eigh(design.mT @ told.information @ design)
         basis = design @ rotation
         effects = times(basis.mT, told.linear - times(told.information, self.independent))

@@ -7,6 +7,7 @@ import math
 import pandas as pd
 import pytest
 
+from protocols.document.questions import LABEL, MARGINAL, PAIR, XOR
 from simulations.figures import honest_rounds
 from simulations.figures.honest_accuracy import (
     BASE,
@@ -15,6 +16,7 @@ from simulations.figures.honest_accuracy import (
     VARIANTS,
     WEIGHED,
     Variant,
+    campaign_of,
     run_trial,
     summarise,
 )
@@ -77,6 +79,12 @@ def test_a_trial_tries_every_variant_on_the_same_reports_and_repeats_itself(uci_
     assert (summary["splits"] == 2).all()
     assert (summary.loc[summary["variant"] == BASE, "above_base"] == 0).all()
     assert set(summary["devices"]) <= set(DEVICES)
+
+
+def test_where_bits_are_to_be_asked_they_are(uci_table):
+    uci_table("chess_krvkp")  # Skips where the tables are not.
+    kinds = {xor: {one.kind for one in campaign_of("chess_krvkp", 0.5, xor=xor).questions} for xor in (False, True)}
+    assert kinds == {False: {PAIR}, True: {LABEL, PAIR, XOR, MARGINAL}}  # One feature has three values.
 
 
 def test_bits_rounds_and_votes_are_tried_on_every_split_and_a_vote_never_leaves_the_candidates(uci_table):

@@ -1,0 +1,135 @@
+"""Values in their order: the prior of their effects, the estimator beside a dense reference, and what it gains."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ldp_aggregator.estimation.estimators import estimate_question
+from ldp_aggregator.estimation.posterior.factors import factor, kron, product
+from ldp_aggregator.estimation.posterior.order import ordered_factor
+from ldp_aggregator.estimation.posterior.scale import SCALES
+from ldp_aggregator.estimation.posterior.tables import posterior_of
+from protocols import Campaign
+from simulations.fidelities.tallying import tally_cells
+
+
+def campaign_of(values=8, classes=2, features=1, epsilon=1.0):
+    listed = [f"v{place}" for place in range(values)]
+    return Campaign.compile(
+        {
+            "version": 1,
+            "title": "t",
+            "label": {"name": "y", "classes": [f"c{place}" for place in range(classes)]},
+            "features": [
+                {"name": f"x{number}", "kind": "categorical", "missing": False, "values": listed}
+                for number in range(features)
+            ],
+            "privacy": {"epsilon": epsilon, "discrete": "ss"},
+        }
+    )
+
+
+def answers(campaign, joints, n, rng):
+    classes = len(campaign.label.classes)
+    found = []
+    for question, joint in zip(campaign.questions, joints, strict=True):
+        counts = tally_cells(question.mechanism, rng.multinomial(n, joint), rng)
+        found.append(estimate_question(question, n, np.asarray(counts), classes, "none"))
+    return found
+
+
+def bells(values, *centres):
+    """P(value | class), shape (values, classes): discretised normal distributions."""
+    table = np.exp(-0.5 * ((np.arange(values)[:, None] - np.array(centres)) / (values / 6)) ** 2)
+    return table / table.sum(axis=0)
+
+
+def believed(campaign, found, *, in_order=True):
+    sizes = {one.name: one.size for one in campaign.asked}
+    return posterior_of(found, found, len(campaign.label.classes), sizes, ordered=set(sizes) if in_order else set())
+
+
+def test_two_values_have_no_order():
+    shares = np.array([0.3, 0.7])
+    assert ordered_factor(shares) == pytest.approx(factor(shares))
+
+
+@pytest.mark.parametrize("size", [3, 8, 40])
+def test_a_priori_the_effects_of_neighbours_are_alike_and_those_of_distant_values_are_not(size):
+    shares = np.full(size, 1 / size)
+    spread = ordered_factor(shares) / shares[:, None]
+    covariance = spread @ spread.T
+    beside, apart = np.diagonal(covariance, 1), np.diagonal(covariance, size - 1)
+    assert (beside > 0.1 * covariance.diagonal()[:-1]).all() or size == 3
+    assert (beside > apart.mean()).all()
+    assert covariance.sum(axis=0) == pytest.approx(np.zeros(size), abs=1e-9)  # Effects add up to nothing.
+
+
+@pytest.mark.parametrize("size", [2, 3, 8, 40])
+def test_the_largest_and_the_mean_variance_of_a_direction_make_those_of_a_feature_without_order(size):
+    """But for the tenth that is a value's own: the geometric mean of the two is 1."""
+    shares = np.random.default_rng(size).dirichlet(np.ones(size))
+    root = np.linalg.lstsq(factor(shares), ordered_factor(shares), rcond=None)[0]
+    smooth = (np.linalg.eigvalsh(root @ root.T) - 0.1) / 0.9
+    assert smooth.max() * smooth.mean() == pytest.approx(1.0)
+    assert smooth.min() > -1e-9
+
+
+def test_the_table_is_that_of_a_dense_gaussian_posterior():
+    campaign, rng = campaign_of(classes=3), np.random.default_rng(1)
+    prior = np.array([0.5, 0.3, 0.2])
+    found = answers(campaign, [prior, (bells(8, 2, 4, 5) * prior).ravel()], 4000, rng)
+    (feature,) = believed(campaign, found).features.values()
+    design = kron(ordered_factor(feature.marginal.value), factor(feature.classes))
+    information, linear = feature.here.information, feature.here.linear
+    left = linear - information @ product(feature.marginal.value, feature.classes)
+    dense = sum(
+        share * design @ np.linalg.solve(design.T @ information @ design + np.eye(14) / scale, design.T @ left)
+        for share, scale in zip(feature.scales, SCALES, strict=True)
+    )
+    assert feature.basis @ feature.mean == pytest.approx(dense, abs=1e-12)
+
+
+def test_the_other_way_round_is_the_same_order():
+    campaign, prior = campaign_of(), np.array([0.6, 0.4])
+    (question,) = (one for one in campaign.questions if one.feature == "x0")
+    counts = np.random.default_rng(2).integers(900, 1300, size=(8, 2))
+    label = estimate_question(campaign.questions[0], 4000, np.array([2300, 1700]), 2, "none")
+    tables = []
+    for turned in (counts, counts[::-1]):
+        found = [label, estimate_question(question, 4000, turned.ravel().copy(), 2, "none")]
+        (feature,) = believed(campaign, found).features.values()
+        tables.append(feature.table)
+    assert tables[1] == pytest.approx(tables[0][::-1])
+    assert prior.size == tables[0].shape[1]
+
+
+def test_the_squared_effect_is_that_of_the_joint_table_whatever_the_order():
+    """200,000 draws: five standard errors."""
+    campaign, rng = campaign_of(), np.random.default_rng(3)
+    prior = np.array([0.6, 0.4])
+    found = answers(campaign, [prior, (bells(8, 2, 4) * prior).ravel()], 3000, rng)
+    posterior = believed(campaign, found)
+    (feature,) = posterior.features.values()
+    drawn = feature.draw(200_000, rng) @ feature.basis.T
+    squares = (drawn**2 / product(feature.marginal.value, feature.classes)).sum(axis=1)
+    assert abs(squares.mean() - feature.squared_effect) < 5 * squares.std() / np.sqrt(len(squares))
+    mean = ((feature.basis @ feature.mean) ** 2 / product(feature.marginal.value, feature.classes)).sum()
+    assert feature.squared_mean == pytest.approx(mean)
+    assert posterior.explained == pytest.approx(mean / feature.squared_effect)
+
+
+def test_where_values_have_an_order_fewer_reports_tell_as_much():
+    """Thirty models of five features: by how much the classes differ in a value is off by a seventh less, at least (a fifth here)."""
+    campaign, prior = campaign_of(features=5), np.array([0.6, 0.4])
+    tables = [bells(8, 2 + shift, 4 + shift) for shift in (0, 0.5, 1, 1.5, 2)]
+    joints = [prior, *((table * prior).ravel() for table in tables)]
+    off = {True: 0.0, False: 0.0}
+    for seed in range(30):
+        found = answers(campaign, joints, 5_000, np.random.default_rng(seed))
+        for in_order in off:
+            fitted = believed(campaign, found, in_order=in_order).features.values()
+            for table, feature in zip(tables, fitted, strict=True):
+                off[in_order] += float((np.diff(feature.table - table, axis=1) ** 2).sum())
+    assert off[True] < 0.86 * off[False]
