@@ -205,12 +205,11 @@ def believe(estimates: Sequence[Estimates], telling: Sequence[QuestionEstimate])
     open_ones = {one.name for one in first.asked if one.name in sizes and one.missing}
     ordered = {one.name for one in first.asked if isinstance(one, ContinuousFeature)}
     questions = [question for one in estimates for question in one.questions]
-    missing: dict[str, list[float]] = {}
-    for one in estimates:
-        for name, part in one.missing.items():
-            if name not in sizes:
-                missing.setdefault(name, []).append(float(np.clip(part.cells.value[0], 0.0, 1.0)))
-    shares = {name: float(np.mean(found)) for name, found in missing.items()}
+    shares: dict[str, float] = {}
+    for name in [one.name for one in first.asked if one.name not in sizes and one.missing]:
+        told = [one.missing[name].cells.value[0] for one in estimates if name in one.missing]
+        if told:
+            shares[name] = float(np.clip(told, 0.0, 1.0).mean())
     believed = posterior_of(questions, telling, len(first.label.classes), sizes, open_ones, ordered)
     return replace(believed, missing=shares)
 
