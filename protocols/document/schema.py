@@ -165,15 +165,15 @@ class Privacy:
     discrete: str = "auto"
     continuous: str = "auto"
     theta: float | None = None
-    xor: bool = True
-    """Whether ``auto`` may split the question about two values and two classes into bits."""
+    xor: bool | None = None
+    """Whether ``auto`` may split the question about two values and two classes into bits: unless it is false."""
     joint: bool | None = None
     """Whether two questions are asked as one at large epsilon; None does so where that predicts less variance."""
     release_every: int | None = None
     """Devices that have to answer between one publication and the next; None leaves that to the operator."""
 
     def to_json(self) -> dict[str, Any]:
-        refused = {} if self.xor else {"xor": False}
+        refused = {"xor": False} if self.xor is False else {}
         joint = {} if self.joint is None else {"joint": self.joint}
         promised = {} if self.release_every is None else {"release_every": self.release_every}
         return {
@@ -229,7 +229,7 @@ def read_privacy(value: Any, refuse: Refusal) -> Privacy:
         discrete=fields.choice("discrete", DISCRETE_CHOICES, default="auto"),
         continuous=fields.choice("continuous", CONTINUOUS_CHOICES, default="auto"),
         theta=theta,
-        xor=_read_switch(fields, "xor") is not False,
+        xor=_read_switch(fields, "xor"),
         joint=_read_switch(fields, "joint"),
         release_every=_read_release(fields),
     )
