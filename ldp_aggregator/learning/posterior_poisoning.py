@@ -2,8 +2,9 @@
 
 Its steps are linear in the reports, but for ``norm_sub`` and for the gains, which say how much of what is reported to
 believe. The gains are taken as given: that is the noise at the fitted frequencies, how large effects are
-(P(tau | reports)), and the shares of values and classes where they shape the prior. Everything else is followed step by
-step (:mod:`ldp_aggregator.estimation.posterior.tables` has the notation): reports to class shares, those and reports to
+(P(tau | reports)), and the shares of values and classes where they shape the prior. A cell that lies can empty or fill
+may become anything, whatever the gains. Everything else is followed step by step
+(:mod:`ldp_aggregator.estimation.posterior.tables` has the notation): reports to class shares, those and reports to
 who holds no value, all of them to the marginal, to the effects, and these to the table.
 """
 
@@ -132,7 +133,9 @@ class _Moves:
         nearest = norm_sub_reach(centre, raw.reach(centre))
         cells = feature.here.linear.size
         table = (nearest * feature.pseudo_reports + of_value * cells) / (feature.pseudo_reports + cells)
-        return table.reach(feature.table)
+        # What pseudo-reports leave in a cell that can be emptied, or beside one that can be filled, is all gains.
+        low, high = np.where(nearest.low > 0, table.low, 0.0), np.where(nearest.high < 1, table.high, 1.0)
+        return Interval(low, high).reach(feature.table)
 
     def _absent_reach(self, class_reach: Array, liars: int) -> Array:
         """Of P(missing, class)."""
