@@ -189,7 +189,7 @@ class Privacy:
 
 
 def read_label(value: Any, refuse: Refusal) -> Label:
-    fields = Fields(value, "label", refuse)
+    fields = Fields(value, "label", refuse, like='{"name": "missed_payment", "classes": ["yes", "no"]}')
     label = Label(
         name=fields.text("name"),
         classes=_declared(fields, "classes", MOST_CLASSES),
@@ -216,7 +216,7 @@ def read_features(values: list[Any], label: Label, refuse: Refusal) -> tuple[Fea
 
 
 def read_privacy(value: Any, refuse: Refusal) -> Privacy:
-    fields = Fields(value, "privacy", refuse)
+    fields = Fields(value, "privacy", refuse, like='{"epsilon": 1.0}')
     epsilon = fields.number("epsilon")
     if epsilon <= 0:
         raise fields.error("epsilon", f"must be above 0 (1 is a common choice), not {epsilon}")
