@@ -24,7 +24,7 @@ OPEN = [("ss", "one", 1.0), ("oue", "all", 4.0), ("de", "one", 3.0)]
 """Of features that may be missing."""
 
 ATTACKS = 60
-"""Of every setting, of which the second asks bits; 2,500 of each were run once, without one beyond its bound."""
+"""Of every setting, of which the second asks bits; 2,500 of each were run once, none beyond its bound."""
 
 
 def campaign_of(discrete, answers, epsilon, *, joint=False, missing=False):
