@@ -78,9 +78,13 @@ def shorten(text: str) -> str:
 
 
 class Fields:
-    """One JSON object, read key by key; :meth:`finish` refuses the keys that nobody asked for."""
+    """One JSON object, read key by key; :meth:`finish` refuses the keys that nobody asked for. An object that has to be
+    there is told as missing where it is null or absent, and what it looks ``like``.
+    """
 
-    def __init__(self, value: Any, path: str, refuse: Refusal) -> None:
+    def __init__(self, value: Any, path: str, refuse: Refusal, *, like: str | None = None) -> None:
+        if value is None and like is not None:
+            raise refuse(path, f"is missing; it looks like {like}")
         if not isinstance(value, Mapping):
             raise refuse(path or "document", f"must be an object, not {describe(value)}")
         self._members = dict(value)
@@ -94,6 +98,12 @@ class Fields:
 
     def error(self, name: str, problem: str) -> ProtocolError:
         return self._refuse(self.place(name), problem)
+
+    def _wrong(self, name: str, right: str, value: Any, got: str | None = None) -> ProtocolError:
+        """The refusal of a value that is not ``right``; null is as good as absent. ``got`` describes the value."""
+        if value is None:
+            return self.error(name, f"is missing; it must be {right}")
+        return self.error(name, f"must be {right}, not {got or describe(value)}")
 
     def has(self, name: str) -> bool:
         """Whether the key is present and not null."""
@@ -109,7 +119,7 @@ class Fields:
         if value is None and default is not None:
             return default
         if not isinstance(value, str) or (not value.strip() and default is None):
-            raise self.error(name, f"must be a non-empty text, not {describe(value)}")
+            raise self._wrong(name, "a non-empty text", value)
         self._check_text(name, value, longest)
         return value
 
@@ -121,21 +131,21 @@ class Fields:
         value = default if value is None else value
         known = list(choices)
         if value not in known:
-            raise self.error(name, f"must be one of {', '.join(known)}, not {describe(value)}")
+            raise self._wrong(name, f"one of {', '.join(known)}", value)
         return str(value)
 
     def number(self, name: str) -> float:
         """A finite number; integral values are kept as int so that equal drafts give equal documents."""
         value = self.raw(name)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise self.error(name, f"must be a number, not {describe(value)}")
+            raise self._wrong(name, "a number", value)
         return finite(value, self.place(name), self._refuse)
 
     def integer(self, name: str, *, least: int, most: int, default: int | None = None) -> int:
         value = self.raw(name)
         number = default if value is None else integral(value)
         if number is None or not least <= number <= most:
-            raise self.error(name, f"must be an integer from {least} to {most}, not {describe(value)}")
+            raise self._wrong(name, f"an integer from {least} to {most}", value)
         return number
 
     def texts(self, name: str, *, least: int, most: int) -> tuple[str, ...]:
@@ -159,14 +169,17 @@ class Fields:
         """``value`` as exactly ``count`` finite numbers; ``name`` is its place in messages."""
         right = isinstance(value, (list, tuple)) and len(value) == count
         if not right or any(isinstance(v, bool) or not isinstance(v, (int, float)) for v in value):
-            raise self.error(name, f"must be a list of {count} numbers, not {describe(value)}")
+            raise self._wrong(name, f"a list of {count} numbers", value)
         return tuple(float(finite(v, self.place(f"{name}[{i}]"), self._refuse)) for i, v in enumerate(value))
 
-    def sequence(self, name: str, *, least: int, most: int) -> list[Any]:
+    def sequence(self, name: str, *, least: int, most: int, like: str | None = None) -> list[Any]:
+        """A list; where it is missing it is told what it looks ``like``."""
         value = self.raw(name)
+        if value is None and like is not None:
+            raise self.error(name, f"is missing; it looks like {like}")
         if not isinstance(value, (list, tuple)) or not least <= len(value) <= most:
-            got = f"{len(value)} entries" if isinstance(value, (list, tuple)) else describe(value)
-            raise self.error(name, f"must be a list of {least} to {most} entries, not {got}")
+            got = f"{len(value)} entries" if isinstance(value, (list, tuple)) else None
+            raise self._wrong(name, f"a list of {least} to {most} entries", value, got)
         return list(value)
 
     def instant(self, name: str) -> datetime | None:

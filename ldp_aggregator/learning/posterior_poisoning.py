@@ -2,8 +2,9 @@
 
 Its steps are linear in the reports, but for ``norm_sub`` and for the gains, which say how much of what is reported to
 believe. The gains are taken as given: that is the noise at the fitted frequencies, how large effects are
-(P(tau | reports)), and the shares of values and classes where they shape the prior. Everything else is followed step by
-step (:mod:`ldp_aggregator.estimation.posterior.tables` has the notation): reports to class shares, those and reports to
+(P(tau | reports)), and the shares of values and classes where they shape the prior. A cell that lies can empty or fill
+may become anything, whatever the gains. Everything else is followed step by step
+(:mod:`ldp_aggregator.estimation.posterior.tables` has the notation): reports to class shares, those and reports to
 who holds no value, all of them to the marginal, to the effects, and these to the table. Features of one shape are
 followed at once, along the first axis of every array.
 """
@@ -124,16 +125,18 @@ class _Moves:
         value_reach = values.reach(m)
         together = product(m, here_reach) + product(value_reach, here) + product(value_reach, here_reach)
         moved = liars * self.effects + times(self.of_effects[1], absent_reach) + times(self.of_effects[0], together)
-        table = features.table.shape
-        deviation, deviation_reach = times(features.basis, features.mean).reshape(table), moved.reshape(table)
+        shape = features.table.shape
+        deviation, deviation_reach = times(features.basis, features.mean).reshape(shape), moved.reshape(shape)
         of_class = Interval(np.maximum(here - here_reach, least)[:, None], (here + here_reach)[:, None])
         of_value = Interval(values.low[..., None], values.high[..., None])
         raw = Interval.around(deviation, deviation_reach) / of_class + of_value
         centre = m[..., None] + deviation / here[:, None]
         nearest = norm_sub_reach(centre, raw.reach(centre), axis=-2)
         reports, cells = features.pseudo_reports[:, None, None], features.here.linear.shape[-1]
-        reach = ((nearest * reports + of_value * cells) / (reports + cells)).reach(features.table)
-        return np.where(self.told[:, None, None], reach, 1.0)
+        table = (nearest * reports + of_value * cells) / (reports + cells)
+        # What pseudo-reports leave in a cell that can be emptied, or beside one that can be filled, is all gains.
+        low, high = np.where(nearest.low > 0, table.low, 0.0), np.where(nearest.high < 1, table.high, 1.0)
+        return np.where(self.told[:, None, None], Interval(low, high).reach(features.table), 1.0)
 
     def _absent_reach(self, class_reach: Array, liars: int) -> Array:
         """Of P(missing, class), shape (features, C)."""

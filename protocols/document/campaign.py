@@ -44,6 +44,9 @@ ASKS: Final = (MODEL, MOMENTS, SCORE)
 LARGEST_DOCUMENT: Final = 4 << 20
 """Bytes; a device refuses longer documents before parsing them."""
 
+_FEATURES: Final = '[{"name": "age", "kind": "categorical", "values": ["young", "old"]}]'
+"""What an author hears who declared none."""
+
 _PARSED_AT_ONCE: Final = 16
 
 
@@ -151,7 +154,8 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
     title = fields.text("title")
     purpose = fields.text("purpose", default="", longest=2000)
     label = read_label(fields.raw("label"), refuse)
-    features = read_features(fields.sequence("features", least=1, most=MOST_FEATURES), label, refuse)
+    described = fields.sequence("features", least=1, most=MOST_FEATURES, like=_FEATURES)
+    features = read_features(described, label, refuse)
     privacy = read_privacy(fields.raw("privacy"), refuse)
     study = fields.optional_text("study")
     opens, closes = fields.instant("opens"), fields.instant("closes")

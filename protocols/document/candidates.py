@@ -46,6 +46,8 @@ def read_candidates(
         members = Fields(value, place, refuse)
         name, document = members.text("name"), members.raw("model")
         members.finish()
+        if document is None:
+            raise members.error("model", "is missing; it looks like a model that train prints")
         try:
             model = Model.from_json(json.dumps(document))
         except ModelError as error:

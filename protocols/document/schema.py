@@ -165,15 +165,15 @@ class Privacy:
     discrete: str = "auto"
     continuous: str = "auto"
     theta: float | None = None
-    xor: bool = True
-    """Whether ``auto`` may split the question about two values and two classes into bits."""
+    xor: bool | None = None
+    """Whether ``auto`` may split the question about two values and two classes into bits: unless it is false."""
     joint: bool | None = None
     """Whether two questions are asked as one at large epsilon; None does so where that predicts less variance."""
     release_every: int | None = None
     """Devices that have to answer between one publication and the next; None leaves that to the operator."""
 
     def to_json(self) -> dict[str, Any]:
-        refused = {} if self.xor else {"xor": False}
+        refused = {"xor": False} if self.xor is False else {}
         joint = {} if self.joint is None else {"joint": self.joint}
         promised = {} if self.release_every is None else {"release_every": self.release_every}
         return {
@@ -189,7 +189,7 @@ class Privacy:
 
 
 def read_label(value: Any, refuse: Refusal) -> Label:
-    fields = Fields(value, "label", refuse)
+    fields = Fields(value, "label", refuse, like='{"name": "missed_payment", "classes": ["yes", "no"]}')
     label = Label(
         name=fields.text("name"),
         classes=_declared(fields, "classes", MOST_CLASSES),
@@ -216,7 +216,7 @@ def read_features(values: list[Any], label: Label, refuse: Refusal) -> tuple[Fea
 
 
 def read_privacy(value: Any, refuse: Refusal) -> Privacy:
-    fields = Fields(value, "privacy", refuse)
+    fields = Fields(value, "privacy", refuse, like='{"epsilon": 1.0}')
     epsilon = fields.number("epsilon")
     if epsilon <= 0:
         raise fields.error("epsilon", f"must be above 0 (1 is a common choice), not {epsilon}")
@@ -229,7 +229,7 @@ def read_privacy(value: Any, refuse: Refusal) -> Privacy:
         discrete=fields.choice("discrete", DISCRETE_CHOICES, default="auto"),
         continuous=fields.choice("continuous", CONTINUOUS_CHOICES, default="auto"),
         theta=theta,
-        xor=_read_switch(fields, "xor") is not False,
+        xor=_read_switch(fields, "xor"),
         joint=_read_switch(fields, "joint"),
         release_every=_read_release(fields),
     )

@@ -10,6 +10,7 @@ from typing import Any
 from protocols.document.campaign import MOMENTS, SCORE, VERSION, Campaign, asked_features, read_authored
 from protocols.document.questions import Question
 from protocols.drafting.questions import compile_questions, score_questions
+from protocols.drafting.rounds import check_round
 from protocols.errors import DocumentError, DraftError
 from protocols.fields import Fields, parse_json
 
@@ -24,6 +25,7 @@ def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:
     fields = Fields(draft, "", DraftError)
     authored = read_authored(fields, DraftError)
     fields.finish()
+    check_round(*(authored[name] for name in ("asks", "label", "features", "privacy")))
     if authored["asks"] == SCORE:
         questions = score_questions(len(authored["candidates"]), authored["privacy"])
     else:

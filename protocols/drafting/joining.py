@@ -61,16 +61,11 @@ def as_signs(asked: Sequence[Asked], features: Collection[str | None]) -> list[A
     ]
 
 
-def check_joined(asked: Sequence[Asked], features: Sequence[Feature], *, everything: bool, moments: bool) -> None:
+def check_joined(asked: Sequence[Asked], features: Sequence[Feature], *, everything: bool) -> None:
     """Refuse what an author asked to be joined (``"joint": true``) and ``asked`` has not: a feature of two values that
     may be missing, and features of which nothing is asked at once. Raises DraftError, which names them. With
-    ``everything`` a device answers one question of every feature, and no triple; a round of ``moments`` has neither.
+    ``everything`` a device answers one question of every feature, and no triple.
     """
-    if moments:
-        raise DraftError(
-            "privacy.joint",
-            "asks two questions as one, which a round of moments never does. Leave it out, or say false",
-        )
     if not everything:
         for feature in features:
             if not is_gaussian(feature) and feature.size == _VALUES and feature.missing:

@@ -95,7 +95,7 @@ def compile_questions(
             of_values[False, missing] = make_signs(classes, exact, missing=missing)
             asked = as_signs(asked, numbers)
     if privacy.joint:
-        check_joined(asked, features, everything=privacy.answers == "all", moments=moments)
+        check_joined(asked, features, everything=privacy.answers == "all")
     questions = []
     for index, one in enumerate(asked):
         shape = one.kind == PRODUCT, not incomplete.isdisjoint((one.feature, one.other))
@@ -128,7 +128,7 @@ def splits(label: Label, feature: Feature, privacy: Privacy) -> bool:
     where that pays, if the label may be asked alone and nobody refused. Two values: of a feature that may be missing
     there are three things to tell.
     """
-    chosen = privacy.xor and privacy.discrete == AUTO and privacy.answers == "one" and label.weight > 0
+    chosen = privacy.xor is not False and privacy.discrete == AUTO and privacy.answers == "one" and label.weight > 0
     binary = len(label.classes) == 2 and not is_gaussian(feature) and feature.cells == 2
     return chosen and binary and privacy.epsilon <= MOST_XOR_EPSILON
 

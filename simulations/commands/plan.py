@@ -276,7 +276,11 @@ def _solved(solution: Mapping[str, Any]) -> str:
     if solution["solved"] == "devices":
         return f"for {wanted}, it takes {solution['devices']:,} devices"
     extreme = "least" if published is None else "largest"
-    return f"for {wanted}, the {extreme} epsilon is {solution['epsilon']:g}"
+    found = f"for {wanted}, the {extreme} epsilon is {solution['epsilon']:g}"
+    if solution["searched_from"] is None:
+        return found
+    where = f"searched from {solution['searched_from']:g} on"
+    return f'{found} ({where}, where "joint": true can be asked; leave it out to search below)'
 
 
 def _print_pilot(pilot: Mapping[str, Any]) -> None:

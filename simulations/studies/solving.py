@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from ldp_aggregator.learning.local_budget import fewest_devices, largest_local_epsilon
+from ldp_aggregator.learning.local_budget import fewest_devices, largest_local_epsilon, least_joint_epsilon
 from protocols import Campaign
 from simulations.studies.planning import accuracy_at, accuracy_curve
 from simulations.tables.frames import Table
@@ -37,24 +37,30 @@ class Wish:
 
 @dataclass(frozen=True)
 class Solution:
-    """The epsilon and the devices of a plan; ``solved`` names the one that was looked for."""
+    """The epsilon and the devices of a plan; ``solved`` names the one that was looked for. ``searched_from`` is
+    the epsilon below which the draft cannot be compiled; None where that is no limit.
+    """
 
     epsilon: float
     devices: int
     solved: str
     wish: Wish
+    searched_from: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def solve_epsilon(draft: Mapping[str, Any], devices: int, wish: Wish, pilot: Table | None) -> Solution:
-    """The largest epsilon for a published one; the least for an accuracy. Raises UnreachableError."""
+    """The largest epsilon for a published one; the least for an accuracy. Raises UnreachableError, and ValueError where
+    the draft can be compiled nowhere.
+    """
+    least = least_joint_epsilon(draft)
     if wish.published is not None:
         epsilon = largest_local_epsilon(draft, devices, wish.published, wish.delta, wish.colluding)
     else:
-        epsilon = _least_epsilon(draft, devices, wish, pilot)
-    return Solution(epsilon, devices, "epsilon", wish)
+        epsilon = _least_epsilon(draft, devices, wish, pilot, least or LEAST_EPSILON)
+    return Solution(epsilon, devices, "epsilon", wish, least)
 
 
 def solve_devices(campaign: Campaign, wish: Wish, pilot: Table | None) -> Solution:
@@ -75,10 +81,12 @@ def with_epsilon(draft: Mapping[str, Any], epsilon: float) -> dict[str, Any]:
     return {**draft, "privacy": {**draft["privacy"], "epsilon": epsilon}}
 
 
-def _least_epsilon(draft: Mapping[str, Any], devices: int, wish: Wish, pilot: Table | None) -> float:
+def _least_epsilon(
+    draft: Mapping[str, Any], devices: int, wish: Wish, pilot: Table | None, searched_from: float
+) -> float:
     """Double epsilon until the accuracy is reached twice in a row, and interpolate in its logarithm."""
     accuracy, people = _wanted(wish, pilot)
-    epsilons, reached = [LEAST_EPSILON], list[float]()
+    epsilons, reached = [searched_from], list[float]()
     while True:
         campaign = Campaign.compile(with_epsilon(draft, epsilons[-1]))
         reached.append(accuracy_at(campaign, people, devices, repeats=wish.repeats, seed=wish.seed))
@@ -89,13 +97,14 @@ def _least_epsilon(draft: Mapping[str, Any], devices: int, wish: Wish, pilot: Ta
                 f"{devices:,} devices do not reach an accuracy of {accuracy:g} up to epsilon {MOST_EPSILON:g} "
                 f"(there {reached[-1]:.4f})"
             )
-        epsilons.append(2 * epsilons[-1])
+        epsilons.append(min(2 * epsilons[-1], MOST_EPSILON))
     below = [at for at, found in enumerate(reached) if found < accuracy]
     if not below:
         return epsilons[0]
     last = below[-1]
     share = (accuracy - reached[last]) / (reached[last + 1] - reached[last])
-    return float(f"{epsilons[last] * math.exp(share * math.log(2)):.2g}")
+    found = epsilons[last] * math.exp(share * math.log(epsilons[last + 1] / epsilons[last]))
+    return max(float(f"{found:.2g}"), searched_from)
 
 
 def _wanted(wish: Wish, pilot: Table | None) -> tuple[float, Table]:

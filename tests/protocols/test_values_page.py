@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from page_draft import TABLE_DRAFT
 
 from ldp_client.problems import record_problems
 from protocols import Campaign
@@ -39,16 +40,6 @@ def test_the_table_has_rows():
 
 
 def test_the_example_prints_what_it_says(capsys):
-    draft = {
-        "version": 1,
-        "title": "t",
-        "label": {"name": "paid", "classes": ["yes", "no"]},
-        "features": [
-            {"name": "age", "kind": "continuous", "low": 18, "high": 90},
-            {"name": "job", "kind": "categorical", "values": ["none", "part", "full"]},
-        ],
-        "privacy": {"epsilon": 1},
-    }
     (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    exec(example, {"campaign": Campaign.compile(draft), "record_problems": record_problems})
+    exec(example, {"campaign": Campaign.compile(TABLE_DRAFT), "record_problems": record_problems})
     assert capsys.readouterr().out.splitlines() == re.findall(r"# (.*)", example)

@@ -46,11 +46,12 @@ def draft(rng: random.Random) -> dict[str, Any]:
             "epsilon": rng.choice([0.05, 0.1, 0.5, 1, 1.0, 2, 3.3, 8, 40, rng.uniform(0.01, 6)]),
             "answers": "one" if moments or scores else rng.choice(["one", "all"]),
             "discrete": rng.choice(["auto", "de"] if scores else MECHANISMS),
-            "continuous": rng.choice(["auto", "laplace", "onebit", "sign"]),
+            "continuous": "auto" if scores else rng.choice(["auto", "laplace", "onebit", "sign"]),
         },
     }
     if rng.random() < 0.2:
-        made["privacy"] |= {"xor": rng.random() < 0.7, "release_every": None if moments else 10}
+        bits = rng.random() < 0.7 and not (moments or scores)
+        made["privacy"] |= {"xor": bits, "release_every": None if moments else 10}
     if rng.random() < 0.3:
         made["privacy"]["joint"] = rng.choice([True, False, None])
     if moments:

@@ -7,7 +7,7 @@ import ctypes
 import logging
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,13 +45,14 @@ class Tidier:
         self._sets = sets
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store-tidier")
         self._job: _Job | None = None
+        self._removal: Future[None] | None = None
         self._flushed = False
         self._pause_until = 0.0
 
     @property
     def busy(self) -> bool:
-        """Whether a run is being made, or is made and not listed yet."""
-        return self._job is not None
+        """Whether a run is being made, or is made and not listed yet, or runs that were merged are being removed."""
+        return self._job is not None or not (self._removal is None or self._removal.done())
 
     def step(self, db: sqlite3.Connection) -> None:
         """List what is done, start what is due. Outside of any transaction; cheap where there is nothing to do.
@@ -130,8 +131,8 @@ class Tidier:
         if not job.merged:
             job.held.flushing = None
         job.held.runs[name] = open_run(self._folder / name)
-        for old in job.merged:
-            (self._folder / old).unlink(missing_ok=True)
+        if job.merged:
+            self._removal = self._thread.submit(_remove, [self._folder / old for old in job.merged])
 
     def _list(self, db: sqlite3.Connection, job: _Job, draft: Path) -> str | None:
         """Put a draft in the place of what it was made of; None where that is not there (any more)."""
@@ -150,6 +151,17 @@ class Tidier:
             size = len(recent)
             ids.drop_recent(db, job.campaign, job.held.flushed)
         return ids.list_run(db, job.campaign, draft, size)
+
+
+def _remove(runs: Sequence[Path]) -> None:
+    """What no table lists any more. To free a large file's blocks takes a while, in which others are to be counted; a
+    process that ends before leaves them to the next start (:func:`ldp_aggregator.store.sqlite.ids.sweep`).
+    """
+    try:
+        for run in runs:
+            run.unlink(missing_ok=True)
+    except OSError as error:
+        LOG.error("merged runs of ids could not be removed", extra={"reason": str(error)}, exc_info=error)
 
 
 def _tidily(work: Callable[[], Path]) -> Path:

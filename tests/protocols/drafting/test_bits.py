@@ -98,7 +98,7 @@ def test_an_evaluation_round_asks_every_candidate_alike_by_one_bit():
 @pytest.mark.parametrize(
     ("candidates", "message"),
     [
-        (None, "candidates: must be a list of 2 to 8"),
+        (None, "candidates: is missing; it must be a list of 2 to 8"),
         ([{"name": "a", "model": model()}], "2 to 8"),
         ([{"name": "a", "model": model()}] * 2, "a stands in the list twice"),
         ([{"name": "a"}, {"name": "b", "model": model()}], "candidates[0].model"),

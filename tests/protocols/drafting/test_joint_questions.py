@@ -144,12 +144,6 @@ def test_an_author_who_asks_for_what_cannot_be_joined_hears_of_which_feature(fea
     assert Campaign.compile(draft(*features, **privacy))
 
 
-def test_a_round_of_moments_joins_nothing_and_says_so():
-    asked = {**draft(NUMBER, {**NUMBER, "name": "z"}, joint=True), "asks": "moments", "study": "s"}
-    with pytest.raises(DraftError, match=r"privacy\.joint: .*a round of moments never does"):
-        Campaign.compile(asked)
-
-
 def test_who_answers_everything_answers_both_moments_at_once_but_no_triple():
     """A triple would be the answer of two groups."""
     assert kinds(NUMBER, two("u"), two("v"), epsilon=12, answers="all") == ["label", "signs", "pair", "pair"]

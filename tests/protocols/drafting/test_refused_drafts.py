@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from credit_draft import ABSENT, DRAFT, attempt, changed, draft_with, names
 from hypothesis import given
@@ -29,7 +31,7 @@ REFUSED = [
     (("study",), "a\rb", "study", "ends of lines"),
     (("purpose",), 5, "purpose", "text"),
     (("purpose",), "x" * 2001, "purpose", "at most 2000"),
-    (("label",), None, "label", "object"),
+    (("label",), 5, "label", "must be an object, not 5"),
     (("label", "name"), ABSENT, "label.name", "non-empty text"),
     (("label", "classes"), [], "label.classes", "2 to 1024"),
     (("label", "classes"), ["yes"], "label.classes", "2 to 1024"),
@@ -70,7 +72,7 @@ REFUSED = [
     (("features", 2, "high"), 1e300, "features[2].high", "choose other units"),
     (("features", 2, "high"), 1e-200, "features[2].high", "choose other units"),
     (("features", 2, "values"), ["a", "b"], "features[2].values", "the keys here are"),
-    (("privacy",), ABSENT, "privacy", "object"),
+    (("privacy",), [], "privacy", "must be an object, not []"),
     (("privacy", "epsilon"), ABSENT, "privacy.epsilon", "number"),
     (("privacy", "epsilon"), 0, "privacy.epsilon", "above 0"),
     (("privacy", "epsilon"), -1, "privacy.epsilon", "above 0"),
@@ -104,6 +106,45 @@ def test_a_wrong_draft_is_refused_with_the_field_and_what_would_be_right(place, 
     assert refused.value.field == field
     assert right in refused.value.problem
     assert str(refused.value).startswith(f"{field}: ")
+
+
+MISSING = [
+    (("version",), "is missing; it must be an integer from 1 to 1"),
+    (("title",), "is missing; it must be a non-empty text"),
+    (("label",), 'is missing; it looks like {"name": "missed_payment", "classes": ["yes", "no"]}'),
+    (("label", "name"), "is missing; it must be a non-empty text"),
+    (("label", "classes"), "is missing; it must be a list of 2 to 1024 entries"),
+    (("features",), 'is missing; it looks like [{"name": "age", "kind": "categorical", "values": ["young", "old"]}]'),
+    (("features", 0, "kind"), "is missing; it must be one of categorical, continuous"),
+    (("features", 0, "values"), "is missing; it must be a list of 2 to 16384 entries"),
+    (("features", 2, "low"), "is missing; it must be a number"),
+    (("privacy",), 'is missing; it looks like {"epsilon": 1.0}'),
+    (("privacy", "epsilon"), "is missing; it must be a number"),
+]
+
+
+@pytest.mark.parametrize("value", [ABSENT, None], ids=["absent", "null"])
+@pytest.mark.parametrize(("place", "right"), MISSING, ids=lambda value: str(value)[:24])
+def test_a_key_that_is_missing_is_told_as_missing_with_what_it_looks_like(place, right, value):
+    with pytest.raises(DraftError) as refused:
+        Campaign.compile(changed(DRAFT, place, value))
+    assert refused.value.problem == right
+
+
+@pytest.mark.parametrize(("place", "right"), MISSING, ids=lambda value: str(value)[:24])
+def test_what_is_missing_from_a_mapping_is_what_its_example_says(place, right):
+    """Examples compile."""
+    if "looks like" in right:
+        example = json.loads(right.split("looks like ", 1)[1])
+        assert Campaign.compile({**DRAFT, place[0]: example})
+
+
+def test_a_candidate_without_a_model_and_a_projection_without_a_list_are_told_as_missing():
+    with pytest.raises(DraftError, match=r"candidates\[0\]\.model: is missing; it looks like a model that train"):
+        Campaign.compile({**DRAFT, "asks": "score", "study": "s", "candidates": [{"name": "a"}, {"name": "b"}]})
+    projection = {"method": "pca", "inputs": ["hours"]}
+    with pytest.raises(DraftError, match=r"projection\.mean: is missing; it must be a list of 1 numbers"):
+        Campaign.compile({**DRAFT, "projection": projection})
 
 
 def test_bins_narrower_than_a_double_are_refused():

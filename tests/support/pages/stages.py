@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pandas as pd
 from blocks import ROOT, blocks_of
+from page_draft import TABLE_DRAFT
 from postgres import databases, postgres_server
 from session import Session
 
@@ -24,16 +25,6 @@ from simulations.tables.sources import read_draft
 Stage = Callable[[Session], Iterator[None]]
 EXAMPLE = read_draft(ROOT / "examples" / "campaign.toml")
 COLLECT = "https://collect.example.org"
-TABLE_DRAFT = {
-    "version": 1,
-    "title": "t",
-    "label": {"name": "paid", "classes": ["yes", "no"]},
-    "features": [
-        {"name": "age", "kind": "continuous", "low": 18, "high": 90},
-        {"name": "job", "kind": "categorical", "values": ["none", "part", "full"]},
-    ],
-    "privacy": {"epsilon": 1.0},
-}
 
 
 def people(count: int, seed: int) -> pd.DataFrame:
@@ -219,8 +210,7 @@ def trainers(session: Session) -> Iterator[None]:
 
 
 def values(session: Session) -> Iterator[None]:
-    asked = [{"name": "age", "kind": "continuous", "low": 18, "high": 90}, TABLE_DRAFT["features"][1]]
-    session.names["campaign"] = Campaign.compile({**TABLE_DRAFT, "features": asked})
+    session.names["campaign"] = Campaign.compile(TABLE_DRAFT)
     yield
     ((block, printed),) = session.printed
     assert printed.strip().split("\n") == [line.strip() for line in re.findall(r"#(.*)$", block.text, re.MULTILINE)]

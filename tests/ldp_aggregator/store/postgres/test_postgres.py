@@ -99,19 +99,6 @@ async def test_closing_on_one_instance_stops_the_other(instances, make_campaign,
     assert state.reports == counted == int((await instances[0].tally(campaign.id)).n.sum())
 
 
-async def test_a_greatest_number_of_reports_holds_across_instances(
-    instances, make_campaign, make_submission, make_report
-):
-    campaign = make_campaign(2048)
-    await instances[0].create_campaign(campaign, max_reports=50)
-    groups = [
-        make_submission(campaign, [make_report(campaign, n) for n in range(s, s + 10)]) for s in range(0, 200, 10)
-    ]
-    results = await asyncio.gather(*(instances[position % 2].count([group]) for position, group in enumerate(groups)))
-    assert sum(outcome.counted for [outcome] in results) == 50
-    assert (await instances[0].state(campaign.id)).reports == 50
-
-
 async def test_a_restarted_database_is_found_again_and_loses_nothing(
     postgres, instances, make_campaign, make_submission, make_report
 ):

@@ -113,20 +113,6 @@ async def test_a_database_that_is_away_keeps_no_other_and_its_reports_come_again
     assert await instances[0].audit() == []
 
 
-async def test_a_greatest_number_of_reports_holds_exactly_across_databases_and_instances(
-    instances, make_campaign, make_submission, make_report
-):
-    campaign = make_campaign(2048)
-    await instances[0].create_campaign(campaign, max_reports=50)
-    groups = [
-        make_submission(campaign, [make_report(campaign, n) for n in range(s, s + 10)]) for s in range(0, 200, 10)
-    ]
-    results = await asyncio.gather(*(instances[place % 2].count([group]) for place, group in enumerate(groups)))
-    assert sum(outcome.counted for [outcome] in results) == 50
-    assert (await instances[0].state(campaign.id)).reports == 50
-    assert await instances[0].audit() == []
-
-
 async def test_a_campaign_that_has_not_reached_a_database_is_brought_there_by_its_first_report(
     instances, make_campaign, make_submission, make_report
 ):

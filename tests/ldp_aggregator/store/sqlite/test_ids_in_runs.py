@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -335,6 +336,45 @@ async def test_merging_is_not_kept_waiting_by_uploads_that_each_fill_a_run(folde
         if store._tidier._job is not None:
             await asyncio.wrap_future(store._tidier._job.draft)
     assert len(listed(folder)) <= 20
+    await store.close()
+
+
+async def test_runs_that_were_merged_are_removed_beside_the_thread_that_counts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by, unlink = [], Path.unlink
+
+    def noted(path: Path, missing_ok: bool = False) -> None:
+        by.append(threading.current_thread().name)
+        unlink(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", noted)
+    store = await opened(folder)
+    await fill(store, range(400))
+    assert by
+    assert {name.rpartition("_")[0] for name in by} == {"store-tidier"}
+    assert on_disk(folder) == listed(folder)
+    await store.close()
+
+
+async def test_merged_runs_that_cannot_be_removed_are_leftovers_of_the_next_start(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", refuse)
+        store = await opened(folder)
+        await fill(store, range(400))
+        await store.close()
+    assert "merged runs of ids could not be removed" in caplog.text
+    assert on_disk(folder) > listed(folder)
+    store = SqliteStore(folder / FILE_NAME)
+    assert on_disk(folder) == listed(folder)
+    [outcome] = await store.count([numbered(range(410))])
+    assert (outcome.counted, outcome.duplicates) == (10, 400)
+    assert await store.audit() == []
     await store.close()
 
 

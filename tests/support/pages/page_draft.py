@@ -1,0 +1,16 @@
+"""The draft that the pages on tables and values speak of. A module of its own: devices' tests need nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+TABLE_DRAFT: dict[str, Any] = {
+    "version": 1,
+    "title": "t",
+    "label": {"name": "paid", "classes": ["yes", "no"]},
+    "features": [
+        {"name": "age", "kind": "continuous", "low": 18, "high": 90},
+        {"name": "job", "kind": "categorical", "values": ["none", "part", "full"]},
+    ],
+    "privacy": {"epsilon": 1.0},
+}
