@@ -55,7 +55,7 @@ def as_texts(frame: pd.DataFrame) -> pd.DataFrame:
         order = _order(frame[name])
         if order:
             held = texts[str(name)]
-            table[str(name)] = pd.Categorical(held, dict.fromkeys([*order, *held]), ordered=True)
+            table[str(name)] = pd.Categorical(held, list(dict.fromkeys([*order, *held])), ordered=True)
     return table
 
 
