@@ -126,6 +126,13 @@ class Fields:
     def optional_text(self, name: str) -> str | None:
         return self.text(name) if self.has(name) else self.raw(name)
 
+    def switch(self, name: str) -> bool | None:
+        """True or false; None where it stands open."""
+        value = self.raw(name)
+        if value is not None and not isinstance(value, bool):
+            raise self.error(name, f"must be true or false, not {describe(value)}")
+        return value
+
     def choice(self, name: str, choices: Iterable[str], *, default: str | None = None) -> str:
         value = self.raw(name)
         value = default if value is None else value

@@ -144,8 +144,10 @@ def _read_projection(fields: Fields, label: Label) -> Projection | None:
 
 def _likelihood_to_json(likelihood: Likelihood) -> dict[str, Any]:
     described = likelihood.feature.to_json()
-    # How often the feature is asked about, and whether it may be missing: then it takes no part in any case.
+    # How often the feature is asked about, whether it may be missing (then it takes no part in any case), and whether
+    # its values are in their order: no classification depends on these.
     del described["weight"], described["missing"]
+    described.pop("ordered", None)
     if likelihood.weight != 1:
         described["weight"] = likelihood.weight
     if isinstance(likelihood, DiscreteLikelihood):

@@ -203,7 +203,7 @@ def believe(estimates: Sequence[Estimates], telling: Sequence[QuestionEstimate])
     first = estimates[0].campaign
     sizes = {one.name: one.size for one in first.asked if not _is_gaussian(one)}
     open_ones = {one.name for one in first.asked if one.name in sizes and one.missing}
-    ordered = {one.name for one in first.asked if isinstance(one, ContinuousFeature)}
+    ordered = {one.name for one in first.asked if one.ordered}
     questions = [question for one in estimates for question in one.questions]
     shares: dict[str, float] = {}
     for name in [one.name for one in first.asked if one.name not in sizes and one.missing]:

@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from protocols.document.candidates import Candidate, read_candidates
+from protocols.document.privacy import Privacy, read_privacy
 from protocols.document.projection import PUBLIC, Projection, read_projection
 from protocols.document.questions import MOST_PRODUCTS, Question, is_gaussian, read_question
 from protocols.document.schema import (
@@ -24,10 +25,8 @@ from protocols.document.schema import (
     ContinuousFeature,
     Feature,
     Label,
-    Privacy,
     read_features,
     read_label,
-    read_privacy,
 )
 from protocols.errors import DocumentError, NotInstalledError, ProtocolError
 from protocols.exact.rationals import exact_epsilon, float_up

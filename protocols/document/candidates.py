@@ -67,5 +67,7 @@ def read_candidates(
 
 
 def _described(feature: Feature) -> dict[str, Any]:
-    """Without what a model does not depend on: how often the feature is asked about, and whether it may be missing."""
-    return {**feature.to_json(), "weight": 1, "missing": None}
+    """Without what a model does not say: how often the feature is asked about, whether it may be missing, and whether
+    its values are in their order.
+    """
+    return {**feature.to_json(), "weight": 1, "missing": None, "ordered": None}

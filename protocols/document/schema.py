@@ -1,4 +1,4 @@
-"""What is asked about: the label, the features, the privacy settings. The authored part of a campaign, validated.
+"""What is asked about: the label and the features. Of the authored part of a campaign, validated.
 
 All of it is public knowledge. A value list or a bound is never read off the data.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from protocols.fields import Fields, Refusal, describe, read_bounds
+from protocols.fields import Fields, Refusal, read_bounds
 from protocols.values import composed, number_of, positions_of, text_of
 
 MISSING: Final = "missing"
@@ -29,11 +29,6 @@ MOST_CAMPAIGN_CELLS: Final = 1 << 18
 """Cells of all questions together: it bounds what a document can make a device compute and send (1 MiB)."""
 
 MOST_WEIGHT: Final = 1 << 16
-MOST_RELEASE: Final = 1 << 40
-
-ANSWERS: Final = ("one", "all")
-DISCRETE_CHOICES: Final = ("auto", "de", "sue", "oue", "she", "the", "ss")
-CONTINUOUS_CHOICES: Final = ("auto", "laplace", "onebit", "sign")
 
 
 @dataclass(frozen=True)
@@ -60,12 +55,17 @@ class Label:
 
 @dataclass(frozen=True)
 class CategoricalFeature:
-    """One of ``values``, or ``missing`` where the author does not call it complete."""
+    """One of ``values``, or ``missing`` where the author does not call it complete.
+
+    Where ``ordered``, the values are listed in their order (from either end): an estimator may take what a value says
+    of the class to be like what its neighbours say. Nothing that a device answers depends on it.
+    """
 
     name: str
     values: tuple[str, ...]
     weight: int = 1
     missing: bool = True
+    ordered: bool = False
 
     @property
     def size(self) -> int:
@@ -93,6 +93,7 @@ class CategoricalFeature:
             "values": list(self.values),
             "weight": self.weight,
             "missing": self.missing,
+            **({"ordered": True} if self.ordered else {}),
         }
 
 
@@ -115,6 +116,11 @@ class ContinuousFeature:
         if self.bins is None:
             raise TypeError(f"feature {self.name} is not discretised")
         return self.bins
+
+    @property
+    def ordered(self) -> bool:
+        """Whether it has values in an order: bins are."""
+        return self.bins is not None
 
     @property
     def cells(self) -> int:
@@ -156,38 +162,6 @@ class ContinuousFeature:
 Feature = CategoricalFeature | ContinuousFeature
 
 
-@dataclass(frozen=True)
-class Privacy:
-    """``epsilon`` is the total loss of one device, whatever it answers."""
-
-    epsilon: float
-    answers: str = "one"
-    discrete: str = "auto"
-    continuous: str = "auto"
-    theta: float | None = None
-    xor: bool | None = None
-    """Whether ``auto`` may split the question about two values and two classes into bits: unless it is false."""
-    joint: bool | None = None
-    """Whether two questions are asked as one at large epsilon; None does so where that predicts less variance."""
-    release_every: int | None = None
-    """Devices that have to answer between one publication and the next; None leaves that to the operator."""
-
-    def to_json(self) -> dict[str, Any]:
-        refused = {"xor": False} if self.xor is False else {}
-        joint = {} if self.joint is None else {"joint": self.joint}
-        promised = {} if self.release_every is None else {"release_every": self.release_every}
-        return {
-            "epsilon": self.epsilon,
-            "answers": self.answers,
-            "discrete": self.discrete,
-            "continuous": self.continuous,
-            "theta": self.theta,
-            **refused,
-            **joint,
-            **promised,
-        }
-
-
 def read_label(value: Any, refuse: Refusal) -> Label:
     fields = Fields(value, "label", refuse, like='{"name": "missed_payment", "classes": ["yes", "no"]}')
     label = Label(
@@ -215,42 +189,6 @@ def read_features(values: list[Any], label: Label, refuse: Refusal) -> tuple[Fea
     return tuple(features)
 
 
-def read_privacy(value: Any, refuse: Refusal) -> Privacy:
-    fields = Fields(value, "privacy", refuse, like='{"epsilon": 1.0}')
-    epsilon = fields.number("epsilon")
-    if epsilon <= 0:
-        raise fields.error("epsilon", f"must be above 0 (1 is a common choice), not {epsilon}")
-    theta = fields.number("theta") if fields.has("theta") else fields.raw("theta")
-    if theta is not None and not 0 < theta <= 1:
-        raise fields.error("theta", f"must be above 0 and at most 1 (null takes the best), not {theta}")
-    privacy = Privacy(
-        epsilon=epsilon,
-        answers=fields.choice("answers", ANSWERS, default="one"),
-        discrete=fields.choice("discrete", DISCRETE_CHOICES, default="auto"),
-        continuous=fields.choice("continuous", CONTINUOUS_CHOICES, default="auto"),
-        theta=theta,
-        xor=_read_switch(fields, "xor"),
-        joint=_read_switch(fields, "joint"),
-        release_every=_read_release(fields),
-    )
-    fields.finish()
-    return privacy
-
-
-def _read_switch(fields: Fields, name: str) -> bool | None:
-    value = fields.raw(name)
-    if value is not None and not isinstance(value, bool):
-        raise fields.error(name, f"must be true or false, not {describe(value)}")
-    return value
-
-
-def _read_release(fields: Fields) -> int | None:
-    if fields.has("release_every"):
-        return fields.integer("release_every", least=2, most=MOST_RELEASE)
-    fields.raw("release_every")
-    return None
-
-
 def read_feature(value: Any, path: str, classes: int, refuse: Refusal) -> Feature:
     """One declared feature; ``path`` names its place in messages."""
     fields = Fields(value, path, refuse)
@@ -260,7 +198,8 @@ def read_feature(value: Any, path: str, classes: int, refuse: Refusal) -> Featur
     feature: Feature
     if kind == "categorical":
         values = _declared(fields, "values", MOST_VALUES)
-        feature = CategoricalFeature(name, values, weight, _read_missing(fields, values))
+        missing = _read_missing(fields, values)
+        feature = CategoricalFeature(name, values, weight, missing, _read_ordered(fields, values))
         cells, place = feature.cells * classes, "values"
     else:
         low, high = read_bounds(fields)
@@ -278,10 +217,21 @@ def read_feature(value: Any, path: str, classes: int, refuse: Refusal) -> Featur
 
 def _read_missing(fields: Fields, values: Sequence[str] = ()) -> bool:
     """Whether a value may be missing: unless the author says false, or lists ``missing`` as a value itself."""
-    may_be = _read_switch(fields, "missing") is not False
+    may_be = fields.switch("missing") is not False
     if MISSING in values and fields.has("missing") and may_be:
         raise fields.error("missing", f"{MISSING!r} is one of the values, so that no value is missing; leave this out")
     return may_be and MISSING not in values
+
+
+def _read_ordered(fields: Fields, values: Sequence[str]) -> bool:
+    """Whether the values are listed in their order; ``missing`` cannot be one of them then."""
+    ordered = fields.switch("ordered") is True
+    if ordered and MISSING in values:
+        raise fields.error(
+            "ordered",
+            f"{MISSING!r} has no place in an order; leave it out: those without a value have a cell of their own",
+        )
+    return ordered
 
 
 def _index_of(value: object, positions: Mapping[str, int]) -> int | None:

@@ -6,8 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final
 
+from protocols.document.privacy import Privacy
 from protocols.document.questions import PAIR, SIGNS, SQUARE, TRIPLE, VALUE, is_gaussian
-from protocols.document.schema import Feature, Privacy
+from protocols.document.schema import Feature
 from protocols.drafting.asked import Asked
 from protocols.drafting.choice import AUTO, LEAST_JOINT_EPSILON, SIGN
 from protocols.errors import DraftError

@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import combinations_with_replacement
 from typing import Final
 
+from protocols.document.privacy import Privacy
 from protocols.document.questions import (
     INDEX,
     LABEL,
@@ -25,7 +26,7 @@ from protocols.document.questions import (
     Question,
     is_gaussian,
 )
-from protocols.document.schema import Feature, Label, Privacy
+from protocols.document.schema import Feature, Label
 from protocols.drafting.asked import Asked
 from protocols.drafting.choice import (
     AUTO,

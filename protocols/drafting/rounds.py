@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from protocols.document.campaign import MOMENTS, SCORE
-from protocols.document.schema import ContinuousFeature, Feature, Label, Privacy
+from protocols.document.privacy import Privacy
+from protocols.document.schema import ContinuousFeature, Feature, Label
 from protocols.drafting.choice import AUTO
 from protocols.errors import DraftError
 

@@ -29,7 +29,7 @@ from ldp_aggregator.learning.prediction import PredictedAccuracy, predict_accura
 from ldp_aggregator.learning.redundancy import feature_weights
 from protocols import Campaign
 from protocols.document.questions import PAIR
-from protocols.document.schema import CategoricalFeature, ContinuousFeature
+from protocols.document.schema import CategoricalFeature
 from protocols.model import DiscreteLikelihood, Model
 from simulations.fidelities.counts import simulate_counts
 from simulations.fidelities.items import Columns
@@ -104,7 +104,7 @@ class Asked:
         """What is believed given these answers."""
         features = self.people.campaign.asked
         sizes = {one.name: one.size for one in features}
-        ordered = {one.name for one in features if isinstance(one, ContinuousFeature)}
+        ordered = {one.name for one in features if one.ordered}
         return posterior_of(told, told, self.people.class_count, sizes, ordered=ordered)
 
     @cached_property

@@ -41,7 +41,7 @@ def draft_from_table(
     table: pd.DataFrame, label: str, *, source: str, epsilon: float = 1.0, bins: int = DEFAULT_BINS
 ) -> TableDraft:
     """A draft for a table of texts (see :func:`simulations.tables.loaders.read_text_table`) whose classes are in
-    ``label``.
+    ``label``. An ordered Categorical gives its values in their order, also those that are in no row.
 
     Raises TableError where the label column is missing, empty somewhere, or no column to learn from is left.
     """
@@ -89,6 +89,7 @@ def _feature(column: pd.Series[str], bins: int) -> tuple[Mapping[str, Any] | Non
     """The feature without its name (None where the column is left out), and what to note about it."""
     present = column[column.str.strip() != ""]
     different = present.nunique()
+    order = _order(column)
     holes = len(present) < len(column)
     told = (
         "; some rows are empty: a value may be missing"
@@ -97,19 +98,26 @@ def _feature(column: pd.Series[str], bins: int) -> tuple[Mapping[str, Any] | Non
     )
     if different < 2:
         return None, "left out: it has the same value in every row"
-    numbers = _numbers(present)
+    numbers = None if order else _numbers(present)
     if numbers is not None and (different >= FEWEST_NUMBERS or any(not number.is_integer() for number in numbers)):
         low, high = round_bounds(min(numbers), max(numbers))
         note = f"the bounds {low:g} to {high:g} were read off the data; replace them by what the measurement can be"
         return {"kind": "continuous", "low": low, "high": high, "bins": bins, "missing": holes}, note + told
-    if different > MOST_DRAFTED_VALUES or different == len(column):
+    if not order and (different > MOST_DRAFTED_VALUES or different == len(column)):
         return None, f"left out: {different} different texts in {len(column)} rows, too many for a list of values"
-    values = _sorted_values(present)
+    values = order or _sorted_values(present)
     longest = max(map(len, values))
     if longest > LONGEST_TEXT:
         return None, f"left out: a value has {longest} characters, at most {LONGEST_TEXT} can be declared"
     note = f"the {len(values)} values were read off the data; list those that can occur"
-    return {"kind": "categorical", "values": values, "missing": holes and MISSING not in values}, note + told
+    if order:
+        note = f"the {len(values)} values and their order are those of an ordered column; list those that can occur"
+    return {
+        "kind": "categorical",
+        "values": values,
+        "missing": holes and MISSING not in values,
+        **({"ordered": True} if order and MISSING not in values else {}),
+    }, note + told
 
 
 def round_bounds(low: float, high: float) -> tuple[float, float]:
@@ -117,6 +125,13 @@ def round_bounds(low: float, high: float) -> tuple[float, float]:
     step = 10.0 ** math.floor(math.log10((high - low) / 2)) if high > low else 1.0
     digits = max(0, -math.floor(math.log10(step)))
     return round(math.floor(low / step) * step, digits), round(math.ceil(high / step) * step, digits)
+
+
+def _order(column: pd.Series[str]) -> list[str]:
+    """The categories of an ordered Categorical, but for the empty one; none of any other column."""
+    if not isinstance(column.dtype, pd.CategoricalDtype) or not column.dtype.ordered:
+        return []
+    return [text for text in map(str, column.dtype.categories) if text.strip()]
 
 
 def _sorted_values(column: pd.Series[str]) -> list[str]:

@@ -45,9 +45,26 @@ def read_text_table(place: Path | str) -> pd.DataFrame:
 
 
 def as_texts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Each value as the shortest text that reads back as it; whole numbers without a decimal point."""
+    """Each value as the shortest text that reads back as it; whole numbers without a decimal point.
+
+    An ordered Categorical stays one, of texts; the empty one, where a value is missing, is its last.
+    """
     texts = {str(name): [_text(value) for value in frame[name].tolist()] for name in frame.columns}
-    return pd.DataFrame(texts, dtype=str)
+    table = pd.DataFrame(texts, dtype=str)
+    for name in frame.columns:
+        order = _order(frame[name])
+        if order:
+            held = texts[str(name)]
+            table[str(name)] = pd.Categorical(held, list(dict.fromkeys([*order, *held])), ordered=True)
+    return table
+
+
+def _order(column: pd.Series) -> list[str]:
+    """The categories of an ordered Categorical, as texts; none of any other column."""
+    if not isinstance(column.dtype, pd.CategoricalDtype) or not column.dtype.ordered:
+        return []
+    order = [_text(category) for category in column.dtype.categories]
+    return order if len(set(order)) == len(order) else []
 
 
 def _text(value: object) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,22 @@ from simulations.tables.frames import Table, TableError, read_csv, typed
 
 FOLDER_VARIABLE: Final = "LDP_BAYES_DATA"
 CLASS: Final = "class"
+
+ORDERED: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
+    "car": {
+        "buying": ("low", "med", "high", "vhigh"),
+        "maint": ("low", "med", "high", "vhigh"),
+        "doors": ("2", "3", "4", "5more"),
+        "persons": ("2", "4", "more"),
+        "lug_boot": ("small", "med", "big"),
+        "safety": ("low", "med", "high"),
+    },
+    "mushroom": {"ring-number": ("n", "o", "t")},
+}
+"""The categorical columns whose values the documentation of the table orders, by data set: prices, numbers of doors and
+persons, sizes, and of rings (none, one, two). A draft calls a feature ordered where it lists its values so, from either
+end; Adult's ``education``, which ``education-num`` orders, is listed in no order.
+"""
 
 
 def uci_folder() -> Path:
@@ -51,14 +67,19 @@ def draft_of(
     name: str, *, bins: int | None = None, numeric: bool = False, observed: bool = False, **privacy: Any
 ) -> dict[str, Any]:
     """A draft with the data set's documented values and public bounds; ``privacy`` as in a draft. All features are
-    complete: where the tables lack a value they say so by one of the documented ones.
+    complete: where the tables lack a value they say so by one of the documented ones. Those of :data:`ORDERED` are
+    ``ordered``.
 
     ``bins`` discretises the continuous features. ``numeric`` takes categorical columns whose documented values are
     numbers for continuous ones, from the least to the largest value. ``observed`` lists only the values that occur in
     the table, as the papers do; a campaign lists those that can occur.
     """
-    described = description_of(name)
-    features = [_feature(column, bins, numeric, observed) for column in described["columns"] if column["name"] != CLASS]
+    described, orders = description_of(name), ORDERED.get(name, {})
+    features = [
+        _feature(column, bins, numeric, observed, orders.get(column["name"], ()))
+        for column in described["columns"]
+        if column["name"] != CLASS
+    ]
     return {
         "version": 1,
         "title": described["title"],
@@ -68,7 +89,9 @@ def draft_of(
     }
 
 
-def _feature(column: Mapping[str, Any], bins: int | None, numeric: bool, observed: bool) -> dict[str, Any]:
+def _feature(
+    column: Mapping[str, Any], bins: int | None, numeric: bool, observed: bool, order: Sequence[str]
+) -> dict[str, Any]:
     values = [str(value) for value in column.get("values", ())]
     if column["kind"] == "continuous":
         low, high = column["domain"]
@@ -78,5 +101,7 @@ def _feature(column: Mapping[str, Any], bins: int | None, numeric: bool, observe
         seen = [str(value) for value in column["observed_values"]]
         # A campaign's feature has two values or more; a column that is constant in the table keeps its documented ones.
         listed = seen if observed and len(seen) > 1 else values
-        return {"name": column["name"], "kind": "categorical", "values": listed, "missing": False}
+        held = [value for value in order if value in listed]
+        ordered = {"ordered": True} if order and listed in (held, held[::-1]) else {}
+        return {"name": column["name"], "kind": "categorical", "values": listed, "missing": False, **ordered}
     return {"name": column["name"], "kind": "continuous", "low": low, "high": high, "bins": bins, "missing": False}

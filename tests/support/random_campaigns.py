@@ -103,7 +103,9 @@ def _feature(rng: random.Random, name: str, moments: bool) -> dict[str, Any]:
     missing = {"missing": rng.choice([True, False, False, None])}
     if not moments and rng.random() < 0.5:
         values = rng.sample(TEXTS, rng.choice([2, 2, 3, 5, 8]))
-        return {"name": name, "kind": "categorical", "values": values, "weight": rng.randint(1, 5), **missing}
+        orders = [None, False] if "missing" in values else [None, False, True]
+        said = {"weight": rng.randint(1, 5), "ordered": rng.choice(orders), **missing}
+        return {"name": name, "kind": "categorical", "values": values, **said}
     low = rng.choice([0, -1.5, -100, 1e-3, 12345.678])
     bins = None if moments else rng.choice([None, None, 2, 3, 7])
     high = low + rng.choice([1, 0.3, 99, 1e6])
@@ -163,7 +165,7 @@ def _likelihood(rng: random.Random, feature: dict[str, Any], k: int) -> dict[str
         bounds = {name: feature[name] for name in ("name", "low", "high")}
         moments = {"mean": [rng.uniform(-9, 9) for _ in range(k)], "variance": [rng.uniform(0.1, 9) for _ in range(k)]}
         return {**bounds, "kind": "gaussian", **moments}
-    described = {name: value for name, value in feature.items() if name not in ("weight", "missing")}
+    described = {name: value for name, value in feature.items() if name not in ("weight", "missing", "ordered")}
     columns = [_shares(rng, len(feature["values"]) if "values" in feature else feature["bins"]) for _ in range(k)]
     return {**described, "likelihood": [list(row) for row in zip(*columns, strict=True)]}
 
@@ -189,7 +191,7 @@ def _tamper(rng: random.Random, content: Any) -> None:
     if change == 0 and isinstance(place, dict):
         del place[key]
     elif change == 1 and isinstance(place, dict):
-        place[rng.choice([*NAMES, "other", "weight"])] = copy.deepcopy(rng.choice(ODD))
+        place[rng.choice([*NAMES, "other", "ordered", "weight"])] = copy.deepcopy(rng.choice(ODD))
     elif change == 2 and isinstance(place, list):
         place.insert(rng.randrange(len(place) + 1), copy.deepcopy(rng.choice(place)))
     elif change == 3 and isinstance(value, str) and value.isdigit():

@@ -61,6 +61,7 @@ function checkFeature(feature: any, place: string, k: number): void {
       ...named,
       kind: () => true,
       values: (values) => areDeclared(values, MOST_VALUES) && cellsOf(feature) * k <= MOST_CELLS,
+      ordered: optional((ordered) => isSwitch(ordered) && !(ordered && feature.values.includes("missing"))),
     });
   }
   const largest = Math.max(Math.abs(feature?.low), Math.abs(feature?.high));

@@ -7,6 +7,8 @@ export interface CategoricalFeature {
   readonly values: readonly string[];
   readonly weight?: number | null;
   readonly missing?: boolean | null;
+  /** Whether the values are listed in their order. No answer depends on it. */
+  readonly ordered?: boolean | null;
 }
 
 export interface ContinuousFeature {

@@ -7,7 +7,7 @@ const document = {
   title: "Will a customer miss a payment?",
   label: { name: "missed", classes: ["yes", "no"] },
   features: [
-    { name: "age", kind: "categorical", values: ["young", "old"] },
+    { name: "age", kind: "categorical", values: ["young", "old"], ordered: true },
     { name: "flag", kind: "categorical", values: ["0", "1"] },
     { name: "income", kind: "continuous", low: 0, high: 9, bins: 3 },
   ],

@@ -1,8 +1,9 @@
 """From the columns of a table, as an operator writes them down, to a draft.
 
-One column a line: its name, a colon, and what it can be: ``young | medium | old``, or ``0 to 100`` (a number, modelled
-as Gaussian), or ``0 to 200000 in 8`` (a number in so many bins of equal width). A header as it stands in a file, names
-with commas between them, is taken too; then every line says what is still to be written.
+One column a line: its name, a colon, and what it can be: ``red | green``, or ``young < medium < old`` (values in their
+order), or ``0 to 100`` (a number, modelled as Gaussian), or ``0 to 200000 in 8`` (a number in so many bins of equal
+width). A header as it stands in a file, names with commas between them, is taken too; then every line says what is
+still to be written.
 
 Values and bounds are public knowledge and never read off the data: a table itself is not asked for.
 """
@@ -17,7 +18,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 _RANGE: Final = re.compile(r"(?P<low>\S+)\s+to\s+(?P<high>\S+?)(?:\s+in\s+(?P<bins>\d{1,4}))?")
-_HINT: Final = 'write "{0}: first value | second value" or "{0}: 0 to 100" or "{0}: 0 to 100 in 8"'
+_IN_ORDER: Final = re.compile(r"\s<(?=\s)")
+_HINT: Final = (
+    'write "{0}: first value | second value" (" < " between values in their order) or "{0}: 0 to 100" or '
+    '"{0}: 0 to 100 in 8"'
+)
 
 
 class ColumnsError(ValueError):
@@ -51,6 +56,8 @@ def draft_of(columns: str, label: str, title: str, epsilon: str) -> str:
     classes = found.pop(label.strip())
     if "values" not in classes:
         raise ColumnsError(f"{label.strip()} is what is learned, and needs its classes: {_HINT.format(label.strip())}")
+    if "ordered" in classes:
+        raise ColumnsError(f'{label.strip()} is what is learned, and classes have no order; write " | " between them')
     if not found:
         raise ColumnsError("at least one column beside the one to learn is needed")
     return json.dumps(
@@ -70,11 +77,12 @@ def _column(line: str) -> tuple[str, dict[str, Any]]:
     name, _, what = (part.strip() for part in line.partition(":"))
     if not name:
         raise ColumnsError(f"the line {line.strip()!r} has no name before its colon")
-    values = [value.strip() for value in what.split("|")]
+    ordered = {} if "|" in what else {"ordered": True}
+    values = [value.strip() for value in (_IN_ORDER.split(what) if ordered else what.split("|"))]
     if len(values) > 1:
         if not all(values):
-            raise ColumnsError(f"{name} has an empty value between two bars")
-        return name, {"kind": "categorical", "values": values}
+            raise ColumnsError(f"{name} has an empty value between two others")
+        return name, {"kind": "categorical", "values": values, **ordered}
     found = _RANGE.fullmatch(what)
     if found is None:
         raise ColumnsError(f"{name} does not say what it can be; {_HINT.format(name)}")

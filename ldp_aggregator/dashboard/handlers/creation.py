@@ -31,7 +31,7 @@ EXAMPLE: Final = """{
   "title": "Will a customer miss a payment?",
   "label": {"name": "missed_payment", "classes": ["yes", "no"]},
   "features": [
-    {"name": "age", "kind": "categorical", "values": ["young", "medium", "old"]},
+    {"name": "age", "kind": "categorical", "values": ["young", "medium", "old"], "ordered": true},
     {"name": "income", "kind": "continuous", "low": 0, "high": 200000, "bins": 8}
   ],
   "privacy": {"epsilon": 1.0}

@@ -46,7 +46,8 @@ async def get_page(visit: Visit, sources: Sources) -> web.Response:
 
 def _asked(feature: Feature) -> Asked:
     if isinstance(feature, CategoricalFeature):
-        return Asked(feature.name, "one of " + ", ".join(feature.values), feature.values, None, None)
+        in_order = ", in this order" if feature.ordered else ""
+        return Asked(feature.name, "one of " + ", ".join(feature.values) + in_order, feature.values, None, None)
     binned = f", in {feature.bins} steps" if feature.bins else ""
     low, high = float(feature.low), float(feature.high)
     return Asked(feature.name, f"a number from {low:g} to {high:g}{binned}", (), low, high)

@@ -128,3 +128,16 @@ async def test_the_public_page_is_open_to_everybody_and_says_nothing_of_what_was
         assert answer.status == 404
     async with dashboard.session.get(f"{dashboard.public}/tokens") as answer:
         assert answer.status == 404
+
+
+async def test_the_public_page_says_which_values_are_in_their_order(dashboard):
+    def shown(text):
+        return "<td>one of young, medium, old, in this order</td>" in text
+
+    said = []
+    for ordered in (False, True):
+        feature = {"name": "age", "kind": "categorical", "values": ["young", "medium", "old"], "ordered": ordered}
+        campaign = await dashboard.publish(features=[feature])
+        async with dashboard.session.get(f"{dashboard.public}/c/{campaign.id}") as answer:
+            said.append(shown(await answer.text()))
+    assert said == [False, True]

@@ -113,9 +113,19 @@ def test_columns_become_a_draft_that_compiles():
     assert [feature.name for feature in campaign.features] == ["age", "hours", "income"]
 
 
+def test_values_in_their_order_stand_with_less_than_between_them():
+    columns = "age: <18 < 18-64 < 65+\nsize: <1 | 1 | >1\ny: yes | no"
+    first, second = Campaign.compile(draft_of(columns, "y", "", "1")).features
+    assert (first.values, first.ordered) == (("<18", "18-64", "65+"), True)
+    assert (second.values, second.ordered) == (("<1", "1", ">1"), False)
+
+
 @pytest.mark.parametrize(
     ("columns", "says"),
     [
+        ("x: a < b\ny: low < high", "y is what is learned, and classes have no order"),
+        ("x: a <  < b\ny: a | b", "empty value"),
+        ("x: a < b |\ny: a | b", "empty value"),
         ("", "no line is about 'y'"),
         ("y: a | b", "at least one column beside"),
         ("x: a | b\ny: 0 to 1", "needs its classes"),

@@ -8,6 +8,7 @@ import pytest
 from protocols import Campaign
 from simulations.tables.drafting import draft_from_table, round_bounds
 from simulations.tables.frames import TableError
+from simulations.tables.loaders import as_texts
 
 ROWS = 40
 
@@ -58,6 +59,29 @@ def test_everything_that_was_read_off_the_data_is_noted(table):
     assert "colour: the 2 values were read off the data; list those that can occur; no row is empty: it is" in notes
     assert "name: left out: 40 different texts" in notes
     assert "same: left out: it has the same value in every row" in notes
+
+
+def test_an_ordered_column_gives_its_values_in_their_order(table):
+    sizes = ["small", "medium", "large", "huge"]
+    grades = [str(grade) for grade in range(20, 0, -1)]
+    held = [None, "small", "large", "small"] * (ROWS // 4)
+    columns = pd.DataFrame(
+        {
+            "size": pd.Categorical(held, sizes, ordered=True),
+            "grade": pd.Categorical([grades[row % 20] for row in range(ROWS)], grades, ordered=True),
+            "told": pd.Categorical(["missing", "yes"] * (ROWS // 2), ["yes", "no", "missing"], ordered=True),
+            "kind": pd.Categorical(["b", "a"] * (ROWS // 2), ["b", "a"]),
+            "sold": table["sold"],
+        }
+    )
+    derived = draft_from_table(as_texts(columns), "sold", source="t.parquet")
+    size, grade, told, kind = derived.draft["features"]
+    assert size == {"name": "size", "kind": "categorical", "values": sizes, "missing": True, "ordered": True}
+    assert (grade["values"], grade["missing"], grade["ordered"]) == (grades, False, True)
+    assert (told["values"], "ordered" in told) == (["yes", "no", "missing"], False)
+    assert (kind["values"], "ordered" in kind) == (["a", "b"], False)
+    assert "size: the 4 values and their order are those of an ordered column" in "\n".join(derived.notes)
+    assert [one.ordered for one in Campaign.compile(derived.draft).features] == [True, True, False, False]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ import pandas as pd
 import pytest
 from sklearn import datasets
 
-from simulations.tables.frames import TableError
+from protocols import Campaign
+from simulations import simulate
+from simulations.tables.frames import TableError, check_declared
 from simulations.tables.loaders import BUNDLED, as_texts, read_text_table
 from simulations.tables.sources import source_without_schema
 
@@ -23,6 +25,24 @@ def test_values_become_texts_that_read_back_as_them():
     assert texts["c"].tolist() == ["x", "", "?"]
     assert texts["d"].tolist() == ["True", "False", "True"]
     assert float(as_texts(pd.DataFrame({"a": [1 / 3]}))["a"][0]) == 1 / 3
+
+
+def test_an_ordered_column_keeps_its_order_and_is_of_texts_like_all_others(tmp_path):
+    ages = pd.Categorical([30, None, 10], categories=[30, 20, 10], ordered=True)
+    assert list(as_texts(pd.DataFrame({"age": ages}))["age"].cat.categories) == ["30", "20", "10", ""]
+    texts = ages.rename_categories(str)  # Parquet keeps the categories of texts alone.
+    pd.DataFrame({"age": texts, "self": pd.Categorical(["yes", "no", "yes"], ordered=True)}).to_parquet(
+        tmp_path / "t.parquet"
+    )
+    table = read_text_table(tmp_path / "t.parquet")
+    assert table["age"].tolist() == ["30", "", "10"]
+    assert (list(table["age"].cat.categories), table["age"].cat.ordered) == (["30", "20", "10", ""], True)
+    source = source_without_schema(str(tmp_path / "t.parquet"), "self", epsilon=1.0)
+    assert source.draft["features"][0]["values"] == ["30", "20", "10"]
+    assert (source.draft["features"][0]["ordered"], source.draft["features"][0]["missing"]) == (True, True)
+    campaign = Campaign.compile(source.draft)
+    check_declared(source.people, campaign.features, campaign.label, "t.parquet")
+    assert int(simulate(campaign, source.people.frame, source.people.labels, rng=1).n.sum()) == 3
 
 
 @pytest.mark.parametrize("name", BUNDLED)

@@ -111,6 +111,8 @@ def campaigns() -> dict[str, Campaign]:
         privacy={"epsilon": 2.5},
     )
     drafts["joint-missing-all"] = draft(features=INCOMPLETE, privacy={"epsilon": 15.0, "answers": "all"})
+    ordered = [INCOMPLETE[0], {"name": "age", "kind": "categorical", "values": ["5", "6"]}]
+    drafts["ordered"] = draft(features=[*({**one, "ordered": True} for one in ordered), INCOMPLETE[1]])
     return {name: Campaign.compile(one) for name, one in drafts.items()}
 
 

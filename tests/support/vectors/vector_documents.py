@@ -56,6 +56,8 @@ def _alike(base: Any) -> Iterator[tuple[str, Any]]:
         ("a subset's size as a text", lambda d: _as_text_in(d["questions"][1]["parameters"], "w")),
         ("defaults left out", lambda d: [d.pop(key) for key in ("purpose", "projection", "asks", "study", "closes")]),
         ("releases at fixed counts", lambda d: d["privacy"].update(release_every=100)),
+        ("values in no order", lambda d: d["features"][0].update(ordered=False)),
+        ("nothing about an order", lambda d: d["features"][0].update(ordered=None)),
         ("defaults as null", lambda d: d.update(purpose=None, asks=None) or d["label"].update(weight=None)),
     ]
     for name, change in changes:
@@ -145,6 +147,7 @@ def refused_documents(known: dict[str, Campaign]) -> Iterator[tuple[str, str, st
     yield from _refused_joint_places(json.loads(known["joint-missing"].document))
     yield from _refused_places(json.loads(known["missing-oue"].document))
     yield from _refused_projections(json.loads(known["projection"].document))
+    yield from _refused_orders(json.loads(known["ordered"].document))
     value = json.loads(known["all"].document)
     value["privacy"]["epsilon"] = 3.2
     yield "answers that add up to more than the total", as_text(value), None, LOSS
@@ -184,6 +187,28 @@ def _refused_places(base: Any) -> Iterator[tuple[str, str, None, str]]:
         value = copy.deepcopy(base)
         change(value)
         yield name, as_text(value), None, "invalid-document"
+
+
+def _refused_orders(base: Any) -> Iterator[tuple[str, str, None, str]]:
+    """Texts may be in their order, unless one is ``missing``; numbers are, and do not say so."""
+    changes: list[tuple[str, Change]] = [
+        ("an order as a number", lambda d: d["features"][0].update(ordered=1)),
+        ("an order as a text", lambda d: d["features"][0].update(ordered="true")),
+        ("an order as a list", lambda d: d["features"][0].update(ordered=["red", "green", "0"])),
+        ("an order with a place for what is missing", _missing_in_an_order),
+        ("an order of bins", lambda d: d["features"][2].update(ordered=True)),
+        ("no order of bins", lambda d: d["features"][2].update(ordered=False)),
+    ]
+    for name, change in changes:
+        value = copy.deepcopy(base)
+        change(value)
+        yield name, as_text(value), None, "invalid-document"
+
+
+def _missing_in_an_order(document: Any) -> None:
+    """As many cells as before: only the order is wrong."""
+    feature = document["features"][0]
+    feature.update(values=[*feature["values"], "missing"], missing=False)
 
 
 def _refused_joint(base: Any) -> Iterator[tuple[str, str, None, str]]:

@@ -121,7 +121,7 @@ def test_the_squared_effect_is_that_of_the_joint_table_whatever_the_order():
 
 
 def test_where_values_have_an_order_fewer_reports_tell_as_much():
-    """Thirty models of five features: by how much the classes differ in a value is off by a seventh less, at least (a fifth here)."""
+    """Thirty models of five features: the square of what a difference of classes is off by is a seventh less."""
     campaign, prior = campaign_of(features=5), np.array([0.6, 0.4])
     tables = [bells(8, 2 + shift, 4 + shift) for shift in (0, 0.5, 1, 1.5, 2)]
     joints = [prior, *((table * prior).ravel() for table in tables)]

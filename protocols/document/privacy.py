@@ -1,0 +1,75 @@
+"""The privacy settings of a campaign, as its author writes them, validated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from protocols.fields import Fields, Refusal
+
+MOST_RELEASE: Final = 1 << 40
+
+ANSWERS: Final = ("one", "all")
+DISCRETE_CHOICES: Final = ("auto", "de", "sue", "oue", "she", "the", "ss")
+CONTINUOUS_CHOICES: Final = ("auto", "laplace", "onebit", "sign")
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """``epsilon`` is the total loss of one device, whatever it answers."""
+
+    epsilon: float
+    answers: str = "one"
+    discrete: str = "auto"
+    continuous: str = "auto"
+    theta: float | None = None
+    xor: bool | None = None
+    """Whether ``auto`` may split the question about two values and two classes into bits: unless it is false."""
+    joint: bool | None = None
+    """Whether two questions are asked as one at large epsilon; None does so where that predicts less variance."""
+    release_every: int | None = None
+    """Devices that have to answer between one publication and the next; None leaves that to the operator."""
+
+    def to_json(self) -> dict[str, Any]:
+        refused = {"xor": False} if self.xor is False else {}
+        joint = {} if self.joint is None else {"joint": self.joint}
+        promised = {} if self.release_every is None else {"release_every": self.release_every}
+        return {
+            "epsilon": self.epsilon,
+            "answers": self.answers,
+            "discrete": self.discrete,
+            "continuous": self.continuous,
+            "theta": self.theta,
+            **refused,
+            **joint,
+            **promised,
+        }
+
+
+def read_privacy(value: Any, refuse: Refusal) -> Privacy:
+    fields = Fields(value, "privacy", refuse, like='{"epsilon": 1.0}')
+    epsilon = fields.number("epsilon")
+    if epsilon <= 0:
+        raise fields.error("epsilon", f"must be above 0 (1 is a common choice), not {epsilon}")
+    theta = fields.number("theta") if fields.has("theta") else fields.raw("theta")
+    if theta is not None and not 0 < theta <= 1:
+        raise fields.error("theta", f"must be above 0 and at most 1 (null takes the best), not {theta}")
+    privacy = Privacy(
+        epsilon=epsilon,
+        answers=fields.choice("answers", ANSWERS, default="one"),
+        discrete=fields.choice("discrete", DISCRETE_CHOICES, default="auto"),
+        continuous=fields.choice("continuous", CONTINUOUS_CHOICES, default="auto"),
+        theta=theta,
+        xor=fields.switch("xor"),
+        joint=fields.switch("joint"),
+        release_every=_read_release(fields),
+    )
+    fields.finish()
+    return privacy
+
+
+def _read_release(fields: Fields) -> int | None:
+    if fields.has("release_every"):
+        return fields.integer("release_every", least=2, most=MOST_RELEASE)
+    fields.raw("release_every")
+    return None
