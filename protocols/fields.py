@@ -127,7 +127,7 @@ class Fields:
         return self.text(name) if self.has(name) else self.raw(name)
 
     def switch(self, name: str) -> bool | None:
-        """True or false; None where it stands open."""
+        """True or false; None where it is absent or null."""
         value = self.raw(name)
         if value is not None and not isinstance(value, bool):
             raise self.error(name, f"must be true or false, not {describe(value)}")
