@@ -16,8 +16,8 @@ Derive a campaign's draft from a table, as a start for experiments.
 
 Prints the draft (JSON) on standard output, and on standard error a note for every value list and every bound: they were
 read off the data, a campaign publishes them, and they must be replaced by public knowledge before anyone is asked. The
-ordered columns of a Parquet file (Categoricals of pandas) give their values in their order. With --json one object holds the
-draft, the notes and the columns that were left out."""
+ordered columns of a Parquet file (Categoricals of pandas) give their values in their order. With --json one
+object holds the draft, the notes and the columns that were left out."""
 
 
 def add_command(groups: Groups) -> None:
