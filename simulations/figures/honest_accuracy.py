@@ -289,11 +289,9 @@ def draft_for(name: str, epsilon: float, everything: bool = False, xor: bool = F
     """
     draft = draft_of(name, bins=_BINS, observed=True)
     groups = len(draft["features"]) if everything else 1
-    draft["title"] = name
-    draft["label"] = {**draft["label"], "weight": int(xor)}
     answers = "all" if everything else "one"
-    draft["privacy"] = {"epsilon": epsilon * groups, "answers": answers, "xor": xor, "joint": False}
-    return draft
+    privacy = {"epsilon": epsilon * groups, "answers": answers, "xor": xor, "joint": False}
+    return {**draft, "title": name, "label": {**draft["label"], "weight": int(xor)}, "privacy": privacy}
 
 
 @cache

@@ -14,7 +14,7 @@ those of one feature, and arrays have an axis for the features before those of v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
@@ -214,7 +214,7 @@ def _owns(evidence: Evidence, groups: Sequence[Names], shares: ClassShares, open
 def _fit(
     owns: Mapping[Names, _Own], noise_at: Mapping[Names, Array], ordered: Set[str]
 ) -> dict[Names, FeaturePosterior]:
-    rotated = [own.rotate(factor if ordered.isdisjoint(names) else ordered_factor) for names, own in owns.items()]
+    rotated = [own.rotate(not ordered.isdisjoint(names)) for names, own in owns.items()]
     scales = scale_posteriors(
         [its for _, information, _ in rotated for its in information],
         [its for _, _, effects in rotated for its in effects],
@@ -265,10 +265,11 @@ class _Own:
         values = _TRUST * self.independent + (1 - _TRUST) * even
         return values if self.absence is None else np.concatenate([values, self.absence.value], axis=1)
 
-    def rotate(self, of_values: Callable[[Array], Array]) -> tuple[Array, Array, Array]:
-        """A F U, shape (features, K C, r), and S and y, shape (features, r); ``of_values`` gives F(m)."""
-        told = self.here
-        design = self.share[:, None, None] * kron(of_values(self.marginal.value), factor(self.classes))
+    def rotate(self, ordered: bool) -> tuple[Array, Array, Array]:
+        """A F U, shape (features, K C, r), and S and y, shape (features, r), of values in an order or without one."""
+        told, first = self.here, self.marginal
+        of_values = ordered_factor(first.value, first.effective) if ordered else factor(first.value)
+        design = self.share[:, None, None] * kron(of_values, factor(self.classes))
         information, rotation = np.linalg.eigh(design.mT @ told.information @ design)
         basis = design @ rotation
         effects = times(basis.mT, told.linear - times(told.information, self.independent))

@@ -13,6 +13,9 @@ from ldp_aggregator.estimation.posterior.tables import posterior_of
 from protocols import Campaign
 from simulations.fidelities.tallying import tally_cells
 
+MANY = np.array(1e12)
+"""Reports without noise with which a marginal is known."""
+
 
 def campaign_of(values=8, classes=2, features=1, epsilon=1.0):
     listed = [f"v{place}" for place in range(values)]
@@ -52,13 +55,19 @@ def believed(campaign, found, *, in_order=True):
 
 def test_two_values_have_no_order():
     shares = np.array([0.3, 0.7])
-    assert ordered_factor(shares) == pytest.approx(factor(shares))
+    assert ordered_factor(shares, MANY) == pytest.approx(factor(shares))
+
+
+def test_where_the_values_are_not_known_no_order_is_believed():
+    shares = np.random.default_rng(1).dirichlet(np.ones(8))
+    covariance = [made @ made.T for made in (ordered_factor(shares, np.array(0.0)), factor(shares))]
+    assert covariance[0] == pytest.approx(covariance[1])
 
 
 @pytest.mark.parametrize("size", [3, 8, 40])
 def test_a_priori_the_effects_of_neighbours_are_alike_and_those_of_distant_values_are_not(size):
     shares = np.full(size, 1 / size)
-    spread = ordered_factor(shares) / shares[:, None]
+    spread = ordered_factor(shares, MANY) / shares[:, None]
     covariance = spread @ spread.T
     beside, apart = np.diagonal(covariance, 1), np.diagonal(covariance, size - 1)
     assert (beside > 0.1 * covariance.diagonal()[:-1]).all() or size == 3
@@ -70,7 +79,7 @@ def test_a_priori_the_effects_of_neighbours_are_alike_and_those_of_distant_value
 def test_the_largest_and_the_mean_variance_of_a_direction_make_those_of_a_feature_without_order(size):
     """But for the tenth that is a value's own: the geometric mean of the two is 1."""
     shares = np.random.default_rng(size).dirichlet(np.ones(size))
-    root = np.linalg.lstsq(factor(shares), ordered_factor(shares), rcond=None)[0]
+    root = np.linalg.lstsq(factor(shares), ordered_factor(shares, MANY), rcond=None)[0]
     smooth = (np.linalg.eigvalsh(root @ root.T) - 0.1) / 0.9
     assert smooth.max() * smooth.mean() == pytest.approx(1.0)
     assert smooth.min() > -1e-9
@@ -81,7 +90,8 @@ def test_the_table_is_that_of_a_dense_gaussian_posterior():
     prior = np.array([0.5, 0.3, 0.2])
     found = answers(campaign, [prior, (bells(8, 2, 4, 5) * prior).ravel()], 4000, rng)
     (feature,) = believed(campaign, found).features.values()
-    design = kron(ordered_factor(feature.marginal.value), factor(feature.classes))
+    first = feature.marginal
+    design = kron(ordered_factor(first.value, first.effective), factor(feature.classes))
     information, linear = feature.here.information, feature.here.linear
     left = linear - information @ product(feature.marginal.value, feature.classes)
     dense = sum(
