@@ -4,42 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reported import complete_campaign, reported
 
 from ldp_aggregator.estimation.estimators import estimate_question
 from ldp_aggregator.estimation.posterior.factors import factor, kron, product
 from ldp_aggregator.estimation.posterior.order import ordered_factor
 from ldp_aggregator.estimation.posterior.scale import SCALES
 from ldp_aggregator.estimation.posterior.tables import posterior_of
-from protocols import Campaign
-from simulations.fidelities.tallying import tally_cells
 
 MANY = np.array(1e12)
 """Reports without noise with which a marginal is known."""
-
-
-def campaign_of(values=8, classes=2, features=1, epsilon=1.0):
-    listed = [f"v{place}" for place in range(values)]
-    return Campaign.compile(
-        {
-            "version": 1,
-            "title": "t",
-            "label": {"name": "y", "classes": [f"c{place}" for place in range(classes)]},
-            "features": [
-                {"name": f"x{number}", "kind": "categorical", "missing": False, "values": listed}
-                for number in range(features)
-            ],
-            "privacy": {"epsilon": epsilon, "discrete": "ss"},
-        }
-    )
-
-
-def answers(campaign, joints, n, rng):
-    classes = len(campaign.label.classes)
-    found = []
-    for question, joint in zip(campaign.questions, joints, strict=True):
-        counts = tally_cells(question.mechanism, rng.multinomial(n, joint), rng)
-        found.append(estimate_question(question, n, np.asarray(counts), classes, "none"))
-    return found
 
 
 def bells(values, *centres):
@@ -86,9 +60,9 @@ def test_the_largest_and_the_mean_variance_of_a_direction_make_those_of_a_featur
 
 
 def test_the_table_is_that_of_a_dense_gaussian_posterior():
-    campaign, rng = campaign_of(classes=3), np.random.default_rng(1)
+    campaign, rng = complete_campaign((8,), classes=3), np.random.default_rng(1)
     prior = np.array([0.5, 0.3, 0.2])
-    found = answers(campaign, [prior, (bells(8, 2, 4, 5) * prior).ravel()], 4000, rng)
+    found = reported(campaign, [prior, (bells(8, 2, 4, 5) * prior).ravel()], 4000, rng)
     (feature,) = believed(campaign, found).features.values()
     first = feature.marginal
     design = kron(ordered_factor(first.value, first.effective), factor(feature.classes))
@@ -102,7 +76,7 @@ def test_the_table_is_that_of_a_dense_gaussian_posterior():
 
 
 def test_the_other_way_round_is_the_same_order():
-    campaign, prior = campaign_of(), np.array([0.6, 0.4])
+    campaign, prior = complete_campaign((8,)), np.array([0.6, 0.4])
     (question,) = (one for one in campaign.questions if one.feature == "x0")
     counts = np.random.default_rng(2).integers(900, 1300, size=(8, 2))
     label = estimate_question(campaign.questions[0], 4000, np.array([2300, 1700]), 2, "none")
@@ -117,9 +91,9 @@ def test_the_other_way_round_is_the_same_order():
 
 def test_the_squared_effect_is_that_of_the_joint_table_whatever_the_order():
     """200,000 draws: five standard errors."""
-    campaign, rng = campaign_of(), np.random.default_rng(3)
+    campaign, rng = complete_campaign((8,)), np.random.default_rng(3)
     prior = np.array([0.6, 0.4])
-    found = answers(campaign, [prior, (bells(8, 2, 4) * prior).ravel()], 3000, rng)
+    found = reported(campaign, [prior, (bells(8, 2, 4) * prior).ravel()], 3000, rng)
     posterior = believed(campaign, found)
     (feature,) = posterior.features.values()
     drawn = feature.draw(200_000, rng) @ feature.basis.T
@@ -132,12 +106,12 @@ def test_the_squared_effect_is_that_of_the_joint_table_whatever_the_order():
 
 def test_where_values_have_an_order_fewer_reports_tell_as_much():
     """Thirty models of five features: the square of what a difference of classes is off by is a seventh less."""
-    campaign, prior = campaign_of(features=5), np.array([0.6, 0.4])
+    campaign, prior = complete_campaign((8,) * 5), np.array([0.6, 0.4])
     tables = [bells(8, 2 + shift, 4 + shift) for shift in (0, 0.5, 1, 1.5, 2)]
     joints = [prior, *((table * prior).ravel() for table in tables)]
     off = {True: 0.0, False: 0.0}
     for seed in range(30):
-        found = answers(campaign, joints, 5_000, np.random.default_rng(seed))
+        found = reported(campaign, joints, 5_000, np.random.default_rng(seed))
         for in_order in off:
             fitted = believed(campaign, found, in_order=in_order).features.values()
             for table, feature in zip(tables, fitted, strict=True):

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from reported import complete_campaign, reported
 
 from ldp_aggregator.estimation.estimators import estimate_question
 from ldp_aggregator.estimation.posterior.evidence import (
@@ -19,34 +20,8 @@ from ldp_aggregator.estimation.posterior.evidence import (
 from ldp_aggregator.estimation.posterior.factors import contrasts, even_factor, factor, kron, product
 from ldp_aggregator.estimation.posterior.scale import SCALES, USUAL, scale_posteriors
 from ldp_aggregator.estimation.posterior.tables import posterior_of
-from protocols import Campaign
 from protocols.mechanisms import DISCRETE
 from simulations.fidelities.tallying import tally_cells
-
-
-def campaign_of(values=(2, 3), classes=2, epsilon=1.0, discrete="ss"):
-    return Campaign.compile(
-        {
-            "version": 1,
-            "title": "t",
-            "label": {"name": "y", "classes": [f"c{i}" for i in range(classes)]},
-            "features": [
-                {"name": f"x{n}", "kind": "categorical", "missing": False, "values": [f"v{i}" for i in range(size)]}
-                for n, size in enumerate(values)
-            ],
-            "privacy": {"epsilon": epsilon, "discrete": discrete},
-        }
-    )
-
-
-def answers(campaign, joints, n, rng):
-    """Estimates of all questions, n reports each; ``joints`` are the cells of every feature, the label's first."""
-    classes = len(campaign.label.classes)
-    found = []
-    for question, joint in zip(campaign.questions, joints, strict=True):
-        counts = tally_cells(question.mechanism, rng.multinomial(n, joint), rng)
-        found.append(estimate_question(question, n, np.asarray(counts), classes, "none"))
-    return found
 
 
 def population(campaign, rng):
@@ -75,7 +50,7 @@ def test_a_factor_gives_the_covariance_of_one_draw(size):
 @pytest.mark.parametrize(("name", "epsilon"), [("ss", 0.5), ("de", 3.0), ("oue", 2.0), ("she", 2.0)])
 def test_the_information_of_cells_is_the_inverse_of_the_covariance_that_is_seen(name, epsilon):
     """1,500 estimates: an information is off by 3.7 % (one standard error); 20 of them within 18 % fail 1 in 40,000."""
-    campaign = campaign_of((3,), discrete=name, epsilon=epsilon)
+    campaign = complete_campaign((3,), discrete=name, epsilon=epsilon)
     question = campaign.questions[1]
     rng = np.random.default_rng(3)
     joint = rng.dirichlet(np.full(6, 2.0))
@@ -98,7 +73,7 @@ def test_the_information_of_cells_is_the_inverse_of_the_covariance_that_is_seen(
 def test_for_subset_selection_the_unit_variance_is_the_published_formula():
     mechanism = DISCRETE["ss"].make(10, Fraction(1, 2))
     w, d, p, q = mechanism.subset_size, 10, float(mechanism.p), float(mechanism.q)
-    campaign = campaign_of((5,), epsilon=0.5)
+    campaign = complete_campaign((5,), epsilon=0.5)
     expected = w / d * (1 - (w - 1) / (d - 1)) / (p - q) ** 2
     assert unit_variance(campaign.questions[1]) == pytest.approx(expected, rel=1e-9)
 
@@ -125,9 +100,9 @@ def test_signs_add_up_to_what_a_dense_regression_knows():
 
 def test_evidence_adds_up_over_campaigns_and_mechanisms():
     rng = np.random.default_rng(1)
-    rounds = [campaign_of(discrete=name, epsilon=epsilon) for name, epsilon in (("ss", 1.0), ("oue", 2.0))]
+    rounds = [complete_campaign(discrete=name, epsilon=epsilon) for name, epsilon in (("ss", 1.0), ("oue", 2.0))]
     _, _, joints = population(rounds[0], rng)
-    found = [answers(one, joints, 500, rng) for one in rounds]
+    found = [reported(one, joints, 500, rng) for one in rounds]
     sizes = {"x0": 2, "x1": 3}
     alone = [gather(one, one, 2, sizes) for one in found]
     together = gather(found[0] + found[1], found[0] + found[1], 2, sizes)
@@ -186,9 +161,9 @@ def test_noise_alone_is_not_taken_for_effects_that_no_table_has():
 
 
 def test_without_reports_nothing_is_believed():
-    campaign = campaign_of((2, 4), classes=3)
+    campaign = complete_campaign((2, 4), classes=3)
     rng = np.random.default_rng(0)
-    found = answers(campaign, population(campaign, rng)[2], 0, rng)
+    found = reported(campaign, population(campaign, rng)[2], 0, rng)
     posterior = believed(campaign, found)
     assert posterior.classes.value == pytest.approx(np.full(3, 1 / 3))
     for size, feature in zip((2, 4), posterior.features.values(), strict=True):
@@ -199,10 +174,10 @@ def test_without_reports_nothing_is_believed():
 
 @pytest.mark.parametrize("discrete", sorted(DISCRETE))
 def test_with_endlessly_many_reports_the_tables_are_the_population(discrete):
-    campaign = campaign_of((2, 3, 5), classes=3, epsilon=2.0, discrete=discrete)
+    campaign = complete_campaign((2, 3, 5), classes=3, epsilon=2.0, discrete=discrete)
     rng = np.random.default_rng(7)
     prior, tables, joints = population(campaign, rng)
-    posterior = believed(campaign, answers(campaign, joints, 100_000_000, rng))
+    posterior = believed(campaign, reported(campaign, joints, 100_000_000, rng))
     assert posterior.classes.value == pytest.approx(prior, abs=2e-3)
     for table, feature in zip(tables, posterior.features.values(), strict=True):
         assert feature.table == pytest.approx(table, abs=0.01)
@@ -210,11 +185,11 @@ def test_with_endlessly_many_reports_the_tables_are_the_population(discrete):
 
 
 def test_the_tables_are_probabilities_and_nothing_is_impossible():
-    campaign = campaign_of((2, 9, 3), classes=4)
+    campaign = complete_campaign((2, 9, 3), classes=4)
     rng = np.random.default_rng(9)
     _, _, joints = population(campaign, rng)
     for n in (1, 3, 40, 3000):
-        posterior = believed(campaign, answers(campaign, joints, n, rng))
+        posterior = believed(campaign, reported(campaign, joints, n, rng))
         assert posterior.classes.value.min() > 0
         for feature in posterior.features.values():
             assert feature.table.min() > 0
@@ -226,14 +201,14 @@ def test_what_is_believed_is_nearer_to_the_truth_than_the_nearest_probabilities(
     """Twelve features, of which one tells the class: 20 populations, seeded; the mean error is below three quarters."""
     from ldp_aggregator.estimation.simplex import norm_sub
 
-    campaign = campaign_of((3,) * 12)
+    campaign = complete_campaign((3,) * 12)
     rng = np.random.default_rng(11)
     shrunk, nearest = 0.0, 0.0
     for _ in range(20):
         prior = np.array([0.6, 0.4])
         tables = [np.repeat(rng.dirichlet(np.full(3, 4.0))[:, None], 2, axis=1) for _ in range(12)]
         tables[0] = np.array([[0.7, 0.1], [0.2, 0.3], [0.1, 0.6]])
-        found = answers(campaign, [prior, *((table * prior).ravel() for table in tables)], 4000, rng)
+        found = reported(campaign, [prior, *((table * prior).ravel() for table in tables)], 4000, rng)
         posterior = believed(campaign, found)
         for table, feature, one in zip(tables, posterior.features.values(), found[1:], strict=True):
             joint = norm_sub(one.cells.value).reshape(3, 2)
@@ -244,10 +219,10 @@ def test_what_is_believed_is_nearer_to_the_truth_than_the_nearest_probabilities(
 
 def test_a_drawn_effect_has_the_mean_and_the_square_that_are_told():
     """200,000 draws: five standard errors."""
-    campaign = campaign_of((3,))
+    campaign = complete_campaign((3,))
     rng = np.random.default_rng(4)
     _, _, joints = population(campaign, rng)
-    (feature,) = believed(campaign, answers(campaign, joints, 2000, rng)).features.values()
+    (feature,) = believed(campaign, reported(campaign, joints, 2000, rng)).features.values()
     drawn = feature.draw(200_000, rng)
     error = drawn.std(axis=0) / np.sqrt(len(drawn))
     assert (np.abs(drawn.mean(axis=0) - feature.mean) < 5 * error).all()

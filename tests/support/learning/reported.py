@@ -1,0 +1,41 @@
+"""Campaigns of complete features, and what is reported to them about tables that are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldp_aggregator.estimation.estimators import QuestionEstimate, estimate_question
+from protocols import Campaign
+from simulations.fidelities.tallying import tally_cells
+
+
+def complete_campaign(
+    values: Sequence[int] = (2, 3), classes: int = 2, epsilon: float = 1.0, discrete: str = "ss"
+) -> Campaign:
+    """Features ``x0``, ``x1``, ... of so many values each, none of which is ever missing."""
+    return Campaign.compile(
+        {
+            "version": 1,
+            "title": "t",
+            "label": {"name": "y", "classes": [f"c{i}" for i in range(classes)]},
+            "features": [
+                {"name": f"x{n}", "kind": "categorical", "missing": False, "values": [f"v{i}" for i in range(size)]}
+                for n, size in enumerate(values)
+            ],
+            "privacy": {"epsilon": epsilon, "discrete": discrete},
+        }
+    )
+
+
+def reported(
+    campaign: Campaign, joints: Sequence[NDArray[np.float64]], n: int, rng: np.random.Generator
+) -> list[QuestionEstimate]:
+    """Estimates of all questions, n reports each; ``joints`` are the cells of every feature, the label's first."""
+    found = []
+    for question, joint in zip(campaign.questions, joints, strict=True):
+        counts = tally_cells(question.mechanism, rng.multinomial(n, joint), rng)
+        found.append(estimate_question(question, n, np.asarray(counts), len(campaign.label.classes), "none"))
+    return found
