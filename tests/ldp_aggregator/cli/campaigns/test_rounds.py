@@ -76,7 +76,7 @@ def test_a_study_is_learned_evaluated_and_its_winner_published_with_its_accuracy
     asked = publish(shell, tmp_path / "which.json")
     asyncio.run(answer(data, asked, 2))
     told = shell("train", learned, "--evaluation", asked, "--output", str(tmp_path / "model.json"))
-    assert f"voters a candidate are fewer than 5,000: {FIRST}, the first, is kept" in told
+    assert f"voters a candidate are fewer than 1,000: {FIRST}, the first, is kept" in told
     assert f"model version 1 and 1, {FIRST}, is published with its accuracy:" in told
     logged = json.loads(shell("log", "--json"))
     acts = [(one["campaign"], one["outcome"]) for one in logged if one["act"] == "publish model"]
