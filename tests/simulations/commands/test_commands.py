@@ -143,7 +143,7 @@ def test_evaluating_is_simulated_from_learning_to_publishing(table, schema, tmp_
     journal = ("--journal", tmp_path / "journal")
     code, out, _ = run(capsys, "evaluate", *flags, *journal)
     assert code == 0
-    assert "40,000 devices at a total epsilon of 3, 8,000 of them vote; 3 trials" in out
+    assert "40,000 devices at a total epsilon of 3, 4,000 of them vote; 3 trials" in out
     assert f"won: {DEFAULT[0]} 3" in out
     assert "the round neither pays nor costs by more than chance" in out
     code, again, _ = run(capsys, "evaluate", *flags, *journal)
