@@ -125,21 +125,8 @@ def test_a_plan_says_how_many_vote_for_a_wanted_standard_error(schema, capsys):
 
 
 def test_evaluating_is_simulated_from_learning_to_publishing(table, schema, tmp_path, capsys):
-    flags = [
-        "--data",
-        table,
-        "--schema",
-        schema,
-        "--devices",
-        40_000,
-        "--voting",
-        0.2,
-        "--repeats",
-        3,
-        "--workers",
-        1,
-        "--quiet",
-    ]
+    flags = ["--data", table, "--schema", schema, "--devices", 40_000, "--voting", 0.1, "--repeats", 3]
+    flags += ["--workers", 1, "--quiet"]
     journal = ("--journal", tmp_path / "journal")
     code, out, _ = run(capsys, "evaluate", *flags, *journal)
     assert code == 0
