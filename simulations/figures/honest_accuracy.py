@@ -39,7 +39,7 @@ from simulations.tables.uci import draft_of, people_of
 Array = NDArray[np.float64]
 
 CHOSEN: Final = ("chess_krvkp", "mushroom", "car", "connect4")
-"""On which every constant was chosen."""
+"""On which constants were chosen; the page says which others were looked at."""
 CHECKED: Final = ("adult", "australian", "diabetes", "skin", "spect", "seeds")
 DATASETS: Final = (*CHOSEN, *CHECKED)
 EPSILONS: Final = (0.5, 1.0, 2.0)

@@ -15,8 +15,8 @@ without noise that would tell the marginal m as well, and with a few of them har
 the root of the largest eigenvalue of F' k F times the mean one, makes a feature with an order about as strong as one
 without, and stronger in the directions that are smooth.
 
-Chosen on tables that no figure shows: iris, wine and breast cancer (scikit-learn), accelerometer, and car, whose values
-are listed in their order.
+Chosen on iris, wine and breast cancer (scikit-learn) and accelerometer, which no figure shows, and car, whose values
+are listed in their order; that an order waits for the marginal was chosen with seeds in view, too.
 """
 
 from __future__ import annotations

@@ -89,8 +89,9 @@ def make_page(table: pd.DataFrame) -> str:
             "devices, made into tables in three ways. *base* takes the nearest probabilities (`--post norm_sub`), *S* "
             "shrinks by the known noise, *S W*, the default, also weighs features that repeat each other. Drawn by "
             f"`{COMMAND}`; {splits} splits of each table, devices drawn with replacement from four fifths of the "
-            "people. Every constant was chosen on the first four tables, what is believed of an order on car, seeds "
-            "and tables that are not shown; the others are checks.",
+            "people. Every constant was chosen on the first four tables, but what is believed of an order on car, "
+            "seeds and tables that are not shown, and how much better a vote has to be also on spect; the others are "
+            "checks.",
             "",
             "![accuracy over devices](honest-accuracy.svg)",
             "",
