@@ -16,7 +16,7 @@ import pandas as pd
 
 from protocols.document.schema import MISSING
 from protocols.fields import LONGEST_TEXT
-from simulations.tables.frames import TableError, require_column
+from simulations.tables.frames import TableError, categories_in_order, require_column
 
 MOST_DRAFTED_VALUES: Final = 50
 """A text column with more different values is left out: names, identifiers, free text."""
@@ -89,7 +89,7 @@ def _feature(column: pd.Series[str], bins: int) -> tuple[Mapping[str, Any] | Non
     """The feature without its name (None where the column is left out), and what to note about it."""
     present = column[column.str.strip() != ""]
     different = present.nunique()
-    order = _order(column)
+    order = [text for text in map(str, categories_in_order(column)) if text.strip()]  # The empty one is missing.
     holes = len(present) < len(column)
     told = (
         "; some rows are empty: a value may be missing"
@@ -125,13 +125,6 @@ def round_bounds(low: float, high: float) -> tuple[float, float]:
     step = 10.0 ** math.floor(math.log10((high - low) / 2)) if high > low else 1.0
     digits = max(0, -math.floor(math.log10(step)))
     return round(math.floor(low / step) * step, digits), round(math.ceil(high / step) * step, digits)
-
-
-def _order(column: pd.Series[str]) -> list[str]:
-    """The categories of an ordered Categorical, but for the empty one; none of any other column."""
-    if not isinstance(column.dtype, pd.CategoricalDtype) or not column.dtype.ordered:
-        return []
-    return [text for text in map(str, column.dtype.categories) if text.strip()]
 
 
 def _sorted_values(column: pd.Series[str]) -> list[str]:

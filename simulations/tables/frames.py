@@ -87,6 +87,13 @@ def typed(table: pd.DataFrame, features: Sequence[Feature], label: Label, source
     return Table(pd.DataFrame(columns), table[label.name])
 
 
+def categories_in_order(column: pd.Series[Any]) -> list[Any]:
+    """The categories of an ordered Categorical; none of any other column."""
+    if not isinstance(column.dtype, pd.CategoricalDtype) or not column.dtype.ordered:
+        return []
+    return list(column.dtype.categories)
+
+
 def require_column(table: pd.DataFrame, name: str, source: str) -> None:
     """Raise TableError, naming the columns that there are, unless ``name`` is one of them."""
     if name not in table.columns:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pandas as pd
 from sklearn import datasets
 
-from simulations.tables.frames import MissingLibraryError, TableError, read_csv
+from simulations.tables.frames import MissingLibraryError, TableError, categories_in_order, read_csv
 
 SKLEARN: Final = "sklearn:"
 OPENML: Final = "openml:"
@@ -61,9 +61,7 @@ def as_texts(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _order(column: pd.Series) -> list[str]:
     """The categories of an ordered Categorical, as texts; none of any other column."""
-    if not isinstance(column.dtype, pd.CategoricalDtype) or not column.dtype.ordered:
-        return []
-    order = [_text(category) for category in column.dtype.categories]
+    order = [_text(category) for category in categories_in_order(column)]
     return order if len(set(order)) == len(order) else []
 
 

@@ -20,7 +20,7 @@ from ldp_aggregator.estimation.estimators import QuestionEstimate
 from ldp_aggregator.estimation.joint import marginal_of, sign_of
 from ldp_aggregator.estimation.posterior.factors import contrasts, outer
 from ldp_aggregator.estimation.posterior.groups import parts
-from ldp_aggregator.estimation.support import support_of
+from ldp_aggregator.estimation.support import noise_variance, support_of
 from protocols import Question
 from protocols.document.questions import MARGINAL, PAIR, TRIPLE, XOR
 from protocols.mechanisms import AnyMechanism, PureMechanism
@@ -159,7 +159,7 @@ def _covariance(question: Question, frequencies: Array) -> Array:
     members, every, diagonal = question.domain_size // cells, np.eye(cells), np.arange(cells)
     if not isinstance(mechanism, PureMechanism):
         spread = frequencies[..., None] * every - outer(frequencies, frequencies)
-        noisy: Array = spread + members * mechanism.noise_variance(0.0) * every
+        noisy: Array = spread + members * noise_variance(mechanism, 0.0) * every
         return noisy
     p, q, one_true, none_true = support_of(mechanism)
     support = members * q + (p - q) * frequencies
