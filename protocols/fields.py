@@ -152,7 +152,8 @@ class Fields:
         value = self.raw(name)
         number = default if value is None else integral(value)
         if number is None or not least <= number <= most:
-            raise self._wrong(name, f"an integer from {least} to {most}", value)
+            right = str(least) if least == most else f"an integer from {least} to {most}"
+            raise self._wrong(name, right, value)
         return number
 
     def texts(self, name: str, *, least: int, most: int) -> tuple[str, ...]:

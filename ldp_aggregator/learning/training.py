@@ -244,7 +244,7 @@ def _total_epsilon(campaigns: Sequence[Campaign]) -> float:
 
 
 def _check_same_schema(first: Campaign, other: Campaign) -> None:
-    same_label = first.label.to_json() | {"weight": 1} == other.label.to_json() | {"weight": 1}
+    same_label = first.label.to_json() | {"weight": None} == other.label.to_json() | {"weight": None}
     mine, theirs = ([f.to_json() | {"weight": 1} for f in c.asked] for c in (first, other))
     if not same_label or mine != theirs or _unweighted(first.projection) != _unweighted(other.projection):
         raise ValueError(f"campaigns {first.id} and {other.id} do not have the same label and features")

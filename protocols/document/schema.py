@@ -33,13 +33,14 @@ MOST_WEIGHT: Final = 1 << 16
 
 @dataclass(frozen=True)
 class Label:
-    """The class to learn. ``weight`` 0 never asks for it alone: pair questions and signs tell the classes too, Laplace
-    vectors and single bits do not.
+    """The class to learn. ``weight`` says how often it is asked alone, beside those of the features. 0 never does: pair
+    questions and signs tell the classes too, Laplace vectors and single bits do not. None leaves it to what is asked: a
+    twentieth of the devices where every feature is discrete and each device gives one answer, 1 elsewhere.
     """
 
     name: str
     classes: tuple[str, ...]
-    weight: int = 1
+    weight: int | None = None
 
     def index_of(self, value: object) -> int | None:
         """The class index, or None for a value that was not declared."""
@@ -167,7 +168,7 @@ def read_label(value: Any, refuse: Refusal) -> Label:
     label = Label(
         name=fields.text("name"),
         classes=_declared(fields, "classes", MOST_CLASSES),
-        weight=fields.integer("weight", least=0, most=MOST_WEIGHT, default=1),
+        weight=None if fields.raw("weight") is None else fields.integer("weight", least=0, most=MOST_WEIGHT),
     )
     fields.finish()
     return label

@@ -52,7 +52,7 @@ MOST_XOR_EPSILON: Final = 1.25
 _XOR_WEIGHTS: Final = {XOR: 76, MARGINAL: 19}
 _LABEL_WEIGHT: Final = 5
 _WHOLE: Final = 100
-"""Of a feature's devices, in hundredths: .8 answer the xor and .2 the value, and before that 5 % the class alone."""
+"""Of a feature's devices, in hundredths: 5 answer the class alone, and of the others .8 the xor and .2 the value."""
 
 
 def compile_questions(
@@ -64,14 +64,15 @@ def compile_questions(
     pair of features (a feature with itself: its square). Raises DraftError.
     """
     classes = len(label.classes)
-    groups = len(features) + (label.weight > 0)
+    groups = len(features) + (label.weight != 0)
     epsilon = divide_down(privacy.epsilon, groups) if privacy.answers == "all" else privacy.epsilon
     _check_epsilon(epsilon)
     exact = exact_epsilon(epsilon)
     _check_complete([one for one in features if moments or is_gaussian(one)], privacy)
     theta = None if privacy.theta is None else Fraction(repr(float(privacy.theta)))
     split = set() if moments else {feature.name for feature in features if splits(label, feature, privacy)}
-    asked = _all_asked(label, features, split, moments=moments)
+    seldom = not moments and asks_label_seldom(label, features, privacy)
+    asked = _all_asked(label, features, split, seldom=seldom, moments=moments)
     joins = not moments and may_join(privacy, epsilon)
     if joins and privacy.answers == "one":
         pair, triple = (make_discrete(privacy.discrete, cells * classes, exact, theta) for cells in (2, 4))
@@ -109,7 +110,7 @@ def compile_questions(
         raise DraftError(
             "label.weight",
             f"is 0, and no question tells the class: {mechanism.name} asks for values alone, and a model needs the "
-            "classes' shares. Ask for the label too (1 is the default), or for values with continuous: sign",
+            "classes' shares. Ask for the label too (1, or leave it out), or for values with continuous: sign",
         )
     return tuple(questions)
 
@@ -129,9 +130,16 @@ def splits(label: Label, feature: Feature, privacy: Privacy) -> bool:
     where that pays, if the label may be asked alone and nobody refused. Two values: of a feature that may be missing
     there are three things to tell.
     """
-    chosen = privacy.xor is not False and privacy.discrete == AUTO and privacy.answers == "one" and label.weight > 0
+    chosen = privacy.xor is not False and privacy.discrete == AUTO and privacy.answers == "one" and label.weight != 0
     binary = len(label.classes) == 2 and not is_gaussian(feature) and feature.cells == 2
     return chosen and binary and privacy.epsilon <= MOST_XOR_EPSILON
+
+
+def asks_label_seldom(label: Label, features: Sequence[Feature], privacy: Privacy) -> bool:
+    """Whether a twentieth of the devices answer the class alone, and not as many as for a feature: the author left it
+    open, and every pair tells the class as well, so that more devices there are lost to the features.
+    """
+    return label.weight is None and privacy.answers == "one" and not any(map(is_gaussian, features))
 
 
 def _check_complete(features: Sequence[Feature], privacy: Privacy) -> None:
@@ -155,13 +163,18 @@ def _check_epsilon(epsilon: float) -> None:
         )
 
 
-def _all_asked(label: Label, features: Sequence[Feature], split: Collection[str], *, moments: bool) -> list[Asked]:
-    """What is asked, in the order of the document; of the features named in ``split`` two bits."""
-    classes, whole = len(label.classes), _WHOLE if split else 1
-    alone = whole * label.weight + _LABEL_WEIGHT * sum(f.weight for f in features if f.name in split)
-    asked = [Asked(LABEL, 0, alone, cells=classes)] if label.weight else []
+def _all_asked(
+    label: Label, features: Sequence[Feature], split: Collection[str], *, seldom: bool, moments: bool
+) -> list[Asked]:
+    """What is asked, in the order of the document; of the features named in ``split`` two bits. ``seldom``: see
+    :func:`asks_label_seldom`.
+    """
+    classes, whole = len(label.classes), _WHOLE if split or seldom else 1
+    own = 0 if seldom else whole * (1 if label.weight is None else label.weight)
+    alone = own + _LABEL_WEIGHT * sum(f.weight for f in features if seldom or f.name in split)
+    asked = [Asked(LABEL, 0, alone, cells=classes)] if alone else []
     for group, feature in enumerate(features, start=1):
-        weight = whole * feature.weight
+        weight = (whole - _LABEL_WEIGHT if seldom else whole) * feature.weight
         if feature.name in split:
             asked += [
                 Asked(kind, group, share * feature.weight, feature.name, cells=2)

@@ -52,12 +52,12 @@ def _check_moments(label: Label, features: Sequence[Feature], privacy: Privacy, 
                 f"is {feature.bins}, and {this} asks for the number itself. Leave it out here; the round that follows "
                 "may have bins",
             )
-    if label.weight:
+    if label.weight != 0:
         return
     for name, value in (("discrete", None if privacy.discrete == AUTO else privacy.discrete), ("theta", privacy.theta)):
         if value is not None:
             raise DraftError(
                 f"privacy.{name}",
                 f"is {value}, and says how {this} asks for the label alone, which it does not. Leave it out, or ask "
-                "for the label (label.weight 1 is the default)",
+                "for the label (label.weight 1, or leave it out)",
             )

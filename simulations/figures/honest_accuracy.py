@@ -1,9 +1,9 @@
 """Accuracy at a total epsilon, over the number of devices: how tables are made of the same reports, side by side.
 
 The categorical tables as they are, the continuous features in eight bins; four fifths of the people are drawn from with
-replacement, a fifth is held out. A device answers one question with all of its epsilon; the label is not asked alone.
-``per question`` is the accounting of published curves: a device answers every question with the full epsilon, and loses
-as many times as much.
+replacement, a fifth is held out. A device answers one question with all of its epsilon. The base asks cells, and nobody
+for the class alone; the default asks what a draft asks where it says nothing of it. ``per question`` is the accounting
+of published curves: a device answers every question with the full epsilon, and loses as many times as much.
 
 A :class:`Variant` is another way from devices to a classifier. Those that only decode see the same reports of the same
 devices; one that asks otherwise draws its own.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import partial
 from itertools import product
 from typing import Any, Final, NamedTuple
 
@@ -21,20 +21,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import QuestionEstimate, estimate_question
+from ldp_aggregator.estimation.estimators import QuestionEstimate
+from ldp_aggregator.estimation.joint import sign_of, table_of_signs
 from ldp_aggregator.estimation.pooling import pool_classes
-from ldp_aggregator.estimation.posterior.tables import Posterior, posterior_of
+from ldp_aggregator.estimation.posterior.tables import Posterior
 from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_aggregator.learning.prediction import PredictedAccuracy, predict_accuracy, widened
 from ldp_aggregator.learning.redundancy import feature_weights
-from protocols import Campaign
-from protocols.document.questions import PAIR
+from protocols.document.questions import PAIR, XOR
 from protocols.document.schema import CategoricalFeature
 from protocols.model import DiscreteLikelihood, Model
-from simulations.fidelities.counts import simulate_counts
 from simulations.fidelities.items import Columns
 from simulations.figures.figure import Execution
-from simulations.tables.uci import draft_of, people_of
+from simulations.figures.honest_asking import Asked, Asking, campaign_of, draft_for, people
+from simulations.tables.uci import people_of
 
 Array = NDArray[np.float64]
 
@@ -49,13 +49,12 @@ MORE_DEVICES: Final = (1_280_000, 5_120_000)  # For the base alone, which needs 
 BASE: Final = "base"
 BELIEVED: Final = "S"
 WEIGHED: Final = "S W"
+DEFAULT: Final = "S W X"
 PER_QUESTION: Final = "per question"
 RUNS: Final = 100
 KEYS: Final = ("dataset", "epsilon", "devices", "variant")
 
-_BINS: Final = 8
 _MOST_HELD_OUT: Final = 4_000
-_MOST_PEOPLE: Final = 60_000  # Of Skin, whose rows repeat each other.
 
 
 class Classifier(NamedTuple):
@@ -75,45 +74,6 @@ class Classifier(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Devices of ``people`` and what they told; everything derived once, on first use."""
-
-    people: Columns
-    devices: int
-    rng: np.random.Generator
-
-    def ask(self, campaign: Campaign, devices: int) -> list[QuestionEstimate]:
-        """So many devices answer ``campaign``."""
-        tally = simulate_counts(replace(self.people, campaign=campaign), self.rng, devices)
-        return [
-            estimate_question(question, n, counts, self.people.class_count, "none")
-            for question, n, counts in zip(campaign.questions, tally.n.tolist(), tally.counts, strict=True)
-        ]
-
-    def ask_otherwise(self, devices: int, *, everything: bool = False, xor: bool = False) -> list[QuestionEstimate]:
-        """As of a :func:`draft_for` the same table."""
-        asked = self.people.campaign
-        return self.ask(campaign_of(asked.title, asked.privacy.epsilon, everything, xor), devices)
-
-    @cached_property
-    def told(self) -> list[QuestionEstimate]:
-        """The answers to the campaign as it is."""
-        return self.ask(self.people.campaign, self.devices)
-
-    def believe(self, told: Sequence[QuestionEstimate]) -> Posterior:
-        """What is believed given these answers."""
-        features = self.people.campaign.asked
-        sizes = {one.name: one.size for one in features}
-        ordered = {one.name for one in features if one.ordered}
-        return posterior_of(told, told, self.people.class_count, sizes, ordered=ordered)
-
-    @cached_property
-    def posterior(self) -> Posterior:
-        """What is believed given those answers."""
-        return self.believe(self.told)
-
-
-@dataclass(frozen=True)
 class Variant:
     """``learn`` makes a classifier of the devices asked; ``devices`` are the numbers of devices it is tried with."""
 
@@ -124,13 +84,19 @@ class Variant:
 
 def nearest_probabilities(told: Sequence[QuestionEstimate], classes: int) -> Classifier:
     """The base: ``norm_sub``, a pseudo-report a cell, the pooled prior."""
-    reports = sum(one.n for one in told)
-    counts = norm_sub(pool_classes(told, classes, shared_records=False).value) * reports + 1
+    reports, shares = sum(one.n for one in told), pool_classes(told, classes, shared_records=False)
+    counts = norm_sub(shares.value) * reports + 1
     tables = []
-    for one in told:
+    for place, one in enumerate(told):
         if one.question.kind == PAIR:
-            joint = (norm_sub(one.cells.value) * one.n + 1).reshape(-1, classes)
-            tables.append(joint / joint.sum(axis=0))
+            cells, n = one.cells, one.n
+        elif one.question.kind == XOR:  # The bit of the value follows.
+            table = table_of_signs([sign_of(one), sign_of(told[place + 1])], shares, 0.0)
+            cells, n = table.cells, table.n
+        else:
+            continue
+        joint = (norm_sub(cells.value) * n + 1).reshape(-1, classes)
+        tables.append(joint / joint.sum(axis=0))
     return Classifier(counts / counts.sum(), tables, [1.0] * len(tables))
 
 
@@ -143,13 +109,18 @@ def _believed(asked: Asked) -> Classifier:
     return Classifier(asked.posterior.classes.value, tables, [1.0] * len(tables))
 
 
-def learn_weighed(asked: Asked) -> Classifier:
-    """The default."""
+def _weighed(asked: Asked) -> Classifier:
     return weighed(asked.posterior, asked.people.campaign.label.classes)
 
 
+def learn_default(asked: Asked) -> Classifier:
+    """What a draft asks, and what ``train`` makes of it, where nothing else is said."""
+    told = asked.ask_as(Asking.DRAFTED, asked.devices)
+    return weighed(asked.believe(told), asked.people.campaign.label.classes)
+
+
 def weighed(posterior: Posterior, classes: tuple[str, ...]) -> Classifier:
-    """The default's classifier, given what is believed."""
+    """The classifier that ``train`` makes by default, given what is believed."""
     prior, tables = posterior.classes.value, [one.table for one in posterior.features.values()]
     likelihoods = []
     for name, table in zip(posterior.features, tables, strict=True):
@@ -163,14 +134,15 @@ def weighed(posterior: Posterior, classes: tuple[str, ...]) -> Classifier:
 
 def _per_question(asked: Asked) -> Classifier:
     """Every device answers every question with the full epsilon."""
-    told = asked.ask_otherwise(asked.devices, everything=True)
+    told = asked.ask_as(Asking.EVERYTHING, asked.devices)
     return nearest_probabilities(told, asked.people.class_count)
 
 
 VARIANTS: Final = (
     Variant(BASE, learn_base, (*DEVICES, *MORE_DEVICES)),
     Variant(BELIEVED, _believed),
-    Variant(WEIGHED, learn_weighed),
+    Variant(WEIGHED, _weighed),
+    Variant(DEFAULT, learn_default),
     Variant(PER_QUESTION, _per_question, (80_000,)),
 )
 
@@ -270,30 +242,3 @@ def summarise(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
         means[name], means[f"{name}_error"] = groups[name].mean(), groups[name].sem()
     means.insert(0, "splits", groups.size())
     return means.reset_index()
-
-
-@cache
-def people(name: str) -> tuple[Columns, NDArray[np.int64]]:
-    """A table as its campaign sees it, and the value indices of its features, shape (people, features)."""
-    campaign = campaign_of(name, 1.0)
-    table = people_of(name, draft_for(name, 1.0))
-    if len(table) > _MOST_PEOPLE:
-        table = table.take(np.random.default_rng(0).permutation(len(table))[:_MOST_PEOPLE])
-    columns = Columns.of(campaign, table.frame, table.labels)
-    return columns, np.column_stack([columns.value_indices(feature.name) for feature in campaign.asked])
-
-
-def draft_for(name: str, epsilon: float, everything: bool = False, xor: bool = False) -> dict[str, Any]:
-    """A table's campaign; with ``everything`` a device answers every question with the full epsilon. The base asks
-    cells, which is what ``xor`` off means, and no device for its class alone, which bits take.
-    """
-    draft = draft_of(name, bins=_BINS, observed=True)
-    groups = len(draft["features"]) if everything else 1
-    answers = "all" if everything else "one"
-    privacy = {"epsilon": epsilon * groups, "answers": answers, "xor": xor, "joint": False}
-    return {**draft, "title": name, "label": {**draft["label"], "weight": int(xor)}, "privacy": privacy}
-
-
-@cache
-def campaign_of(name: str, epsilon: float, everything: bool = False, xor: bool = False) -> Campaign:
-    return Campaign.compile(draft_for(name, epsilon, everything, xor))

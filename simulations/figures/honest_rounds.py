@@ -1,4 +1,4 @@
-"""Ways to ask that save devices, or tell how accurate a model is: bits, a second round, an evaluation round.
+"""Rounds that save devices, or tell how accurate a model is: a second round, and an evaluation round.
 
 The same experiment as :mod:`simulations.figures.honest_accuracy`, whose default decodes all of them. A voter is drawn
 from those who are learned from, as a population votes; its vote has the law of direct encoding on two cells.
@@ -19,22 +19,19 @@ from ldp_aggregator.learning.rounds.second import FIRST_SHARE, feature_shares
 from protocols import Campaign
 from simulations.figures.honest_accuracy import (
     BASE,
-    BELIEVED,
+    DEFAULT,
     DEVICES,
-    WEIGHED,
-    Asked,
     Classifier,
     Variant,
-    draft_for,
     learn_base,
-    learn_weighed,
+    learn_default,
     nearest_probabilities,
     weighed,
 )
+from simulations.figures.honest_asking import Asked, Asking, draft_for
 
 Array = NDArray[np.float64]
 
-BITS: Final = "S W X"
 TWO_ROUNDS: Final = "S W X R"
 VOTED: Final = "V"
 VOTED_DEVICES: Final = 200_000
@@ -44,7 +41,7 @@ ASKED_DEVICES: Final = tuple(one for one in DEVICES if one >= 20_000)
 """A second round follows a first one that is large enough to find something."""
 
 ASKED_OF: Final = ("chess_krvkp", "mushroom")
-"""Tables with features of two values and two classes, on which bits and a second round are tried."""
+"""Tables with features of two values and two classes, of which bits are asked; on these a second round is tried."""
 
 VOTING: Final = 0.05
 """Of the devices; the others are learned from. A fifth finds little more and costs more than it finds."""
@@ -54,17 +51,12 @@ _MOST_VOTERS: Final = 20_000
 """People whose records are classified; those who vote are drawn from them."""
 
 
-def _bits(asked: Asked) -> Classifier:
-    told = asked.ask_otherwise(asked.devices, xor=True)
-    return weighed(asked.believe(told), asked.people.campaign.label.classes)
-
-
 def _two_rounds(asked: Asked) -> Classifier:
     name, epsilon = asked.people.campaign.title, asked.people.campaign.privacy.epsilon
     early = round(FIRST_SHARE * asked.devices)
-    first = asked.ask_otherwise(early, xor=True)
+    first = asked.ask_as(Asking.DRAFTED, early)
     shares = feature_shares({one: float(own.squared_effect) for one, own in asked.believe(first).features.items()})
-    draft = draft_for(name, epsilon, xor=True)
+    draft = draft_for(name, epsilon, Asking.DRAFTED)
     for feature in draft["features"]:
         feature["weight"] = max(1, round(_WHOLE * shares[feature["name"]]))
     second = asked.ask(Campaign.compile(draft), asked.devices - early)
@@ -73,7 +65,7 @@ def _two_rounds(asked: Asked) -> Classifier:
 
 def _voted(asked: Asked) -> Classifier:
     voting = round(VOTING * asked.devices)
-    told = asked.ask(asked.people.campaign, asked.devices - voting)
+    told = asked.ask_as(Asking.DRAFTED, asked.devices - voting)
     candidates = _candidates(asked, told)
     features = asked.people.campaign.asked
     people = asked.rng.permutation(len(asked.people))[:_MOST_VOTERS]
@@ -93,9 +85,9 @@ def _voted(asked: Asked) -> Classifier:
 def _candidates(asked: Asked, told: list[QuestionEstimate]) -> dict[str, Classifier]:
     """Those of :data:`ldp_aggregator.learning.rounds.candidates.DEFAULT`."""
     first = weighed(asked.believe(told), asked.people.campaign.label.classes)
-    found = {WEIGHED: first}
+    found = {DEFAULT: first}
     if set(first.weights) - {1.0}:
-        found[BELIEVED] = first._replace(weights=[1.0] * len(first.weights))
+        found["unweighted"] = first._replace(weights=[1.0] * len(first.weights))
     found[BASE] = nearest_probabilities(told, asked.people.class_count)
     order = np.argsort([-_information(table, first.prior) for table in first.tables], kind="stable")
     size, used = len(order), {len(order)}
@@ -116,8 +108,7 @@ def _information(table: Array, prior: Array) -> float:
 
 VOTES: Final = (
     Variant(BASE, learn_base, (VOTED_DEVICES,)),
-    Variant(WEIGHED, learn_weighed, (VOTED_DEVICES,)),
+    Variant(DEFAULT, learn_default, (VOTED_DEVICES,)),
     Variant(VOTED, _voted, (VOTED_DEVICES,)),
 )
-ASKED: Final = (Variant(BITS, _bits, ASKED_DEVICES), Variant(TWO_ROUNDS, _two_rounds, ASKED_DEVICES))
-"""Where no bits are asked, the first draws what the default drew of as many devices."""
+ASKED: Final = (Variant(TWO_ROUNDS, _two_rounds, ASKED_DEVICES),)

@@ -46,7 +46,7 @@ class Setting:
         """
         privacy = {**draft["privacy"], "discrete": self.mechanism, "continuous": self.continuous}
         answers = "all" if self.per_question else self.answers
-        groups = len(draft["features"]) + (draft["label"].get("weight", 1) > 0)
+        groups = len(draft["features"]) + (draft["label"].get("weight") != 0)
         total = self.epsilon * groups if self.per_question else self.epsilon
         return Campaign.compile({**draft, "privacy": {**privacy, "epsilon": total, "answers": answers}})
 

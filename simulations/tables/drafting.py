@@ -65,7 +65,7 @@ def draft_from_table(
         "version": 1,
         "title": f"Learn {label}"[:LONGEST_TEXT],
         "purpose": "an experiment with a table; value lists and bounds were read off it",
-        "label": {"name": label, "classes": classes, "weight": 0},
+        "label": {"name": label, "classes": classes},
         "features": features,
         "privacy": {"epsilon": epsilon},
     }

@@ -24,6 +24,7 @@ from protocols import Campaign
 from protocols.document.campaign import MODEL
 from protocols.document.questions import SQUARE, VALUE
 from protocols.document.schema import MOST_WEIGHT
+from protocols.drafting.questions import asks_label_seldom
 
 Array = NDArray[np.float64]
 
@@ -123,7 +124,9 @@ def second_round_draft(pairs: Pairs, strengths: Strengths = interactions, title:
     for feature in (*draft["features"], *((draft["projection"] or {}).get("outputs", ()))):
         if feature["name"] in shares:
             feature["weight"] = _weight(shares[feature["name"]])
-    draft["label"]["weight"] = _weight(first.label.weight / before) if first.label.weight else 0
+    if not asks_label_seldom(first.label, first.asked, first.privacy):
+        alone = 1 if first.label.weight is None else first.label.weight
+        draft["label"]["weight"] = _weight(alone / before) if alone else 0
     shortened = first.title[: _LONGEST_TITLE - 20]
     return {**draft, "title": title or f"{shortened}: second round", "opens": None, "closes": None}
 

@@ -6,10 +6,11 @@ from typing import Final
 
 import pandas as pd
 
-from simulations.figures.honest_accuracy import BASE, DATASETS, EPSILONS, WEIGHED
-from simulations.figures.honest_rounds import ASKED_DEVICES, ASKED_OF, BITS, TWO_ROUNDS, VOTED, VOTED_DEVICES, VOTING
+from simulations.figures.honest_accuracy import BASE, DATASETS, DEFAULT, EPSILONS, WEIGHED
+from simulations.figures.honest_rounds import ASKED_DEVICES, ASKED_OF, TWO_ROUNDS, VOTED, VOTED_DEVICES, VOTING
 from simulations.figures.pages.comparisons import markdown_table
 from simulations.figures.pages.ratios import ratio, times
+from simulations.figures.pages.settings import row_of, three
 
 _LEAST_GAIN: Final = 1.0
 """Standard errors of what was voted on, that it may be below the better of the others."""
@@ -17,15 +18,15 @@ _LEAST_GAIN: Final = 1.0
 
 def rounds_of(table: pd.DataFrame) -> list[str]:
     """The lines of the section."""
-    names = (WEIGHED, TWO_ROUNDS, VOTED)
+    names = (DEFAULT, TWO_ROUNDS, VOTED)
     default, asked, voted = (int(table.loc[table["variant"] == one, "splits"].max()) for one in names)
     below = [name for name in DATASETS for epsilon in EPSILONS if epsilon == 1.0 and _below(table, name, epsilon)]
     held = "on every table" if not below else f"but on {', '.join(below)}"
     return [
-        "## Asking otherwise: bits, a second round, a vote",
+        "## A second round, and a vote",
         "",
-        "*X* asks bits of two values and two classes where `auto` does, *R* learns in two rounds. How far S W "
-        f"({default} splits), S W X and S W X R ({asked}) are above the base of the same splits:",
+        f"*R* learns in two rounds. How far S W, S W X ({default} splits) and S W X R ({asked}) are above the base of "
+        "the same splits:",
         "",
         _asked(table),
         "",
@@ -34,8 +35,8 @@ def rounds_of(table: pd.DataFrame) -> list[str]:
         _saved(table),
         "",
         f"*V* learns from {1 - VOTING:.0%} of {VOTED_DEVICES:,} devices and lets the others vote; {voted} splits. "
-        "Base, S W and V, and the standard error of V; at epsilon 1 it is as good as the better of the two within one "
-        f"of these {held}.",
+        "Base, S W X and V, and the standard error of V; at epsilon 1 it is as good as the better of the two within "
+        f"one of these {held}.",
         "",
         _voted(table),
     ]
@@ -47,8 +48,8 @@ def _asked(table: pd.DataFrame) -> str:
         for epsilon in EPSILONS:
             cells = [
                 " · ".join(
-                    f"{_row(table, name, epsilon, devices, one)['above_base']:+.3f}"
-                    for one in (WEIGHED, BITS, TWO_ROUNDS)
+                    f"{row_of(table, name, epsilon, devices, one)['above_base']:+.3f}"
+                    for one in (WEIGHED, DEFAULT, TWO_ROUNDS)
                 )
                 for devices in ASKED_DEVICES
             ]
@@ -62,7 +63,7 @@ def _saved(table: pd.DataFrame) -> str:
     for name in ASKED_OF:
         for epsilon in EPSILONS:
             cells = [
-                " · ".join(times(ratio(main, name, epsilon, devices, one)) for one in (WEIGHED, BITS, TWO_ROUNDS))
+                " · ".join(times(ratio(main, name, epsilon, devices, one)) for one in (WEIGHED, DEFAULT, TWO_ROUNDS))
                 for devices in ASKED_DEVICES
             ]
             rows.append([name, f"{epsilon:g}", *cells])
@@ -74,30 +75,21 @@ def _voted(table: pd.DataFrame) -> str:
     for name in DATASETS:
         cells = []
         for epsilon in EPSILONS:
-            found = [_accuracy(table, name, epsilon, VOTED_DEVICES, one) for one in (BASE, WEIGHED, VOTED)]
-            cells.append(f"{' · '.join(map(_three, found))} ± {_three(_error(table, name, epsilon))}")
+            found = [_accuracy(table, name, epsilon, VOTED_DEVICES, one) for one in (BASE, DEFAULT, VOTED)]
+            cells.append(f"{' · '.join(map(three, found))} ± {three(_error(table, name, epsilon))}")
         rows.append([name, *cells])
     return markdown_table(["table", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS)], rows)
 
 
 def _below(table: pd.DataFrame, name: str, epsilon: float) -> bool:
-    better = max(_accuracy(table, name, epsilon, VOTED_DEVICES, one) for one in (BASE, WEIGHED))
+    better = max(_accuracy(table, name, epsilon, VOTED_DEVICES, one) for one in (BASE, DEFAULT))
     error = _LEAST_GAIN * _error(table, name, epsilon)
     return _accuracy(table, name, epsilon, VOTED_DEVICES, VOTED) < better - error
 
 
-def _row(table: pd.DataFrame, name: str, epsilon: float, devices: int, variant: str) -> pd.Series:
-    here = (table["dataset"] == name) & (table["epsilon"] == epsilon)
-    return table[here & (table["devices"] == devices) & (table["variant"] == variant)].iloc[0]
-
-
 def _accuracy(table: pd.DataFrame, name: str, epsilon: float, devices: int, variant: str) -> float:
-    return float(_row(table, name, epsilon, devices, variant)["accuracy"])
+    return float(row_of(table, name, epsilon, devices, variant)["accuracy"])
 
 
 def _error(table: pd.DataFrame, name: str, epsilon: float) -> float:
-    return float(_row(table, name, epsilon, VOTED_DEVICES, VOTED)["standard_error"])
-
-
-def _three(value: float) -> str:
-    return f"{value:.3f}".removeprefix("0")
+    return float(row_of(table, name, epsilon, VOTED_DEVICES, VOTED)["standard_error"])

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from simulations.figures.honest_accuracy import BASE, WEIGHED
+from simulations.figures.honest_accuracy import BASE
 
 
-def ratio(table: pd.DataFrame, name: str, epsilon: float, devices: int, variant: str = WEIGHED) -> float:
+def ratio(table: pd.DataFrame, name: str, epsilon: float, devices: int, variant: str) -> float:
     """The devices with which the base is as good, interpolated in their logarithm, over ``devices``.
 
     NaN where the base is better with fewer than were tried; infinite where it is not as good with most.

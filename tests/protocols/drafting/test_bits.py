@@ -22,14 +22,17 @@ def test_of_a_features_devices_76_in_100_answer_the_xor_19_the_value_and_5_the_c
     binned = {"name": "w", "kind": "continuous", "missing": False, "low": 0, "high": 1, "bins": 2, "weight": 3}
     campaign = Campaign.compile(draft(features=[FEATURES[1], binned, FEATURES[0]]))
     asked = [(q.kind, q.feature, q.group, q.weight) for q in campaign.questions]
-    assert asked == [
-        ("label", None, 0, 100 + 5 * 4),
+    bits = [
         ("xor", "v", 1, 76),
         ("marginal", "v", 1, 19),
         ("xor", "w", 2, 3 * 76),
         ("marginal", "w", 2, 3 * 19),
-        ("pair", "u", 3, 100),
     ]
+    assert asked == [("label", None, 0, 5 * 5), *bits, ("pair", "u", 3, 95)]
+    label = {**draft()["label"], "weight": 1}
+    said = Campaign.compile(draft(label=label, features=[FEATURES[1], binned, FEATURES[0]]))
+    asked = [(q.kind, q.feature, q.group, q.weight) for q in said.questions]
+    assert asked == [("label", None, 0, 100 + 5 * 4), *bits, ("pair", "u", 3, 100)]
     assert 76 == 0.8 * 95
     assert 19 == 0.2 * 95
     bits = [q for q in campaign.questions if q.kind in ("label", "xor", "marginal")]
@@ -53,7 +56,8 @@ def test_bits_are_asked_up_to_an_epsilon_of_a_quarter_above_one():
     ],
 )
 def test_elsewhere_pairs_are_asked_and_weights_are_the_authors(changes):
-    campaign = Campaign.compile(draft(**changes))
+    label = {"weight": 1, **changes.get("label", draft()["label"])}
+    campaign = Campaign.compile(draft(**{**changes, "label": label}))
     assert not {"xor", "marginal"} & {question.kind for question in campaign.questions}
     assert {question.weight for question in campaign.questions} == {1}
 

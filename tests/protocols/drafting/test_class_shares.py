@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import pytest
 
@@ -27,10 +28,47 @@ def draft(*features, weight=1, classes=2, **privacy):
     }
 
 
+def shares(asked):
+    """Of each question among the devices, by kind and feature."""
+    questions = Campaign.compile(asked).questions
+    total = sum(question.weight for question in questions)
+    return {(one.kind, one.feature): Fraction(one.weight, total) for one in questions}
+
+
+def test_of_a_label_that_is_left_open_a_twentieth_of_the_devices_answer_the_class_alone():
+    twice = {"name": "c", "kind": "categorical", "values": ["p", "q", "r"], "weight": 2}
+    asked = shares(draft(BINNED, twice, weight=None))
+    assert asked == {
+        ("label", None): Fraction(1, 20),
+        ("pair", "b"): Fraction(19, 60),
+        ("pair", "c"): Fraction(19, 30),
+    }
+    sparse = [{**BINNED, "name": f"b{place}"} for place in range(40)]
+    assert shares(draft(*sparse, weight=None))["label", None] == Fraction(1, 20)
+
+
+@pytest.mark.parametrize(
+    ("features", "privacy"),
+    [((BINNED, NUMBER), {}), ((BINNED,), {"answers": "all"}), ((NUMBER,), {"continuous": "laplace"})],
+    ids=["a number by itself", "everything answered", "values alone"],
+)
+def test_elsewhere_a_label_that_is_left_open_weighs_one(features, privacy):
+    left, said = (Campaign.compile(draft(*features, weight=weight, **privacy)) for weight in (None, 1))
+    assert left.questions == said.questions
+    assert (left.label.weight, said.label.weight) == (None, 1)
+
+
+def test_a_label_left_out_and_null_are_one_campaign_and_what_is_said_is_kept():
+    asked = draft(BINNED, weight=None)
+    without = {**asked, "label": {name: value for name, value in asked["label"].items() if name != "weight"}}
+    assert Campaign.compile(asked).id == Campaign.compile(without).id
+    assert shares(draft(BINNED, {**BINNED, "name": "c"}, weight=2))["label", None] == Fraction(1, 2)
+
+
 @pytest.mark.parametrize("answers", ["one", "all"])
 @pytest.mark.parametrize("continuous", ["laplace", "onebit"])
 def test_a_draft_whose_questions_never_tell_the_class_is_refused_with_the_remedy(continuous, answers):
-    with pytest.raises(DraftError, match=r"Ask for the label too \(1 is the default\).*sign") as refused:
+    with pytest.raises(DraftError, match=r"Ask for the label too \(1, or leave it out\).*sign") as refused:
         Campaign.compile(draft(NUMBER, weight=0, continuous=continuous, answers=answers))
     assert refused.value.field == "label.weight"
     assert continuous in refused.value.problem

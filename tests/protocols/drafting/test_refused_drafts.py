@@ -109,7 +109,7 @@ def test_a_wrong_draft_is_refused_with_the_field_and_what_would_be_right(place, 
 
 
 MISSING = [
-    (("version",), "is missing; it must be an integer from 1 to 1"),
+    (("version",), "is missing; it must be 1"),
     (("title",), "is missing; it must be a non-empty text"),
     (("label",), 'is missing; it looks like {"name": "missed_payment", "classes": ["yes", "no"]}'),
     (("label", "name"), "is missing; it must be a non-empty text"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -12,17 +13,19 @@ from simulations.figures import honest_rounds
 from simulations.figures.honest_accuracy import (
     BASE,
     BELIEVED,
+    DEFAULT,
     DEVICES,
     VARIANTS,
     WEIGHED,
     Variant,
-    campaign_of,
+    nearest_probabilities,
     run_trial,
     summarise,
 )
+from simulations.figures.honest_asking import Asked, Asking, campaign_of, people
 from simulations.figures.honest_rounds import ASKED, TWO_ROUNDS, VOTED, VOTES
-from simulations.figures.pages.honest_accuracy import WANTED, missed
 from simulations.figures.pages.ratios import ratio
+from simulations.figures.pages.wanted import SHOWN, WANTED, missed
 
 
 def curve(variant, accuracies):
@@ -38,18 +41,17 @@ TABLE = pd.DataFrame(
 
 
 def test_a_ratio_is_what_the_base_needs_over_what_was_asked():
-    assert ratio(TABLE, "car", 1.0, 10_000) == pytest.approx(math.sqrt(10))
-    assert ratio(TABLE, "car", 1.0, 1_000) == pytest.approx(1)
+    assert ratio(TABLE, "car", 1.0, 10_000, WEIGHED) == pytest.approx(math.sqrt(10))
+    assert ratio(TABLE, "car", 1.0, 1_000, WEIGHED) == pytest.approx(1)
 
 
 def test_a_ratio_is_infinite_where_the_base_never_gets_there_and_nan_where_it_was_never_so_bad():
     for accuracy, tell in ((0.9, math.isinf), (0.5, math.isnan)):
         table = pd.DataFrame(curve(BASE, {1_000: 0.6, 10_000: 0.7}) + curve(WEIGHED, {1_000: accuracy}))
-        assert tell(ratio(table, "car", 1.0, 1_000))
+        assert tell(ratio(table, "car", 1.0, 1_000, WEIGHED))
 
 
 def test_a_wanted_value_is_missed_where_the_accuracy_is_more_than_two_standard_errors_below_it():
-    settings = ((0.5, 80_000), (1.0, 20_000), (1.0, 80_000), (1.0, 320_000), (2.0, 80_000))
     table = pd.DataFrame(
         {
             "dataset": name,
@@ -60,20 +62,21 @@ def test_a_wanted_value_is_missed_where_the_accuracy_is_more_than_two_standard_e
             "standard_error": 0.009 if (name, epsilon) == ("car", 2.0) else 0.01,
         }
         for name, values in WANTED.items()
-        for (epsilon, devices), wanted in zip(settings, values, strict=True)
+        for (epsilon, devices), wanted in zip(SHOWN, values, strict=True)
     )
-    assert [one[:3] for one in missed(table)] == [("car", 2.0, 80_000)]
+    assert missed(table) == [("car", 2.0, 80_000, WEIGHED)]
 
 
 def test_a_trial_tries_every_variant_on_the_same_reports_and_repeats_itself(uci_table):
     uci_table("car")  # Skips where the tables are not.
-    few = tuple(Variant(one.name, one.learn, (5_000,)) for one in VARIANTS if one.name in (BASE, BELIEVED, WEIGHED))
+    names = (BASE, BELIEVED, WEIGHED, DEFAULT)
+    few = tuple(Variant(one.name, one.learn, (5_000,)) for one in VARIANTS if one.name in names)
     rows = run_trial("car", few, 3)
     assert rows == run_trial("car", few, 3)
-    assert [row["variant"] for row in rows[:3]] == [BASE, BELIEVED, WEIGHED]
-    assert len(rows) == 9
+    assert tuple(row["variant"] for row in rows[:4]) == names
+    assert len(rows) == 12
     told = [row for row in rows if "low" in row]
-    assert {row["variant"] for row in told} == {WEIGHED}
+    assert {row["variant"] for row in told} == {WEIGHED, DEFAULT}
     assert all(0 <= row["low"] <= row["high"] <= 1 and row["published"] in (0, 1) for row in told)
     summary = summarise([*rows, *run_trial("car", few, 4)])
     assert (summary["splits"] == 2).all()
@@ -81,13 +84,27 @@ def test_a_trial_tries_every_variant_on_the_same_reports_and_repeats_itself(uci_
     assert set(summary["devices"]) <= set(DEVICES)
 
 
-def test_where_bits_are_to_be_asked_they_are(uci_table):
+def test_the_default_asks_what_a_draft_asks_and_the_base_pairs(uci_table):
     uci_table("chess_krvkp")  # Skips where the tables are not.
-    kinds = {xor: {one.kind for one in campaign_of("chess_krvkp", 0.5, xor=xor).questions} for xor in (False, True)}
-    assert kinds == {False: {PAIR}, True: {LABEL, PAIR, XOR, MARGINAL}}  # One feature has three values.
+    kinds = {one: {asked.kind for asked in campaign_of("chess_krvkp", 0.5, one).questions} for one in Asking}
+    assert kinds[Asking.DRAFTED] == {LABEL, PAIR, XOR, MARGINAL}  # One feature has three values.
+    assert kinds[Asking.CELLS] == kinds[Asking.EVERYTHING] == {PAIR}
+    losses = {one: campaign_of("chess_krvkp", 0.5, one).privacy.epsilon for one in Asking}
+    assert losses == {Asking.CELLS: 0.5, Asking.DRAFTED: 0.5, Asking.EVERYTHING: 0.5 * 36}
 
 
-def test_bits_rounds_and_votes_are_tried_on_every_split_and_a_vote_never_leaves_the_candidates(uci_table):
+def test_the_base_of_bits_is_the_table_that_they_make(uci_table):
+    uci_table("chess_krvkp")
+    columns, values = people("chess_krvkp")
+    asked = Asked(columns, 20_000_000, np.random.default_rng(1))
+    told = {one: asked.ask_as(one, asked.devices) for one in (Asking.CELLS, Asking.DRAFTED)}
+    cells, bits = (nearest_probabilities(one, columns.class_count) for one in told.values())
+    assert len(bits.tables) == len(cells.tables) == len(columns.campaign.asked)
+    assert max(np.abs(one - other).max() for one, other in zip(cells.tables, bits.tables, strict=True)) < 0.03
+    assert bits.accuracy(values, columns.classes) == pytest.approx(cells.accuracy(values, columns.classes), abs=0.01)
+
+
+def test_rounds_and_votes_are_tried_on_every_split_and_a_vote_never_leaves_the_candidates(uci_table):
     uci_table("diabetes")  # Skips where the tables are not.
     rows = [row for group in (ASKED, VOTES) for row in run_trial("diabetes", group, 1)]
     found = {(row["variant"], row["devices"]) for row in rows}

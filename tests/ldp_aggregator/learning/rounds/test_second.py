@@ -70,6 +70,20 @@ def test_the_strengths_are_an_argument():
     assert asked["label"]["weight"] == 1_111
 
 
+@pytest.mark.parametrize(("weight", "wanted"), [(None, None), (0, 0), (3, 15_000)])
+def test_the_class_alone_is_asked_as_often_as_in_the_first_round(weight, wanted):
+    label = {**draft()["label"], "weight": weight}
+    campaign = Campaign.compile(draft(label=label, features=FEATURES[:2], privacy={"epsilon": 1, "xor": False}))
+    asked = second_round_draft([(campaign, Tally(campaign))], lambda _: {"u": 1.0, "v": 0.0})
+    assert asked["label"]["weight"] == wanted
+    shares = [
+        one.questions[0].weight / sum(question.weight for question in one.questions)
+        for one in (campaign, Campaign.compile(asked))
+        if weight != 0
+    ]
+    assert shares == pytest.approx(shares[:1] * 2 if shares else [])
+
+
 def test_where_nothing_tells_the_class_everything_is_asked_alike():
     campaign = Campaign.compile(draft())
     asked = second_round_draft([(campaign, Tally(campaign))], lambda _: {f.name: 0.0 for f in campaign.asked})
