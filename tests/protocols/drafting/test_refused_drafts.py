@@ -16,9 +16,9 @@ MARKS = "\t\n\r\x00\x1b\x7f\x85\x9b\u061c\u200e\u200f\u2028\u2029\u202a\u202e\u2
 """One or more of every kind of mark that no shown text holds."""
 
 REFUSED = [
-    (("version",), ABSENT, "version", "integer from 1 to 1"),
-    (("version",), 2, "version", "integer from 1 to 1"),
-    (("version",), True, "version", "integer"),
+    (("version",), ABSENT, "version", "must be 1"),
+    (("version",), 2, "version", "must be 1"),
+    (("version",), True, "version", "must be 1"),
     (("title",), "", "title", "non-empty text"),
     (("title",), "x" * 201, "title", "at most 200"),
     (("title",), "\ud800", "title", "surrogates"),
