@@ -52,7 +52,9 @@ MOST_XOR_EPSILON: Final = 1.25
 _XOR_WEIGHTS: Final = {XOR: 76, MARGINAL: 19}
 _LABEL_WEIGHT: Final = 5
 _WHOLE: Final = 100
-"""Of a feature's devices, in hundredths: 5 answer the class alone, and of the others .8 the xor and .2 the value."""
+"""Of 100 devices that draw a feature 5 answer the class alone where bits are asked, which do not tell it: of the others
+.8 answer the xor and .2 the value. For a label that is left open as many do so, whatever is asked.
+"""
 
 
 def compile_questions(
@@ -170,8 +172,9 @@ def _all_asked(
     :func:`asks_label_seldom`.
     """
     classes, whole = len(label.classes), _WHOLE if split or seldom else 1
-    own = 0 if seldom else whole * (1 if label.weight is None else label.weight)
-    alone = own + _LABEL_WEIGHT * sum(f.weight for f in features if seldom or f.name in split)
+    own = 1 if label.weight is None else label.weight
+    alone = _LABEL_WEIGHT * sum(feature.weight for feature in features) if seldom else whole * own
+    alone += _LABEL_WEIGHT * sum(feature.weight for feature in features if feature.name in split)
     asked = [Asked(LABEL, 0, alone, cells=classes)] if alone else []
     for group, feature in enumerate(features, start=1):
         weight = (whole - _LABEL_WEIGHT if seldom else whole) * feature.weight

@@ -28,7 +28,7 @@ def test_of_a_features_devices_76_in_100_answer_the_xor_19_the_value_and_5_the_c
         ("xor", "w", 2, 3 * 76),
         ("marginal", "w", 2, 3 * 19),
     ]
-    assert asked == [("label", None, 0, 5 * 5), *bits, ("pair", "u", 3, 95)]
+    assert asked == [("label", None, 0, 5 * 5 + 5 * 4), *bits, ("pair", "u", 3, 95)]
     label = {**draft()["label"], "weight": 1}
     said = Campaign.compile(draft(label=label, features=[FEATURES[1], binned, FEATURES[0]]))
     asked = [(q.kind, q.feature, q.group, q.weight) for q in said.questions]
