@@ -24,6 +24,7 @@ from ldp_aggregator.cli.common import (
     with_store,
 )
 from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.estimation.expected import answers
 from ldp_aggregator.estimation.rows import kind_in_words
 from ldp_aggregator.learning.published import published_by
 from ldp_aggregator.learning.relays import counted_twice, relayed
@@ -142,7 +143,7 @@ def _show(options: argparse.Namespace) -> None:
     say(f"epsilon: {campaign.privacy.epsilon} in total for one device; {campaign.realised_epsilon} realised")
     tell_guarantees(campaign.privacy.epsilon, published, [behind], counted_twice([found.arrivals]))
     say_table(
-        ("question", "kind", "feature", "mechanism", "cells", "epsilon"),
+        ("question", "kind", "feature", "mechanism", "cells", "epsilon", "of devices"),
         [
             (
                 q.index,
@@ -151,8 +152,9 @@ def _show(options: argparse.Namespace) -> None:
                 q.mechanism.name,
                 q.domain_size,
                 q.epsilon,
+                f"{share:.1%}",
             )
-            for q in campaign.questions
+            for q, share in zip(campaign.questions, answers(campaign, 1), strict=True)
         ],
     )
 

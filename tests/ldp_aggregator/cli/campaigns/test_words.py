@@ -43,6 +43,18 @@ def test_what_was_asked_at_once_is_told_in_words(run, campaign_id, command):
     assert any(kind.startswith("value and square age de") for kind in kinds)
 
 
+def test_which_share_of_the_devices_answers_a_question_is_told(run, campaign_id, tmp_path):
+    def shares(identifier):
+        return [line.split()[-1] for line in run("campaign", "show", identifier)[1].splitlines()[-3:]]
+
+    assert shares(campaign_id) == ["20.0%", "40.0%", "40.0%"]
+    path = tmp_path / "all.json"
+    path.write_text(
+        json.dumps({**DRAFT, "features": DRAFT["features"][1:], "privacy": {"epsilon": 3, "answers": "all"}})
+    )
+    assert shares(run("campaign", "create", path)[1].strip()) == ["100.0%"] * 3
+
+
 def test_programs_read_the_names_of_the_document(run, campaign_id):
     told = json.loads(run("estimates", campaign_id, "--json")[1])
     assert [one["kind"] for one in told["questions"]] == ["label", "signs", "triple"]
