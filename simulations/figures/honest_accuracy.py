@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -73,12 +73,20 @@ class Classifier(NamedTuple):
         return float((scores.argmax(axis=1) == classes).mean())
 
 
+class Learned(Protocol):
+    """What a variant makes: a classifier, or several of which each is published in some cases."""
+
+    @property
+    def predicted(self) -> PredictedAccuracy | None: ...
+    def accuracy(self, values: NDArray[np.int64], classes: NDArray[np.int64], /) -> float: ...
+
+
 @dataclass(frozen=True)
 class Variant:
     """``learn`` makes a classifier of the devices asked; ``devices`` are the numbers of devices it is tried with."""
 
     name: str
-    learn: Callable[[Asked], Classifier]
+    learn: Callable[[Asked], Learned]
     devices: Sequence[int] = field(default=DEVICES)
 
 
@@ -115,7 +123,7 @@ def _weighed(asked: Asked) -> Classifier:
 
 def learn_default(asked: Asked) -> Classifier:
     """What a draft asks, and what ``train`` makes of it, where nothing else is said."""
-    told = asked.ask_as(Asking.DRAFTED, asked.devices)
+    told = asked.ask(asked.as_of(Asking.DRAFTED), asked.devices)
     return weighed(asked.believe(told), asked.people.campaign.label.classes)
 
 
@@ -134,7 +142,7 @@ def weighed(posterior: Posterior, classes: tuple[str, ...]) -> Classifier:
 
 def _per_question(asked: Asked) -> Classifier:
     """Every device answers every question with the full epsilon."""
-    told = asked.ask_as(Asking.EVERYTHING, asked.devices)
+    told = asked.ask(asked.as_of(Asking.EVERYTHING), asked.devices)
     return nearest_probabilities(told, asked.people.class_count)
 
 

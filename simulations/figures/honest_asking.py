@@ -11,12 +11,18 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimators import QuestionEstimate, estimate_question
 from ldp_aggregator.estimation.posterior.tables import Posterior, posterior_of
 from protocols import Campaign
 from simulations.fidelities.counts import simulate_counts
 from simulations.fidelities.items import Columns
 from simulations.tables.uci import draft_of, people_of
+
+VOTING: Final = 0.05
+"""Of the devices in an evaluation round's study; the others are learned from. A fifth finds little more and costs more
+than it finds.
+"""
 
 _BINS: Final = 8
 _MOST_PEOPLE: Final = 60_000  # Of Skin, whose rows repeat each other.
@@ -38,23 +44,34 @@ class Asked:
     devices: int
     rng: np.random.Generator
 
-    def ask(self, campaign: Campaign, devices: int) -> list[QuestionEstimate]:
+    def count(self, campaign: Campaign, devices: int) -> Tally:
         """So many devices answer ``campaign``."""
-        tally = simulate_counts(replace(self.people, campaign=campaign), self.rng, devices)
-        return [
-            estimate_question(question, n, counts, self.people.class_count, "none")
-            for question, n, counts in zip(campaign.questions, tally.n.tolist(), tally.counts, strict=True)
-        ]
+        return simulate_counts(replace(self.people, campaign=campaign), self.rng, devices)
 
-    def ask_as(self, asking: Asking, devices: int) -> list[QuestionEstimate]:
-        """As of a :func:`draft_for` the same table."""
+    def ask(self, campaign: Campaign, devices: int) -> list[QuestionEstimate]:
+        """What so many devices answer to ``campaign``."""
+        return self.told_by(self.count(campaign, devices))
+
+    def told_by(self, tally: Tally) -> list[QuestionEstimate]:
+        """What these answers say."""
+        counted = zip(tally.campaign.questions, tally.n.tolist(), tally.counts, strict=True)
+        return [estimate_question(one, n, counts, self.people.class_count, "none") for one, n, counts in counted]
+
+    def as_of(self, asking: Asking) -> Campaign:
+        """The same table asked otherwise, see :func:`draft_for`."""
         asked = self.people.campaign
-        return self.ask(campaign_of(asked.title, asked.privacy.epsilon, asking), devices)
+        return campaign_of(asked.title, asked.privacy.epsilon, asking)
 
     @cached_property
     def told(self) -> list[QuestionEstimate]:
         """The answers to the campaign as it is."""
         return self.ask(self.people.campaign, self.devices)
+
+    @cached_property
+    def drafted(self) -> tuple[Tally, Tally]:
+        """The answers to what a draft asks: of those who do not vote, and of those who do, did they answer instead."""
+        campaign, voting = self.as_of(Asking.DRAFTED), round(VOTING * self.devices)
+        return self.count(campaign, self.devices - voting), self.count(campaign, voting)
 
     def believe(self, told: Sequence[QuestionEstimate]) -> Posterior:
         """What is believed given these answers."""

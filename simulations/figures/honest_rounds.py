@@ -7,7 +7,8 @@ from those who are learned from, as a population votes; its vote has the law of 
 from __future__ import annotations
 
 import math
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +25,10 @@ from simulations.figures.honest_accuracy import (
     Classifier,
     Variant,
     learn_base,
-    learn_default,
     nearest_probabilities,
     weighed,
 )
-from simulations.figures.honest_asking import Asked, Asking, draft_for
+from simulations.figures.honest_asking import VOTING, Asked, Asking, draft_for
 
 Array = NDArray[np.float64]
 
@@ -43,8 +43,8 @@ ASKED_DEVICES: Final = tuple(one for one in DEVICES if one >= 20_000)
 ASKED_OF: Final = ("chess_krvkp", "mushroom")
 """Tables with features of two values and two classes, of which bits are asked; on these a second round is tried."""
 
-VOTING: Final = 0.05
-"""Of the devices; the others are learned from. A fifth finds little more and costs more than it finds."""
+VOTES_CAST: Final = 20
+"""On the same candidates, each by other devices: what is published is a matter of chance."""
 
 _WHOLE: Final = 10_000
 _MOST_VOTERS: Final = 20_000
@@ -54,7 +54,7 @@ _MOST_VOTERS: Final = 20_000
 def _two_rounds(asked: Asked) -> Classifier:
     name, epsilon = asked.people.campaign.title, asked.people.campaign.privacy.epsilon
     early = round(FIRST_SHARE * asked.devices)
-    first = asked.ask_as(Asking.DRAFTED, early)
+    first = asked.ask(asked.as_of(Asking.DRAFTED), early)
     shares = feature_shares({one: float(own.squared_effect) for one, own in asked.believe(first).features.items()})
     draft = draft_for(name, epsilon, Asking.DRAFTED)
     for feature in draft["features"]:
@@ -63,23 +63,44 @@ def _two_rounds(asked: Asked) -> Classifier:
     return weighed(asked.believe([*first, *second]), asked.people.campaign.label.classes)
 
 
-def _voted(asked: Asked) -> Classifier:
-    voting = round(VOTING * asked.devices)
-    told = asked.ask_as(Asking.DRAFTED, asked.devices - voting)
-    candidates = _candidates(asked, told)
+class Voted(NamedTuple):
+    """Candidates, and how often a vote chose each."""
+
+    candidates: Sequence[Classifier]
+    times: Sequence[int]
+
+    @property
+    def predicted(self) -> None:
+        return None
+
+    def accuracy(self, values: NDArray[np.int64], classes: NDArray[np.int64]) -> float:
+        """Of what is published, on average over the votes."""
+        chosen = [(one, times) for one, times in zip(self.candidates, self.times, strict=True) if times]
+        return sum(times * one.accuracy(values, classes) for one, times in chosen) / sum(self.times)
+
+
+def _without_vote(asked: Asked) -> Classifier:
+    learned, instead = asked.drafted
+    return weighed(asked.believe(asked.told_by(learned + instead)), asked.people.campaign.label.classes)
+
+
+def _voted(asked: Asked) -> Voted:
+    candidates = _candidates(asked, asked.told_by(asked.drafted[0]))
     features = asked.people.campaign.asked
     people = asked.rng.permutation(len(asked.people))[:_MOST_VOTERS]
     values = np.column_stack([asked.people.value_indices(one.name) for one in features])[people]
     classes, epsilon = asked.people.classes[people], asked.people.campaign.privacy.epsilon
-    n, keep = voting // len(candidates), 1 / (1 + math.exp(-epsilon))
-    scores = []
-    for name, candidate in candidates.items():
-        share = candidate.accuracy(values, classes)
-        said = asked.rng.binomial(n, share * keep + (1 - share) * (1 - keep)) / n
-        accuracy = (said - (1 - keep)) / (2 * keep - 1)
-        variance = said * (1 - said) / n / (2 * keep - 1) ** 2
-        scores.append(Score(name, n, accuracy, variance, 0.0, 1.0, math.inf))
-    return list(candidates.values())[choose(scores)[0]]
+    n, keep = round(VOTING * asked.devices) // len(candidates), 1 / (1 + math.exp(-epsilon))
+    shares = np.array([candidate.accuracy(values, classes) for candidate in candidates.values()])
+    times = [0] * len(candidates)
+    for _ in range(VOTES_CAST):
+        said = asked.rng.binomial(n, shares * keep + (1 - shares) * (1 - keep)) / n
+        accuracies = (said - (1 - keep)) / (2 * keep - 1)
+        variances = said * (1 - said) / n / (2 * keep - 1) ** 2
+        told = zip(candidates, accuracies.tolist(), variances.tolist(), strict=True)
+        scores = [Score(name, n, accuracy, variance, 0.0, 1.0, math.inf) for name, accuracy, variance in told]
+        times[choose(scores)[0]] += 1
+    return Voted(list(candidates.values()), times)
 
 
 def _candidates(asked: Asked, told: list[QuestionEstimate]) -> dict[str, Classifier]:
@@ -106,9 +127,9 @@ def _information(table: Array, prior: Array) -> float:
     return float((joint * np.log(table / joint.sum(axis=1, keepdims=True))).sum())
 
 
-VOTES: Final = (
+VOTES: Final = (  # The last two see the same devices.
     Variant(BASE, learn_base, (VOTED_DEVICES,)),
-    Variant(DEFAULT, learn_default, (VOTED_DEVICES,)),
+    Variant(DEFAULT, _without_vote, (VOTED_DEVICES,)),
     Variant(VOTED, _voted, (VOTED_DEVICES,)),
 )
 ASKED: Final = (Variant(TWO_ROUNDS, _two_rounds, ASKED_DEVICES),)

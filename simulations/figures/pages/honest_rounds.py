@@ -7,7 +7,8 @@ from typing import Final
 import pandas as pd
 
 from simulations.figures.honest_accuracy import BASE, DATASETS, DEFAULT, EPSILONS, WEIGHED
-from simulations.figures.honest_rounds import ASKED_DEVICES, ASKED_OF, TWO_ROUNDS, VOTED, VOTED_DEVICES, VOTING
+from simulations.figures.honest_asking import VOTING
+from simulations.figures.honest_rounds import ASKED_DEVICES, ASKED_OF, TWO_ROUNDS, VOTED, VOTED_DEVICES, VOTES_CAST
 from simulations.figures.pages.comparisons import markdown_table
 from simulations.figures.pages.ratios import ratio, times
 from simulations.figures.pages.settings import row_of, three
@@ -34,9 +35,9 @@ def rounds_of(table: pd.DataFrame) -> list[str]:
         "",
         _saved(table),
         "",
-        f"*V* learns from {1 - VOTING:.0%} of {VOTED_DEVICES:,} devices and lets the others vote; {voted} splits. "
-        "Base, S W X and V, and the standard error of V; at epsilon 1 it is as good as the better of the two within "
-        f"one of these {held}.",
+        f"*V* learns from {1 - VOTING:.0%} of {VOTED_DEVICES:,} devices and lets the others vote; {voted} splits, on "
+        f"each the mean of {VOTES_CAST} votes. Base, S W X of all the devices, the same ones, and V with its standard "
+        f"error; at epsilon 1 it is as good as the better of the two within one of these {held}.",
         "",
         _voted(table),
     ]

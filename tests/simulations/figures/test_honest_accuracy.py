@@ -97,7 +97,7 @@ def test_the_base_of_bits_is_the_table_that_they_make(uci_table):
     uci_table("chess_krvkp")
     columns, values = people("chess_krvkp")
     asked = Asked(columns, 20_000_000, np.random.default_rng(1))
-    told = {one: asked.ask_as(one, asked.devices) for one in (Asking.CELLS, Asking.DRAFTED)}
+    told = {one: asked.ask(asked.as_of(one), asked.devices) for one in (Asking.CELLS, Asking.DRAFTED)}
     cells, bits = (nearest_probabilities(one, columns.class_count) for one in told.values())
     assert len(bits.tables) == len(cells.tables) == len(columns.campaign.asked)
     assert max(np.abs(one - other).max() for one, other in zip(cells.tables, bits.tables, strict=True)) < 0.03
