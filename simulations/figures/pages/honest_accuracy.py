@@ -79,12 +79,12 @@ def make_page(table: pd.DataFrame) -> str:
             "How good a model is at a *total* epsilon, over the number of devices. Three ways make tables of the same "
             "reports of the same devices, each of which answers for a value and its class: *base* takes the nearest "
             "probabilities (`--post norm_sub`), *S* shrinks by the known noise, *S W* also weighs features that repeat "
-            "each other. *S W X* is the default: other devices, asked what a draft asks that says nothing of it, which "
-            "are bits of two values and two classes up to epsilon 1.25, and the class alone: of a twentieth, beside "
-            f"bits of a tenth. Drawn by `{COMMAND}`; {splits} splits of each table, devices drawn with replacement from four fifths of the "
-            "people. Every constant was chosen on the first four tables, but what is believed of an order on car, "
-            "seeds and tables that are not shown, and how much better a vote has to be also on spect; the others are "
-            "checks.",
+            "each other. *S W X* is the default: other devices, asked what a draft asks that says nothing of it: bits "
+            "of two values and two classes up to epsilon 1.25, and the class alone of a twentieth, beside bits of a "
+            f"tenth. Drawn by `{COMMAND}`; {splits} splits of each table, devices drawn with replacement from four "
+            "fifths of the people. Every constant was chosen on the first four tables, but what is believed of an "
+            "order on car, seeds and tables that are not shown, and how much better a vote has to be also on spect; "
+            "the others are checks.",
             "",
             "![accuracy over devices](honest-accuracy.svg)",
             "",
