@@ -65,7 +65,7 @@ async def test_shares_within_a_class_are_on_the_page_with_their_intervals(dashbo
 
 
 async def test_nothing_is_said_of_a_class_that_too_few_reports_tell_from_none(dashboard):
-    campaign = await dashboard.publish(people=4, privacy={"epsilon": 0.5})
+    campaign = await dashboard.publish(people=6, privacy={"epsilon": 0.5})
     text = (await dashboard.get(f"/campaigns/{campaign.id}"))[1]
     assert '<td class="num">–</td><td class="num">unknown</td>' in text
     assert "nan" not in text

@@ -195,7 +195,7 @@ def two_features() -> str:
         {
             "version": 1,
             "title": "t",
-            "label": {"name": "y", "classes": ["a", "b"]},
+            "label": {"name": "y", "classes": ["a", "b"], "weight": 1},
             "features": [
                 {"name": n, "kind": "categorical", "missing": False, "values": ["1", "2", "3"]} for n in ("u", "v")
             ],

@@ -151,7 +151,7 @@ def _more_than_claimed(campaign: Campaign, person: Person, client: Around) -> An
         privacy = {**value["privacy"], "epsilon": 1.8 * value["privacy"]["epsilon"]}
         draft = {
             **{k: value[k] for k in ("version", "title")},
-            "label": {k: value["label"][k] for k in ("name", "classes")},
+            "label": value["label"],
         }
         _ALONE[key] = Campaign.compile({**draft, "features": features, "privacy": privacy})
     return (encode_upload(client.reports(_ALONE[key], person)),)
@@ -257,12 +257,14 @@ def categories(
     *,
     missing: bool = False,
 ) -> str:
-    """A campaign with a feature of so many values for each of the sizes."""
+    """A campaign with a feature of so many values for each of the sizes; the label is asked as often as one, so that a
+    question that is drawn by the class shows.
+    """
     return Campaign.compile(
         {
             "version": 1,
             "title": "t",
-            "label": {"name": "y", "classes": [f"c{number}" for number in range(classes)]},
+            "label": {"name": "y", "classes": [f"c{number}" for number in range(classes)], "weight": 1},
             "features": [
                 {
                     "name": f"f{number}",

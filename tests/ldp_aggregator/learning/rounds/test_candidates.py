@@ -139,7 +139,7 @@ def test_the_round_is_of_the_same_study_and_epsilon_and_asks_everybody_alike():
     assert (campaign.study, campaign.privacy.epsilon, campaign.asks) == ("s", 4, "score")
     assert {(q.kind, q.weight, q.mechanism.name, q.domain_size) for q in campaign.questions} == {("score", 1, "de", 2)}
     assert campaign.realised_epsilon <= 4
-    assert campaign.label.to_json() == {**LABEL, "weight": 1}
+    assert campaign.label.to_json() == {**LABEL, "weight": None}
 
 
 @pytest.mark.parametrize(("one", "other"), [(None, None), ("s", "t"), ("s", None)])
