@@ -39,7 +39,7 @@ def draft(rng: random.Random) -> dict[str, Any]:
         "label": {
             "name": names[0],
             "classes": rng.sample(TEXTS, rng.choice([2, 2, 3, 4])),
-            "weight": rng.randint(0, 3),
+            "weight": rng.choice([None, 0, 1, 2, 3]),
         },
         "features": features,
         "privacy": {
