@@ -22,7 +22,7 @@ from ldp_aggregator.estimation.pooling import pool
 from ldp_aggregator.learning.training import believe
 from protocols import Campaign
 from protocols.document.campaign import MODEL
-from protocols.document.questions import SQUARE, VALUE
+from protocols.document.questions import SQUARE, TRIPLE, VALUE
 from protocols.document.schema import MOST_WEIGHT
 from protocols.drafting.questions import asks_label_seldom
 
@@ -103,7 +103,8 @@ def feature_shares(strengths: Mapping[str, float]) -> dict[str, float]:
 
 
 def second_round_draft(pairs: Pairs, strengths: Strengths = interactions, title: str | None = None) -> dict[str, Any]:
-    """The draft of the round that follows: the first campaign's, with other weights, open from now on.
+    """The draft of the round that follows: the first campaign's, with other weights, open from now on. Two features
+    that were asked at once have one weight, so that they are again.
 
     Raises SecondRoundError for campaigns of no study, whose devices could answer again, and for other rounds.
     """
@@ -118,6 +119,10 @@ def second_round_draft(pairs: Pairs, strengths: Strengths = interactions, title:
         if campaign.study is None or campaign.study != first.study:
             raise SecondRoundError("the campaigns must be of one study, so that no device answers two of its rounds")
     shares = feature_shares(strengths(pairs))
+    for question in first.questions:
+        if question.kind == TRIPLE:  # Two features are asked at once where they have one weight.
+            both = [name for name in (question.feature, question.other) if name is not None]
+            shares |= dict.fromkeys(both, sum(shares[name] for name in both) / len(both))
     before = sum(feature.weight for feature in first.asked)
     draft: dict[str, Any] = json.loads(first.document)
     del draft["questions"]

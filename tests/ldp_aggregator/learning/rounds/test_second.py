@@ -84,6 +84,18 @@ def test_the_class_alone_is_asked_as_often_as_in_the_first_round(weight, wanted)
     assert shares == pytest.approx(shares[:1] * 2 if shares else [])
 
 
+@pytest.mark.parametrize("joint", [True, None])
+def test_two_features_that_were_asked_at_once_are_asked_so_again(joint):
+    bits = [{"name": name, "kind": "categorical", "values": ["1", "2"], "missing": False} for name in "abcd"]
+    campaign = Campaign.compile(draft(features=bits, privacy={"epsilon": 3, "joint": joint}))
+    strengths = {"a": 9.0, "b": 1.0, "c": 0.0, "d": 4.0}
+    second = Campaign.compile(second_round_draft([(campaign, Tally(campaign))], lambda _: strengths))
+    asked = [[(one.feature, one.other) for one in c.questions if one.kind == "triple"] for c in (campaign, second)]
+    assert asked == [[("a", "b"), ("c", "d")]] * 2
+    weights = [feature.weight for feature in second.features]
+    assert weights[0] == weights[1] > weights[2] == weights[3]
+
+
 def test_where_nothing_tells_the_class_everything_is_asked_alike():
     campaign = Campaign.compile(draft())
     asked = second_round_draft([(campaign, Tally(campaign))], lambda _: {f.name: 0.0 for f in campaign.asked})
