@@ -118,16 +118,16 @@ def _believed(asked: Asked) -> Classifier:
 
 
 def _weighed(asked: Asked) -> Classifier:
-    return weighed(asked.posterior, asked.people.campaign.label.classes)
+    return weighed(asked, asked.posterior)
 
 
-def learn_default(asked: Asked) -> Classifier:
+def _drafted(asked: Asked) -> Classifier:
     """What a draft asks, and what ``train`` makes of it, where nothing else is said."""
     told = asked.ask(asked.as_of(Asking.DRAFTED), asked.devices)
-    return weighed(asked.believe(told), asked.people.campaign.label.classes)
+    return weighed(asked, asked.believe(told))
 
 
-def weighed(posterior: Posterior, classes: tuple[str, ...]) -> Classifier:
+def weighed(asked: Asked, posterior: Posterior) -> Classifier:
     """The classifier that ``train`` makes by default, given what is believed."""
     prior, tables = posterior.classes.value, [one.table for one in posterior.features.values()]
     likelihoods = []
@@ -136,7 +136,7 @@ def weighed(posterior: Posterior, classes: tuple[str, ...]) -> Classifier:
         likelihoods.append(DiscreteLikelihood(feature, tuple(tuple(row) for row in table.tolist())))
     weights = feature_weights(likelihoods, prior, posterior.explained)
     own = [replace(one, weight=weight) for one, weight in zip(likelihoods, weights, strict=True)]
-    model = Model("class", classes, tuple(prior.tolist()), tuple(own))
+    model = Model("class", asked.people.campaign.label.classes, tuple(prior.tolist()), tuple(own))
     return Classifier(prior, tables, weights, predict_accuracy(model, posterior))
 
 
@@ -150,7 +150,7 @@ VARIANTS: Final = (
     Variant(BASE, learn_base, (*DEVICES, *MORE_DEVICES)),
     Variant(BELIEVED, _believed),
     Variant(WEIGHED, _weighed),
-    Variant(DEFAULT, learn_default),
+    Variant(DEFAULT, _drafted),
     Variant(PER_QUESTION, _per_question, (80_000,)),
 )
 

@@ -17,12 +17,8 @@ from ldp_aggregator.estimation.posterior.tables import Posterior, posterior_of
 from protocols import Campaign
 from simulations.fidelities.counts import simulate_counts
 from simulations.fidelities.items import Columns
+from simulations.studies.evaluating import VOTING
 from simulations.tables.uci import draft_of, people_of
-
-VOTING: Final = 0.05
-"""Of the devices in an evaluation round's study; the others are learned from. A fifth finds little more and costs more
-than it finds.
-"""
 
 _BINS: Final = 8
 _MOST_PEOPLE: Final = 60_000  # Of Skin, whose rows repeat each other.

@@ -28,7 +28,8 @@ from simulations.figures.honest_accuracy import (
     nearest_probabilities,
     weighed,
 )
-from simulations.figures.honest_asking import VOTING, Asked, Asking, draft_for
+from simulations.figures.honest_asking import Asked, Asking, draft_for
+from simulations.studies.evaluating import VOTING
 
 Array = NDArray[np.float64]
 
@@ -60,7 +61,7 @@ def _two_rounds(asked: Asked) -> Classifier:
     for feature in draft["features"]:
         feature["weight"] = max(1, round(_WHOLE * shares[feature["name"]]))
     second = asked.ask(Campaign.compile(draft), asked.devices - early)
-    return weighed(asked.believe([*first, *second]), asked.people.campaign.label.classes)
+    return weighed(asked, asked.believe([*first, *second]))
 
 
 class Voted(NamedTuple):
@@ -81,7 +82,7 @@ class Voted(NamedTuple):
 
 def _without_vote(asked: Asked) -> Classifier:
     learned, instead = asked.drafted
-    return weighed(asked.believe(asked.told_by(learned + instead)), asked.people.campaign.label.classes)
+    return weighed(asked, asked.believe(asked.told_by(learned + instead)))
 
 
 def _voted(asked: Asked) -> Voted:
@@ -105,7 +106,7 @@ def _voted(asked: Asked) -> Voted:
 
 def _candidates(asked: Asked, told: list[QuestionEstimate]) -> dict[str, Classifier]:
     """Those of :data:`ldp_aggregator.learning.rounds.candidates.DEFAULT`."""
-    first = weighed(asked.believe(told), asked.people.campaign.label.classes)
+    first = weighed(asked, asked.believe(told))
     found = {DEFAULT: first}
     if set(first.weights) - {1.0}:
         found["unweighted"] = first._replace(weights=[1.0] * len(first.weights))

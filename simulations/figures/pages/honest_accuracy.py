@@ -64,8 +64,7 @@ def draw(table: pd.DataFrame, folder: Path) -> list[Path]:
             finish_panel(panel, f"{name}, epsilon {epsilon:g}", _TICKS, logarithmic=True)
     add_legend(figure, axes.ravel(), 4)
     path = folder / f"{NAME}.svg"
-    splits = f"{int(table['splits'].max())} splits, of bits and rounds {int(table['splits'].min())}"
-    save(figure, f"{splits}; bands of 95 %. `{COMMAND}`", path)
+    save(figure, f"{int(table['splits'].min())} splits; bands of 95 %. `{COMMAND}`", path)
     return [path]
 
 

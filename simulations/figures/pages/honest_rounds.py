@@ -7,11 +7,11 @@ from typing import Final
 import pandas as pd
 
 from simulations.figures.honest_accuracy import BASE, DATASETS, DEFAULT, EPSILONS, WEIGHED
-from simulations.figures.honest_asking import VOTING
 from simulations.figures.honest_rounds import ASKED_DEVICES, ASKED_OF, TWO_ROUNDS, VOTED, VOTED_DEVICES, VOTES_CAST
 from simulations.figures.pages.comparisons import markdown_table
 from simulations.figures.pages.ratios import ratio, times
 from simulations.figures.pages.settings import row_of, three
+from simulations.studies.evaluating import VOTING
 
 _LEAST_GAIN: Final = 1.0
 """Standard errors of what was voted on, that it may be below the better of the others."""

@@ -149,10 +149,7 @@ def _more_than_claimed(campaign: Campaign, person: Person, client: Around) -> An
         value = json.loads(campaign.document)
         features = [{k: f[k] for k in ("name", "kind", "values", "missing")} for f in value["features"]]
         privacy = {**value["privacy"], "epsilon": 1.8 * value["privacy"]["epsilon"]}
-        draft = {
-            **{k: value[k] for k in ("version", "title")},
-            "label": value["label"],
-        }
+        draft = {k: value[k] for k in ("version", "title", "label")}
         _ALONE[key] = Campaign.compile({**draft, "features": features, "privacy": privacy})
     return (encode_upload(client.reports(_ALONE[key], person)),)
 
