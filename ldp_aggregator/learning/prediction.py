@@ -28,7 +28,9 @@ _POPULATIONS: Final = 16
 _RECORDS: Final = 500
 """Of every population: 8,000 in all, which tell a share to half a percent."""
 
-_WIDTH: Final = 2.0
+STANDARD_DEVIATIONS: Final = 2.0
+"""Among the populations: those by which the ends are widened, and by which a gain has to be above 0 to be believed."""
+
 _SLACK: Final = 0.5
 """Of the distance of the two ends, on either side. Chosen on chess, mushroom, car and connect4."""
 
@@ -61,8 +63,8 @@ class PredictedAccuracy:
 
     @property
     def above_prior(self) -> bool:
-        """Whether the gain is above 0 by a standard deviation."""
-        return self.gain > self.gain_error
+        """Whether the gain is above 0 by two standard deviations: a model that is not is published only on demand."""
+        return self.gain > STANDARD_DEVIATIONS * self.gain_error
 
     def to_json(self) -> dict[str, Any]:
         rounded = {name: round(getattr(self, name), 4) for name in ("low", "high", "prior", "gain", "gain_error")}
@@ -107,9 +109,9 @@ def predict_accuracy(model: Model, posterior: Posterior) -> PredictedAccuracy:
     each = right.mean(axis=1)
     spread = max(0.0, float(each.var(ddof=1) - (each * (1 - each)).mean() / _RECORDS))
     alone = _best_feature(model, shares, tables)
-    high = float(each.mean()) + _WIDTH * spread**0.5
-    low = float(alone.mean() - _WIDTH * alone.std(ddof=1))
-    low = min(low, float(each.mean()) - _WIDTH * spread**0.5)
+    high = float(each.mean()) + STANDARD_DEVIATIONS * spread**0.5
+    low = float(alone.mean() - STANDARD_DEVIATIONS * alone.std(ddof=1))
+    low = min(low, float(each.mean()) - STANDARD_DEVIATIONS * spread**0.5)
     return PredictedAccuracy(max(0.0, low), min(1.0, high), float(most.mean()), float(gains.mean()), gain_spread**0.5)
 
 

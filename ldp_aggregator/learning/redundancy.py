@@ -3,14 +3,17 @@
 Naive Bayes adds up what every feature tells, and nothing in the reports says which features tell the same. But a class
 holds only its entropy: where features together claim more, they repeat each other, and then
 
-* the better ones count more: (I_j / max I)^power, power = max(0, 1 - H / sum I) / 2;
+* the better ones count more: (I_j / max I)^power, power = max(0, 1 - H / sum I) / 2; the more so the less the best one
+  alone leaves open, left = 1 - max I / H: where that is less than a half, power is (1/2 / left)^2 times as large (where
+  a feature all but says the class, the others can only mislead);
 * all count less against the prior: times share / reach, where ``reach`` is what is claimed beyond the best feature,
   (sum I - max I) / H, as far as it is not noise (noisy copies of one thing are worth adding up).
 
 Both are 1 where features do not claim too much. And where one class is far more frequent than others, few reports about
 features mislead more often than they help: discrete features count the less against the prior, the more of what they
 tell is noise and the less even the classes are, times explained / (1 - H / ln C), at most 1. With classes as frequent
-as each other there is nothing to lose. Chosen on chess, mushroom, car and connect4.
+as each other there is nothing to lose. Chosen on chess, mushroom, car and connect4; how much a best feature may leave
+open also on breast cancer and wine, where features that are as good, and not the same, are worth adding up.
 """
 
 from __future__ import annotations
@@ -27,6 +30,11 @@ Array = NDArray[np.float64]
 
 _SHARE: Final = 0.4
 """Of the class's entropy: so much may be claimed beyond the best feature."""
+
+_MUCH_LEFT: Final = 0.5
+"""Of the class's entropy, by the best feature: from there on the others are heard as ever."""
+
+_LEAST_LEFT: Final = 0.1
 
 _LEAST: Final = 0.5
 """Of the second factor."""
@@ -50,8 +58,9 @@ def feature_weights(likelihoods: Sequence[Likelihood], prior: Array, explained: 
     entropy = -float(prior @ np.log(prior))
     if not told.max(initial=0.0) > 0:
         return [1.0] * len(likelihoods)
-    power = max(0.0, 1 - entropy / float(told.sum())) / 2
-    relative = np.maximum(told / told.max(), _TINY) ** power
+    left = max(_LEAST_LEFT, 1 - float(told.max()) / entropy)
+    power = max(0.0, 1 - entropy / float(told.sum())) / 2 * max(1.0, _MUCH_LEFT / left) ** 2
+    relative = np.maximum((told / told.max()) ** power, _TINY)
     reach = explained * float(told.sum() - told.max()) / entropy
     against_prior = max(_LEAST, min(1.0, _SHARE / reach)) if reach > 0 else 1.0
     uneven = 1 - entropy / float(np.log(prior.size))

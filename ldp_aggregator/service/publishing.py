@@ -14,6 +14,7 @@ from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
 from ldp_aggregator.estimation.simplex import POSTERIOR
+from ldp_aggregator.learning.prediction import STANDARD_DEVIATIONS
 from ldp_aggregator.learning.published import published_by
 from ldp_aggregator.learning.relays import counted_twice, relayed
 from ldp_aggregator.store.contract import CampaignStore, CountStore, ModelStore, PublishedModel, Shares
@@ -52,13 +53,14 @@ def needing_trainers() -> Iterator[None]:
 
 
 class UselessModelError(UntrainableError):
-    """The model cannot be expected to be better than always saying the most frequent class."""
+    """The model is not known to be better than always saying the most frequent class."""
 
     def __init__(self, reports: int, predicted: Mapping[str, float]) -> None:
-        best = predicted["prior"] + predicted["gain"]
+        found, doubt = predicted["prior"] + predicted["gain"], STANDARD_DEVIATIONS * predicted["gain_error"]
         super().__init__(
-            f"{reports:,} reports are too few for a model that is above always saying the most frequent class: that is "
-            f"right for {predicted['prior']:.3f} of the people, the model for {best:.3f} at best"
+            f"{reports:,} reports are too few to know that the model is above always saying the most frequent class: "
+            f"that is right for {predicted['prior']:.3f} of the people; the model, if its features know different "
+            f"things, for {found:.3f}, give or take {doubt:.3f}"
         )
 
 
@@ -102,7 +104,7 @@ async def publish_trained(
 ) -> tuple[int, tuple[PublishedModel, ...]]:
     """Train on the tallies of campaigns about the same features and publish the model for the devices of each.
 
-    A model that cannot be expected to be above the prior alone is published only ``anyway``; else UselessModelError.
+    A model that is not known to be above the prior alone is published only ``anyway``; else UselessModelError.
     Raises UntrainableError and NotInstalledError. Returns the number of reports and each campaign's published version.
     """
     pairs, arrivals = await counts_to_train(store, campaign_ids)

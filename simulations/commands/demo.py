@@ -196,7 +196,7 @@ def _print(figures: dict[str, Any]) -> None:
     predicted = figures["predicted_accuracy"]
     say(f"              which told beforehand: {predicted['low']:.3f} to {predicted['high']:.3f}")
     if not predicted["above_prior"]:
-        say("              and not to expect more than from always saying the most frequent class")
+        say("              and that nobody can know whether it is above always saying the most frequent class")
     say(f"    {accuracy['non_private']:.3f}     the same model, learned without privacy from the records themselves")
     say()
     say(f"  On a device, with the downloaded model: {on_device['right']} of {on_device['classified']} right")

@@ -67,7 +67,7 @@ def add_commands(groups: Groups) -> None:
     parser.add_argument(
         "--anyway",
         action="store_true",
-        help="publish even a model that cannot be expected to be above always saying the most frequent class",
+        help="publish even a model that is not known to be above always saying the most frequent class",
     )
     parser.add_argument(
         "--prior",
@@ -122,7 +122,7 @@ def _tell_accuracy(predicted: dict[str, Any]) -> None:
         f"if they know different things); always saying the most frequent class: {predicted['prior']:.3f}"
     )
     if not predicted["above_prior"]:
-        say("with these reports the model cannot be expected to be above always saying the most frequent class")
+        say("with these reports the model is not known to be above always saying the most frequent class")
 
 
 def _tell_poisoning(reaches: Sequence[dict[str, Any]], given: Sequence[str]) -> None:

@@ -75,7 +75,7 @@ async def get_estimates(request: web.Request, context: Context) -> web.Response:
 async def train_campaign(request: web.Request, context: Context) -> web.Response:
     """Train on what was counted so far and publish the model under the next version.
 
-    One that cannot be expected to be above always saying the most frequent class only with ``anyway``.
+    One that is not known to be above always saying the most frequent class only with ``anyway``.
     """
     token = await authorise(request, context.store, "admin", campaign_id=campaign_id(request))
     values = parameters(request, ["post", "anyway"])

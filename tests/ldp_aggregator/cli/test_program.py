@@ -214,13 +214,13 @@ def test_train_publishes_and_writes_the_model(run, some_reports, tmp_path):
 def test_a_model_that_cannot_be_above_the_prior_is_published_only_when_told_to(run, some_reports):
     code, out, err = run("train", some_reports)
     assert (code, out) == (1, "")
-    assert "300 reports are too few for a model that is above always saying the most frequent class" in err
+    assert "300 reports are too few to know that the model is above always saying the most frequent class" in err
     assert err.endswith("Nothing is published; --anyway publishes it\n")
     assert json.loads(run("campaign", "list", "--json")[1])[0]["model_version"] is None
     code, out, _ = run("train", some_reports, "--anyway")
     assert (code, out.splitlines()[0]) == (0, "model version 1 from 300 reports is published")
     assert "predicted accuracy" in out
-    assert "with these reports the model cannot be expected to be above always saying the most frequent class" in out
+    assert "with these reports the model is not known to be above always saying the most frequent class" in out
 
 
 def test_training_on_nothing_publishes_nothing(run, campaign_id):

@@ -53,7 +53,7 @@ def test_the_accuracy_lies_in_the_range_told_where_features_are_independent(gaus
         model = train(campaign, simulate(campaign, *people(n, seed), rng=seed))
         told = told_of(model)
         inside += told["low"] <= (model.predict(others) == truth).mean() <= told["high"]
-        assert told["above_prior"] == (told["gain"] > told["gain_error"])
+        assert told["above_prior"] == (told["gain"] > 2 * told["gain_error"])
     assert inside >= 10
 
 
@@ -68,13 +68,13 @@ def test_a_model_of_no_reports_or_one_is_not_above_the_prior(post):
 
 
 def test_a_model_of_noise_alone_is_not_above_the_prior_and_one_with_signal_is():
-    """Ten seeded models of people whose features tell nothing: at most three are told to be above the prior."""
+    """Ten seeded models of people whose features tell nothing: at most one is told to be above the prior."""
     campaign = campaign_of(epsilon=1.0)
     above = 0
     for seed in range(10):
         frame, labels = people(2_000, seed, right=0.5, share=0.3)
         above += told_of(train(campaign, simulate(campaign, frame.drop(columns="g"), labels, rng=seed)))["above_prior"]
-    assert above <= 3
+    assert above <= 1
     frame, labels = people(100_000, 5)
     assert told_of(train(campaign, simulate(campaign, frame, labels, rng=6)))["above_prior"]
 

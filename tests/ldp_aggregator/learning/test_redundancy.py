@@ -16,6 +16,11 @@ def binary(name: str, right: float) -> DiscreteLikelihood:
     return DiscreteLikelihood(CategoricalFeature(name, ("a", "b")), ((right, 1 - right), (1 - right, right)))
 
 
+def entropy(right: float) -> float:
+    """In bits, of the class where a binary feature says it rightly so often."""
+    return -right * np.log2(right) - (1 - right) * np.log2(1 - right)
+
+
 def gaussian(means, variances) -> GaussianLikelihood:
     return GaussianLikelihood(ContinuousFeature("g", -100, 100), tuple(means), tuple(variances))
 
@@ -54,6 +59,21 @@ def test_copies_of_one_feature_count_less_against_the_prior_and_better_ones_coun
 def test_what_is_noise_does_not_count_as_repeated():
     copies = [binary(f"x{i}", 0.8) for i in range(4)]
     assert feature_weights(copies, EVEN, 1.0)[0] < feature_weights(copies, EVEN, 0.45)[0] == 1.0
+
+
+@pytest.mark.parametrize(("right", "times"), [(0.85, 1.0), (0.88, 1.0), (0.93, 1.87), (0.97, 6.61), (0.999, 25.0)])
+def test_the_less_the_best_feature_leaves_open_the_less_the_others_are_heard(right, times):
+    weaker = [binary(f"x{i}", 0.8) for i in range(12)]
+    weights = np.array(feature_weights([binary("best", right), *weaker], EVEN, 0.0))  # All noise: nothing against it.
+    told, of_weaker = (1 - entropy(one) for one in (right, 0.8))
+    power = (1 - 1 / (told + 12 * of_weaker)) / 2
+    assert weights[0] == 1
+    assert weights[1:] == pytest.approx((of_weaker / told) ** (times * power), rel=0.02)
+
+
+def test_features_as_good_as_the_best_count_as_much():
+    weights = feature_weights([binary("x", 0.99), binary("y", 0.99), binary("z", 0.9)], EVEN, 1.0)
+    assert weights[0] == weights[1] > 2 * weights[2]
 
 
 def test_a_mixed_model_weighs_both_kinds():
