@@ -71,6 +71,19 @@ def test_the_less_the_best_feature_leaves_open_the_less_the_others_are_heard(rig
     assert weights[1:] == pytest.approx((of_weaker / told) ** (times * power), rel=0.02)
 
 
+@pytest.mark.parametrize(("explained", "known"), [(0.3, 0.0), (0.5, 0.25), (0.8, 1.0), (1.0, 1.0)])
+@pytest.mark.parametrize("many", [1, 4, 30])
+def test_where_a_few_of_many_features_tell_nearly_all_the_others_are_heard_less(many, explained, known):
+    features = [binary("x", 0.75), binary("y", 0.75), *(binary(f"z{i}", 0.54) for i in range(many))]
+    told = 1 - np.array([entropy(0.75), entropy(0.54)])
+    few = (told @ (2, many)) ** 2 / (told**2 @ (2, many))
+    assert 2 < few < 4
+    power = {1: 0.0, 4: (1 - 2 * few / 6) / 2, 30: (1 - 2 * few / 32) / 2}[many]
+    weights = feature_weights(features, EVEN, explained)
+    assert weights[:2] == [1, 1]
+    assert weights[2:] == pytest.approx([(told[1] / told[0]) ** (known * power)] * many)
+
+
 def test_features_as_good_as_the_best_count_as_much():
     weights = feature_weights([binary("x", 0.99), binary("y", 0.99), binary("z", 0.9)], EVEN, 1.0)
     assert weights[0] == weights[1] > 2 * weights[2]
