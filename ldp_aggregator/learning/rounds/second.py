@@ -1,8 +1,8 @@
 """A second round of a study: the devices that have not answered yet are asked more about what tells the class.
 
-Of the devices of the second round a feature gets the share .9 sqrt(I2_j) / sum + .1 / k, I2_j being the expected square
-of its interaction with the class, given the first round. What both rounds counted adds up when a model is trained on
-them.
+In the second round a feature gets the weight .9 sqrt(I2_j) / sum + .1 / k, I2_j being the expected square of its
+interaction with the class, given the first round; the class alone is asked as often as before. What both rounds counted
+adds up when a model is trained on them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ldp_aggregator.estimation.pooling import pool
 from ldp_aggregator.learning.training import believe
 from protocols import Campaign
 from protocols.document.campaign import MODEL
-from protocols.document.questions import SQUARE, TRIPLE, VALUE
-from protocols.document.schema import MOST_WEIGHT
+from protocols.document.questions import SQUARE, TRIPLE, VALUE, is_gaussian
+from protocols.document.schema import MOST_WEIGHT, Feature
 from protocols.drafting.questions import asks_label_seldom
 
 Array = NDArray[np.float64]
@@ -39,7 +39,7 @@ FIRST_SHARE: Final = 0.3
 """Of all devices that are learned from, in the first round of a simulated study."""
 
 _WHOLE: Final = 10_000
-"""The weights of all features together."""
+"""The weights of all features together, or less where the label's would be too large."""
 
 _LEAST_PRESENT: Final = 0.1
 """Of a class, as far as it is divided by: noise can say that nobody in it holds a value."""
@@ -123,18 +123,26 @@ def second_round_draft(pairs: Pairs, strengths: Strengths = interactions, title:
         if question.kind == TRIPLE:  # Two features are asked at once where they have one weight.
             both = [name for name in (question.feature, question.other) if name is not None]
             shares |= dict.fromkeys(both, sum(shares[name] for name in both) / len(both))
-    before = sum(feature.weight for feature in first.asked)
     draft: dict[str, Any] = json.loads(first.document)
     del draft["questions"]
+    label = 0.0
+    if not asks_label_seldom(first.label, first.asked, first.privacy):
+        label = _kept(1 if first.label.weight is None else first.label.weight, first.asked, shares)
+        draft["label"]["weight"] = 0
+    whole = min(_WHOLE, MOST_WEIGHT / max(label, *shares.values()))
+    if label:
+        draft["label"]["weight"] = max(1, round(whole * label))
     for feature in (*draft["features"], *((draft["projection"] or {}).get("outputs", ()))):
         if feature["name"] in shares:
-            feature["weight"] = _weight(shares[feature["name"]])
-    if not asks_label_seldom(first.label, first.asked, first.privacy):
-        alone = 1 if first.label.weight is None else first.label.weight
-        draft["label"]["weight"] = _weight(alone / before) if alone else 0
+            feature["weight"] = max(1, round(whole * shares[feature["name"]]))
     shortened = first.title[: _LONGEST_TITLE - 20]
     return {**draft, "title": title or f"{shortened}: second round", "opens": None, "closes": None}
 
 
-def _weight(share: float) -> int:
-    return min(MOST_WEIGHT, max(1, round(_WHOLE * share)))
+def _kept(label: int, asked: Sequence[Feature], shares: Mapping[str, float]) -> float:
+    """The label's weight beside ``shares`` with which as many devices answer it as before; a number's weight counts
+    twice, for its value and its square.
+    """
+    questions = {feature.name: 2 if is_gaussian(feature) else 1 for feature in asked}
+    before = sum(questions[feature.name] * feature.weight for feature in asked)
+    return label * sum(questions[name] * share for name, share in shares.items()) / before
