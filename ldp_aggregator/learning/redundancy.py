@@ -33,7 +33,7 @@ from protocols.model import DiscreteLikelihood, Likelihood
 
 Array = NDArray[np.float64]
 
-_SHARE: Final = 0.3
+_SHARE: Final = 1 / 3
 """Of the class's entropy: so much may be claimed beyond the best feature."""
 
 _MUCH_LEFT: Final = 0.5
