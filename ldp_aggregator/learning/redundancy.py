@@ -14,11 +14,12 @@ Against the prior they count share / reach, where ``reach`` is what is claimed b
 / H, as far as it is not noise (noisy copies of one thing are worth adding up). And where one class is far more frequent
 than others, few reports about features mislead more often than they help: discrete features count the less against the
 prior, the more of what they tell is noise and the less even the classes are, times explained / (1 - H / ln C), at most
-1. With classes as frequent as each other there is nothing to lose.
+1. With classes as frequent as each other there is nothing to lose, and what differs in their shares may be noise:
+neither is done.
 
 Chosen on chess, mushroom, car and connect4; share and the least weight against the prior also on spect and adult, how
 much a best feature may leave open on breast cancer and wine, whose features are as good as each other and not the same,
-and when a few dominate on adult and seeds.
+and when a few dominate, and what even classes are, on adult and seeds.
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ _KNOWN: Final = (0.4, 0.8)
 _LEAST: Final = 1 / 3
 """Against the prior, however much features repeat each other."""
 
+_UNEVEN: Final = 0.1
+"""Classes, 1 - H / ln C, from which on it is heeded in full that features repeat each other: .68 to .32 of two."""
+
 _LEAST_BELIEVED: Final = 0.01
 """Against the prior, however much of what they tell is noise."""
 
@@ -69,8 +73,8 @@ def feature_weights(likelihoods: Sequence[Likelihood], prior: Array, explained: 
     power = _overlap(told, entropy) + _dominance(told) * float(np.interp(explained, _KNOWN, (0, 1)))
     relative = np.maximum((told / told.max()) ** power, _TINY)
     reach = explained * float(told.sum() - told.max()) / entropy
-    against_prior = max(_LEAST, min(1.0, _SHARE / reach)) if reach > 0 else 1.0
-    uneven = 1 - entropy / float(np.log(prior.size))
+    uneven = max(0.0, 1 - entropy / float(np.log(prior.size)))
+    against_prior = max(_LEAST, min(1.0, _SHARE / reach)) ** min(1.0, uneven / _UNEVEN) if reach > 0 else 1.0
     believed = max(_LEAST_BELIEVED, min(1.0, explained / uneven)) if uneven > 0 else 1.0
     discrete = np.array([isinstance(one, DiscreteLikelihood) for one in likelihoods])
     weights: list[float] = (against_prior * relative * np.where(discrete, believed, 1.0)).tolist()

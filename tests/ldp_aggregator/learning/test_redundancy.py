@@ -10,6 +10,7 @@ from protocols.document.schema import CategoricalFeature, ContinuousFeature
 from protocols.model import DiscreteLikelihood, GaussianLikelihood
 
 EVEN = np.array([0.5, 0.5])
+UNEVEN = np.array([0.7, 0.3])
 
 
 def binary(name: str, right: float) -> DiscreteLikelihood:
@@ -51,14 +52,18 @@ def test_features_that_claim_no_more_than_the_class_holds_count_in_full():
 
 
 def test_copies_of_one_feature_count_less_against_the_prior_and_better_ones_count_more():
-    weights = feature_weights([binary(f"x{i}", 0.9) for i in range(6)] + [binary("weak", 0.6)], EVEN, 1.0)
+    features = [binary(f"x{i}", 0.9) for i in range(6)] + [binary("weak", 0.6)]
+    weights = feature_weights(features, UNEVEN, 1.0)
     assert weights[:6] == [1 / 3] * 6
     assert 0 < weights[6] < 1 / 3
+    even = feature_weights(features, EVEN, 1.0)  # Nothing to count against, and noise in the shares of the classes.
+    assert even[:6] == [1] * 6
+    assert even[6] < 1
 
 
 def test_what_is_noise_does_not_count_as_repeated():
     copies = [binary(f"x{i}", 0.8) for i in range(4)]
-    assert feature_weights(copies, EVEN, 1.0)[0] < feature_weights(copies, EVEN, 0.35)[0] == 1.0
+    assert feature_weights(copies, UNEVEN, 1.0)[0] < feature_weights(copies, UNEVEN, 0.35)[0] == 1.0
 
 
 @pytest.mark.parametrize(("right", "times"), [(0.85, 1.0), (0.88, 1.0), (0.93, 1.87), (0.97, 6.61), (0.999, 25.0)])
