@@ -151,18 +151,18 @@ def test_a_curve_is_read_between_its_points_on_a_logarithmic_scale():
 
 @pytest.mark.parametrize(("name", "loss"), [("car", 0.03), ("mushroom", 0.03)])
 def test_the_devices_for_a_loss_give_that_loss(name, loss, uci_folder):
-    """Fresh splits and fresh noise: the mean loss of 30 runs lies within 0.012 of the one asked for.
+    """Fresh splits and fresh noise: the mean loss of 30 runs lies within 0.018 of the one asked for.
 
-    A run's accuracy has a standard deviation of 0.02 at most here, so the mean's standard error is 0.004 and the false
-    alarm about 1e-3, once, because the seeds are fixed.
+    A run's accuracy has a standard deviation of 0.025 or so: the curve of 24 runs a standard error of 0.005, the mean
+    of the fresh ones 0.0046; the false alarm is about 0.01, once, because the seeds are fixed.
     """
     from simulations.tables.sources import source_without_schema
 
     source = source_without_schema(str(uci_folder / f"{name}.csv.gz"), "class", epsilon=2.0)
     campaign = Campaign.compile(source.draft)
-    devices = accuracy_curve(campaign, source.people, loss, repeats=8).devices_for(loss)
+    devices = accuracy_curve(campaign, source.people, loss, repeats=24).devices_for(loss)
     fresh = accuracy_curve_at(campaign, source.people, devices, repeats=30, seed=1_000)
-    assert abs(fresh - loss) < 0.012, (devices, fresh)
+    assert abs(fresh - loss) < 0.018, (devices, fresh)
 
 
 def accuracy_curve_at(campaign: Campaign, people: Table, devices: int, *, repeats: int, seed: int) -> float:
