@@ -2,7 +2,8 @@
 
     python benchmarks/growth.py [--reports 50000000] [--peer 5000000]
 
-Durable reports per second in windows, beside those of a young store at the same time; bytes written and kept, memory,
+Durable reports per second in windows, beside those of a young store at the same time, and the processor time a report;
+bytes written and kept, memory,
 the time to open the store again and to count a first upload then, and what duplicates cost. In the same run, an SQLite
 table whose key is the id: what a store without runs is made of.
 """
@@ -25,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from ldp_aggregator.store import SqliteStore, Submission
-from ldp_aggregator.store.sqlite.store import FILE_NAME
+from ldp_aggregator.store.sqlite.connections import FILE_NAME
 from protocols import Campaign
 from protocols.wire.upload import Block
 
@@ -75,28 +76,41 @@ async def _grow(folder: Path, reports: int, window: int) -> None:
     await store.create_campaign(campaign)
     rng = np.random.default_rng(1)
     seconds = []
+    costs = []
     young = []
     written = 0
     early: list[Submission] = []
     for start in range(0, reports, window):
-        before = _written()
-        seconds.append(await _count(store, campaign, rng, window, early))
+        before, used = _written(), time.process_time()
+        took, drawing = await _count(store, campaign, rng, window, early)
+        seconds.append(took)
         end = start + window
         if end >= reports - _last(reports) and len(seconds) % PERIOD == 0:
             began = time.perf_counter()
             await _rest(store)
             seconds[-1] += time.perf_counter() - began
             written += _written() - before
+            costs.append((time.process_time() - used - drawing) / window * 1e6)
             young.append(await _young(folder, window))
-            print(f"{'':>12}  a store of a million, now: {young[-1]:>9,.0f} reports/s", flush=True)
+            rate, cost = young[-1]
+            print(f"{'':>12}  a store of a million, now: {rate:>9,.0f} reports/s, {cost:.2f} us", flush=True)
         else:
             written += _written() - before
+            costs.append((time.process_time() - used - drawing) / window * 1e6)
         if start == 0 or len(seconds) % PERIOD == 0:
-            print(f"{end:>12,} stored: {window / seconds[-1]:>9,.0f} reports/s", flush=True)
+            cost = np.mean(costs[-PERIOD:])
+            said = f"{window / seconds[-1]:>9,.0f} reports/s, {cost:.2f} us of processor time a report"
+            print(f"{end:>12,} stored: {said}{'' if start == 0 else f' in the last {PERIOD}'}", flush=True)
     last = seconds[-(_last(reports) // window) :]
     print(f"{reports / sum(seconds):,.0f} reports/s in all, {window / seconds[0]:,.0f} in the first window")
+    full = np.mean(costs[-len(last) :])
+    print(
+        f"processor time a report: {costs[0]:.2f} us in the first window, {full:.2f} in the last {_last(reports):,}: "
+        f"{full / np.median([one for _, one in young]):.2f} times that of the stores of a million then"
+    )
     rate = window * len(last) / sum(last)
-    print(f"{rate:,.0f} in the last {_last(reports):,}: {rate / np.median(young):.2f} of the stores of a million then")
+    rates = np.median([one for one, _ in young])
+    print(f"{rate:,.0f} in the last {_last(reports):,}: {rate / rates:.2f} of the stores of a million then")
     if written:
         print(f"bytes written per report: {written / reports:,.0f}")
     await _rest(store)
@@ -114,22 +128,26 @@ def _last(reports: int) -> int:
 
 async def _count(
     store: SqliteStore, campaign: Campaign, rng: np.random.Generator, reports: int, early: list[Submission]
-) -> float:
-    """Seconds that it takes to count new reports; ``early`` gets the first of each upload."""
-    seconds = 0.0
+) -> tuple[float, float]:
+    """Seconds that it takes to count new reports, and processor seconds that drawing them takes; ``early`` gets the
+    first of each upload.
+    """
+    seconds = drawing = 0.0
     for _ in range(reports // COMMIT):
+        began = time.thread_time()
         submission = _submission(campaign, rng)
         early.append(_first(submission))
+        drawing += time.thread_time() - began
         began = time.perf_counter()
         [outcome] = await store.count([submission])
         seconds += time.perf_counter() - began
         assert outcome.counted == COMMIT
-    return seconds
+    return seconds, drawing
 
 
-async def _young(folder: Path, window: int) -> float:
-    """Reports per second of a fresh store from its first window to its second: a shared machine is not equally fast at
-    all times, and what is compared must be measured side by side.
+async def _young(folder: Path, window: int) -> tuple[float, float]:
+    """Reports per second, and microseconds of processor time each, of a fresh store from its first window to its
+    second: a shared machine is not equally fast at all times, and what is compared must be measured side by side.
     """
     with tempfile.TemporaryDirectory(dir=folder) as fresh:
         store = SqliteStore(Path(fresh) / FILE_NAME)
@@ -137,18 +155,20 @@ async def _young(folder: Path, window: int) -> float:
         await store.create_campaign(campaign)
         rng = np.random.default_rng()
         await _count(store, campaign, rng, window, [])
-        seconds = await _count(store, campaign, rng, window, [])
+        used = time.process_time()
+        seconds, drawing = await _count(store, campaign, rng, window, [])
+        cost = (time.process_time() - used - drawing) / window * 1e6
         await store.close()
-    return window / seconds
+    return window / seconds, cost
 
 
 async def _rest(store: SqliteStore) -> None:
     """Until no run is being merged."""
     for _ in range(3):
-        await store.check()
+        await store.beat()
         while store.tidying:
             await asyncio.sleep(0.1)
-            await store.check()
+            await store.beat()
 
 
 def _size(folder: Path) -> int:

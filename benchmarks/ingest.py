@@ -123,7 +123,7 @@ def measure_server(
             await store.add_token(token)
 
         async def look(store: Store) -> tuple[int, list[Any]]:
-            return int((await store.tally(campaign.id)).n.sum()), await store.audit()
+            return int((await store.tally(campaign.id)).n.sum()), await store.check()
 
         asyncio.run(with_store(data, address, prepare))
         server = Server(data, address, **environment)

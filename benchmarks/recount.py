@@ -19,10 +19,9 @@ from importlib import import_module
 import numpy as np
 import pyarrow
 
-from ldp_aggregator.archive.engines.processes import on_processes
 from ldp_aggregator.archive.keeping import Archive
 from ldp_aggregator.archive.places import open_place
-from ldp_aggregator.archive.reading import Engine, parts_of, recount
+from ldp_aggregator.archive.reading import Engine, on_processes, parts_of, recount
 from ldp_aggregator.store import Submission
 from protocols import Campaign
 from protocols.wire.upload import Block

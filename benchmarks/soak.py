@@ -3,9 +3,10 @@
     python benchmarks/soak.py [--minutes 15] [--pace 5000] [--asyncio] [--database postgresql://...] [--json]
 
 Beside the uploads: clients that do not read, sockets that say nothing (with TLS: never shake hands), heads and bodies
-that stop half way, clients that vanish, uploads sent ahead, garbage, and replays. It fails where a report was lost or
-counted twice, where a status was neither 200 nor that of overload, where the health listener did not answer, and where
-the memory grew by more than a tenth of what it was after the time it takes to settle.
+that stop half way, clients that vanish, uploads sent ahead, garbage, replays, readers of the public page, and more
+forms that stop half way than the admin listener has places. It fails where a report was lost or counted twice, where a
+status was neither 200 nor that of overload, where the health listener did not answer or an operator with a token did
+not get in, and where the memory grew by more than a tenth of what it was after the time it takes to settle.
 """
 
 from __future__ import annotations
@@ -31,11 +32,14 @@ from urllib.parse import urlsplit
 from ingest import make_campaign, with_store
 from uploading import Plan, Server, cpu_seconds, make_certificate, on_loop, pin, put_on, uploads
 
+from ldp_aggregator.service.tokens import make_token
+from ldp_aggregator.store.clock import utc_now
 from protocols.wire.upload import MEDIA_TYPE
 
 OVERLOAD = {"200", "429", "503"}
 GROWTH = 1.1
 SAMPLE_SECONDS = 1.0
+MOST_CONNECTIONS = 300
 
 
 @dataclass
@@ -44,8 +48,10 @@ class Watch:
 
     server: Server
     settle_seconds: float
+    token: str
     mebibytes: list[tuple[float, float]] = field(default_factory=list)
     unanswered: int = 0
+    shut_out: int = 0
     stopping: bool = False
 
     def run(self) -> None:
@@ -60,6 +66,14 @@ class Watch:
                     pass
             except OSError:
                 self.unanswered += 1
+            asked = urllib.request.Request(
+                f"{self.server.admin}/admin/v1/campaigns", headers={"Authorization": f"Bearer {self.token}"}
+            )
+            try:
+                with urllib.request.urlopen(asked, timeout=10):
+                    pass
+            except OSError:
+                self.shut_out += 1
 
     def growth(self) -> tuple[float, float] | None:
         """Memory when it had settled, and the most after that; None where it was too short to settle."""
@@ -79,15 +93,17 @@ class Watch:
 class Nuisances:
     """Bad clients, ``each`` of every kind at any time, until ``until``."""
 
-    def __init__(self, url: str, document: bytes, path: str, until: float, each: int) -> None:
+    def __init__(self, url: str, admin: str, document: bytes, path: str, until: float, each: int) -> None:
         self.address, self.path, self.until, self.each = urlsplit(url), path, until, each
+        self.admin = urlsplit(admin)
         self.bodies = uploads(Plan(document))
         self.sent_ahead = 0
         """Uploads that may have been counted without anybody having read so."""
         self.dice = random.Random(7)
 
     async def run(self) -> int:
-        kinds = (self.deaf, self.silent, self.half_a_head, self.half_a_body, self.ahead, self.garbage)
+        kinds = [self.deaf, self.silent, self.half_a_head, self.half_a_body, self.ahead, self.garbage, self.page]
+        kinds += [self.form] * (1 + MOST_CONNECTIONS // self.each)
         await asyncio.gather(*(self.again(kind) for kind in kinds for _ in range(self.each)))
         return self.sent_ahead
 
@@ -152,6 +168,22 @@ class Nuisances:
         await asyncio.sleep(self.dice.random() * 0.05)
         writer.transport.abort()
 
+    async def page(self) -> None:
+        reader, writer = await self.dial()
+        page = self.path.replace("/v1/campaigns/", "/c/").removesuffix("/reports")
+        writer.write(f"GET {page} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        await reader.read()
+        writer.close()
+
+    async def form(self) -> None:
+        reader, writer = await asyncio.open_connection(self.admin.hostname, self.admin.port)
+        head = "POST /login HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+        writer.write(f"{head}Content-Length: 100\r\n\r\ntoken=".encode())
+        try:
+            await reader.read()
+        finally:
+            writer.transport.abort()
+
     async def garbage(self) -> None:
         reader, writer = await self.dial()
         writer.write(self.dice.randbytes(200))
@@ -170,18 +202,24 @@ def soak(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     seconds = options.minutes * 60
     with tempfile.TemporaryDirectory(prefix="ldp-soak-") as folder:
         data = Path(folder)
-        on_loop(with_store(data, options.database, lambda store: store.create_campaign(campaign)))
-        environment = {"LIMITS__CONNECTIONS": "2000"}
+        token, stored = make_token("operator", "admin", utc_now())
+
+        async def prepare(store: Any) -> None:
+            await store.create_campaign(campaign)
+            await store.add_token(stored)
+
+        on_loop(with_store(data, options.database, prepare))
+        environment = {"LIMITS__CONNECTIONS": str(MOST_CONNECTIONS)}
         if options.tls:
             certificate, key = make_certificate(data)
             environment |= {"TLS_CERTIFICATE": str(certificate), "TLS_KEY": str(key)}
         server = Server(data, options.database, on_asyncio=options.asyncio, **environment)
-        watch = Watch(server, options.settle)
+        watch = Watch(server, options.settle, token)
         watcher = threading.Thread(target=watch.run)
         watcher.start()
         context = multiprocessing.get_context("spawn")
         receiver, sender = context.Pipe(duplex=False)
-        arguments = (server.url, campaign.document, path, time.time() + seconds, options.each)
+        arguments = (server.url, server.admin, campaign.document, path, time.time() + seconds, options.each)
         nuisance = context.Process(target=be_a_nuisance, args=(sender, *arguments))
         nuisance.start()
         plan = Plan(
@@ -199,7 +237,7 @@ def soak(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
         stopped = time.monotonic() - stopped
 
         async def look(store: Any) -> tuple[int, list[Any]]:
-            return int((await store.tally(campaign.id)).n.sum()), await store.audit()
+            return int((await store.tally(campaign.id)).n.sum()), await store.check()
 
         counted, findings = on_loop(with_store(data, options.database, look))
     growth = watch.growth()
@@ -213,6 +251,7 @@ def soak(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
         "most_mib": growth and growth[1],
         "most_mib_by_minute": watch.by_minute(),
         "stop_seconds": round(stopped, 2),
+        "operator_shut_out": f"{watch.shut_out} of {len(watch.mebibytes)}",
     }
     wrong = {
         "reports were lost": counted < results.distinct,
@@ -222,6 +261,7 @@ def soak(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
         "sound reports were rejected": results.rejected > 0,
         "nothing was counted": results.distinct == 0,
         "the health listener did not answer": watch.unanswered > 0,
+        "an operator was shut out": watch.shut_out > 0,
         "memory grew": growth is not None and growth[1] > GROWTH * growth[0],
         "the server did not end cleanly": code != 0,
     }

@@ -22,7 +22,7 @@ from protocols import Campaign, Report, encode_upload
 from protocols.wire.reports import ID_BYTES
 from protocols.wire.upload import MEDIA_TYPE, Block, encode_blocks
 
-READY = re.compile(r"ready: public (\S+) admin \S+ operations (\S+)")
+READY = re.compile(r"ready: public (\S+) admin (\S+) operations (\S+)")
 WITHOUT_UVLOOP = "import sys; sys.modules['uvloop'] = None; from ldp_aggregator.__main__ import main; sys.exit(main())"
 ALL_COUNTED = b'{"rejected": []}'
 
@@ -261,7 +261,7 @@ class Server:
             env=os.environ | {f"LDP_AGGREGATOR_{name}": value for name, value in values.items()},
             preexec_fn=lambda: pin(0),
         )
-        self.url, self.operations = READY.search(self.process.stdout.readline()).groups()
+        self.url, self.admin, self.operations = READY.search(self.process.stdout.readline()).groups()
 
     def rss_mebibytes(self) -> float | None:
         """Resident memory; None where the operating system has no /proc."""

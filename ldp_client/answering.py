@@ -2,7 +2,7 @@
 
 Order matters and is part of the guarantee: the label is looked up and the record's type checked (either is refused
 before anything is drawn), the question is drawn, and only then is the record read, and only at the feature asked about
-(in an evaluation round, at those of the candidate).
+(in an evaluation round, at those of its model).
 
 The question is a keyed hash of the device's secret, never of fresh coins: whatever fails after the draw, and however
 often the app calls again, in whichever process and from whichever backup, the device meets the same question. Otherwise
@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from protocols import SYSTEM_COINS, Campaign, Coins, Question, RecordError, Report
-from protocols.document.questions import SCORE
+from protocols.document.questions import RIGHT, SCORE
 from protocols.encoding import encode
 from protocols.mechanisms import Moment
 from protocols.wire.reports import check_secret, make_secret, report_id, slot_bytes
@@ -91,18 +91,22 @@ def item_of(
     that holds nothing. Whether a report comes must not depend on the record: a device that fell silent where one
     question was asked of one kind of record would tell which kind it has.
     """
-    read = _is_right if question.kind == SCORE else encode
-    return read(campaign, question, record, class_index, coins)
+    if question.kind in (RIGHT, SCORE):
+        return _of_the_model(campaign, question, record, class_index)
+    return encode(campaign, question, record, class_index, coins)
 
 
-def _is_right(
-    campaign: Campaign, question: Question, record: Mapping[str, object], class_index: int, _coins: Coins
-) -> int:
-    """Whether the candidate that was drawn says the record's class."""
+def _of_the_model(campaign: Campaign, question: Question, record: Mapping[str, object], class_index: int) -> int:
+    """Return whether the evaluation's model says the record's class; or where its score lies, with the class."""
     from ldp_client.classifier import Classifier
 
-    told = Classifier(campaign.candidates[question.group].model).predict(record)
-    return int(told == campaign.label.classes[class_index])
+    evaluation = campaign.evaluation
+    if evaluation is None:
+        raise AssertionError("read_question gives such questions to evaluation rounds only")
+    classifier = Classifier(evaluation.model)
+    if question.kind == RIGHT:
+        return int(classifier.predict(record) == campaign.label.classes[class_index])
+    return evaluation.place_of(classifier.scores(record)) * len(campaign.label.classes) + class_index
 
 
 def draw_questions(campaign: Campaign, secret: bytes) -> tuple[Question, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ldp_client.delivery.install import campaign_status, expiry, room_for, unusable
+from ldp_client.delivery.install import campaign_status, expiry, room_for
 from ldp_client.delivery.machine import Place
 from ldp_client.delivery.notices import Event
 from ldp_client.delivery.queue import Outbox
@@ -19,10 +19,17 @@ from ldp_client.storage.contract import MARK, Transaction
 from protocols.light import TYPE_CHECKING, replace
 
 if TYPE_CHECKING:
+    from typing import Final
+
     from ldp_client.classifier import Classifier
     from ldp_client.delivery.install import Install
     from ldp_client.problems import Problem
     from protocols import Campaign
+    from protocols.document.schema import Label
+    from protocols.model import Model
+
+_CONSENT_WAIT: Final = 1.0
+"""Seconds to wait for others that have the file, to learn whether a model may be stored; it is used in any case."""
 
 
 class DeviceCampaign:
@@ -107,18 +114,25 @@ class DeviceCampaign:
 
     def classifier(self, *, timeout: float = 30.0) -> Classifier:
         """The campaign's model as it stands now, or as it is stored where the server cannot be reached; checked to be
-        about this campaign's label where the campaign is at hand. No consent is needed, and nothing identifies.
+        about this campaign's label where the campaign is at hand.
+
+        No consent is needed; only once it is given the model is stored. The request is the same bytes from every
+        device. Where a model is stored and the background thread runs, the stored one is returned at once, and the
+        newest is fetched for the next call, at a random moment within the policy's ``first_delay``: what an app asks of
+        several campaigns when it starts would otherwise leave in one second, and link them.
 
         Raises ModelUnavailableError, ModelError, ServerError or TransportError; and StorageError where a publisher's
         directory cannot be read.
         """
         from ldp_client.classifier import Classifier
-        from ldp_client.network.device_model import fetch_model
+        from ldp_client.network.device_model import stored_model
 
         with within(timeout):
-            campaign = self._document.at_hand()
-            label = None if campaign is None else campaign.label
-            return Classifier(fetch_model(self._aggregator, self.id, self._install.cache, label))
+            stored = stored_model(self._aggregator, self._install.cache, self._label())
+            name = f"{self.id}/{self._aggregator.signer}"
+            if stored is not None and self._install.driver.later(name, self._newest_model):
+                return Classifier(stored)
+            return Classifier(self._newest_model())
 
     # Consent
 
@@ -237,8 +251,7 @@ class DeviceCampaign:
                 )
                 mark = install.mark(transaction, before)
                 write_installation(transaction, device.with_receipt(receipt), self._place.scope)
-                delivery = self._outbox.put(transaction, reports, expires=expiry(campaign, now, install.policy))
-                self._outbox.set_delivery(transaction, replace(delivery, unusable=unusable(campaign, record)))
+                self._outbox.put(transaction, reports, expires=expiry(campaign, now, install.policy))
         install.settle_mark(mark)
         install.sender.emit(Event("queued", None, len(reports), self.id))
         install.driver.wake()
@@ -275,6 +288,18 @@ class DeviceCampaign:
             return Status(self.id, running=install.driver.running, problem=error.code)
 
     # Inside
+
+    def _label(self) -> Label | None:
+        campaign = self._document.at_hand()
+        return None if campaign is None else campaign.label
+
+    def _newest_model(self) -> Model:
+        from ldp_client.network.device_model import fetch_model
+
+        def may_keep() -> bool:
+            return bool(self.status(timeout=_CONSENT_WAIT).consent)
+
+        return fetch_model(self._aggregator, self._install.cache, self._label(), may_keep)
 
     def _answered(self, transaction: Transaction) -> Receipt | None:
         """The receipt of an answer given before. Raises ConsentError."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from ldp_client.errors import ConfigurationError
 from protocols.document.schema import Feature
 from protocols.model import DiscreteLikelihood, Likelihood, Model
 from protocols.values import held, number_of
@@ -38,18 +39,19 @@ class Classifier:
         *,
         storage: str | os.PathLike[str] | Storage = ":memory:",
         timeout: float = 30.0,
-        publisher: str | None = None,
+        publisher: str | Collection[str] | None = None,
         transport: Transport | None = None,
         policy: Policy | None = None,
     ) -> Self:
         """A classifier with a campaign's model as it stands now, within ``timeout`` seconds; after them the stored one.
 
-        Needs no consent, no ledger and no secret, and tells the server nothing but an address. ``storage`` is a file
-        (or a storage) of its own for models, which may be deleted at any time: from it the model comes where the server
-        cannot be reached, and a model that has not changed is not sent again.
+        Needs no consent, no ledger and no secret, and tells the server that this address asks for the model now, the
+        same bytes as from every device. ``storage`` is a file (or a storage) of its own for models, which may be
+        deleted at any time: from it the model comes where the server cannot be reached.
 
-        ``publisher`` is the public key that has to have signed the model; the newest directory seen is kept in
-        ``storage``. A stored model stays in use where none that is signed can be had.
+        ``publisher`` is the public key that has to have signed the model (of several, one of them). ``storage`` keeps
+        the newest directory that was seen and has to last: without it an old model would be taken again after every
+        start. A stored model stays in use where none that is signed can be had.
 
         Raises
         ------
@@ -62,7 +64,7 @@ class Classifier:
         StorageError
             What the publisher signed cannot be kept or read, and no model is stored.
         ConfigurationError
-            For a URL or campaign id that is none.
+            For a URL or campaign id that is none, and for a publisher without a storage.
         """
         from ldp_client.network.aggregator import Aggregator
         from ldp_client.network.cache import Cache
@@ -72,6 +74,9 @@ class Classifier:
         from ldp_client.runtime import SYSTEM_CLOCK, within
         from ldp_client.storage.location import open_storage
 
+        if publisher is not None and storage == ":memory:":
+            text = 'publisher needs a storage that lasts (storage="models"), which remembers the newest directory'
+            raise ConfigurationError("no-storage", text)
         transport = transport or SHARED_TRANSPORT
         opened = open_storage(storage)
         where = (url, campaign_id, transport, SYSTEM_CLOCK, policy or DEFAULT_POLICY)
@@ -80,10 +85,10 @@ class Classifier:
         else:
             from ldp_client.network.publisher import SignedAggregator
 
-            aggregator = SignedAggregator(*where, key=publisher, storage=opened)
+            aggregator = SignedAggregator(*where, keys=publisher, storage=opened)
         cache = Cache(opened, lambda _: None)
         with within(timeout):
-            return cls(fetch_model(aggregator, campaign_id, cache, None))
+            return cls(fetch_model(aggregator, cache, None))
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -91,29 +96,30 @@ class Classifier:
         return self.model.classes
 
     def predict(self, record: Mapping[str, object]) -> str:
-        """The most probable class; of equals the first declared. Where every class is impossible, by the prior."""
-        scores = self.joint_log_likelihood(record)
-        if max(scores) == -math.inf:
-            scores = list(self.model.prior)
+        """Return the most probable class, of equals the first declared; where all are impossible, by the prior."""
+        scores = self.scores(record)
         return self.classes[scores.index(max(scores))]
+
+    def scores(self, record: Mapping[str, object]) -> list[float]:
+        """Return :meth:`joint_log_likelihood`; where every class is impossible under the model, ln P(class)."""
+        scores = self.joint_log_likelihood(record)
+        return [_log(prior) for prior in self.model.prior] if max(scores) == -math.inf else scores
 
     def predict_proba(self, record: Mapping[str, object]) -> dict[str, float]:
         """P(class | record). Where every class is impossible under the model, its prior."""
-        scores = self.joint_log_likelihood(record)
+        scores = self.scores(record)
         largest = max(scores)
-        if largest == -math.inf:
-            return dict(zip(self.classes, self.model.prior, strict=True))
         weights = [math.exp(score - largest) for score in scores]
         total = math.fsum(weights)
         return {name: weight / total for name, weight in zip(self.classes, weights, strict=True)}
 
     def joint_log_likelihood(self, record: Mapping[str, object]) -> list[float]:
-        """Ln P(class) + sum of weight * ln P(value | class) over the features, per class."""
+        """Return ln P(class) + the sum of ln P(value | class) over the features, per class."""
         scores = [_log(prior) for prior in self.model.prior]
         for likelihood in self.model.likelihoods:
             terms = _log_likelihood(likelihood, self._value(likelihood.feature, record))
             if terms is not None:
-                scores = [score + likelihood.weight * term for score, term in zip(scores, terms, strict=True)]
+                scores = [score + term for score, term in zip(scores, terms, strict=True)]
         return scores
 
     def _value(self, feature: Feature, record: Mapping[str, object]) -> object:

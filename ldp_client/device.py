@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from ldp_client.delivery.background import BackgroundDriver
 from ldp_client.delivery.install import Install, device_status
@@ -118,13 +118,13 @@ class Device:
         return scoped
 
     def campaign(
-        self, url: str, campaign_id: str, *, max_epsilon: float, publisher: str | None = None
+        self, url: str, campaign_id: str, *, max_epsilon: float, publisher: str | Collection[str] | None = None
     ) -> DeviceCampaign:
         """The device's part in a campaign; touches neither network nor disk.
 
         ``url`` is the aggregator's base URL: https, or plain http on loopback. ``max_epsilon`` is a hard cap on the
-        privacy loss in this campaign; ``publisher`` the public key that has to have signed campaign and model, None
-        believes the server. Raises ConfigurationError for what is none.
+        privacy loss in this campaign; ``publisher`` the public key that has to have signed campaign and model (of
+        several, one of them), None believes the server. Raises ConfigurationError for what is none.
         """
         from ldp_client.campaign import DeviceCampaign
 
@@ -159,9 +159,8 @@ class Device:
             return Ledger(self._read(transaction).receipts, self._max_total_epsilon)
 
     def sent(self, *, timeout: float = STORAGE_WAIT) -> tuple[SentReport, ...]:
-        """Every report that arrived: what was asked, what the randomised answer says, when it left, and to whom.
-
-        Raises StorageError.
+        """Every report whose upload began: what was asked, what the randomised answer says, when it left, to whom, and
+        what the server replied. Raises StorageError.
         """
         from ldp_client.delivery.rights import sent_reports
 

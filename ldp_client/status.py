@@ -11,10 +11,9 @@ from protocols.light import field, frozen
 class Status:
     """What happened so far in one campaign.
 
-    ``consent`` is None until somebody decided. ``dropped`` and ``quarantined`` count reports by reason. ``unusable``
-    counts the features of the contributed record that had no usable value; it never leaves the device. ``next_try`` is
-    in seconds from now. ``problem`` is the code of the last failure; ``delivery-not-started`` where something waits and
-    nobody has called ``start()`` or ``run_once()``.
+    ``consent`` is None until somebody decided. ``sent`` counts the reports that the server says it has; ``dropped`` and
+    ``quarantined`` count others by reason. ``next_try`` is in seconds from now. ``problem`` is the code of the last
+    failure; ``delivery-not-started`` where something waits and nobody has called ``start()`` or ``run_once()``.
     """
 
     campaign_id: str
@@ -27,7 +26,6 @@ class Status:
     retries: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
     quarantined: Mapping[str, int] = field(default_factory=dict)
-    unusable: int = 0
     next_try: float | None = None
     epsilon: float = 0.0
     total_epsilon: float = 0.0

@@ -17,13 +17,9 @@ from protocols.document.questions import (
     INDEX,
     LABEL,
     MOMENT,
-    PAIR,
     PRODUCT,
-    SIGNS,
     SQUARE,
-    TRIPLE,
     VALUE,
-    XOR,
     Question,
     signs_of,
 )
@@ -44,27 +40,19 @@ def encode(
     classes = len(campaign.label.classes)
     feature = campaign.feature(question.feature)
     if question.encoding == INDEX:
-        index = _index(campaign, feature, record, coins)
-        if question.kind == TRIPLE:
-            index = 2 * index + _index(campaign, campaign.feature(question.other), record, coins)
-        if question.kind in (PAIR, TRIPLE):
-            return index * classes + class_index
-        return index ^ class_index if question.kind == XOR else index
+        return _index(campaign, feature, record, coins) * classes + class_index
     quantity = _quantity(campaign, question, record, coins)
-    places = signs_of(question, classes)
-    if question.kind == SIGNS:
-        return places * class_index + (places - 1 if quantity is None else _both_bits(quantity, coins))
     cell = 0 if question.kind == PRODUCT else class_index
     fixed = 0 if quantity is None else int(quantity * _ONE)
     if question.encoding == MOMENT:
         return Moment(cell, fixed)
-    return places * cell + (2 if quantity is None else _bit(fixed, coins))
+    return signs_of(question, classes) * cell + (2 if quantity is None else _bit(fixed, coins))
 
 
 def _quantity(campaign: Campaign, question: Question, record: Mapping[str, object], coins: Coins) -> float | None:
     """What a question about moments asks for, in [-1, 1]; None where it is missing and may be."""
     t = _scaled(campaign, campaign.feature(question.feature), record, coins)
-    if question.kind in (VALUE, SIGNS):
+    if question.kind == VALUE:
         return t
     if question.kind == SQUARE or question.other == question.feature:
         return None if t is None else centred_square(t)
@@ -75,12 +63,6 @@ def _quantity(campaign: Campaign, question: Question, record: Mapping[str, objec
 def centred_square(t: float) -> float:
     """2 t^2 - 1: the square of a value in [-1, 1], over the whole of [-1, 1] again."""
     return 2 * (t * t) - 1
-
-
-def _both_bits(t: float, coins: Coins) -> int:
-    """Twice the bit of a value in [-1, 1], and that of its square."""
-    value, square = _bit(int(t * _ONE), coins), _bit(int(centred_square(t) * _ONE), coins)
-    return 2 * value + square
 
 
 def _bit(fixed: int, coins: Coins) -> bool:

@@ -11,8 +11,7 @@ A Naive Bayes model as plain probabilities (zeros are allowed: a model trained w
      "training": {...}}
 
 ``projection`` is the campaign's, with its input features beside it; the likelihoods are then of its outputs.
-``likelihood[value][class]`` is P(value | class). Mean and variance are in the feature's own units. A feature may have a
-``weight``, above 0 and at most 1: its log likelihood counts that many times, once where there is none. ``training``
+``likelihood[value][class]`` is P(value | class). Mean and variance are in the feature's own units. ``training``
 says how the model came about (campaign ids, number of reports, epsilon, post-processing); a device ignores it.
 """
 
@@ -55,7 +54,6 @@ class DiscreteLikelihood:
 
     feature: CategoricalFeature | ContinuousFeature
     table: Table
-    weight: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,6 @@ class GaussianLikelihood:
     feature: ContinuousFeature
     mean: tuple[float, ...]
     variance: tuple[float, ...]
-    weight: float = 1.0
 
 
 Likelihood = DiscreteLikelihood | GaussianLikelihood
@@ -148,8 +145,6 @@ def _likelihood_to_json(likelihood: Likelihood) -> dict[str, Any]:
     # its values are in their order: no classification depends on these.
     del described["weight"], described["missing"]
     described.pop("ordered", None)
-    if likelihood.weight != 1:
-        described["weight"] = likelihood.weight
     if isinstance(likelihood, DiscreteLikelihood):
         return {**described, "likelihood": [list(row) for row in likelihood.table]}
     del described["bins"]
@@ -165,24 +160,21 @@ def _read_likelihood(value: Any, path: str, classes: int) -> Likelihood:
     fields = Fields(value, path, _refuse)
     name = fields.text("name")
     kind = fields.choice("kind", ("categorical", "continuous", "gaussian"))
-    weight = fields.number("weight") if fields.has("weight") else 1.0
-    if not 0 < weight <= 1:
-        raise fields.error("weight", f"must be above 0 and at most 1, not {weight}")
     likelihood: Likelihood
     if kind == "categorical":
         values = fields.texts("values", least=1, most=MOST_VALUES)
         categorical = CategoricalFeature(name, values, missing=MISSING not in values)
-        likelihood = DiscreteLikelihood(categorical, _read_table(fields, categorical.size, classes), weight)
+        likelihood = DiscreteLikelihood(categorical, _read_table(fields, categorical.size, classes))
     else:
         low, high = read_bounds(fields)
         if kind == "continuous":
             binned = ContinuousFeature(name, low, high, fields.integer("bins", least=2, most=MOST_VALUES))
-            likelihood = DiscreteLikelihood(binned, _read_table(fields, binned.size, classes), weight)
+            likelihood = DiscreteLikelihood(binned, _read_table(fields, binned.size, classes))
         else:
             mean, variance = fields.numbers("mean", classes), fields.numbers("variance", classes)
             if not 0 < min(variance) <= max(variance) <= _LARGEST_VARIANCE:
                 raise fields.error("variance", f"every variance must be above 0 and at most {_LARGEST_VARIANCE}")
-            likelihood = GaussianLikelihood(ContinuousFeature(name, low, high), mean, variance, weight)
+            likelihood = GaussianLikelihood(ContinuousFeature(name, low, high), mean, variance)
     fields.finish()
     return likelihood
 

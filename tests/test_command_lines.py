@@ -104,7 +104,6 @@ MISTAKES = [
     ("ldp-aggregator", ["campaign", "list"], 1, ["there is no store in", "campaign create"]),
     ("ldp-aggregator", ["campaign", "create", "none.toml"], 1, ["none.toml cannot be read"]),
     ("ldp-aggregator", ["campaign", "create", "x.csv"], 1, ["x.csv is no draft", "ends in .toml"]),
-    ("ldp-aggregator", ["migrate"], 1, ["there is no store in", "--data"]),
     ("ldp-aggregator", ["trian"], 2, ["trian", "train", "--help"]),
     ("ldp-aggregator", [], 2, ["COMMAND", "--help"]),
     ("ldp-aggregator", ["serve", "--confg", "f.toml"], 2, ["--confg", "see ldp-aggregator serve --help"]),

@@ -5,7 +5,8 @@ const element = (id) => document.getElementById(id);
 const asked = new URLSearchParams(location.search);
 
 // One install: this browser's storage, and a cap on what all campaigns together may learn of the person. The page has no
-// accounts, so that the promise is one for this installation, and the ledger says so.
+// accounts, so that the promise is one for this installation, and the ledger says so; where there are accounts, 32 secret bytes of
+// the account belong here, because nobody notices a browser's profile that was put back, and that answers again.
 const device = new Device(browserStorage("example"), {
   maxTotalEpsilon: 8,
   identity: "per installation",
@@ -48,9 +49,11 @@ async function show(said = "") {
     .join(" ");
   element("ledger").textContent = String(await device.ledger());
   element("sent").replaceChildren(
-    ...(await device.sent()).map(({ asked: question, payload, url }) => {
+    ...(await device.sent()).map(({ asked: question, payload, url, reply }) => {
       const item = document.createElement("li");
-      item.textContent = `asked about ${question}; said ${payload}, which is noise as well as truth; sent to ${url}`;
+      item.textContent =
+        `asked about ${question}; said ${payload}, which is noise as well as truth; sent to ${url}, ` +
+        `which replied ${reply ?? "nothing yet"}`;
       return item;
     }),
   );

@@ -3,12 +3,12 @@ export { keyedSource } from "./account.js";
 export { hex, unhex, utf8 } from "./bytes.js";
 export { Classifier } from "./classifier/classifier.js";
 export { parseModel, type Model, type ModelFeature } from "./classifier/model.js";
-export type { Campaign, Question } from "./document/campaign.js";
-export { parseCampaign } from "./document/parsing.js";
+export { parseCampaign, type Campaign, type Question } from "./document/campaign.js";
 export type {
   CampaignDocument,
   CategoricalFeature,
   ContinuousFeature,
+  Evaluation,
   Feature,
   LabelOf,
   Projection,

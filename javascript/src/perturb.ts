@@ -7,6 +7,7 @@ import type { CampaignDocument, LabelOf, RecordOf } from "./document/types.js";
 import { ensure } from "./errors.js";
 import { keyedCoins, randomBytes, systemCoins, type Coins } from "./exact/coins.js";
 import type { Moment } from "./mechanisms/mechanism.js";
+import { itemOf } from "./encoding.js";
 import { position } from "./values.js";
 import { reportId, slot, type Report } from "./wire.js";
 
@@ -54,8 +55,7 @@ export function perturb<D extends CampaignDocument>(
   ensure(classIndex >= 0, "undeclared-label", `${name} must be one of ${classes.join(", ")}`);
   ensure(isObject(record), "not-a-record");
   return drawQuestions(campaign, secret).map((question) => {
-    const asked = { campaign, question, record, coins: source.encoding(question) };
-    const item = question.item(asked, classIndex);
+    const item = itemOf(campaign, question, record, classIndex, source.encoding(question));
     const payload = question.perturb(item, source.mechanism(question, item));
     return { question: question.index, item, id: reportId(secret, campaign, question.group), payload };
   });

@@ -24,7 +24,7 @@ function shown(value: unknown): string {
       : ["object", "function"].includes(typeof value)
         ? `this ${typeof value}`
         : String(value);
-  return text.length > 60 ? `${text.slice(0, 57)}...` : text;
+  return text.slice(0, 60);
 }
 
 function wrongWith(feature: Feature, record: Record<string, unknown>): string | undefined {
@@ -48,7 +48,7 @@ function wrongWith(feature: Feature, record: Record<string, unknown>): string | 
  * not know. A number beyond its bounds is none: it is clipped. Throws nothing.
  */
 export function problems(campaign: Campaign<any>, record: unknown): Problem[] {
-  if (!isObject(record)) return [{ feature: "", wrong: "it is no record", right: "an object of features and values" }];
+  if (!isObject(record)) return [{ feature: "", wrong: "it is no record", right: "a plain object" }];
   const found: Problem[] = [];
   for (const feature of campaign.features) {
     const wrong = wrongWith(feature, record);
@@ -59,14 +59,11 @@ export function problems(campaign: Campaign<any>, record: unknown): Problem[] {
     if (wrong) found.push({ feature: feature.name, wrong, right });
   }
   const known = campaign.features.map(({ name }) => name);
-  let names: string[] = [];
   try {
-    names = Object.keys(record);
+    for (const feature of Object.keys(record).filter((name) => !known.includes(name)))
+      found.push({ feature, wrong: "is no feature of the campaign", right: `one of ${listed(known)}` });
   } catch {
     found.push({ feature: "", wrong: "reading its names throws", right: "a plain object" });
-  }
-  for (const feature of names.filter((name) => !known.includes(name))) {
-    found.push({ feature, wrong: "is no feature of the campaign", right: `one of ${listed(known)}` });
   }
   return found;
 }

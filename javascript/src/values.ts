@@ -71,25 +71,35 @@ export function valueIndex(feature: Discrete, value: unknown): number {
   return index < 0 ? NaN : index;
 }
 
+type Input = Bounds & { readonly name: string };
+
 export interface Linear {
+  readonly inputs: readonly string[];
   readonly outputs: readonly { readonly name: string }[];
   readonly matrix: readonly (readonly number[])[];
   readonly mean: readonly number[];
   readonly scale: readonly number[];
 }
 
-/** The factors of a projection's output, undefined for what is none. */
-export const rowOf = (projection: Linear | null | undefined, name: string): readonly number[] | undefined =>
-  projection?.matrix[projection.outputs.findIndex((output) => output.name === name)];
-
-/** An output of a projection: (x - mean) / scale of the clipped inputs, added from left to right. */
-export const project = (
-  { mean, scale }: Linear,
-  row: readonly number[],
-  inputs: readonly Bounds[],
-  values: readonly number[],
-): number =>
-  row.reduce(
-    (total, factor, i) => total + factor * ((clip(values[i]!, inputs[i]!.low, inputs[i]!.high) - mean[i]!) / scale[i]!),
-    0,
-  );
+/**
+ * The record's own value, or the output of a projection: (x - mean) / scale of its clipped inputs among `features`, added from left
+ * to right; NaN without any input. A missing one stands at its mean, or at what `absent` says.
+ */
+export function valueOf(
+  record: unknown,
+  name: string,
+  projection: Linear | null | undefined,
+  features: readonly any[],
+  absent?: (input: Input) => number | undefined,
+): unknown {
+  const row = projection?.matrix[projection.outputs.findIndex((output) => output.name === name)];
+  if (!row) return held(record, name);
+  const { inputs, mean, scale } = projection!;
+  const numbers = inputs.map((input) => numberOf(held(record, input)));
+  if (numbers.every(Number.isNaN)) return NaN;
+  return row.reduce((total, factor, i) => {
+    const input: Input = features.find((feature) => feature.name === inputs[i]);
+    const x = Number.isNaN(numbers[i]) ? (absent?.(input) ?? mean[i]!) : numbers[i]!;
+    return total + factor * ((clip(x, input.low, input.high) - mean[i]!) / scale[i]!);
+  }, 0);
+}

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { problems } from "../dist/index.js";
 import "fake-indexeddb/auto";
 import { browserStorage } from "../dist/browser/index.js";
 import { Device, fileStorage } from "../dist/node/index.js";
@@ -204,7 +205,7 @@ test("what cannot be answered spends nothing", async () => {
   await refuses("not-a-record", campaign.contribute(null, "yes"));
   assert.equal((await device.ledger()).receipts.length, 0);
   assert.deepEqual(
-    (await campaign.problems({ colour: "mauve", hours: "many", extra: 1 })).map(({ feature }) => feature),
+    problems(await campaign.fetch(), { colour: "mauve", hours: "many", extra: 1 }).map(({ feature }) => feature),
     ["colour", "größe", "hours", "extra"],
   );
 });

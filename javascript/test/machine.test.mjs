@@ -2,19 +2,18 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { judge, retryAfter } from "../dist/device/machine.js";
 import { POLICY } from "../dist/device/policy.js";
+import { queued } from "../dist/device/state.js";
 
 const NOW = Date.parse("2026-11-21T12:00:00Z");
 const IDS = ["a", "b", "c"];
 
 const entry = (changes = {}) => ({
-  queue: IDS.map((id) => ({ id, question: 0, asked: "y", payload: "00" })),
-  sent: [],
+  reports: IDS.map((id) => ({ id, question: 0, asked: "y", payload: "00", at: NOW, reply: null })),
   attempts: 0,
   due: NOW,
   most: 3,
   expires: NOW + 1e9,
   retries: 0,
-  dropped: {},
   problem: null,
   receipt: { fate: "on-its-way" },
   ...changes,
@@ -22,7 +21,7 @@ const entry = (changes = {}) => ({
 const answer = (status, body = "", headers = {}) => ({
   status,
   body: typeof body === "string" ? body : JSON.stringify(body),
-  header: (name) => headers[name] ?? null,
+  headers: new Headers(headers),
 });
 const refusal = (status, code, headers = {}) =>
   answer(status, { code }, { "content-type": "application/problem+json", ...headers });
@@ -31,13 +30,14 @@ const after = (told, ids = IDS, changes = {}) => {
   judge(one, ids, told, NOW, 0.5, POLICY);
   return one;
 };
-const left = ({ queue }) => queue.map(({ id }) => id);
+const left = (one) => queued(one).map(({ id }) => id);
+const replies = ({ reports }) => reports.map(({ reply }) => reply);
 
 test("a success takes all off the queue but tells which were refused, and why", () => {
-  const { queue, sent, dropped, receipt, problem } = after(answer(200, { rejected: [["b", "conflicting-report"]] }));
+  const found = after(answer(200, { rejected: [["b", "conflicting-report"]] }));
   assert.deepEqual(
-    [queue.length, sent.map(({ id }) => id), dropped, receipt.fate, problem],
-    [0, ["a", "c"], { "conflicting-report": 1 }, "arrived", null],
+    [left(found), replies(found), found.receipt.fate, found.problem],
+    [[], ["arrived", "conflicting-report", "arrived"], "arrived", null],
   );
 });
 
@@ -53,7 +53,7 @@ test("a 200 that no aggregator sent is no success", () => {
     "null",
   ]) {
     const found = after(answer(200, body));
-    assert.deepEqual([left(found), found.attempts, found.sent], [IDS, 1, []], body);
+    assert.deepEqual([left(found), found.attempts, replies(found)], [IDS, 1, [null, null, null]], body);
   }
 });
 
@@ -96,25 +96,41 @@ test("a campaign that takes no reports any more ends them", () => {
     [451, "x"],
   ]) {
     const found = after(refusal(status, code));
-    assert.deepEqual([left(found), found.dropped, found.receipt.fate], [[], { [code]: 3 }, "refused"]);
+    assert.deepEqual([left(found), replies(found), found.receipt.fate], [[], [code, code, code], "refused"]);
   }
 });
 
-test("what is too large or cannot be taken is halved until it is alone, and then dropped", () => {
+test("of what is too large or cannot be taken one is sent at a time, and what cannot be taken alone is dropped", () => {
   for (const status of [413, 400, 422]) {
-    const half = after(refusal(status, "no"));
-    assert.deepEqual([left(half), half.most, half.retries], [IDS, 2, 0]);
+    const single = after(refusal(status, "no"));
+    assert.deepEqual([left(single), single.most, single.retries], [IDS, 1, 0]);
     const alone = after(refusal(status, "no"), ["a"]);
-    assert.deepEqual([left(alone), alone.dropped], [["b", "c"], { no: 1 }]);
+    assert.deepEqual(
+      [left(alone), replies(alone)],
+      [
+        ["b", "c"],
+        ["no", null, null],
+      ],
+    );
   }
 });
 
 test("what was withdrawn while it was on its way and arrived, arrived; nothing comes back into the queue", () => {
-  const found = after(answer(200, { rejected: [] }), IDS, { queue: [], receipt: { fate: "deleted" } });
-  assert.deepEqual([found.queue, found.sent, found.receipt.fate], [[], [], "arrived"]);
-  assert.equal(after(null, IDS, { queue: [], receipt: { fate: "deleted" } }).receipt.fate, "deleted");
+  const deleted = () => ({ receipt: { fate: "deleted" } });
+  const found = after(answer(200, { rejected: [] }), IDS, deleted());
+  assert.deepEqual([left(found), replies(found), found.receipt.fate], [[], IDS.map(() => "arrived"), "arrived"]);
+  const unknown = after(null, IDS, deleted());
+  assert.deepEqual([left(unknown), unknown.receipt.fate], [[], "deleted"]);
 });
 
-test("a server's code becomes a key only where it is one", () => {
-  assert.deepEqual(after(refusal(409, 'x"\n')).dropped, { "unreadable-code": 3 });
+test("a server's code is kept only where it is one, wherever it stands", () => {
+  for (const code of ['x"\n', "", "two words", "\u202eevil", "x".repeat(65), "x".repeat(6 << 20)]) {
+    assert.deepEqual(
+      replies(after(refusal(409, code))),
+      IDS.map(() => "unreadable-code"),
+      code.slice(0, 99),
+    );
+    const named = answer(200, { rejected: [["b", code]] });
+    assert.deepEqual(replies(after(named)), ["arrived", "unreadable-code", "arrived"], code.slice(0, 99));
+  }
 });

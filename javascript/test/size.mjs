@@ -5,13 +5,13 @@ import { bundled } from "../bundle.mjs";
 
 const here = (path) => new URL(path, import.meta.url);
 
-/** Bytes of the module that `source` makes, minified and compressed, without the modules that are loaded `apart`. */
-export const sizeOf = async (source, apart) => gzipSync(await bundled(source, apart), { level: 9 }).length;
+/** Bytes of the module that `source` makes, minified and compressed. */
+export const sizeOf = async (source) => gzipSync(await bundled(source), { level: 9 }).length;
 
 if (process.argv[1] === here("").pathname) {
   let failed = false;
-  for (const [name, { source, bytes, apart }] of Object.entries(JSON.parse(readFileSync(here("size.json"), "utf8")))) {
-    const found = await sizeOf(source, apart);
+  for (const [name, { source, bytes }] of Object.entries(JSON.parse(readFileSync(here("size.json"), "utf8")))) {
+    const found = await sizeOf(source);
     failed ||= found > bytes;
     console.log(`${found > bytes ? "TOO LARGE" : "ok"}  ${name}: ${found} of at most ${bytes} bytes`);
   }

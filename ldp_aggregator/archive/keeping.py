@@ -7,6 +7,9 @@ that had not are counted now, and in both cases store and archive agree. The sam
 group of which the store did not say whether it was counted.
 
 A pending file is called as it will be (:mod:`ldp_aggregator.archive.reading`), in the folder ``pending``.
+
+Commits of a few reports make small files: of one slot :data:`COMPACT_AT` that this server wrote become one, and as many
+of these again. The large file is there before the small ones go, so a recount at any moment counts every report once.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,7 +26,7 @@ import numpy as np
 
 from ldp_aggregator.archive.files import ArchiveError, Kept, decode_file, encode_file
 from ldp_aggregator.archive.places import Place
-from ldp_aggregator.archive.reading import DOCUMENT, REPORTS, file_name
+from ldp_aggregator.archive.reading import DOCUMENT, REPORTS, SUFFIX, file_name
 from ldp_aggregator.archive.slots import check_slots, slot_of
 from ldp_aggregator.counting.rows import payload_rows, refusals
 from ldp_aggregator.store.contract import UNAVAILABLE, Counting, Outcome, StoreError, Submission
@@ -34,6 +38,10 @@ from protocols.wire.upload import Block
 LOG: Final = logging.getLogger("ldp_aggregator")
 
 PENDING: Final = "pending"
+COMPACT_AT: Final = 64
+"""Files of one slot and about one size that become one."""
+SMALL_ROWS: Final = 1 << 16
+"""Files with more rows stay as they are."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,10 @@ class PendingFile:
     slot: int
     name: str
     reports: Mapping[int, Kept]
+
+    @property
+    def rows(self) -> int:
+        return sum(len(kept.ids) for kept in self.reports.values())
 
     @property
     def pending(self) -> str:
@@ -65,6 +77,14 @@ class Archive:
         self._place = place
         self._slots = slots
         self._known: set[str] = set()
+        self._compactor = ThreadPoolExecutor(1, thread_name_prefix="archive-compactor")
+        self._small: dict[tuple[str, int, int], list[str]] = {}
+        """Names of the files that this server published, by campaign, slot and how often they were put together."""
+
+    @property
+    def url(self) -> str:
+        """The address of the place."""
+        return self._place.url
 
     def write(self, submissions: Sequence[Submission]) -> list[PendingFile]:
         """Write the reports of a group, but for those that no device can have sent. Raises ArchiveError."""
@@ -78,6 +98,18 @@ class Archive:
             self._introduce(file.campaign)
             self._place.put(file.pending, encode_file(file.reports))
         return files
+
+    def tidy(self, files: Sequence[PendingFile]) -> Future[None] | None:
+        """After these were published: put small files together where there are many, in a thread beside."""
+        due = [file for file in files if self._note(file.campaign, file.slot, 0, file.published, file.rows)]
+        if not due:
+            return None
+        return self._compactor.submit(self._compact_all, [(file.campaign, file.slot) for file in due])
+
+    def forget(self, campaign_id: str) -> None:
+        """Remove everything that is archived of a campaign. Raises ArchiveError, and may be called again."""
+        self._known.discard(campaign_id)
+        self._place.remove_folder(campaign_id)
 
     def publish(self, files: Sequence[PendingFile]) -> None:
         """Make pending files a part of the archive, as they are. Raises ArchiveError, and may be called again.
@@ -108,6 +140,8 @@ class Archive:
         """What a process has left of a campaign."""
         found = []
         for name in self._place.names(f"{campaign.id}/{PENDING}"):
+            if not name.endswith(SUFFIX):
+                continue  # Nothing that a server writes, so nothing that it may count.
             try:
                 data = self._place.read(name)
             except ArchiveError:
@@ -116,6 +150,45 @@ class Archive:
                 continue  # Somebody else has published it.
             found.append(PendingFile(campaign, 0, name.rsplit("/", 1)[-1], decode_file(data, campaign, name)))
         return found
+
+    def _note(self, campaign: Campaign, slot: int, level: int, name: str, rows: int) -> bool:
+        """Remember a file that was published; whether its like are enough to be put together."""
+        if rows > SMALL_ROWS:
+            return False
+        like = self._small.setdefault((campaign.id, slot, level), [])
+        like.append(name)
+        return len(like) >= COMPACT_AT
+
+    def _compact_all(self, due: Sequence[tuple[Campaign, int]]) -> None:
+        for campaign, slot in due:
+            try:
+                level = 0
+                while self._compact(campaign, slot, level):
+                    level += 1
+            except ArchiveError as error:  # noqa: PERF203 - nothing is lost: the small files are there
+                LOG.warning(
+                    "archived files were not put together", extra={"campaign": campaign.id, "reason": kind_of(error)}
+                )
+
+    def _compact(self, campaign: Campaign, slot: int, level: int) -> bool:
+        """Put the files of a level together; whether that makes the next one due."""
+        names = self._small.pop((campaign.id, slot, level), [])
+        if len(names) < COMPACT_AT:
+            self._small.setdefault((campaign.id, slot, level), []).extend(names)
+            return False
+        found: dict[int, list[Kept]] = {}
+        for name in names:
+            for question, kept in decode_file(self._place.read(name), campaign, name).items():
+                found.setdefault(question, []).append(kept)
+        together = {
+            question: Kept(np.concatenate([one.ids for one in parts]), np.concatenate([one.payloads for one in parts]))
+            for question, parts in found.items()
+        }
+        name = f"{campaign.id}/{REPORTS}/{file_name(slot, self._slots, secrets.token_hex(8))}"
+        self._place.put(name, encode_file(together))
+        for old in names:
+            self._place.remove(old)
+        return self._note(campaign, slot, level + 1, name, sum(len(one.ids) for one in together.values()))
 
     def _introduce(self, campaign: Campaign) -> None:
         if campaign.id not in self._known:
@@ -151,20 +224,22 @@ class ArchivedCounts:
         self._archive = archive
         self._unsettled: dict[str, list[PendingFile]] = {}
         """By campaign, so that one that cannot be counted keeps no other from it."""
+        self._unread: dict[str, Campaign] = {}
+        """Campaigns of which something is pending that cannot be read: they wait, and nobody else."""
 
     async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """See :meth:`ldp_aggregator.store.contract.Counting.count`."""
         failed = await self._settle({one.campaign.id for one in submissions})
         open_ones = [one for one in submissions if one.campaign.id not in failed]
         if not open_ones:
-            raise next(iter(failed.values()))
-        counted = iter(await self._count(open_ones))
+            await self._store.beat()  # Where that fails too, it is the database, and no campaign.
+        counted = iter(await self._count(open_ones) if open_ones else ())
         return [Outcome(refused=UNAVAILABLE) if one.campaign.id in failed else next(counted) for one in submissions]
 
-    async def check(self) -> None:
+    async def beat(self) -> None:
         """Write, durably, and change nothing."""
         await self._settle(set(self._unsettled))
-        await self._store.check()
+        await self._store.beat()
 
     async def recover(self, campaigns: Sequence[Campaign]) -> int:
         """Count and publish what other processes have left pending; returns the number of files.
@@ -172,12 +247,24 @@ class ArchivedCounts:
         What cannot be counted now is tried again with the next upload to its campaign.
         """
         number = 0
+        self._unread = {campaign.id: campaign for campaign in campaigns}
         for campaign in campaigns:
-            files = await asyncio.to_thread(self._archive.pending, campaign)
-            self._unsettled.setdefault(campaign.id, []).extend(files)
-            number += len(files)
+            try:
+                number += await self._read_pending(campaign)
+            except ArchiveError as error:  # noqa: PERF203 - what is strange in one stops no other
+                self._tell_waiting(campaign.id, error)
         await self._settle(set(self._unsettled))
         return number
+
+    async def _read_pending(self, campaign: Campaign) -> int:
+        files = await asyncio.to_thread(self._archive.pending, campaign)
+        if files:
+            self._unsettled.setdefault(campaign.id, []).extend(files)
+        self._unread.pop(campaign.id, None)
+        return len(files)
+
+    def _tell_waiting(self, campaign_id: str, error: StoreError) -> None:
+        LOG.error("archived reports wait", extra={"campaign": campaign_id, "reason": str(error)})
 
     async def _count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         files = await asyncio.to_thread(self._archive.write, submissions)
@@ -185,27 +272,29 @@ class ArchivedCounts:
             self._unsettled.setdefault(file.campaign.id, []).append(file)
         outcomes = await self._store.count(submissions)
         answered = list(zip(submissions, outcomes, strict=True))
-        # A store in several databases may have counted a part of what it could not answer.
         unsure = {one.campaign.id for one, outcome in answered if outcome.refused == UNAVAILABLE}
         files = [file for file in files if file.campaign.id not in unsure]
         if all(one.counted and not one.rejected for one in outcomes):
             await asyncio.to_thread(self._archive.publish, files)
+            self._archive.tidy(files)
         else:
             accepted = [_accepted(*one) for one in answered]
             await asyncio.to_thread(self._archive.publish_some, files, accepted)
         for file in files:
             self._unsettled.pop(file.campaign.id, None)
-        # What was counted of the unsure is in no published file: all of it comes again.
-        return [Outcome(refused=UNAVAILABLE) if one.refused == UNAVAILABLE else one for one in outcomes]
+        return outcomes
 
     async def _settle(self, campaigns: set[str]) -> dict[str, StoreError]:
         """Count groups of which nobody knows whether they were counted; returns the campaigns for which that failed."""
         failed = {}
-        for campaign_id in sorted(campaigns & self._unsettled.keys()):
+        for campaign_id in sorted(campaigns & (self._unsettled.keys() | self._unread.keys())):
             try:
-                await self._settle_campaign(campaign_id)
+                if campaign_id in self._unread:
+                    await self._read_pending(self._unread[campaign_id])
+                if campaign_id in self._unsettled:
+                    await self._settle_campaign(campaign_id)
             except StoreError as error:  # noqa: PERF203 - the next one may be sound
-                LOG.error("archived reports wait", extra={"campaign": campaign_id, "reason": kind_of(error)})
+                self._tell_waiting(campaign_id, error)
                 failed[campaign_id] = error
         return failed
 

@@ -5,13 +5,18 @@ Files are listed, read, put whole and durable, moved and removed. Names use ``/`
 
 from __future__ import annotations
 
+import functools
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, cast
 from urllib.parse import urlsplit
 
 from ldp_aggregator.archive.files import ArchiveError
 from ldp_aggregator.store.runs.files import sync_folder
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class Place(Protocol):
@@ -38,6 +43,10 @@ class Place(Protocol):
         """Where it is there."""
         ...
 
+    def remove_folder(self, folder: str) -> None:
+        """With all that is in it, where it is there."""
+        ...
+
 
 def open_place(url: str) -> Place:
     """A path, a ``file://`` address, or an address that fsspec knows. Raises ArchiveError."""
@@ -53,6 +62,29 @@ def open_place(url: str) -> Place:
     return RemotePlace(url)
 
 
+def _told(what: str, missing: Callable[[], Any] | None = None) -> Callable[[Method], Method]:
+    """Make every failure of a method about a name an ArchiveError, and what is not there ``missing``."""
+
+    def decorate(method: Method) -> Method:
+        @functools.wraps(method)
+        def told(self: Place, name: str, *values: Any) -> Any:
+            try:
+                return method(self, name, *values)
+            except Exception as error:
+                if missing is not None and isinstance(error, FileNotFoundError):
+                    return missing()
+                reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+                raise ArchiveError(f"{self.url}/{name} cannot be {what}: {reason}") from error
+
+        return cast("Method", told)
+
+    return decorate
+
+
+def _nothing() -> None:
+    """There is nothing to do."""
+
+
 class Folder:
     """A folder of this machine."""
 
@@ -60,56 +92,48 @@ class Folder:
         self._root = root.absolute()
         self.url = str(self._root)
 
+    @_told("listed", list[str])
     def names(self, folder: str) -> list[str]:
-        at = self._root / folder
-        try:
-            with os.scandir(at) as entries:
-                return sorted(
-                    f"{folder}/{entry.name}" for entry in entries if entry.is_file() and not entry.name.startswith(".")
-                )
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise _failed("listed", at, error) from error
+        with os.scandir(self._root / folder) as entries:
+            return sorted(
+                f"{folder}/{entry.name}" for entry in entries if entry.is_file() and not entry.name.startswith(".")
+            )
 
+    @_told("read")
     def read(self, name: str) -> bytes:
-        try:
-            return (self._root / name).read_bytes()
-        except OSError as error:
-            raise _failed("read", self._root / name, error) from error
+        return (self._root / name).read_bytes()
 
+    @_told("written")
     def put(self, name: str, data: bytes) -> None:
         target = self._root / name
         fresh = target.with_name(f".{target.name}.{os.getpid()}")
+        self._make(target.parent)
         try:
-            self._make(target.parent)
             with open(fresh, "xb", opener=_private) as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             fresh.replace(target)
-            sync_folder(target.parent)
-        except OSError as error:
+        finally:
             fresh.unlink(missing_ok=True)
-            raise _failed("written", target, error) from error
+        sync_folder(target.parent)
 
+    @_told("moved", bool)
     def move(self, source: str, target: str) -> bool:
-        start, end = self._root / source, self._root / target
-        try:
-            self._make(end.parent)
-            start.replace(end)
-            sync_folder(end.parent)
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            raise _failed("moved", start, error) from error
+        end = self._root / target
+        self._make(end.parent)
+        (self._root / source).replace(end)
+        sync_folder(end.parent)
         return True
 
+    @_told("removed", _nothing)
     def remove(self, name: str) -> None:
-        try:
-            (self._root / name).unlink(missing_ok=True)
-        except OSError as error:
-            raise _failed("removed", self._root / name, error) from error
+        (self._root / name).unlink()
+
+    @_told("removed", _nothing)
+    def remove_folder(self, folder: str) -> None:
+        shutil.rmtree(self._root / folder)
+        sync_folder(self._root)
 
     def _make(self, folder: Path) -> None:
         """Make a folder, readable by its owner only, and have its name on disk."""
@@ -134,50 +158,33 @@ class RemotePlace:
         except (ImportError, ValueError) as error:
             raise ArchiveError(f"{url} cannot be opened: {error}") from None
 
+    @_told("listed", list[str])
     def names(self, folder: str) -> list[str]:
-        try:
-            entries = self._system.ls(f"{self._root}/{folder}", detail=True, refresh=True)
-        except FileNotFoundError:
-            return []
-        except Exception as error:
-            raise _failed("listed", f"{self.url}/{folder}", error) from error
+        entries = self._system.ls(f"{self._root}/{folder}", detail=True, refresh=True)
         return sorted(f"{folder}/{entry['name'].rsplit('/', 1)[-1]}" for entry in entries if entry["type"] == "file")
 
+    @_told("read")
     def read(self, name: str) -> bytes:
-        try:
-            data: bytes = self._system.cat_file(f"{self._root}/{name}")
-        except Exception as error:
-            raise _failed("read", f"{self.url}/{name}", error) from error
+        data: bytes = self._system.cat_file(f"{self._root}/{name}")
         return data
 
+    @_told("written")
     def put(self, name: str, data: bytes) -> None:
-        try:
-            self._system.pipe_file(f"{self._root}/{name}", data)
-        except Exception as error:
-            raise _failed("written", f"{self.url}/{name}", error) from error
+        self._system.pipe_file(f"{self._root}/{name}", data)
 
+    @_told("moved", bool)
     def move(self, source: str, target: str) -> bool:
-        try:
-            self._system.mv(f"{self._root}/{source}", f"{self._root}/{target}")
-        except FileNotFoundError:
-            return False
-        except Exception as error:
-            raise _failed("moved", f"{self.url}/{source}", error) from error
+        self._system.mv(f"{self._root}/{source}", f"{self._root}/{target}")
         return True
 
+    @_told("removed", _nothing)
     def remove(self, name: str) -> None:
-        try:
-            self._system.rm_file(f"{self._root}/{name}")
-        except FileNotFoundError:
-            return
-        except Exception as error:
-            raise _failed("removed", f"{self.url}/{name}", error) from error
+        self._system.rm_file(f"{self._root}/{name}")
+
+    @_told("removed", _nothing)
+    def remove_folder(self, folder: str) -> None:
+        self._system.rm(f"{self._root}/{folder}", recursive=True)
 
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
-
-
-def _failed(what: str, name: Any, error: Exception) -> ArchiveError:
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-    return ArchiveError(f"{name} cannot be {what}: {reason}")

@@ -11,7 +11,10 @@ that the address can be read from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import multiprocessing
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,6 +26,8 @@ from protocols import Campaign, DocumentError
 DOCUMENT: Final = "document.json"
 REPORTS: Final = "reports"
 SUFFIX: Final = ".parquet"
+RECOUNTS: Final = 5
+"""How often a recount begins again."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +49,21 @@ Engine = Callable[[bytes, "list[SlotWork]"], bytes]
 
 
 def recount(url: str, campaign_id: str, engine: Engine | None = None) -> Recount:
-    """Count an archived campaign again, in this process or on an ``engine``. Raises ArchiveError."""
+    """Count an archived campaign again, in this process or on an ``engine``. Raises ArchiveError.
+
+    Again from the beginning where a server put small files together meanwhile, which are gone then.
+    """
     place = open_place(url)
     document = archived_document(place, campaign_id)
-    work = [SlotWork(place.url, document, names) for names in parts_of(place, campaign_id)]
-    return read_result(document, (engine or _here)(document, work))
+    for _ in range(RECOUNTS):
+        parts = parts_of(place, campaign_id)
+        try:
+            work = [SlotWork(place.url, document, names) for names in parts]
+            return read_result(document, engine(document, work) if engine else on_processes(document, work, 1))
+        except Exception:
+            if {name for names in parts for name in names} <= set(place.names(f"{campaign_id}/{REPORTS}")):
+                raise
+    raise ArchiveError(f"the archive of {campaign_id} did not stand still; count again, or stop its servers")
 
 
 def archived_document(place: Place, campaign_id: str) -> bytes:
@@ -80,10 +95,6 @@ def parts_of(place: Place, campaign_id: str) -> list[tuple[str, ...]]:
     return [tuple(names) for _, names in sorted(parts.items())]
 
 
-def _here(document: bytes, work: Iterable[SlotWork]) -> bytes:
-    return add_results(document, (part.run() for part in work))
-
-
 def _read_name(name: str) -> tuple[int, int]:
     try:
         slots, slot, _ = name.rsplit("/", 1)[-1].split("-")
@@ -92,3 +103,18 @@ def _read_name(name: str) -> tuple[int, int]:
     except ValueError:
         raise ArchiveError(f"{name} is not called as the archive calls its files") from None
     return int(slots), number
+
+
+def on_processes(document: bytes, work: Sequence[SlotWork], workers: int | None = None) -> bytes:
+    """Run the parts on so many processes, one a processor by default."""
+    wanted = min(workers or len(_processors()), len(work))
+    if wanted < 2:
+        return add_results(document, (part.run() for part in work))
+    # A child of its own: a forked one would inherit whatever threads the caller has.
+    with ProcessPoolExecutor(wanted, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return add_results(document, pool.map(SlotWork.run, work))
+
+
+def _processors() -> range | set[int]:
+    """Those that this process may use."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)

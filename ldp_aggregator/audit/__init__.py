@@ -9,8 +9,10 @@ from ldp_aggregator.audit.asking.black_box import (
     BlackBoxError,
     Client,
     Person,
+    Stopwatch,
     UnreadableRecord,
     command_client,
+    command_stopwatch,
 )
 from ldp_aggregator.audit.verdict import Audit, Finding, audit
 
@@ -21,7 +23,9 @@ __all__ = [
     "Client",
     "Finding",
     "Person",
+    "Stopwatch",
     "UnreadableRecord",
     "audit",
     "command_client",
+    "command_stopwatch",
 ]

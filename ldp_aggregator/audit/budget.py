@@ -22,12 +22,14 @@ COINS: Final = "coins"
 UNEVEN: Final = "uneven ids"
 REPEATED: Final = "repeated ids"
 TWISTED: Final = "twisted ids"
+SEEDED: Final = "seeds that anybody finds"
+TIME: Final = "time"
 
 SHARES: Final = {
-    FIXED: 0.37,
+    FIXED: 0.35,
     GAMES: 0.15,
     SUM: 0.1,
-    WHOLE: 0.1,
+    WHOLE: 0.08,
     BLOCK: 0.05,
     SIDE: 0.05,
     COMPANY: 0.05,
@@ -36,5 +38,7 @@ SHARES: Final = {
     UNEVEN: 0.03,
     REPEATED: 0.01,
     TWISTED: 0.01,
+    SEEDED: 0.02,
+    TIME: 0.02,
 }
 """Parts of the whole. Guesses prove the most of a sound client."""

@@ -13,9 +13,11 @@ from ldp_aggregator.audit.searching.events import Event
 UNSEEN: Final = (
     "leaks rarer than the deltas above, and losses between the claim and the loss above",
     "signals that only the holder of a secret can read: ids or noise chosen until a keyed hash of them says something",
-    "coins of a weak generator with many seeds, and coins that repeat only under conditions that were not met here",
-    "reactions to records, campaigns, devices, dates or places that were not asked",
-    "time: when uploads are sent, and how long answers take",
+    "generators other than the usual ones; seeds of more than some 36 bits, or of fewer that leave no trace in ids; "
+    "coins that repeat only under conditions that were not met here",
+    "reactions to records, campaigns, devices, dates or places that were not asked: values, numbers and records are "
+    "drawn anew every time, but three values together, or two of very many, may not have met",
+    "time: delays below the one above, delays of few answers, and when uploads are sent",
     "anything that leaves the device on another way than the uploads",
 )
 
@@ -38,6 +40,7 @@ class Floor:
     loss: float | None
     delta_one: float
     delta_all: float | None
+    delay: float | None = None
 
     def sentences(self) -> tuple[str, ...]:
         """The floor in words."""
@@ -51,10 +54,13 @@ class Floor:
                 if self.delta_all is None
                 else [f"The truth in the clear, where noise is never like it, from a delta of {self.delta_all:.2g} on."]
             ),
+            "Nobody looked at the time that answers take."
+            if self.delay is None
+            else f"A delay of {1e6 * self.delay:.0f} microseconds in every answer of one person would have been found.",
         )
 
     def to_json(self) -> dict[str, float | None]:
-        return {"loss": self.loss, "delta_one": self.delta_one, "delta_all": self.delta_all}
+        return {"loss": self.loss, "delta_one": self.delta_one, "delta_all": self.delta_all, "delay": self.delay}
 
 
 def floor_of(
@@ -64,6 +70,7 @@ def floor_of(
     trials: int,
     people: int,
     alpha: float,
+    delay: float | None = None,
 ) -> Floor:
     """What could have been found.
 
@@ -78,6 +85,8 @@ def floor_of(
         Of a person, those that test what others chose.
     alpha
         The probability of being wrong for an event about one person.
+    delay
+        What was found out about time.
     """
     losses = [found for event, of in guesses if (found := _least_loss(claim, event, of)) is not None]
 
@@ -85,7 +94,7 @@ def floor_of(
         return float(loss_bound(count, trials, 0, trials * max(1, people - 1), alpha)) > claim
 
     shares = [_least_share(_certain(claim, event, of), event.one_trials) for event, of in clear]
-    return Floor(min(losses, default=None), _least_share(alone, trials), min(shares, default=None))
+    return Floor(min(losses, default=None), _least_share(alone, trials), min(shares, default=None), delay)
 
 
 def _certain(claim: float, event: Event, alpha: float) -> Callable[[int], bool]:

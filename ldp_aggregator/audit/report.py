@@ -33,8 +33,8 @@ def markdown(result: Audit, document: str, client: str) -> str:
         f"| loss of the document's own probabilities | {result.stated:.4g} |",
         f"| loss at least (confidence {100 * CONFIDENCE:g} %) | {result.lower_bound:.4g}, "
         f"{100 * result.reached:.0f} % of the above |",
-        f"| people | {len(result.people)} |",
-        f"| uploads | {result.uploads}, {result.trials} of each person |",
+        f"| people | {len(result.people)}, of whom a lot drew {result.drawn} |",
+        f"| uploads | {result.uploads}; {result.trials} of each person, an eighth of it of those drawn |",
         "",
         "## What was checked",
         "",

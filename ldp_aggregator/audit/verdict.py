@@ -9,14 +9,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from ldp_aggregator.audit.asking.again import DEVICES, Again, ask_again
+from ldp_aggregator.audit.asking.again import DEVICES, Again, answers_to_one_study, ask_again
 from ldp_aggregator.audit.asking.alone import alone_guesses, ask_alone
-from ldp_aggregator.audit.asking.black_box import Answer, BlackBoxError, Client, Person
+from ldp_aggregator.audit.asking.black_box import Answer, BlackBoxError, Client, Person, Stopwatch
+from ldp_aggregator.audit.asking.drawn import SHARE as DRAWN_SHARE
+from ldp_aggregator.audit.asking.drawn import drawn_people
 from ldp_aggregator.audit.asking.observations import Seen, read_tables, within
 from ldp_aggregator.audit.asking.people import Document, people_of
 from ldp_aggregator.audit.asking.together import two
 from ldp_aggregator.audit.budget import COINS as ALIKE
-from ldp_aggregator.audit.budget import FIXED, GAMES, REPEATED, SHARES, SUM, TWISTED, UNEVEN
+from ldp_aggregator.audit.budget import FIXED, GAMES, REPEATED, SEEDED, SHARES, SUM, TIME, TWISTED, UNEVEN
 from ldp_aggregator.audit.floor import UNSEEN, Floor, floor_of
 from ldp_aggregator.audit.rules.repeats import (
     PLACES,
@@ -28,6 +30,7 @@ from ldp_aggregator.audit.rules.repeats import (
     uneven_ids,
     usual_matches,
 )
+from ldp_aggregator.audit.rules.seeds import public_noise, small_seeds
 from ldp_aggregator.audit.rules.shapes import (
     different_headers,
     different_lengths,
@@ -41,6 +44,7 @@ from ldp_aggregator.audit.searching.crowds import CLEAR, games
 from ldp_aggregator.audit.searching.events import ALONE, BLOCK, COMPANY, SIDE, WHOLE, Event
 from ldp_aggregator.audit.searching.guesses import Guesser, fixed_guesses, pair_columns, summed_guesses
 from ldp_aggregator.audit.searching.tight_events import stated_loss
+from ldp_aggregator.audit.searching.times import ask_times, least_delay, slow_answers
 
 LOSS: Final = "loss-above-claim"
 SHARE: Final = "answer-above-share"
@@ -54,6 +58,9 @@ MALFORMED: Final = "malformed-report"
 ID_REPEATS: Final = "id-repeats"
 ID_UNEVEN: Final = "id-not-uniform"
 COINS: Final = "coins-repeat"
+SEED: Final = "seed-guessed"
+STUDY: Final = "study-answered-twice"
+SLOW: Final = "time-tells"
 
 CHECKS: Final = {
     LOSS: "no event tells any two people apart by more than epsilon",
@@ -68,6 +75,9 @@ CHECKS: Final = {
     ID_REPEATS: "ids of fresh devices, and of one device in two campaigns, never repeat",
     ID_UNEVEN: "ids of fresh devices are uniform",
     COINS: "coins are tossed anew: in every process, for every device and every campaign",
+    SEED: "no usual generator gives ids or noise from public bytes, small numbers or the time in seconds",
+    STUDY: "a device answers one campaign of a study, also where two ask it at once",
+    SLOW: "answers take as long for one person as for another, but for a tolerance",
 }
 """What an audit looks at: the code of a finding, and what must hold."""
 
@@ -89,13 +99,15 @@ class Finding:
 @dataclass(frozen=True)
 class Audit:
     """``lower_bound`` of the true loss holds with a confidence of 99.9 %; ``events`` are sorted by how far their bounds
-    come towards their claims, and beyond; ``stated`` is the loss of the document's own probabilities.
+    come towards their claims, and beyond; ``stated`` is the loss of the document's own probabilities; the last
+    ``drawn`` people are those whose records were drawn, who were asked less often.
     """
 
     claim: float
     stated: float
     trials: int
     people: tuple[Person, ...]
+    drawn: int
     uploads: int
     events: tuple[Event, ...]
     findings: tuple[Finding, ...]
@@ -124,6 +136,7 @@ class Audit:
             "confidence": CONFIDENCE,
             "trials": self.trials,
             "people": len(self.people),
+            "drawn": self.drawn,
             "uploads": self.uploads,
             "floor": self.floor.to_json(),
             "unseen": list(UNSEEN),
@@ -140,24 +153,30 @@ def audit(
     at_once: bool = False,
     wrong: float = 1 - CONFIDENCE,
     rng: np.random.Generator | None = None,
+    stopwatch: Stopwatch | None = None,
 ) -> Audit:
     """Ask ``client`` for ``trials`` uploads of every person, and compare what it tells with what the document claims.
 
     Sound for any client: a correct one fails with probability at most ``wrong``. How much is found depends on the
     trials. ``at_once``: two lives of the client may be asked at the same time. ``rng`` tosses the audit's own coins, by
-    which it picks whose uploads it guesses; seeded, an audit of a seeded client repeats itself.
+    which it draws people and picks whose uploads it guesses; seeded, an audit of a seeded client repeats itself.
+    ``stopwatch`` says how long answers take; without one nobody looks at time.
     """
     rng = np.random.default_rng() if rng is None else rng
     value: Document = json.loads(document)
     claim = float(value["privacy"]["epsilon"])
-    people = people_of(value)
-    seen, twins = _ask(document, client, people, trials, at_once)
-    again = ask_again(document, client, people, at_once)
+    fixed = people_of(value, rng)
+    people = (*fixed, *drawn_people(value, fixed, rng))
+    counts = [trials] * len(fixed) + [-(-trials // DRAWN_SHARE)] * (len(people) - len(fixed))
+    seen, twins = _ask(document, client, people, counts, at_once)
+    again = ask_again(document, client, fixed, at_once)
+    studied = answers_to_one_study(document, client, fixed, at_once)
     alphas = {kind: share * wrong for kind, share in SHARES.items()}
 
-    guesser = Guesser(value, people, seen)
+    guesser = Guesser(value, people, seen, len(fixed))
     alone = ask_alone(document, client, guesser, rng, at_once)
-    fixed = _bounded(fixed_guesses(guesser, rng), alphas[FIXED])
+    times = None if stopwatch is None else ask_times(document, stopwatch, people, rng)
+    guessed = _bounded(fixed_guesses(guesser, rng), alphas[FIXED])
     played = _bounded(games(guesser, rng), alphas[GAMES])
     summed = _bounded(summed_guesses(guesser, rng), alphas[SUM])
     chosen = Chosen()
@@ -165,8 +184,10 @@ def audit(
     pair_columns(guesser, chosen)
     found = [_bounded(chosen.of(scope), alphas[scope]) for scope in (WHOLE, BLOCK, SIDE, COMPANY)]
     found.append(_bounded(alone_guesses(guesser, alone), alphas[ALONE]))
-    bounded = [pair for of_kind in (fixed, played, summed, *found) for pair in of_kind]
+    bounded = [pair for of_kind in (guessed, played, summed, *found) for pair in of_kind]
     events = sorted((event for event, _ in bounded), key=lambda event: event.claim - event.bound)
+    further = [of for of in (*twins, again.first, again.other_campaign, alone.answers) if any(of)]
+    ids = [one for tables in (seen.tables, *map(read_tables, further)) for one in ids_of(tables)]
     findings = [
         *_loss_findings(events),
         *(Finding(LENGTH, text) for text in different_lengths(seen)),
@@ -174,33 +195,47 @@ def audit(
         *(Finding(MALFORMED, text) for text in malformed_answers(value, seen)),
         *(Finding(MALFORMED, text) for text in malformed_ids(seen)),
         *(Finding(RETRY, text) for text in again.differences()),
-        *_id_findings(seen, [*twins, again.first, again.other_campaign, alone.answers], alphas),
+        *_id_findings(seen, ids, alphas),
         *_coin_findings(value, seen, twins, again, alphas[ALIKE]),
+        *([] if studied is None else [Finding(STUDY, studied)]),
+        *([] if times is None or (text := slow_answers(times, alphas[TIME])) is None else [Finding(SLOW, text)]),
+        *_seed_findings(document, seen, fixed, ids, len(twins[0]), alphas[SEEDED]),
     ]
     floor = floor_of(
         claim,
-        [(event, alpha) for event, alpha in fixed if event.scope == WHOLE],
+        [(event, alpha) for event, alpha in guessed if event.scope == WHOLE],
         [(event, alpha) for event, alpha in played if event.name == CLEAR],
-        seen.half(True),
+        seen.half(0, True),
         len(people),
         alphas[WHOLE] / CHOSEN,
+        None if times is None else least_delay(times, alphas[TIME]),
     )
-    return Audit(claim, _stated(value), trials, people, len(seen.person), tuple(events), tuple(_told(findings)), floor)
+    return Audit(
+        claim,
+        _stated(value),
+        trials,
+        people,
+        len(people) - len(fixed),
+        len(seen.person),
+        tuple(events),
+        tuple(_told(findings)),
+        floor,
+    )
 
 
 def _ask(
-    document: str, client: Client, people: Sequence[Person], trials: int, at_once: bool
+    document: str, client: Client, people: Sequence[Person], trials: Sequence[int], at_once: bool
 ) -> tuple[Seen, tuple[list[Answer], list[Answer]]]:
-    """Two processes, with half of the trials of everybody each, in opposite orders; before them, both have the same
+    """Two processes, with half of everybody's ``trials`` each, in opposite orders; before them, both have the same
     twins in the same order.
     """
-    count = min(TWINS, trials)
+    count = min(TWINS, trials[0])
     twins = [person for person in people[:2] for _ in range(count)]
-    halves = trials - trials // 2, trials // 2
+    halves = [of - of // 2 for of in trials], [of // 2 for of in trials]
     orders = list(range(len(people))), list(range(len(people)))[::-1]
 
     def life(process: int) -> list[Answer]:
-        asked = [people[number] for number in orders[process] for _ in range(halves[process])]
+        asked = [people[number] for number in orders[process] for _ in range(halves[process][number])]
         answers = client(document, [*twins, *asked], None)
         if len(answers) != len(twins) + len(asked):
             raise BlackBoxError(f"the client answered {len(answers)} of {len(twins) + len(asked)} lines")
@@ -208,10 +243,10 @@ def _ask(
 
     lives = two(life, at_once)
     answers = [answer for of in lives for answer in of[len(twins) :]]
-    person = np.concatenate([np.repeat(orders[process], halves[process]) for process in (0, 1)])
-    process = np.repeat([0, 1], [halves[0] * len(people), halves[1] * len(people)])
+    person = np.concatenate([np.repeat(of, [halves[process][n] for n in of]) for process, of in enumerate(orders)])
+    process = np.repeat([0, 1], [sum(half) for half in halves])
     tables = read_tables(answers, chooses=within(person, len(people)) % 2 == 0)
-    seen = Seen(len(people), trials, person, process, tables)
+    seen = Seen(len(people), person, process, tables)
     return seen, (lives[0][: len(twins)], lives[1][: len(twins)])
 
 
@@ -247,8 +282,7 @@ def _loss_findings(events: Sequence[Event]) -> Iterator[Finding]:
             )
 
 
-def _id_findings(seen: Seen, further: Sequence[list[Answer]], alphas: Mapping[str, float]) -> Iterator[Finding]:
-    ids = [*ids_of(seen.tables), *(one for answers in further if any(answers) for one in ids_of(read_tables(answers)))]
+def _id_findings(seen: Seen, ids: Sequence[bytes], alphas: Mapping[str, float]) -> Iterator[Finding]:
     repeated, uneven = repeated_ids(ids, alphas[REPEATED]), uneven_ids(seen, alphas[UNEVEN])
     if repeated is not None:
         yield Finding(ID_REPEATS, repeated)
@@ -278,6 +312,16 @@ def _coin_findings(
     for alike in alikes:
         if alike.excessive(alpha / most):
             yield Finding(COINS, str(alike))
+
+
+def _seed_findings(
+    document: str, seen: Seen, people: Sequence[Person], ids: Sequence[bytes], before: int, alpha: float
+) -> Iterator[Finding]:
+    other = next((number for number, person in enumerate(people) if person.label != people[0].label), 0)
+    public = public_noise(document, seen, sorted({0, other}), before, alpha / 2)
+    for text in (public, small_seeds(document, ids, alpha / 2)):
+        if text is not None:
+            yield Finding(SEED, text)
 
 
 def _told(findings: Sequence[Finding]) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from ldp_aggregator.audit import Audit, BlackBoxError, audit, command_client
+from ldp_aggregator.audit import Audit, BlackBoxError, audit, command_client, command_stopwatch
 from ldp_aggregator.audit.report import markdown
 from ldp_aggregator.audit.searching.bounds import CONFIDENCE
 from ldp_aggregator.cli.common import (
@@ -65,7 +65,8 @@ def _audit(options: argparse.Namespace) -> int:
     )
     Campaign.parse(document.encode())
     try:
-        result = audit(document, command_client(options.program), options.trials, at_once=True)
+        client, stopwatch = command_client(options.program), command_stopwatch(options.program)
+        result = audit(document, client, options.trials, at_once=True, stopwatch=stopwatch)
     except BlackBoxError as error:
         raise CommandError(str(error)) from None
     if options.markdown is not None:
@@ -101,7 +102,9 @@ def _tell(result: Audit) -> None:
             for e in result.events[:_SHOWN]
         ],
     )
-    say(f"{len(result.people)} people were asked {result.trials} times each, and devices of theirs again.")
+    often = len(result.people) - result.drawn
+    say(f"{often} people were asked {result.trials} times each, and devices of theirs again;")
+    say(f"{result.drawn} people, drawn by lot, an eighth as often.")
     say(f"The true loss is at least {result.lower_bound:.4f} (confidence {100 * CONFIDENCE:g} %);")
     say(f"the claim is {result.claim:g}, the document's own probabilities lose {result.stated:.4f}.")
     for sentence in result.floor.sentences():

@@ -58,17 +58,14 @@ def add_store_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--database",
         type=address_type,
-        action="append",
         metavar="URL",
-        help="postgresql:// address, without password; several times for a store in several databases, its first first",
+        help="postgresql:// address of the store, without password",
     )
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
     """The settings: flags over environment over file."""
     flags = {name: getattr(options, name, None) for name in Settings.model_fields}
-    if flags["database"] is not None:
-        flags["database"] = " ".join(flags["database"])
     return read_settings(options.config, flags)
 
 

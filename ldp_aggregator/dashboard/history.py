@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
+from ldp_aggregator.store import Store
 from ldp_aggregator.store.clock import Clock
-from ldp_aggregator.store.contract import CampaignStore, StoreError
+from ldp_aggregator.store.contract import StoreError
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 
@@ -60,7 +61,7 @@ def thinned(points: Sequence[tuple[datetime, int]], most: int) -> list[tuple[dat
     return list(points[::-1][::step][::-1])
 
 
-async def sample(store: CampaignStore, history: History, clock: Clock, seconds: float = SAMPLE_SECONDS) -> None:
+async def sample(store: Store, history: History, clock: Clock, seconds: float = SAMPLE_SECONDS) -> None:
     """Until cancelled. A store that does not answer is asked again later."""
     while True:
         try:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.resources
 import math
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from aiohttp import web
+from aiohttp import ETag, web
 
 from ldp_aggregator.dashboard.drawing import words
 
@@ -74,10 +75,25 @@ def _environment() -> Environment:
     return environment
 
 
-def page(template: str, http_status: int = 200, /, **values: Any) -> web.Response:
+def render(template: str, /, **values: Any) -> str:
     """A page of ``templates/``; raises jinja2.UndefinedError for a name that is not given."""
-    text = _environment().get_template(template).render(values)
+    return _environment().get_template(template).render(values)
+
+
+def page(template: str, http_status: int = 200, /, **values: Any) -> web.Response:
+    """See :func:`render`."""
+    text = render(template, **values)
     return web.Response(text=text, status=http_status, content_type="text/html", charset="utf-8")
+
+
+def cacheable(request: web.Request, body: bytes, media_type: str, cache: str) -> web.Response:
+    """A 200, or a 304 where the browser has it already."""
+    tag = hashlib.sha256(body).hexdigest()
+    headers = {"ETag": f'"{tag}"', "Cache-Control": cache}
+    have = request.if_none_match
+    if have and any(isinstance(entry, ETag) and entry.value in ("*", tag) for entry in have):
+        return web.Response(status=304, headers=headers)
+    return web.Response(body=body, content_type=media_type, charset="utf-8", headers=headers)
 
 
 @lru_cache(maxsize=16)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from ldp_aggregator.dashboard.history import History
+from ldp_aggregator.store import Store
 from ldp_aggregator.store.clock import Clock, utc_now
-from ldp_aggregator.store.contract import Store
 from protocols import Campaign
 
 
@@ -20,7 +21,9 @@ class Sources:
     last write to the store worked, ``queue_age`` for how many seconds an upload waits here. ``count`` takes (path,
     method, status, seconds) of an answer, ``mutated`` the kind of a change that an operator made. ``report_codes`` and
     ``upload_codes`` explain the codes that refuse reports, and whole uploads; ``body_bytes`` is the longest form that
-    is read. ``is_archived`` says whether accepted reports are kept one by one.
+    is read. ``is_archived`` says whether accepted reports are kept one by one; ``behind_tls`` whether
+    operators come through a proxy that speaks TLS; ``public_pages`` holds
+    pages for everybody as they were drawn.
     """
 
     store: Store
@@ -35,5 +38,7 @@ class Sources:
     upload_codes: Mapping[str, str]
     body_bytes: int
     is_archived: bool = False
+    behind_tls: bool = False
     clock: Clock = utc_now
     history: History = field(default_factory=History)
+    public_pages: dict[tuple[str, str, bool], asyncio.Task[bytes]] = field(default_factory=dict)

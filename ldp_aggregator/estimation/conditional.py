@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import Z_95, Cells, QuestionEstimate
-from ldp_aggregator.estimation.joint import JointTable
 from ldp_aggregator.estimation.poisoning.intervals import Interval
 from ldp_aggregator.estimation.pooling import class_shares
 from ldp_aggregator.estimation.simplex import norm_sub
@@ -31,24 +30,25 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ConditionalTable:
-    """P(value | class), shape (values * k,), index ``value * k + class``, beside the ``joint`` table behind it.
+    """P(value | class), shape (values * k,), index ``value * k + class``, beside the ``pair`` of value and class that
+    was asked, of which a made-up report moves a cell by up to ``per_liar``.
 
     A cell of a class that cannot be told from nobody's is uninformed: 1 / values, from 0 to 1, of infinite variance.
     """
 
     cells: Cells
-    joint: JointTable
+    pair: QuestionEstimate
+    per_liar: Array
 
 
 def conditional_table(estimates: Estimates, feature: str) -> ConditionalTable:
-    """Of a discrete feature that the campaign asked about, as a pair or as bits."""
-    joint, classes = estimates.table(feature), estimates.class_prior
+    """Return P(value | class) of a discrete feature that the campaign asked about."""
+    pair, classes = estimates.asking(feature, PAIR), estimates.class_prior
     k = classes.value.size
-    members = joint.cells.value.size // k
+    members = pair.cells.value.size // k
     pi, pi_variance = np.tile(classes.value, members), np.tile(classes.variance, members)
-    return ConditionalTable(
-        _ratio(joint.cells, pi, pi_variance, _covariance(estimates, feature, joint), members), joint
-    )
+    cells = ratio_of(pair.cells, Cells.normal(pi, pi_variance), _covariance(estimates, pair), 1 / members)
+    return ConditionalTable(cells, pair, estimates.per_liar[pair.question.index])
 
 
 def conditional_reach(estimates: Estimates, table: ConditionalTable, liars: int) -> Array:
@@ -57,24 +57,27 @@ def conditional_reach(estimates: Estimates, table: ConditionalTable, liars: int)
     if liars == 0:
         return moved
     joint, pi = (
-        table.joint.cells.value,
+        table.pair.cells.value,
         np.tile(estimates.class_prior.value, moved.size // estimates.class_prior.value.size),
     )
     least = liars * estimates.class_prior_per_liar
-    told = np.isfinite(table.cells.variance) & (pi > least) & np.isfinite(table.joint.per_liar)
+    told = np.isfinite(table.cells.variance) & (pi > least) & np.isfinite(table.per_liar)
     moved[~told] = 1.0
-    ratio = Interval.around(joint[told], liars * table.joint.per_liar[told]) / Interval.around(pi[told], least)
+    ratio = Interval.around(joint[told], liars * table.per_liar[told]) / Interval.around(pi[told], least)
     moved[told] = np.minimum(ratio.reach(table.cells.value[told]), 1.0)
     return moved
 
 
-def _ratio(joint: Cells, pi: Array, pi_variance: Array, covariance: Array, members: int) -> Cells:
-    """Fieller's interval of every cell over its class."""
-    known = np.isfinite(joint.variance) & np.isfinite(pi_variance) & (pi > 0)
+def ratio_of(share: Cells, whole: Cells, covariance: Array, untold: float) -> Cells:
+    """Return the ratio of two unbiased shares with Fieller's interval; of a whole that cannot be told from zero
+    ``untold``, from 0 to 1, with infinite variance.
+    """
+    pi, pi_variance = whole.value, whole.variance
+    known = np.isfinite(share.variance) & np.isfinite(pi_variance) & (pi > 0)
     known[known] = pi[known] ** 2 > Z_95**2 * pi_variance[known]
-    value, variance = np.full_like(pi, 1 / members), np.full_like(pi, np.inf)
+    value, variance = np.full_like(pi, untold), np.full_like(pi, np.inf)
     low, high = np.zeros_like(pi), np.ones_like(pi)
-    j, p, v_j, v_p, c = (array[known] for array in (joint.value, pi, joint.variance, pi_variance, covariance))
+    j, p, v_j, v_p, c = (array[known] for array in (share.value, pi, share.variance, pi_variance, covariance))
     ratio = j / p
     a, b = p**2 - Z_95**2 * v_p, j * p - Z_95**2 * c
     reach = np.sqrt(np.maximum(b**2 - a * (j**2 - Z_95**2 * v_j), 0.0))
@@ -83,21 +86,13 @@ def _ratio(joint: Cells, pi: Array, pi_variance: Array, covariance: Array, membe
     return Cells(value, variance, low, high)
 
 
-def _covariance(estimates: Estimates, feature: str, joint: JointTable) -> Array:
-    """Of every cell with the pooled share of its class; never beyond what their variances allow."""
-    classes = estimates.class_prior
-    k = classes.value.size
-    deviation = np.sqrt(classes.variance)
-    limit = np.sqrt(joint.cells.variance) * np.tile(deviation, joint.cells.value.size // k)
+def _covariance(estimates: Estimates, pair: QuestionEstimate) -> Array:
+    """Return that of every cell with the pooled share of its class; never beyond what their variances allow."""
+    deviation = np.sqrt(estimates.class_prior.variance)
+    limit = np.sqrt(pair.cells.variance) * np.tile(deviation, pair.cells.value.size // deviation.size)
     if not np.isfinite(limit).all():
         return np.zeros_like(limit)
-    asked = [one for one in estimates.questions if one.question.feature == feature and one.question.kind == PAIR]
-    if asked:
-        found = _of_pair(estimates, asked[0])
-    else:
-        # A cell has a quarter of the difference of the two shares, which move against one another.
-        found = np.tile(deviation * deviation.sum() / 4, joint.cells.value.size // k)
-    covariance: Array = np.clip(found, -limit, limit)
+    covariance: Array = np.clip(_of_pair(estimates, pair), -limit, limit)
     return covariance
 
 

@@ -15,13 +15,10 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, estimate_question
-from ldp_aggregator.estimation.joint import JointTable, sign_of, table_of_pair, table_of_signs, table_of_triple
 from ldp_aggregator.estimation.moments import (
     DEFAULT_VARIANCE_FLOOR,
     Moments,
-    Present,
     add_record_spread,
-    part_of,
     present_shares,
     rebuild_moments,
 )
@@ -29,12 +26,12 @@ from ldp_aggregator.estimation.poisoning.lies import Lies, Round, lies_of_one_an
 from ldp_aggregator.estimation.poisoning.moments import MomentsReach, moments_reach
 from ldp_aggregator.estimation.poisoning.reports import class_prior_per_liar, per_liar
 from ldp_aggregator.estimation.poisoning.shares import share_variance
-from ldp_aggregator.estimation.pooling import pool_classes, pool_covariance
+from ldp_aggregator.estimation.pooling import pool_classes
 from ldp_aggregator.estimation.presence import Part, among_present, missing_shares
 from ldp_aggregator.estimation.rows import cell_names, cells_to_json, finite_only, rows_of, value_names
-from ldp_aggregator.estimation.simplex import NORM_SUB, post_process
+from ldp_aggregator.estimation.simplex import NORM_SUB
 from protocols import Campaign, Question
-from protocols.document.questions import MARGINAL, PAIR, PRODUCT, SCORE, SIGNS, SQUARE, TRIPLE, VALUE, XOR
+from protocols.document.questions import PAIR, PRODUCT, RIGHT, SQUARE, VALUE
 from protocols.document.schema import ContinuousFeature
 
 if TYPE_CHECKING:
@@ -94,7 +91,6 @@ class Estimates:
                 }
                 for estimate in self.questions
             ],
-            "tables": {name: [finite_only(row) for row in self.table_rows(name)] for name in self.tables},
             "missing": {name: finite_only(self._missing_row(name)) for name in self.missing},
             "present": {name: [finite_only(row) for row in self.present_rows(name)] for name in self.present},
         }
@@ -106,11 +102,7 @@ class Estimates:
 
     def _moments_of(self, feature: ContinuousFeature) -> Moments:
         value, square = (self.asking(feature.name, kind) for kind in (VALUE, SQUARE))
-        together, present = pool_covariance([value], [square]), self._present_of(feature.name)
-        return rebuild_moments(feature, value.cells, square.cells, present, together)
-
-    def _present_of(self, feature: str) -> Present:
-        return present_shares(self.class_prior, [self.asking(feature, kind) for kind in (VALUE, SQUARE)])
+        return rebuild_moments(feature, value.cells, square.cells, present_shares(self.class_prior, (value, square)))
 
     @cached_property
     def missing(self) -> Mapping[str, Part]:
@@ -126,7 +118,7 @@ class Estimates:
 
     @cached_property
     def _gaussian(self) -> Mapping[str, ContinuousFeature]:
-        squared = {e.question.feature for e in self.questions if e.question.kind in (SQUARE, SIGNS)}
+        squared = {e.question.feature for e in self.questions if e.question.kind == SQUARE}
         return {f.name: f for f in self.campaign.asked if isinstance(f, ContinuousFeature) and f.name in squared}
 
     @cached_property
@@ -149,45 +141,25 @@ class Estimates:
                 noise,
                 [Lies(1, 1, self.class_prior_per_liar)]
                 if everything
-                else lies_of_one_answer(self.questions, name, classes, at_once=self.round_of(feature).at_once),
+                else lies_of_one_answer(self.questions, name, classes),
                 variance_floor=DEFAULT_VARIANCE_FLOOR,
-                shrinkage=False,
             )
             for name, feature in self._gaussian.items()
         }
 
-    def table(self, feature: str) -> JointTable:
-        """P(value, class) of a discrete feature, asked as a pair, as one of a triple or as bits."""
-        asked = self._about(feature)
-        if PAIR in asked:
-            return table_of_pair(asked[PAIR], self.per_liar[asked[PAIR].question.index])
-        if TRIPLE in asked:
-            return table_of_triple(asked[TRIPLE], feature)
-        signs = [sign_of(asked[kind]) for kind in (XOR, MARGINAL)]
-        return table_of_signs(signs, self.class_prior, self.class_prior_per_liar)
-
-    @cached_property
-    def tables(self) -> Mapping[str, JointTable]:
-        """The tables of the features that no pair was asked about."""
-        asked = [e.question for e in self.questions if e.question.kind in (XOR, TRIPLE)]
-        return {name: self.table(name) for one in asked for name in (one.feature, one.other) if name is not None}
-
     def round_of(self, feature: ContinuousFeature) -> Round:
         """What this campaign tells of a Gaussian feature, and what one lie moves of it."""
         value, square = (self.asking(feature.name, kind) for kind in (VALUE, SQUARE))
-        # What a lie moves is alike in all cells of a question, those of value and square of one too.
-        liars = [self.per_liar[one.question.index][: one.cells.value.size] for one in (value, square)]
+        liars = [self.per_liar[one.question.index] for one in (value, square)]
         return Round(value, square, liars[0], liars[1], self.class_prior, self.class_prior_per_liar)
 
     def asking(self, feature: str, kind: str) -> QuestionEstimate:
-        """The estimate of the one question of a kind about a feature; for value or square, that part of ``signs``."""
-        asked = self._about(feature)
-        return asked[kind] if kind in asked else part_of(asked[SIGNS], kind)
+        """Return the estimate of the one question of a kind about a feature."""
+        return self._asking[kind, feature]
 
-    def _about(self, feature: str) -> Mapping[str, QuestionEstimate]:
-        """By kind the estimates of the questions about a feature."""
-        asked = {e.question.kind: e for e in self.questions if e.question.other == feature}
-        return asked | {e.question.kind: e for e in self.questions if e.question.feature == feature}
+    @cached_property
+    def _asking(self) -> Mapping[tuple[str, str | None], QuestionEstimate]:
+        return {(one.question.kind, one.question.feature): one for one in self.questions}
 
     def _rows(self) -> Iterable[dict[str, Any]]:
         for estimate in self.questions:
@@ -199,17 +171,6 @@ class Estimates:
                     "feature": question.feature,
                     "mechanism": question.mechanism.name,
                     "n": estimate.n,
-                    **row,
-                }
-        for name, table in self.tables.items():
-            asked = self._tabled(name)
-            for row in self.table_rows(name):
-                yield {
-                    "question": asked.index,
-                    "kind": "table",
-                    "feature": name,
-                    "mechanism": asked.mechanism.name,
-                    "n": table.n,
                     **row,
                 }
         for name in self.missing:
@@ -231,15 +192,9 @@ class Estimates:
         """The cells of a question by the names of value and class."""
         question, classes = estimate.question, self.campaign.label.classes
         names: Sequence[str | None] = cell_names(self.campaign, question) or [None]
-        of_classes = (None,) if question.kind in (XOR, MARGINAL, PRODUCT, SCORE) else classes
+        of_classes = (None,) if question.kind in (PRODUCT, RIGHT) else classes
         places = [(name, of_class) for name in names for of_class in of_classes]
         return rows_of(places, estimate.cells, self.per_liar[question.index], estimate.processed)
-
-    def table_rows(self, feature: str) -> Iterable[dict[str, Any]]:
-        """The cells of a feature's table (:attr:`tables`) by the names of value and class."""
-        table, names = self.tables[feature], value_names(self.campaign.feature(feature))
-        places = [(name, of_class) for name in names for of_class in self.campaign.label.classes]
-        return rows_of(places, table.cells, table.per_liar, post_process(table.cells.value, table.n, self.post))
 
     def _missing_row(self, feature: str) -> dict[str, Any]:
         (row,) = rows_of([(None, None)], self.missing[feature].cells, self.missing[feature].per_liar, None)
@@ -256,11 +211,6 @@ class Estimates:
         if processed is not None:
             processed = processed / (processed.sum() or 1.0)
         return rows_of([(name, c) for name in names for c in classes], part.cells, part.per_liar, processed)
-
-    def _tabled(self, feature: str) -> Question:
-        """The question that a feature's table is printed under."""
-        asked = self._about(feature)
-        return (asked[TRIPLE] if TRIPLE in asked else asked[XOR]).question
 
 
 def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estimates:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ldp_aggregator.estimation.simplex import post_process
 from ldp_aggregator.estimation.support import sum_variance, support_of
 from protocols import Question
-from protocols.document.questions import INDEX, MARGINAL, PRODUCT, SCORE, SIGN, SIGNS, XOR
+from protocols.document.questions import INDEX, PRODUCT, RIGHT, SIGN
 from protocols.mechanisms import NoisyVector, OneBit, PureMechanism
 
 Array = NDArray[np.float64]
@@ -25,9 +25,10 @@ Counts = NDArray[np.int64]
 Z_95: Final = 1.959963984540054
 """The 97.5 % point of the normal distribution."""
 
-_ONE_SIGN: Final = np.array([[-1.0, 1.0]])
-_BOTH_SIGNS: Final = np.array([[-1.0, -1.0, 1.0, 1.0], [-1.0, 1.0, -1.0, 1.0]])
-"""The signs that the cells of one class stand for: of the value, and of its square."""
+SIGNS: Final = np.array([-1.0, 1.0])
+"""What the cells of one class stand for, of a question asked as ``sign``. A place for what is missing comes after them,
+and has no sign.
+"""
 
 
 @dataclass(frozen=True)
@@ -54,23 +55,19 @@ class QuestionEstimate:
     ----------
     cells
         Label: P(class), shape (k,). Pair: P(value, class), shape (values * k,), index ``value * k + class``, where a
-        value may be missing with k cells more. Triple: P(value, value of other, class), shape (4 k,). Xor and marginal:
-        the shares of the bit, shape (2,); :mod:`ldp_aggregator.estimation.joint` has the table. Score: the shares of
-        devices for which the candidate is wrong, and right. Value and square of a Gaussian feature: P(class)
-        E[v | class], shape (k,), v the asked quantity in [-1, 1]; signs: those of the value, then those of the square,
-        shape (2 k,). Product: E[v], shape (1,). A missing v adds nothing: then it is P(class, present)
-        E[v | class, present].
+        value may be missing with k cells more. Right: the shares of devices for which the model is wrong, and right,
+        shape (2,). Score: P(place of the score, class), shape (places * k,). Value and square of a Gaussian feature:
+        P(class) E[v | class], shape (k,), v the asked quantity in [-1, 1]. Product: E[v], shape (1,). A missing v adds
+        nothing: then it is P(class, present) E[v | class, present].
     processed
         The cells of a question about an index after post-processing; None for the others.
     classes
-        P(class) as this question's reports tell it, shape (k,); None where they do not (xor, marginal, ``laplace``,
+        P(class) as this question's reports tell it, shape (k,); None where they do not (right, ``laplace``,
         ``onebit``).
     missing, missing_share
         P(missing, class), shape (k,) (of a product (1,)), and their sum, shape (1,); None where no value is missing.
     n
         Reports. Without any, values are uninformed (uniform, or zero) and variances infinite.
-    covariance
-        Of signs, that of the estimates for value and square, which the same devices answered, shape (k,); else None.
     """
 
     question: Question
@@ -80,7 +77,6 @@ class QuestionEstimate:
     classes: Cells | None
     missing: Cells | None = None
     missing_share: Cells | None = None
-    covariance: Array | None = None
 
 
 def estimate_question(
@@ -96,32 +92,22 @@ def estimate_question(
         of_class = _estimate_classes(question, n, counts, classes)
     cells = _estimate_cells(question, n, counts, classes)
     processed = post_process(cells.value, n, post) if question.encoding == INDEX else None
-    together = _covariance(question, n, counts, cells, classes) if question.kind == SIGNS else None
-    told = QuestionEstimate(question, n, cells, processed, of_class, covariance=together)
+    told = QuestionEstimate(question, n, cells, processed, of_class)
     if not missing:
         return told
     absent, share = _estimate_missing(question, n, counts, classes)
     return replace(told, missing=absent, missing_share=share)
 
 
-def patterns_of(question: Question) -> Array:
-    """The signs that the cells of one class stand for, shape (quantities, cells), of a question asked as ``sign``. A
-    place for what is missing comes after them, and has none.
-    """
-    return _BOTH_SIGNS if question.kind == SIGNS else _ONE_SIGN
-
-
 def _estimate_cells(question: Question, n: int, counts: Counts, classes: int) -> Cells:
     """The cells of a question (see ``QuestionEstimate.cells``) from ``n`` reports with these counts."""
     if n == 0:
         frequencies = question.encoding == INDEX
-        sums = classes * len(patterns_of(question))
-        return uninformed(question.domain_size if frequencies else sums, frequencies=frequencies)
+        return uninformed(question.domain_size if frequencies else classes, frequencies=frequencies)
     mechanism = question.mechanism
     if isinstance(mechanism, PureMechanism):
         if question.encoding == SIGN:
-            signs = patterns_of(question)
-            return _contrasts(mechanism, n, counts.reshape(classes, -1)[:, : signs.shape[1]], signs)
+            return _contrasts(mechanism, n, counts.reshape(classes, -1)[:, : SIGNS.size])
         return _frequencies(mechanism, n, counts)
     if isinstance(mechanism, OneBit):
         return _onebit_sums(mechanism, counts)
@@ -136,7 +122,7 @@ def _estimate_classes(question: Question, n: int, counts: Counts, classes: int) 
     A pair question's joint table and a sign question's bits both add up to it, over m cells per class. The variance of
     the sum follows from the joint support (``PureMechanism.sum_variance``); the spread f (1 - f) is the records' own.
     """
-    if question.encoding not in (INDEX, SIGN) or question.kind in (XOR, MARGINAL, SCORE):
+    if question.encoding not in (INDEX, SIGN) or question.kind == RIGHT:
         return None
     if n == 0:
         return uninformed(classes, frequencies=True)
@@ -198,9 +184,9 @@ def _frequencies(mechanism: PureMechanism, n: int, counts: Counts) -> Cells:
     )
 
 
-def _contrasts(mechanism: PureMechanism, n: int, counts: Counts, signs: Array) -> Cells:
-    """Sums of signs, shape (quantities * k,), from counts of shape (k, m): a report adds the signs of the cells of a
-    class that it supports, to each quantity.
+def _contrasts(mechanism: PureMechanism, n: int, counts: Counts) -> Cells:
+    """Estimate sums of signs, shape (k,), from counts of shape (k, m): a report adds the signs of the cells of a class
+    that it supports.
 
     Half of a class's m cells have either sign s, so that the sums of s_i s_j over two of them are -m: of a class with
     frequency f the second moment is m q + (p - q) f - m b_0 - 2 f (b_1 - b_0), b_1 and b_0 being the
@@ -208,37 +194,12 @@ def _contrasts(mechanism: PureMechanism, n: int, counts: Counts, signs: Array) -
     """
     p, q, one_true, none_true = support_of(mechanism)
     shares = counts / n
-    value = signs @ shares.T / (p - q)
+    value = shares @ SIGNS / (p - q)
     members, supported = counts.shape[1], shares.sum(axis=1)
     frequency = np.clip((supported - members * q) / (p - q), 0.0, 1.0)
     both = members * none_true + 2 * frequency * (one_true - none_true)
     second_moment = (supported - both) / (p - q) ** 2
-    return Cells.normal(value.ravel(), (np.maximum(second_moment - value**2, 0.5 / n) / n).ravel())
-
-
-def _covariance(question: Question, n: int, counts: Counts, cells: Cells, classes: int) -> Array:
-    """Of the estimates V and S of a class's sums of value and square, which are signs s and u of the same reports.
-
-    Over the four cells of who holds a value neither s, u nor s u has a sum, so that in E[sum of s_i, times sum of u_j]
-    all but (p - q) G - 2 (b_1 - b_0) G cancels, G being the class's sum of s u: Cov = (c G - V S) / n with
-    c = (p - q - 2 (b_1 - b_0)) / (p - q)^2, and G estimated from the same counts.
-    """
-    mechanism: Any = question.mechanism
-    if n == 0:
-        return np.zeros(classes)
-    gain = float(mechanism.p - mechanism.q)
-    value, square = cells.value.reshape(2, classes)
-    present = counts.reshape(classes, -1)[:, : _BOTH_SIGNS.shape[1]]
-    product = present @ _BOTH_SIGNS.prod(axis=0) / (n * gain)
-    covariance: Array = (covariance_factor(question) * product - value * square) / n
-    return covariance
-
-
-def covariance_factor(question: Question) -> float:
-    """C of :func:`_covariance`."""
-    mechanism: Any = question.mechanism
-    gain, (one_true, none_true) = mechanism.p - mechanism.q, mechanism.joint_support
-    return float((gain - 2 * (one_true - none_true)) / gain**2)
+    return Cells.normal(value, np.maximum(second_moment - value**2, 0.5 / n) / n)
 
 
 def _onebit_sums(mechanism: OneBit, counts: Counts) -> Cells:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import patterns_of
+from ldp_aggregator.estimation.estimators import SIGNS
 from protocols import Campaign, Question
-from protocols.document.questions import INDEX, PAIR, PRODUCT, SIGN, SIGNS, VALUE
+from protocols.document.questions import INDEX, PAIR, PRODUCT, SIGN, VALUE
 from protocols.mechanisms import OneBit, PureMechanism
 
 Array = NDArray[np.float64]
@@ -40,9 +40,6 @@ def even_expectation(campaign: Campaign, question: Question) -> Expectation:
         share = np.concatenate([np.full(present, 1 / present), np.zeros(missing)])
         return Expectation(share, share)
     k = 1 if question.kind == PRODUCT else len(campaign.label.classes)
-    if question.kind == SIGNS:
-        mean_of_both = np.repeat([0.0, -1 / 3], k) / k
-        return expectation_of(question, mean_of_both, np.full(2 * k, 1 / k), np.full(2 * k, 1 / k))
     if question.kind == VALUE:
         mean, second = 0.0, 1 / 3
     elif question.kind == PRODUCT and question.other != question.feature:
@@ -66,8 +63,7 @@ def variance_per_answer(question: Question, expected: Expectation) -> Array:
             supported = q + (p - q) * mean
             answer: Array = supported * (1 - supported) / (p - q) ** 2
             return answer
-        members = patterns_of(question).shape[1]
-        noise = np.array([mechanism.signs_variance(members, share) for share in second.tolist()])
+        noise = np.array([mechanism.signs_variance(SIGNS.size, share) for share in second.tolist()])
         return noise + second - mean**2
     if isinstance(mechanism, OneBit):
         # Only one answer in k is about the cell, and its bit's variance is 1 - (value)^2 on the scale of the bit.

@@ -9,7 +9,7 @@ stand in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
 from ldp_aggregator.estimation.pooling import pool_shares, weighted
-from protocols.document.questions import SIGNS, SQUARE, VALUE
+from protocols.document.questions import SQUARE, VALUE
 from protocols.document.schema import ContinuousFeature
 from protocols.mechanisms import LaplaceVector
 
@@ -78,10 +78,10 @@ class Present:
 def present_shares(prior: Cells, questions: Sequence[QuestionEstimate]) -> Present:
     """What the questions about a feature, in whichever campaigns, say of the records that hold its value.
 
-    P(class) less P(missing, class), which the value and the square both tell, asked at once (``signs``) one time; the
-    two as if they were independent, which is right but for the little that a question adds to the pooled P(class).
+    P(class) less P(missing, class), which the value and the square both tell; the two as if they were independent,
+    which is right but for the little that a question adds to the pooled P(class).
     """
-    told = [(one, one.missing, one.missing_share) for one in once(questions) if one.n > 0]
+    told = [(one, one.missing, one.missing_share) for one in questions if one.n > 0]
     if not told or any(missing is None for _, missing, _ in told):
         return Present.everywhere(prior)
     weights = pool_shares([one for one, _, _ in told])
@@ -93,28 +93,11 @@ def present_shares(prior: Cells, questions: Sequence[QuestionEstimate]) -> Prese
     )
 
 
-def once(questions: Iterable[QuestionEstimate]) -> list[QuestionEstimate]:
-    """The same without the second of two parts (:func:`part_of`) of one estimate: they say alike who holds no value."""
-    return list({id(one.missing or one): one for one in questions}.values())
-
-
-def part_of(estimate: QuestionEstimate, kind: str) -> QuestionEstimate:
-    """What a ``signs`` question tells of the value, or of the square; another question is told whole."""
-    if estimate.question.kind != SIGNS:
-        return estimate
-    cells = estimate.cells
-    half = cells.value.size // 2
-    places = slice(0, half) if kind == VALUE else slice(half, None)
-    told = Cells(cells.value[places], cells.variance[places], cells.low[places], cells.high[places])
-    return replace(estimate, cells=told)
-
-
 def rebuild_moments(
     feature: ContinuousFeature,
     value: Cells,
     square: Cells,
     present: Present,
-    covariance: Array | float = 0.0,
     *,
     variance_floor: float = DEFAULT_VARIANCE_FLOOR,
 ) -> Moments:
@@ -122,8 +105,7 @@ def rebuild_moments(
     (k,).
 
     The mean is clipped to the bounds, the variance to [floor, (1 - mean^2)]; variances of the estimates are first order
-    (delta method; class shares are taken to be answered by different devices or questions, and so are value and square
-    but for their ``covariance``, shape (k,)).
+    (delta method; class shares, values and squares are taken to be answered by different devices or questions).
     """
     own, whole = present.of_class, present.whole
     insufficient = ~(own.value > SIGNIFICANT * np.sqrt(own.variance))
@@ -132,8 +114,6 @@ def rebuild_moments(
     share_variance = np.where(insufficient, whole.variance if known else 0.0, own.variance)
     value_sum, value_noise = _where_pooled(insufficient, value)
     square_sum, square_noise = _where_pooled(insufficient, square)
-    together = np.broadcast_to(np.asarray(covariance, dtype=np.float64), share.shape)
-    together = np.where(insufficient, together.sum(), together)
 
     mean = value_sum / share
     mean_variance = (value_noise + mean**2 * share_variance) / share**2
@@ -144,10 +124,7 @@ def rebuild_moments(
     mean = np.where(told, np.clip(mean, -1.0, 1.0), 0.0)
     spread = np.where(told, second - mean**2, _UNIFORM_VARIANCE)
     spread_variance = np.full_like(mean, np.inf)
-    # The spread is second - mean^2: 2 Cov(second, mean^2) = 4 mean Cov(square / 2, value) / share^2.
-    common = 2 * mean[told] * together[told] / share[told] ** 2
-    apart = second_variance[told] + 4 * mean[told] ** 2 * mean_variance[told]
-    spread_variance[told] = np.maximum(apart - common, 0.0)
+    spread_variance[told] = second_variance[told] + 4 * mean[told] ** 2 * mean_variance[told]
     floor = 4 * variance_floor
     spread = np.clip(spread, floor, np.maximum(1 - mean**2, floor))
     half_range = (float(feature.high) - float(feature.low)) / 2

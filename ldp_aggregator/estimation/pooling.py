@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, patterns_of, uninformed
+from ldp_aggregator.estimation.estimators import SIGNS, Cells, QuestionEstimate, uninformed
 from ldp_aggregator.estimation.support import noise_variance, sum_variance
 from protocols.document.questions import INDEX, SIGN
 from protocols.mechanisms import PureMechanism
@@ -33,26 +33,6 @@ def pool_shares(estimates: Sequence[QuestionEstimate]) -> Array:
     """The share that each campaign's estimate of the same question has in the pooled one."""
     weights = np.array([e.n / cell_variance(e) for e in estimates])
     shares: Array = weights / weights.sum()
-    return shares
-
-
-def pool_covariance(values: Sequence[QuestionEstimate], squares: Sequence[QuestionEstimate]) -> Array:
-    """Of what :func:`pool` makes of a feature's values and of its squares, campaign by campaign, shape (k,): where both
-    come from one question, they have the same noise.
-    """
-    total = np.zeros_like(values[0].cells.value)
-    for value, square, share in zip(values, squares, shares_together(values, squares), strict=True):
-        if value.question is square.question and value.covariance is not None:
-            total = total + share * value.covariance
-    return total
-
-
-def shares_together(values: Sequence[QuestionEstimate], squares: Sequence[QuestionEstimate]) -> Array:
-    """The share of each campaign's value in the pooled value, times that of its square in the pooled square."""
-    shares = np.ones(len(values))
-    for asked in (values, squares):
-        weights = np.array([e.n / cell_variance(e) for e in asked])
-        shares *= weights / max(weights.sum(), np.finfo(float).tiny)
     return shares
 
 
@@ -97,7 +77,7 @@ def cell_variance(estimate: QuestionEstimate) -> float:
     """Predicted n Var of one cell, at equal frequencies."""
     question = estimate.question
     if question.encoding == SIGN and isinstance(question.mechanism, PureMechanism):
-        members = int(patterns_of(question).shape[1])
+        members = SIGNS.size
         share = members / question.domain_size
         return question.mechanism.signs_variance(members, share) + share
     return noise_variance(question.mechanism, 1 / question.domain_size) + 1 / question.domain_size

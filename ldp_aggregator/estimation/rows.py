@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimators import Cells
 from protocols import Campaign, Question
-from protocols.document.questions import MARGINAL, PAIR, SCORE, SIGNS, SQUARE, TRIPLE, VALUE, XOR
+from protocols.document.questions import PAIR, RIGHT, SCORE
 from protocols.document.schema import MISSING, CategoricalFeature, Feature
-
-_IN_WORDS: Final = {SIGNS: "value and square", TRIPLE: "two features"}
 
 
 def rows_of(
@@ -49,25 +48,25 @@ def finite_only(row: dict[str, Any]) -> dict[str, Any]:
     return {key: None if isinstance(value, float) and not np.isfinite(value) else value for key, value in row.items()}
 
 
-def kind_in_words(kind: str) -> str:
-    """What a kind of question asks for, where its name in a document does not say so."""
-    return _IN_WORDS.get(kind, kind)
-
-
 def cell_names(campaign: Campaign, question: Question) -> list[str] | None:
-    """Names of the values of a question's cells; of an xor whether both indices are one, of signs the two sums."""
-    if question.kind == SIGNS:
-        return [VALUE, SQUARE]
-    if question.kind == XOR:
-        return ["alike", "crossed"]
+    """Return the names of the values of a question's cells; of a model whether it is right, or where its score lies."""
+    if question.kind == RIGHT:
+        return ["wrong", "right"]
     if question.kind == SCORE:
-        return [f"{campaign.candidates[question.group].name} is {told}" for told in ("wrong", "right")]
-    if question.kind not in (PAIR, MARGINAL, TRIPLE):
-        return None
-    names = value_names(campaign.feature(question.feature))
-    if question.kind != TRIPLE:
-        return names
-    return [f"{one}, {other}" for one in names for other in value_names(campaign.feature(question.other))]
+        return score_names(campaign)
+    return value_names(campaign.feature(question.feature)) if question.kind == PAIR else None
+
+
+def score_names(campaign: Campaign) -> list[str]:
+    """Return the names of the places of the score of an evaluation round's model: its bins, or the class it says."""
+    evaluation, classes = campaign.evaluation, campaign.label.classes
+    if evaluation is None:
+        raise ValueError(f"campaign {campaign.id} is no evaluation round")
+    if evaluation.edges is None:
+        return [f"says {name}" for name in classes]
+    edges = [f"{edge:g}" for edge in evaluation.edges]
+    inner = [f"({low}, {high}]" for low, high in pairwise(edges)]
+    return [f"up to {edges[0]}", *inner, f"above {edges[-1]}"]
 
 
 def value_names(feature: Feature) -> list[str]:

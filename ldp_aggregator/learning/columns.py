@@ -55,11 +55,14 @@ def numbers(column: pd.Series[Any]) -> NDArray[np.float64]:
 def as_column(labels: Any) -> pd.Series[Any]:
     """Labels as a column. ValueError where they are several columns.
 
-    Of a list, pandas would make a column in which one cell decides how the others read; a list keeps its values.
+    A column keeps the cells as they are: of objects pandas would make one in which one cell decides how the others
+    read, or which not every text fits into.
     """
     if getattr(labels, "ndim", 1) != 1:
         raise ValueError("y must be one column of labels")
-    return pd.Series(labels) if hasattr(labels, "dtype") else pd.Series(list(labels), dtype=object)
+    if not hasattr(labels, "dtype"):
+        return pd.Series(list(labels), dtype=object)
+    return pd.Series(labels, dtype=object if getattr(labels.dtype, "kind", "") in "OU" else None)
 
 
 def without_sparse_columns(frame: pd.DataFrame) -> pd.DataFrame:

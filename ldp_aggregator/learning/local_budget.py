@@ -13,7 +13,6 @@ from typing import Any, Final
 from ldp_aggregator.amplification.bound import MOST_REPORTS
 from ldp_aggregator.learning.published import DEFAULT_DELTA, published_together
 from protocols import Campaign
-from protocols.drafting.choice import LEAST_JOINT_EPSILON
 
 MOST_LOCAL: Final = 16.0
 """Nothing is protected locally there, so that a wish for more is none."""
@@ -28,9 +27,8 @@ def largest_local_epsilon(
 ) -> float:
     """The largest local epsilon, at most 16, with which ``devices`` answers reveal (``published``, delta) at most.
 
-    ``draft`` is taken as it is but for its epsilon, and searched where :func:`least_joint_epsilon` begins. Raises
-    DraftError for one that does not compile, ValueError where not even a device that nobody hides may say anything
-    (``published`` below 1e-5), and where two questions asked as one reveal more at any epsilon.
+    ``draft`` is taken as it is but for its epsilon. Raises DraftError for one that does not compile, ValueError where
+    not even a device that nobody hides may say anything (``published`` below 1e-5).
     """
     if not published >= 1e-5:
         raise ValueError(f"a published epsilon must be at least 1e-5, not {published}")
@@ -39,14 +37,7 @@ def largest_local_epsilon(
         return _published(_compiled(draft, epsilon), devices, delta, colluding) <= published
 
     # What a device loses locally is an upper bound of what is published of it.
-    sure, least = _rounded_down(min(published, MOST_LOCAL)), least_joint_epsilon(draft)
-    if least is not None and least > sure:
-        if not holds(least):
-            raise ValueError(
-                f'{devices:,} devices reveal more than that already at epsilon {least:g}, where "joint": true begins; '
-                "leave out joint, or ask more devices"
-            )
-        sure = least
+    sure = _rounded_down(min(published, MOST_LOCAL))
     if sure >= MOST_LOCAL or holds(MOST_LOCAL):
         return MOST_LOCAL
     growth = (MOST_LOCAL / sure) ** (1 / _STEPS)
@@ -62,23 +53,6 @@ def largest_local_epsilon(
         low, high = (middle, high) if holds(middle) else (low, middle)
     rounded = _rounded_down(low)
     return rounded if holds(rounded) else sure
-
-
-def least_joint_epsilon(draft: Mapping[str, Any]) -> float | None:
-    """The least total epsilon at which a draft with ``"joint": true`` can be compiled; None for any other draft.
-
-    Raises DraftError for one that does not compile for other reasons, ValueError where it takes more than 16.
-    """
-    if not draft["privacy"].get("joint"):
-        return None
-    apart = _compiled({**draft, "privacy": {**draft["privacy"], "joint": None}}, MOST_LOCAL)
-    least = LEAST_JOINT_EPSILON * (len(apart.groups) if apart.privacy.answers == "all" else 1)
-    if least > MOST_LOCAL:
-        raise ValueError(
-            f'"joint": true takes an epsilon of {least:g} here, {LEAST_JOINT_EPSILON:g} for each of '
-            f"{len(apart.groups)} groups, and up to {MOST_LOCAL:g} is searched; leave out joint"
-        )
-    return least
 
 
 def fewest_devices(

@@ -126,31 +126,31 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: pd.DataFrame) -> NDArray[Any]:
         """The most probable class of every row; by the prior where all are impossible, of equals the first."""
-        scores = self._possible_scores(X)
+        scores = self.scores(X)
         winners: NDArray[Any] = self.classes_[scores.argmax(axis=1)]
         return winners
 
     def predict_proba(self, X: pd.DataFrame) -> Array:
         """P(class | row), shape (rows, k). Where every class is impossible under the model, its prior."""
-        scores = self._possible_scores(X)
+        scores = self.scores(X)
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         result: Array = weights / weights.sum(axis=1, keepdims=True)
         return result
 
     def predict_joint_log_proba(self, X: pd.DataFrame) -> Array:
-        """Ln P(class) + sum of weight * ln P(value | class), shape (rows, k); a feature without a usable value takes no
-        part.
+        """Return ln P(class) + the sum of ln P(value | class), shape (rows, k); a feature without a usable value takes
+        no part.
         """
         check_is_fitted(self, "model_")
         table = with_outputs(self.model_.projection, _as_frame(X))
         with np.errstate(divide="ignore"):
             scores = np.tile(np.log(self.class_prior_), (len(table), 1))
             for likelihood in self.model_.likelihoods:
-                scores += likelihood.weight * _log_likelihood(likelihood, column_of(table, likelihood.feature))
+                scores += _log_likelihood(likelihood, column_of(table, likelihood.feature))
         return scores
 
-    def _possible_scores(self, X: pd.DataFrame) -> Array:
-        """The joint log likelihood; the log prior in rows where every class is impossible."""
+    def scores(self, X: pd.DataFrame) -> Array:
+        """Return the joint log likelihood, shape (rows, k); the log prior in rows where every class is impossible."""
         scores = self.predict_joint_log_proba(X)
         with np.errstate(divide="ignore"):
             scores[np.isneginf(scores).all(axis=1)] = np.log(self.class_prior_)

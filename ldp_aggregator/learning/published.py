@@ -9,7 +9,7 @@ guarantee, which needs no condition.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
@@ -119,30 +119,33 @@ def published_together(
 ) -> PublishedGuarantee:
     """The guarantee of one publication made of several campaigns and the devices that answered each.
 
-    A device answers one campaign of a study, so that the worst of these holds; campaigns of different studies add up.
+    A device answers one campaign of a study, so that the largest epsilon and the largest delta of these hold; campaigns
+    of different studies add up.
     Of the private round that a projection was fitted on nothing but its local epsilon is known here. ``colluding``
     devices are taken off every campaign.
     """
     given = list(parts)
     keys = {_key(campaign.study, campaign.id) for campaign, _ in given}
-    worst: dict[str, PublishedGuarantee] = {}
+    worst: dict[str, float] = {}
+    deltas: dict[str, float] = {}
+    conditions: dict[str, None] = {}
     rounds: dict[str, float] = {}
     for campaign, reports in given:
         key = _key(campaign.study, campaign.id)
         one = published_guarantee(campaign, reports, delta / len(keys), colluding)
-        if key not in worst or _epsilon(one) > _epsilon(worst[key]):
-            worst[key] = one
+        worst[key] = max(worst.get(key, 0.0), _epsilon(one))
+        deltas[key] = max(deltas.get(key, 0.0), one.delta)
+        conditions |= dict.fromkeys(one.conditions)
         projection = campaign.projection
         if projection is not None and projection.fitted_epsilon is not None:
             fitted = _key(projection.fitted_study, projection.fitted_on)
             rounds[fitted] = max(rounds.get(fitted, 0.0), projection.fitted_epsilon)
     if len(given) == 1 and not rounds:
-        return worst[keys.pop()]
-    losses = rounds | {key: max(_epsilon(one), rounds.get(key, 0.0)) for key, one in worst.items()}
-    conditions = dict.fromkeys(condition for one in worst.values() for condition in one.conditions)
+        return one
+    losses = rounds | {key: max(epsilon, rounds.get(key, 0.0)) for key, epsilon in worst.items()}
     return PublishedGuarantee(
         math.nextafter(math.fsum(losses.values()), math.inf),
-        math.fsum(one.delta for one in worst.values()),
+        math.fsum(deltas.values()),
         PUBLISHED_RELATION,
         _PUBLIC,
         sum(reports for _, reports in given),
@@ -163,6 +166,28 @@ def published_by(tallies: Iterable[tuple[Campaign, Tally]], arrivals: Iterable[A
     if not twice:
         return guarantee
     return replace(guarantee, conditions=(*guarantee.conditions, _TWICE.format(twice)))
+
+
+def studies_of(campaigns: Iterable[Campaign]) -> dict[str, float]:
+    """Return the epsilon that a device can have lost at most in each study, or campaign of none, by name.
+
+    A device answers one campaign of a study. The private round that a projection was fitted on is one of them: what was
+    learned there is in the model too.
+    """
+    lost: dict[str, float] = {}
+    for campaign in campaigns:
+        spent = [(_key(campaign.study, campaign.id), campaign.privacy.epsilon)]
+        projection = campaign.projection
+        if projection is not None and projection.fitted_epsilon is not None:
+            spent.append((_key(projection.fitted_study, projection.fitted_on), projection.fitted_epsilon))
+        for key, epsilon in spent:
+            lost[key] = max(lost.get(key, 0.0), epsilon)
+    return lost
+
+
+def epsilon_of_studies(lost: Mapping[str, float]) -> float:
+    """Return the most that one device can have lost, who may be in every study."""
+    return math.fsum(lost.values())
 
 
 def _key(study: str | None, campaign_id: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
@@ -11,22 +10,16 @@ from aiohttp import web
 
 from ldp_aggregator.dashboard.routes import add_admin_pages, add_public_pages
 from ldp_aggregator.dashboard.sources import Sources
-from ldp_aggregator.server.api import admin, directories, endings, operations, public
-from ldp_aggregator.server.api.openapi import openapi_operation
+from ldp_aggregator.server.api import admin, directories, operations, public
 from ldp_aggregator.server.api.origins import answering_preflights, for_other_origins
-from ldp_aggregator.server.api.rows import Handler, Operation
+from ldp_aggregator.server.api.rows import Handler, Operation, openapi_operation
 from ldp_aggregator.server.context import Context
-from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES, ProblemError, retry_later
-from ldp_aggregator.server.uploads.answers import SECURITY_HEADERS
-from ldp_aggregator.service.publishing import NotInstalledError
-from ldp_aggregator.store.contract import UNKNOWN, RefusedError, StoreError, UnknownCampaignError
-from ldp_aggregator.store.failures import kind_of
+from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES, SECURITY_HEADERS, ProblemError, as_problem
+from ldp_aggregator.server.sockets.handed import watched
 from protocols import Campaign
 
-LOG: Final = logging.getLogger("ldp_aggregator")
-
 _PUBLIC: Final = (*public.OPERATIONS, *directories.PUBLIC)
-_ADMIN: Final = (*admin.OPERATIONS, *endings.OPERATIONS, *directories.ADMIN)
+_ADMIN: Final = (*admin.OPERATIONS, *directories.ADMIN)
 PUBLIC: Final = (*_PUBLIC, openapi_operation("/openapi.json", _PUBLIC))
 ADMIN: Final = (*_ADMIN, openapi_operation("/openapi.json", _ADMIN))
 
@@ -68,6 +61,7 @@ def _sources(context: Context) -> Sources:
         report_codes=REPORT_CODES,
         upload_codes={code: kind.title for code, kind in PROBLEMS.items()},
         body_bytes=context.settings.limits.body_bytes,
+        behind_tls=context.settings.admin_behind_tls,
         is_archived=context.settings.archive is not None,
     )
 
@@ -76,7 +70,7 @@ def _make_app(
     operations: Sequence[Operation], context: Context, add_pages: Callable[[web.Application], None]
 ) -> web.Application:
     """Paths are tried in the order they are added in: the API's first, of which uploads are nearly all there is."""
-    app = web.Application()
+    app = web.Application(middlewares=[watched])
     origins = frozenset(context.settings.allowed_origins)
     for operation in operations:
         handler = answering(operation.handler, context, operation.path, operation.method)
@@ -110,7 +104,7 @@ def answering(
         try:
             response = await handler(request, context)
         except Exception as error:  # Whatever it is, the client gets a document and not a traceback.
-            problem = _problem(error, context)
+            problem = as_problem(error, context.metrics)
             context.metrics.count_refusal(problem.code)
             response = problem.response()
         response.headers.update(SECURITY_HEADERS)
@@ -126,20 +120,3 @@ def _refusing(code: str, **headers: str) -> Handler:
         raise ProblemError(code, headers=headers)
 
     return refuse
-
-
-def _problem(error: Exception, context: Context) -> ProblemError:
-    if isinstance(error, ProblemError):
-        return error
-    if isinstance(error, UnknownCampaignError):
-        return ProblemError(UNKNOWN)
-    if isinstance(error, NotInstalledError):
-        return ProblemError("not-installed", str(error))
-    if isinstance(error, RefusedError):
-        return ProblemError(error.code, str(error))
-    if isinstance(error, StoreError):
-        LOG.error("store error", extra={"reason": kind_of(error)})
-        context.metrics.store_errors.inc()
-        return retry_later("store-unavailable")
-    LOG.error("internal error", extra={"reason": kind_of(error)}, exc_info=error)
-    return ProblemError("internal-error")

@@ -1,19 +1,30 @@
-"""What a server does by itself, every half minute: close campaigns that are over, delete what need not be kept."""
+"""What a server does by itself, every half minute: close campaigns that are over, delete what need not be kept, and
+look at what operators have to watch and no request tells of: room on the disk, backups, what runs out.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from datetime import timedelta
+import shutil
+import ssl
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Final
 
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.service.acting import SERVER, recorded
-from ldp_aggregator.store.campaign_state import CampaignState
+from ldp_aggregator.service.settings import Settings
+from ldp_aggregator.store import Store
 from ldp_aggregator.store.clock import Clock, utc_now
-from ldp_aggregator.store.closing import close_due
-from ldp_aggregator.store.contract import CampaignStore, Store, StoreError, UnknownCampaignError
+from ldp_aggregator.store.contract import CampaignState, StoreError, UnknownCampaignError
+from ldp_aggregator.store.decisions import due
 from ldp_aggregator.store.failures import kind_of
+from ldp_aggregator.store.rights import DONE, LoggedAct
+from protocols import DocumentError
+from protocols.document.directory import read_directory
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 
@@ -21,17 +32,19 @@ DUE_SECONDS: Final = 30.0
 """How often. Uploads are refused on time anyway; this closes what has been over for a day."""
 
 
-async def keep(store: Store, metrics: Metrics, clock: Clock = utc_now, *, keep_closed_days: int | None = None) -> None:
+async def keep(store: Store, metrics: Metrics, clock: Clock = utc_now, *, settings: Settings | None = None) -> None:
     """Until cancelled. A campaign that cannot be closed or deleted is told of and keeps no other."""
     while True:
         await close_once(store, metrics, clock)
-        if keep_closed_days is not None:
-            await delete_once(store, metrics, clock, timedelta(days=keep_closed_days))
+        if settings is not None and settings.keep_closed_days is not None:
+            await delete_once(store, metrics, clock, timedelta(days=settings.keep_closed_days))
         await tell_once(store, metrics)
+        if settings is not None:
+            await look_once(store, metrics, settings)
         await asyncio.sleep(DUE_SECONDS)
 
 
-async def close_once(store: CampaignStore, metrics: Metrics, clock: Clock) -> None:
+async def close_once(store: Store, metrics: Metrics, clock: Clock) -> None:
     try:
         closed = await close_due(store, clock())
     except StoreError as error:
@@ -63,16 +76,147 @@ async def delete_once(store: Store, metrics: Metrics, clock: Clock, kept: timede
             LOG.info("campaign deleted", extra={"campaign": state.id})
 
 
-async def tell_once(store: CampaignStore, metrics: Metrics) -> None:
+async def tell_once(store: Store, metrics: Metrics) -> None:
     """Let the metrics know how many ids every open campaign has: as many as reports."""
     states = await _campaigns(store, metrics)
     metrics.told.open_campaigns({state.id: state.reports for state in states if state.life.closed is None})
 
 
-async def _campaigns(store: CampaignStore, metrics: Metrics) -> list[CampaignState]:
+async def look_once(store: Store, metrics: Metrics, settings: Settings) -> None:
+    """Let the metrics know what no request tells of."""
+    try:
+        metrics.told.observed = await observed(store, settings)
+    except (OSError, ValueError, StoreError) as error:
+        LOG.error("cannot be looked at", extra={"reason": kind_of(error)})
+
+
+async def _campaigns(store: Store, metrics: Metrics) -> list[CampaignState]:
     try:
         return await store.campaigns()
     except StoreError as error:
         metrics.store_errors.inc()
         LOG.error("store error", extra={"reason": kind_of(error)})
         return []
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The campaigns that were closed, and those that could not be, with what was in the way."""
+
+    ids: tuple[str, ...]
+    failed: Mapping[str, Exception]
+
+
+async def close_due(store: Store, now: datetime) -> Closed:
+    """Close the campaigns whose ``closes`` has passed or that are full, a grace period after that was first seen.
+
+    Uploads are refused on time anyway. One that fails keeps no other open. Raises StoreError where the campaigns cannot
+    be listed.
+    """
+    closed, failed = [], {}
+    for campaign_id in due(await store.campaigns(), now):
+        try:
+            state = await store.end_campaign(campaign_id)
+        except Exception as error:  # noqa: PERF203 - whatever is wrong with one, the next gets its turn
+            failed[campaign_id] = error
+        else:
+            if state.life.closed is not None:
+                closed.append(campaign_id)
+    return Closed(tuple(closed), failed)
+
+
+BACKED_UP: Final = "back up store"
+SIGNED: Final = "publish directory"
+MOST_ACTS: Final = 1000
+"""Of the log, the last so many are looked at."""
+Values = dict[tuple[str, str], float]
+"""By the name of a metric and the value of its label, "" where it has none."""
+
+
+async def observed(store: Store, settings: Settings) -> Values:
+    """As of now. Raises StoreError, OSError."""
+    acts = await store.acts(last=MOST_ACTS)
+    values = await asyncio.to_thread(_on_disk, settings)
+    values["ldp_damaged_campaigns", ""] = store.damaged
+    backups = [act.moment.timestamp() for act in acts if act.act.act == BACKED_UP and act.outcome == DONE]
+    if backups:
+        values["ldp_last_backup_timestamp_seconds", ""] = max(backups)
+    for key in _keys(acts):
+        document = await store.directory(key)
+        try:
+            if document is not None:
+                expires = read_directory(document, key, known=True).expires
+                values["ldp_directory_expires_timestamp_seconds", key] = expires.timestamp()
+        except DocumentError:
+            continue  # It was checked when it came, and devices check it again.
+    return values
+
+
+def _keys(acts: Sequence[LoggedAct]) -> set[str]:
+    """The publishers' keys, which stand first in what is said of a directory."""
+    return {act.act.detail.partition(" ")[0] for act in acts if act.act.act == SIGNED and act.outcome == DONE}
+
+
+def _on_disk(settings: Settings) -> Values:
+    values: Values = {}
+    if settings.tls_certificate is not None:
+        end = certificate_end(settings.tls_certificate.read_text(encoding="ascii"))
+        values["ldp_certificate_expires_timestamp_seconds", ""] = end.timestamp()
+    if settings.database is None:
+        values["ldp_free_bytes", ""] = shutil.disk_usage(settings.data).free
+        sizes = {"database": 0, "wal": 0, "runs": 0, "drafts": 0}
+        files = dict.fromkeys(("runs", "drafts"), 0)
+        for path, size in _files(settings.data):
+            part = _part(path.name)
+            sizes[part] += size
+            if part in files:
+                files[part] += 1
+        values |= {("ldp_store_bytes", part): size for part, size in sizes.items()}
+        values |= {("ldp_store_files", part): number for part, number in files.items()}
+    if settings.archive is not None and "://" not in settings.archive:
+        values["ldp_archive_pending_files", ""] = sum(1 for _ in Path(settings.archive).glob("*/pending/*"))
+    return values
+
+
+def _part(name: str) -> str:
+    if name.endswith("-wal"):
+        return "wal"
+    if name.endswith(".run"):
+        return "drafts" if name.startswith("draft-") else "runs"
+    return "database"
+
+
+def _files(folder: Path) -> Iterator[tuple[Path, int]]:
+    for path in folder.rglob("*"):
+        try:
+            if path.is_file():
+                yield path, path.stat().st_size
+        except FileNotFoundError:  # noqa: PERF203 - one that is gone is not the others
+            continue
+
+
+def certificate_end(pem: str) -> datetime:
+    """When the first certificate of a chain ends: the second time of its validity (RFC 5280, 4.1)."""
+    begin = pem.index("-----BEGIN CERTIFICATE-----")
+    end = pem.index("-----END CERTIFICATE-----", begin) + len("-----END CERTIFICATE-----")
+    _, certificate, _ = _element(ssl.PEM_cert_to_DER_cert(pem[begin:end]))
+    _, signed, _ = _element(certificate)
+    tag, _, rest = _element(signed)
+    if tag == 0xA0:  # The version, where it is not the first.
+        _, _, rest = _element(rest)
+    for _ in range(2):  # The algorithm, the issuer.
+        _, _, rest = _element(rest)
+    _, validity, _ = _element(rest)
+    _, _, rest = _element(validity)
+    tag, text, _ = _element(rest)
+    form = "%y%m%d%H%M%SZ" if tag == 0x17 else "%Y%m%d%H%M%SZ"
+    return datetime.strptime(text.decode("ascii"), form).replace(tzinfo=timezone.utc)
+
+
+def _element(data: bytes) -> tuple[int, bytes, bytes]:
+    """Tag and content of the first DER element, and what comes after it."""
+    size, at = data[1], 2
+    if size & 0x80:
+        at = 2 + (size & 0x7F)
+        size = int.from_bytes(data[2:at], "big")
+    return data[0], data[at : at + size], data[at + size :]

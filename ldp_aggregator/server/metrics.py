@@ -38,6 +38,19 @@ UPLOAD: Final = "upload"
 GROUP_BUCKETS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
 
 
+OBSERVED: Final[Mapping[str, tuple[str, str]]] = {
+    "ldp_free_bytes": ("Room that is left where the embedded store is", ""),
+    "ldp_store_bytes": ("Bytes of the embedded store's files", "part"),
+    "ldp_store_files": ("Runs of ids, and drafts of runs", "part"),
+    "ldp_damaged_campaigns": ("Campaigns that go on although a part of what is stored of them is damaged", ""),
+    "ldp_archive_pending_files": ("Files of an archive in a folder that wait for their commit", ""),
+    "ldp_last_backup_timestamp_seconds": ("When the store was backed up last", ""),
+    "ldp_certificate_expires_timestamp_seconds": ("When the public listener's certificate ends", ""),
+    "ldp_directory_expires_timestamp_seconds": ("When a publisher's directory ends", "key"),
+}
+"""What is looked at every half minute: text, and the name of the label where it has one."""
+
+
 class Metrics:
     """The instruments of one process."""
 
@@ -104,7 +117,7 @@ class Metrics:
         )
         self.queue_bytes = Gauge(
             "ldp_queue_bytes",
-            "Bytes of uploads being read, waiting or being committed",
+            "Bytes held of clients of the public listener: read, waiting or being committed, answers not read",
             registry=self.registry,
             multiprocess_mode="livesum",
         )
@@ -140,9 +153,8 @@ class Metrics:
             child = self._requests[route, method, status] = self.requests.labels(route, method, status)
         child.inc()
 
-    def observe_commit(self, reports: int, seconds: float, outcomes: Mapping[str, int], *, queue_bytes: int) -> None:
+    def observe_commit(self, reports: int, seconds: float, outcomes: Mapping[str, int]) -> None:
         """One commit: how many reports it took together, and what became of how many."""
-        self.queue_bytes.set(queue_bytes)
         self.group_reports.observe(reports)
         self.commit_seconds.observe(seconds)
         for name, number in outcomes.items():
@@ -170,10 +182,21 @@ class Told(Collector):
 
     def __init__(self) -> None:
         self._ids: Mapping[str, int] = {}
+        self._failing: set[str] = set()
+        self.observed: Mapping[tuple[str, str], float] = {}
+        """Of :data:`OBSERVED`, by name and label."""
 
     def open_campaigns(self, ids: Mapping[str, int]) -> None:
         """Ids that are kept to tell retries apart, by campaign."""
         self._ids = dict(sorted(ids.items())[:MOST_CAMPAIGNS])
+
+    def note_failing(self, campaigns: Mapping[str, bool]) -> None:
+        """Whether the last commit of each of these campaigns failed for it alone."""
+        for campaign_id, fails in campaigns.items():
+            if fails and len(self._failing) < MOST_CAMPAIGNS:
+                self._failing.add(campaign_id)
+            elif self._failing and not fails:
+                self._failing.discard(campaign_id)
 
     def collect(self) -> Iterator[Metric]:
         """Asked by Prometheus' library at every scrape."""
@@ -186,6 +209,18 @@ class Told(Collector):
         for campaign_id, number in self._ids.items():
             kept.add_metric([campaign_id], number)
         yield kept
+        failing = GaugeMetricFamily(
+            "ldp_campaign_failing", "Campaigns that could not be counted, where others can be", labels=["campaign"]
+        )
+        for campaign_id in sorted(self._failing):
+            failing.add_metric([campaign_id], 1)
+        yield failing
+        for name, (text, label) in OBSERVED.items():
+            family = GaugeMetricFamily(name, text, labels=[label] if label else [])
+            for (found, value), now in self.observed.items():
+                if found == name:
+                    family.add_metric([value] if label else [], now)
+            yield family
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +233,11 @@ class ConnectionWatch:
     def open(self, number: int) -> None:
         """So many are open now."""
         self.metrics.connections.labels(self.listener).set(number)
+
+    def held(self, size: int) -> None:
+        """So many bytes are held for their clients now."""
+        if self.listener == "public":
+            self.metrics.queue_bytes.set(size)
 
     def refused(self, code: str) -> None:
         """One was refused before there was a request that a handler could answer."""

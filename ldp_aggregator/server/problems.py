@@ -1,4 +1,5 @@
-"""Everything the server refuses, in one table: code, HTTP status, title. Answers are RFC 9457 problem documents.
+"""Everything the server refuses, in one table: code, HTTP status, title; and answers as bytes, which are what aiohttp
+would send. Refusals are RFC 9457 problem documents.
 
 Codes are stable and are what programs look at; titles and details are for people and may be reworded.
 """
@@ -6,13 +7,18 @@ Codes are stable and are what programs look at; titles and details are for peopl
 from __future__ import annotations
 
 import json
+import logging
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from email.utils import formatdate
+from http import HTTPStatus
 from typing import Any, Final
 
 from aiohttp import web
 
+from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.service.publishing import NotInstalledError
 from ldp_aggregator.store.contract import (
     CLOSED,
     CONFLICTING,
@@ -27,8 +33,14 @@ from ldp_aggregator.store.contract import (
     TOO_EARLY,
     UNAVAILABLE,
     UNKNOWN,
+    RefusedError,
+    StoreError,
+    UnknownCampaignError,
 )
+from ldp_aggregator.store.failures import kind_of
 from protocols.errors import PAYLOAD_CODES
+
+LOG: Final = logging.getLogger("ldp_aggregator")
 
 MEDIA_TYPE: Final = "application/problem+json"
 
@@ -81,6 +93,7 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     "compressed-body": Kind(415, "No Content-Encoding is accepted; send the body as it is"),
     "too-many-connections": Kind(429, "Too many connections are open; come back later"),
     "too-many-uploads": Kind(429, "The campaign gets more uploads than it takes; come back later"),
+    "unknown-host": Kind(421, "This listener is not asked under this name; use its address, or set operations_names"),
     "headers-too-large": Kind(431, "The request's headers are larger than this server accepts"),
     "internal-error": Kind(500, "The server failed; nothing was counted"),
     "not-installed": Kind(501, "This server was installed without the libraries that train"),
@@ -135,3 +148,52 @@ def retry_later(code: str, detail: str = "", *, longest: int = RETRY_SECONDS[1])
     """A problem that goes away by itself. When to come back is drawn, so that not all do at one time."""
     seconds = random.randint(RETRY_SECONDS[0], longest)  # noqa: S311 - it spreads load, and keeps no secret
     return ProblemError(code, detail, headers={"Retry-After": str(seconds)})
+
+
+def as_problem(error: Exception, metrics: Metrics) -> ProblemError:
+    """What a client is told of a failure, whatever it is; what is the server's own is logged and counted."""
+    if isinstance(error, ProblemError):
+        return error
+    if isinstance(error, UnknownCampaignError):
+        return ProblemError(UNKNOWN)
+    if isinstance(error, NotInstalledError):
+        return ProblemError("not-installed", str(error))
+    if isinstance(error, RefusedError):
+        return ProblemError(error.code, str(error))
+    if isinstance(error, StoreError):
+        LOG.error("store error", extra={"reason": kind_of(error)})
+        metrics.store_errors.inc()
+        return retry_later(UNAVAILABLE)
+    LOG.error("internal error", extra={"reason": kind_of(error)}, exc_info=error)
+    return ProblemError("internal-error")
+
+
+SECURITY_HEADERS: Final = {
+    "Server": "ldp-aggregator",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+"""On every answer. Nothing this server sends is meant to be framed, sniffed or run."""
+
+JSON: Final = "application/json"
+
+
+def encode_answer(
+    status: int, media_type: str, body: bytes, *, close: bool, headers: Mapping[str, str] | None = None
+) -> bytes:
+    """A whole answer. ``Connection`` is said by ``close`` alone."""
+    lines = {"Content-Type": media_type, **(headers or {}), **SECURITY_HEADERS, "Cache-Control": "no-store"}
+    lines |= {"Content-Length": str(len(body)), "Date": formatdate(usegmt=True)}
+    lines.pop("Connection", None)
+    if close:
+        lines["Connection"] = "close"
+    head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n{head}\r\n".encode() + body
+
+
+def encode_problem(problem: ProblemError, *, close: bool) -> bytes:
+    """A problem document as an answer."""
+    return encode_answer(problem.status, MEDIA_TYPE, problem.body(), close=close, headers=problem.headers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -11,22 +12,20 @@ from typing import Final
 
 from aiohttp import web
 
-from ldp_aggregator.server.app import LOG, make_apps
-from ldp_aggregator.server.context import CampaignCache, Context
-from ldp_aggregator.server.derived_models import FederatedModels
+from ldp_aggregator.server.app import make_apps
+from ldp_aggregator.server.context import CampaignCache, Context, FederatedModels
+from ldp_aggregator.server.desk import Desk
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.keeper import keep
 from ldp_aggregator.server.metrics import ConnectionWatch, Metrics
-from ldp_aggregator.server.sockets.descriptors import raise_limit
-from ldp_aggregator.server.sockets.listener import Listeners, Listening, listen
-from ldp_aggregator.server.sockets.memory import Memory
-from ldp_aggregator.server.sockets.tls import load_tls, reload_tls
-from ldp_aggregator.server.upload_access import UploadAccess
-from ldp_aggregator.server.uploads.admission import admission_of
-from ldp_aggregator.server.uploads.desk import UploadDesk
+from ldp_aggregator.server.sockets.connections import Connections, Memory
+from ldp_aggregator.server.sockets.handed import make_runner
+from ldp_aggregator.server.sockets.listener import Listeners, listen, load_tls, raise_limit, reload_tls
 from ldp_aggregator.service.archiving import counts_of
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store, open_store
+
+LOG: Final = logging.getLogger("ldp_aggregator")
 
 COMMIT_SECONDS: Final = 10.0
 """Beyond the drain time, for the last commits: what a service manager has to wait before it kills."""
@@ -89,52 +88,47 @@ async def running(
     Gives what is done once the server cannot go on, with the name of what ended. From ``leaving`` on it is not ready.
     """
     leaving = leaving or asyncio.Event()
-    admission = admission_of(settings)
     opened = store or await open_store(settings.data, settings.database_address)
     limits, metrics = settings.limits, Metrics()
+    campaigns = CampaignCache(opened)
     try:
-        counts = await counts_of(opened, settings)
+        ingest = Ingest(await counts_of(opened, settings), metrics, group_reports=limits.group_reports)
+        desk = Desk(opened, ingest, metrics, settings, campaigns)
     except BaseException:
         if store is None:
             await opened.close()
         raise
-    ingest = Ingest(counts, metrics, queue_bytes=limits.queue_bytes, group_reports=limits.group_reports)
     models = FederatedModels(opened, settings.federation_groups)
-    access = UploadAccess(opened, "relay" if settings.uploads_need_token else None)
-    context = Context(opened, ingest, metrics, settings, CampaignCache(opened), models, access, leaving, admission)
+    context = Context(opened, ingest, metrics, settings, campaigns, models, desk, leaving)
     await ingest.beat()
     writer = asyncio.create_task(ingest.write(), name="writer")
-    keeper = asyncio.create_task(keep(opened, metrics, keep_closed_days=settings.keep_closed_days), name="keeper")
+    keeper = asyncio.create_task(keep(opened, metrics, settings=settings), name="keeper")
     ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     _watch(ended, writer, keeper)
-    runners = [
-        web.AppRunner(app, handle_signals=False, shutdown_timeout=limits.drain_seconds) for app in make_apps(context)
-    ]
-    accepting: list[Listening] = []
+    runners = [make_runner(app, limits) for app in make_apps(context)]
+    accepting: list[Connections] = []
     sockets = (listeners.public, listeners.admin, listeners.operations)
     try:
-        desk = UploadDesk(context)
         for name, runner, bound in zip(Listeners.NAMES, runners, sockets, strict=True):
             await runner.setup()
             watch = ConnectionWatch(metrics, name)
-            if name == "public":
-                listening = await listen(runner, bound, limits, ingest.memory, watch, desk=desk, tls=tls)
-            else:  # Operators have a budget of their own, or a flood of uploads would shut them out.
-                listening = await listen(runner, bound, limits, Memory(limits.queue_bytes), watch)
-            accepting.append(listening)
-        _watch(ended, *(listening.task for listening in accepting if listening.task is not None))
+            # Operators have a budget of their own, or a flood of uploads would shut them out.
+            memory = Memory(limits.queue_bytes)
+            for_operators = name != "public"
+            connections = Connections(limits, memory, watch, for_operators=for_operators)
+            uploads, secured = (None, None) if for_operators else (desk, tls)
+            task = await listen(runner, bound, connections, desk=uploads, tls=secured)
+            accepting.append(connections)
+            if task is not None:
+                _watch(ended, task)
         yield ended
     finally:
         leaving.set()
-        for listening in accepting[:-1]:
-            listening.server.close()
         await end_connections(runners[:-1], accepting[:-1], limits.drain_seconds)
         ingest.drain()
         keeper.cancel()
         await asyncio.wait((writer, keeper))
         # The operations listener goes last: until everything is committed it says that this instance stops.
-        for listening in accepting[-1:]:
-            listening.server.close()
         await end_connections(runners[-1:], accepting[-1:], OPERATIONS_SECONDS)
         if store is None:
             await opened.close()
@@ -155,14 +149,18 @@ def _watch(ended: asyncio.Future[str], *tasks: asyncio.Task[None]) -> None:
         task.add_done_callback(note)
 
 
-async def end_connections(runners: Sequence[web.AppRunner], accepting: Sequence[Listening], seconds: float) -> None:
-    """Let open requests end; what has not after ``seconds`` in all is cut off, whoever does not read his answer."""
+async def end_connections(runners: Sequence[web.AppRunner], accepting: Sequence[Connections], seconds: float) -> None:
+    """Accept no more and let open requests end. What has not after ``seconds`` in all is cut off, whoever does not read
+    his answer.
+    """
     until = asyncio.get_running_loop().time() + seconds
-    finishing = [asyncio.create_task(listening.connections.finish()) for listening in accepting]
+    for connections in accepting:
+        connections.server.close()
+    finishing = [asyncio.create_task(connections.finish()) for connections in accepting]
     if finishing:
         await asyncio.wait(finishing, timeout=seconds)
-    for listening in accepting:
-        listening.connections.cut()
+    for connections in accepting:
+        connections.cut()
     ending = [*finishing, *(asyncio.create_task(runner.cleanup()) for runner in runners)]
     _, late = await asyncio.wait(ending, timeout=max(until - asyncio.get_running_loop().time(), 0))
     for task in late:

@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
+from ldp_aggregator.store import Store
 from ldp_aggregator.store.failures import kind_of
-from ldp_aggregator.store.rights import DONE, FAILED, Act, ActStore, StoredToken
+from ldp_aggregator.store.rights import DONE, FAILED, Act, StoredToken
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 
@@ -37,7 +38,7 @@ def uploads_act(scope: str | None) -> str:
 
 @asynccontextmanager
 async def recorded(
-    store: ActStore, actor: str, act: str, campaign_id: str | None = None, detail: str = ""
+    store: Store, actor: str, act: str, campaign_id: str | None = None, detail: str = ""
 ) -> AsyncIterator[None]:
     """Do in the block what is asked for. Nothing is done where it cannot be written down first."""
     number = await store.begin_act(Act(actor, act, campaign_id, detail))
@@ -49,7 +50,7 @@ async def recorded(
     await _end(store, number, DONE)
 
 
-async def _end(store: ActStore, number: int, outcome: str) -> None:
+async def _end(store: Store, number: int, outcome: str) -> None:
     """What was done is done, whether or not its end can be written down; the entry then stays "asked"."""
     try:
         await store.end_act(number, outcome)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from ldp_aggregator.service.settings import Settings, SettingsError
@@ -10,7 +11,7 @@ from ldp_aggregator.store.contract import Counting
 from protocols import Campaign
 
 if TYPE_CHECKING:
-    from ldp_aggregator.archive.keeping import ArchivedCounts
+    from ldp_aggregator.archive.keeping import Archive
 
 
 async def counts_of(store: Store, settings: Settings) -> Counting:
@@ -18,25 +19,50 @@ async def counts_of(store: Store, settings: Settings) -> Counting:
 
     Raises SettingsError where the archive cannot be written to here, StoreError where it does not answer.
     """
-    if settings.archive is None:
+    archive = await archive_of(store, settings)
+    if archive is not None:
+        goes_along(store, archive)
+    if settings.archive is None or archive is None:
         return store
-    counts = _archived(store, settings.archive, settings.archive_slots)
+    await store.note_archive(archive.url)
     open_ones = [
         Campaign.parse(await store.document(state.id), state.id)
         for state in await store.campaigns()
         if not state.federated and state.life.sealed is None
     ]
+    from ldp_aggregator.archive.keeping import ArchivedCounts
+
+    counts = ArchivedCounts(store, archive)
     await counts.recover(open_ones)
     return counts
 
 
-def _archived(store: Store, url: str, slots: int) -> ArchivedCounts:
+async def archive_of(store: Store, settings: Settings) -> Archive | None:
+    """The archive that is set, else the one that a server of this store wrote to last; None where there never was one.
+
+    Raises SettingsError, StoreError.
+    """
+    address = settings.archive or await store.archived_at()
+    return None if address is None else open_archive(address, settings.archive_slots)
+
+
+def goes_along(store: Store, archive: Archive) -> None:
+    """Whoever deletes a campaign of the store removes its archived reports first."""
+
+    async def forget(campaign_id: str) -> None:
+        await asyncio.to_thread(archive.forget, campaign_id)
+
+    store.when_deleting(forget)
+
+
+def open_archive(url: str, slots: int) -> Archive:
+    """Raises SettingsError where it cannot be written to here."""
     try:
         # pyarrow takes a while to import, and who does not archive need not have it.
-        from ldp_aggregator.archive.keeping import Archive, ArchivedCounts
+        from ldp_aggregator.archive.keeping import Archive
         from ldp_aggregator.archive.places import open_place
     except ModuleNotFoundError as error:
         raise SettingsError(
             f"setting archive: {error.name} is not installed; archives need pip install 'ldp-bayes[archive]'"
         ) from None
-    return ArchivedCounts(store, Archive(open_place(url), slots))
+    return Archive(open_place(url), slots)

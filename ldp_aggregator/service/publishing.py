@@ -7,26 +7,18 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
 from ldp_aggregator.estimation.simplex import POSTERIOR
-from ldp_aggregator.learning.prediction import STANDARD_DEVIATIONS
 from ldp_aggregator.learning.published import published_by
 from ldp_aggregator.learning.relays import counted_twice, relayed
-from ldp_aggregator.store.contract import CampaignStore, CountStore, ModelStore, PublishedModel, Shares
+from ldp_aggregator.store import Store
+from ldp_aggregator.store.contract import PublishedModel, Shares
 from protocols import Campaign
-
-
-class CountedStore(CampaignStore, CountStore, Protocol):
-    """What is published is read from it."""
-
-
-class TrainableStore(CountedStore, ModelStore, Protocol):
-    """What training reads, and where its model goes."""
 
 
 class UntrainableError(ValueError):
@@ -55,12 +47,20 @@ def needing_trainers() -> Iterator[None]:
 class UselessModelError(UntrainableError):
     """The model is not known to be better than always saying the most frequent class."""
 
-    def __init__(self, reports: int, predicted: Mapping[str, float]) -> None:
-        found, doubt = predicted["prior"] + predicted["gain"], STANDARD_DEVIATIONS * predicted["gain_error"]
+    def __init__(self, reports: int, expected: Mapping[str, Any]) -> None:
+        with needing_trainers():
+            from ldp_aggregator.learning.significance import FALSE_ALARMS
+
+        if expected["p_value"] > FALSE_ALARMS:
+            why = f"features that tell nothing would look like these in {expected['p_value']:.0%} of campaigns"
+        else:
+            why = (
+                "the features tell something, but whether it is enough to say another class is not known: if they know "
+                f"different things the model gains {expected['gain']:.3f} ± {2 * expected['gain_error']:.3f}"
+            )
         super().__init__(
-            f"{reports:,} reports are too few to know that the model is above always saying the most frequent class: "
-            f"that is right for {predicted['prior']:.3f} of the people; the model, if its features know different "
-            f"things, for {found:.3f}, give or take {doubt:.3f}"
+            f"{reports:,} reports do not show that the model is better than always saying the most frequent class, "
+            f"which is right for {expected['majority']:.3f} of the people; {why}"
         )
 
 
@@ -73,13 +73,13 @@ class TrainingOptions:
     variance_floor: float = DEFAULT_VARIANCE_FLOOR
 
 
-async def tally_to_publish(store: CountStore, campaign: Campaign) -> Tally:
+async def tally_to_publish(store: Store, campaign: Campaign) -> Tally:
     """What may be published now: all that was counted, or as of the last release where the document fixes releases."""
     every = campaign.privacy.release_every
     return await (store.tally(campaign.id) if every is None else store.released_tally(campaign, every))
 
 
-async def counts_to_publish(store: CountedStore, campaign: Campaign) -> tuple[Tally, Arrivals]:
+async def counts_to_publish(store: Store, campaign: Campaign) -> tuple[Tally, Arrivals]:
     """What may be published now, and how the reports came: of those of the tally at least, since it is asked after."""
     tally = await tally_to_publish(store, campaign)
     return tally, (await store.state(campaign.id)).arrivals
@@ -96,7 +96,7 @@ def told_estimates(campaign: Campaign, tally: Tally, arrivals: Arrivals, post: s
 
 
 async def publish_trained(
-    store: TrainableStore,
+    store: Store,
     campaign_ids: Sequence[str],
     options: TrainingOptions = TrainingOptions(),
     *,
@@ -104,20 +104,21 @@ async def publish_trained(
 ) -> tuple[int, tuple[PublishedModel, ...]]:
     """Train on the tallies of campaigns about the same features and publish the model for the devices of each.
 
-    A model that is not known to be above the prior alone is published only ``anyway``; else UselessModelError.
-    Raises UntrainableError and NotInstalledError. Returns the number of reports and each campaign's published version.
+    A model that is not known to be better than the most frequent class is published only ``anyway``; else
+    UselessModelError. Raises UntrainableError and NotInstalledError. Returns the number of reports and each campaign's
+    published version.
     """
     pairs, arrivals = await counts_to_train(store, campaign_ids)
     reports = int(sum(tally.n.sum() for _, tally in pairs))
     document = await asyncio.to_thread(_train, pairs, options, arrivals)
-    predicted = json.loads(document)["training"]["predicted_accuracy"]
-    if not (predicted["above_prior"] or anyway):
-        raise UselessModelError(reports, predicted)
+    expected = json.loads(document)["training"]["expected"]
+    if not (expected["above_majority"] or anyway):
+        raise UselessModelError(reports, expected)
     return reports, tuple([await store.publish_model(campaign.id, document) for campaign, _ in pairs])
 
 
 async def counts_to_train(
-    store: TrainableStore, campaign_ids: Sequence[str]
+    store: Store, campaign_ids: Sequence[str]
 ) -> tuple[list[tuple[Campaign, Tally]], list[Arrivals]]:
     """Campaigns with what may be published of them, and how their reports came.
 

@@ -1,4 +1,4 @@
-"""The further rounds of a study: their drafts from what was counted, and the model that an evaluation chose."""
+"""Evaluation rounds: their drafts from what was counted, and the model that is published with what they tell."""
 
 from __future__ import annotations
 
@@ -9,51 +9,50 @@ from typing import TYPE_CHECKING, Any
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.service.publishing import (
-    TrainableStore,
     UntrainableError,
     counts_to_publish,
     counts_to_train,
     needing_trainers,
 )
+from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import PublishedModel
 from protocols import Campaign
-from protocols.document.campaign import SCORE
+from protocols.document.evaluation import MOST_BINS
+from protocols.model import Model
 
 if TYPE_CHECKING:
-    from ldp_aggregator.learning.rounds.evaluation import Evaluation
+    from ldp_aggregator.learning.evaluation import Evaluated
 
 
 async def publish_evaluated(
-    store: TrainableStore, campaign_ids: Sequence[str], evaluation_id: str
-) -> tuple[Evaluation, tuple[PublishedModel, ...]]:
-    """Publish the winner of an evaluation round for the devices of the campaigns it was trained on, and of the round.
+    store: Store, campaign_ids: Sequence[str], evaluation_id: str
+) -> tuple[Evaluated, tuple[PublishedModel, ...]]:
+    """Publish the model of an evaluation round for the devices of these campaigns, and of the round.
 
-    It is the model that the round's document carries and that its devices voted on; nothing is trained again. Returns
-    the evaluation and every campaign's published version.
+    It is the model that the round's document carries, with what its devices told, and another threshold where that is
+    clearly better; nothing is trained again. Returns what the round tells and every campaign's published version.
     """
     campaign = Campaign.parse(await store.document(evaluation_id), evaluation_id)
-    if campaign.asks != SCORE:
-        raise UntrainableError(f'campaign {evaluation_id} has "asks": "{campaign.asks}"; an evaluation has "{SCORE}"')
-    wanted = set(campaign_ids)
-    for one in campaign.candidates:
-        trained = one.model.training.get("campaigns")
-        if not isinstance(trained, list) or set(trained) != wanted:
-            raise UntrainableError(
-                f"candidate {one.name} of evaluation {evaluation_id} was trained on {trained}, not on "
-                f"{', '.join(sorted(wanted))}; name the campaigns that the candidates come from"
-            )
+    if campaign.evaluation is None:
+        raise UntrainableError(f'campaign {evaluation_id} has "asks": "{campaign.asks}"; an evaluation has "score"')
+    trained = trained_on(campaign)
+    if trained and set(trained) != set(campaign_ids):
+        raise UntrainableError(
+            f"the model of evaluation {evaluation_id} was trained on {', '.join(sorted(trained))}, not on "
+            f"{', '.join(sorted(campaign_ids))}; name the campaigns that the model comes from"
+        )
     tally, arrivals = await counts_to_publish(store, campaign)
-    evaluation, document = await asyncio.to_thread(_evaluate, campaign, tally, arrivals)
+    evaluated, document = await asyncio.to_thread(_evaluate, campaign, tally, arrivals)
     ids = dict.fromkeys((*campaign_ids, evaluation_id))
-    return evaluation, tuple([await store.publish_model(one, document) for one in ids])
+    return evaluated, tuple([await store.publish_model(one, document) for one in ids])
 
 
-async def evaluation_so_far(campaign: Campaign, tally: Tally) -> Evaluation:
-    """What the votes of an evaluation round say. Raises NotInstalledError."""
+async def evaluation_so_far(campaign: Campaign, tally: Tally) -> Evaluated:
+    """Return what the answers to an evaluation round tell. Raises NotInstalledError."""
 
-    def look() -> Evaluation:
+    def look() -> Evaluated:
         with needing_trainers():
-            from ldp_aggregator.learning.rounds.evaluation import evaluate
+            from ldp_aggregator.learning.evaluation import evaluate
 
         return evaluate(campaign, tally)
 
@@ -61,58 +60,55 @@ async def evaluation_so_far(campaign: Campaign, tally: Tally) -> Evaluation:
 
 
 def trained_on(campaign: Campaign) -> list[str]:
-    """The campaigns that an evaluation round's candidates come from, as far as they say."""
-    told = (one.model.training.get("campaigns") for one in campaign.candidates)
-    named = [name for names in told if isinstance(names, list) for name in names if isinstance(name, str)]
-    return list(dict.fromkeys(named))
+    """Return the campaigns that an evaluation round's model comes from; none where it comes from elsewhere."""
+    told = campaign.evaluation.model.training.get("campaigns") if campaign.evaluation else None
+    return [name for name in told if isinstance(name, str)] if isinstance(told, list) else []
 
 
 async def draft_evaluation(
-    store: TrainableStore, campaign_ids: Sequence[str], names: Sequence[str] | None = None, title: str | None = None
+    store: Store,
+    campaign_ids: Sequence[str],
+    *,
+    model: Model | None = None,
+    bins: int = MOST_BINS,
+    title: str | None = None,
 ) -> dict[str, Any]:
-    """The draft of a round that evaluates models of what campaigns about the same features have counted so far."""
+    """Return the draft of a round that tells how good a model is: the one that is trained on what campaigns about the
+    same features have counted so far, or ``model``, which may come from elsewhere.
+    """
+    if model is not None:
+        campaigns = [Campaign.parse(await store.document(one), one) for one in dict.fromkeys(campaign_ids)]
+        return await asyncio.to_thread(_draft, campaigns, model, bins, title)
     pairs, arrivals = await counts_to_train(store, campaign_ids)
-    return await asyncio.to_thread(_draft, pairs, arrivals, names, title)
+    trained = await asyncio.to_thread(_train, pairs, arrivals)
+    return await asyncio.to_thread(_draft, [campaign for campaign, _ in pairs], trained, bins, title)
 
 
-async def draft_second_round(store: TrainableStore, campaign_ids: Sequence[str], title: str | None) -> dict[str, Any]:
-    """The draft of the round that asks more about what the first ones found to tell the class."""
-    pairs, _ = await counts_to_train(store, campaign_ids)
-    return await asyncio.to_thread(_draft_second, pairs, title)
-
-
-def _evaluate(campaign: Campaign, tally: Tally, arrivals: Arrivals) -> tuple[Evaluation, str]:
+def _train(pairs: Sequence[tuple[Campaign, Tally]], arrivals: Sequence[Arrivals]) -> Model:
     with needing_trainers():
-        from ldp_aggregator.learning.rounds.evaluation import evaluate, evaluated_model
+        from ldp_aggregator.learning.training import train
 
-    evaluation = evaluate(campaign, tally)
     try:
-        return evaluation, evaluated_model(evaluation, tally, arrivals).to_json()
+        return train(pairs, arrivals=arrivals).model_
     except ValueError as error:
         raise UntrainableError(str(error)) from None
 
 
-def _draft(
-    pairs: Sequence[tuple[Campaign, Tally]],
-    arrivals: Sequence[Arrivals],
-    names: Sequence[str] | None,
-    title: str | None,
-) -> dict[str, Any]:
+def _evaluate(campaign: Campaign, tally: Tally, arrivals: Arrivals) -> tuple[Evaluated, str]:
     with needing_trainers():
-        from ldp_aggregator.learning.rounds.candidates import DEFAULT, evaluation_draft, make_candidates
+        from ldp_aggregator.learning.evaluation import evaluate, evaluated_model
 
     try:
-        candidates = make_candidates(pairs, DEFAULT if names is None else names, arrivals=arrivals)
-        return evaluation_draft([campaign for campaign, _ in pairs], candidates, title)
+        return evaluate(campaign, tally), evaluated_model(campaign, tally, arrivals).to_json()
     except ValueError as error:
         raise UntrainableError(str(error)) from None
 
 
-def _draft_second(pairs: Sequence[tuple[Campaign, Tally]], title: str | None) -> dict[str, Any]:
+def _draft(campaigns: Sequence[Campaign], model: Model, bins: int, title: str | None) -> dict[str, Any]:
     with needing_trainers():
-        from ldp_aggregator.learning.rounds.second import second_round_draft
+        from ldp_aggregator.learning.evaluation import evaluation_draft
 
     try:
-        return second_round_draft(pairs, title=title)
+        return evaluation_draft(campaigns, model, bins=bins, title=title)
     except ValueError as error:
         raise UntrainableError(str(error)) from None

@@ -81,15 +81,19 @@ class Settings(BaseSettings):
     )
 
     data: Path = Field(default=Path("ldp-data"), description="folder of the embedded store")
-    database: SecretStr | None = Field(
-        default=None, description="postgresql:// address of the shared store; of one in several databases all, spaced"
-    )
+    database: SecretStr | None = Field(default=None, description="postgresql:// address of the shared store")
     host: str = Field(default="0.0.0.0", description="address of the public listener")  # noqa: S104 - devices are elsewhere
     port: int = Field(default=8080, ge=0, le=65535, description="port of the public listener; 0 takes a free one")
     admin_host: str = Field(default="127.0.0.1", description="address of the admin listener")
     admin_port: int = Field(default=8081, ge=0, le=65535, description="port of the admin listener")
+    admin_behind_tls: bool = Field(
+        default=False, description="the admin listener is reached through a proxy that speaks TLS: cookies are Secure"
+    )
     operations_host: str = Field(default="127.0.0.1", description="address of the listener for health and metrics")
     operations_port: int = Field(default=8082, ge=0, le=65535, description="port of that listener")
+    operations_names: tuple[str, ...] = Field(
+        default=(), description="names under which that listener is asked, beside addresses and localhost"
+    )
     tls_certificate: Path | None = Field(default=None, description="certificate chain (PEM) of the public listener")
     tls_key: Path | None = Field(default=None, description="its private key (PEM); both are read again on SIGHUP")
     workers: int = Field(default=1, ge=1, le=64, description="processes that serve the same ports; needs database")
@@ -134,12 +138,6 @@ class Settings(BaseSettings):
             )
         return self
 
-    @field_validator("database", mode="before")
-    @classmethod
-    def _join_addresses(cls, database: object) -> object:
-        """A list of addresses means what they mean with spaces between."""
-        return " ".join(map(str, database)) if isinstance(database, list) else database
-
     @field_validator("allowed_origins")
     @classmethod
     def _check_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
@@ -150,7 +148,7 @@ class Settings(BaseSettings):
 
     @property
     def database_address(self) -> str | None:
-        """The addresses with their passwords, and spaces between; never log them."""
+        """The address with its password; never log it."""
         return None if self.database is None else self.database.get_secret_value()
 
     @classmethod

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Final
 
-from ldp_aggregator.store.rights import SCOPES, StoredToken, TokenStore
+from ldp_aggregator.store import Store
+from ldp_aggregator.store.rights import SCOPES, StoredToken
 
 TOKEN_BYTES: Final = 32
 PREFIX: Final = "ldp_"
 """Lets secret scanners find a token that leaked into a repository."""
+ON_USE: Final[ContextVar[Callable[[], None]]] = ContextVar("on_use")
+"""Called where a request shows a token in use: its connection is no stranger's from then on."""
 
 
 def make_token(
@@ -48,10 +52,18 @@ def token_digest(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
 
 
-async def find_token(text: str, store: TokenStore, now: datetime) -> StoredToken | None:
+async def find_token(text: str, store: Store, now: datetime) -> StoredToken | None:
     """The token in use that has this text; the store looks its digest up.
 
     Safety: how long that takes may tell something of stored digests, and a digest tells nothing of its secret.
     """
     token = await store.token(token_digest(text))
-    return token if token is not None and token.is_in_use(now) else None
+    if token is None or not token.is_in_use(now):
+        return None
+    note_use()
+    return token
+
+
+def note_use() -> None:
+    """Say that the current request has shown a token in use."""
+    ON_USE.get(lambda: None)()

@@ -12,12 +12,19 @@ from pathlib import Path
 from typing import Final
 
 from ldp_aggregator.store.clock import to_text, utc_now
-from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.origin import Restored
+from ldp_aggregator.store.contract import Restored, StoreError
 from ldp_aggregator.store.runs.files import copy_runs, sync_folder
-from ldp_aggregator.store.sqlite import ids, origin, schema
-from ldp_aggregator.store.sqlite.connections import make_file, open_connection, transaction
-from ldp_aggregator.store.sqlite.store import FILE_NAME
+from ldp_aggregator.store.sql.rights import forget_rights, renew
+from ldp_aggregator.store.sqlite import ids
+from ldp_aggregator.store.sqlite.connections import (
+    FILE_NAME,
+    SqliteConnection,
+    check_file,
+    finish,
+    make_file,
+    open_connection,
+    transaction,
+)
 
 COPIES: Final = 5
 """How often a copy begins again that a merge of runs came between."""
@@ -29,7 +36,7 @@ def copy_store(source: Path, output: Path) -> None:
     The copy takes nothing, and can be read, checked and merged; :func:`restore_store` makes a store of it.
     """
     with _copied(source, output) as copy:
-        origin.mark_copy(copy)
+        copy.execute("UPDATE origin SET is_copy = 1")
 
 
 def restore_store(source: Path, output: Path, *, keep_shares: bool = False, now: datetime | None = None) -> Restored:
@@ -41,20 +48,26 @@ def restore_store(source: Path, output: Path, *, keep_shares: bool = False, now:
     """
     moment = now or utc_now()
     with _copied(source, output) as copy:
-        schema.check_version(copy)
         damage = [row[0] for row in copy.execute("PRAGMA integrity_check").fetchall() if row[0] != "ok"]
         if damage:
             raise StoreError(f"the copy in {source} is damaged: {damage[0]}")
-        newest = origin.newest(copy)
+        newest = _newest(copy)
         if newest is not None and moment < newest:
             raise StoreError(
                 f"the clock says {to_text(moment)}, and the copy has something of {to_text(newest)}; set the clock: "
                 "versions of models are told apart by the time of the restore"
             )
         with transaction(copy):
-            tokens, shares = origin.forget_rights(copy, moment, keep_shares=keep_shares)
-            origin.renew(copy, moment)
-    return Restored(tokens, shares)
+            db = SqliteConnection(copy)
+            restored = finish(forget_rights(db, moment, keep_shares=keep_shares))
+            finish(renew(db, moment))
+    return restored
+
+
+def _newest(db: sqlite3.Connection) -> datetime | None:
+    """When the last campaign, model or token was made, None where there is none."""
+    tables = ("campaigns", "models", "tokens")
+    return max((row[0] for table in tables for row in db.execute(f"SELECT created FROM {table}")), default=None)
 
 
 @contextmanager
@@ -66,6 +79,7 @@ def _copied(source: Path, output: Path) -> Iterator[sqlite3.Connection]:
         try:
             _copy_at_one_moment(source / FILE_NAME, draft)
             with closing(_open(draft)) as copy:
+                check_file(copy)
                 yield copy
         except sqlite3.Error as error:
             raise StoreError(f"the copy failed: {error}") from error
@@ -114,7 +128,7 @@ def _copy_at_one_moment(source: Path, draft: Path) -> None:
 
 
 def _open(file: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(file, isolation_level=None)
+    db = sqlite3.connect(file, isolation_level=None, detect_types=sqlite3.PARSE_DECLTYPES)
     db.row_factory = sqlite3.Row
     return db
 

@@ -41,6 +41,8 @@ class StoredCampaign:
     """How many ids are stored; None for a sealed campaign, which has none."""
     overlap: int
     """Reports that are in the sums twice, and have one id."""
+    lost_ids: int
+    """Reports whose ids were lost with a damaged run."""
     shares: Sequence[tuple[str, bytes, bytes, bool]]
     """Node, share and digest, and whether the share is among those that were ever sent."""
 
@@ -66,7 +68,7 @@ def damaged(campaign_id: str, error: Exception) -> StoreError:
     return StoreError(f"campaign {campaign_id} is damaged: {error}; 'ldp-aggregator fsck' tells what else is")
 
 
-def audit_campaign(stored: StoredCampaign) -> list[Finding]:
+def check_campaign(stored: StoredCampaign) -> list[Finding]:
     """Check one campaign."""
     try:
         campaign = Campaign.parse(stored.document, stored.id)
@@ -86,9 +88,10 @@ def _problems_of_tally(campaign: Campaign, stored: StoredCampaign) -> Iterator[s
         yield str(error)
         return
     reports = int(tally.n.sum())
-    if stored.ids is not None and stored.ids + stored.overlap != reports:
+    if stored.ids is not None and stored.ids + stored.overlap + stored.lost_ids != reports:
         twice = f" ({stored.overlap} of them for two reports)" if stored.overlap else ""
-        yield f"{reports} reports are counted, but {stored.ids} ids are stored{twice}"
+        lost = f" and {stored.lost_ids} were lost with a damaged run" if stored.lost_ids else ""
+        yield f"{reports} reports are counted, but {stored.ids} ids are stored{twice}{lost}"
     for question, n, counts in zip(campaign.questions, tally.n, tally.counts, strict=True):
         mechanism, total = question.mechanism, int(counts.sum())
         place = f"question {question.index} ({mechanism.name})"

@@ -1,6 +1,6 @@
 """What a store promises, whatever database is behind it. One suite of tests holds every implementation to it.
 
-* A report's id and its count change in one durable transaction: :meth:`CountStore.count` returns after the commit is on
+* A report's id and its count change in one durable transaction: :meth:`Counting.count` returns after the commit is on
   disk, or raises and has counted nothing.
 * The same id counts once for as long as its ids are kept: until the campaign is sealed, which only a closed one can be.
 * A campaign takes reports of devices or shares of nodes, never both: it is federated from its creation or from its
@@ -21,15 +21,17 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ldp_aggregator.counting.shares import Releases
-from ldp_aggregator.store.rights import ActStore, DirectoryStore, TokenStore
 from protocols import Campaign
 from protocols.wire.upload import Block
 
 if TYPE_CHECKING:
-    from ldp_aggregator.counting.tally import Tally
-    from ldp_aggregator.store.campaign_state import CampaignState, Terms
-    from ldp_aggregator.store.consistency import Finding
-    from ldp_aggregator.store.origin import Origin
+    pass
+
+
+from typing import Any
+
+from ldp_aggregator.counting.arrivals import Arrivals
+from ldp_aggregator.store.clock import to_text
 
 CONFLICTING: Final = "conflicting-report"
 """The id was counted before, with other bytes: the client answered twice."""
@@ -96,10 +98,6 @@ class Outcome:
     """Report id and code of each that never will be counted; ``places``: where it stands in the submission."""
     refused: str | None = None
     places: tuple[int, ...] = field(default=(), compare=False)
-    absent: tuple[int, ...] = field(default=(), compare=False)
-    """Of a submission that is :data:`UNAVAILABLE`, the places of the reports that were not counted, where the others
-    were: nothing of it is lost, and it may come again as a whole.
-    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +127,27 @@ ShareDigests = tuple[tuple[str, bytes | None, Releases], ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """What a store knows of where it comes from. Two stores never publish under one version.
+
+    ``generation`` is a name drawn for it, ``version_floor`` a number that versions of models are above, ``is_copy``
+    whether it is a backup, from which a store has to be made before it takes anything.
+    """
+
+    generation: str
+    version_floor: int
+    is_copy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a restored store does not have any more: tokens in use, and shares of nodes."""
+
+    tokens: int
+    shares: int
+
+
+@dataclass(frozen=True, slots=True)
 class PublishedModel:
     """A model document; versions of a campaign count from 1."""
 
@@ -137,153 +156,91 @@ class PublishedModel:
     created: datetime
 
 
-class CampaignStore(Protocol):
-    """Campaigns and their state. In all of these protocols methods may raise StoreError; those that name a campaign
-    also UnknownCampaignError.
-    """
-
-    async def create_campaign(
-        self,
-        campaign: Campaign,
-        *,
-        max_reports: int | None = None,
-        federated: bool = False,
-        uploads_need: str | None = None,
-    ) -> bool:
-        """Keep a campaign; False (and no change) where it exists already, of whatever kind.
-
-        Raises RefusedError where it was deleted: its ids are gone, and what was counted would count again.
-        """
-        ...
-
-    async def document(self, campaign_id: str) -> bytes:
-        """The document bytes."""
-        ...
-
-    async def state(self, campaign_id: str) -> CampaignState: ...
-
-    async def terms(self, campaign_id: str) -> Terms:
-        """What requests have to keep to. Every upload asks: nothing that was counted is looked at."""
-        ...
-
-    async def campaigns(self) -> list[CampaignState]:
-        """All campaigns, oldest first."""
-        ...
-
-    async def close_campaign(self, campaign_id: str) -> CampaignState:
-        """Accept no more reports. Closing twice changes nothing."""
-        ...
-
-    async def end_campaign(self, campaign_id: str) -> CampaignState:
-        """Close a campaign that has been over, past its end or full, for the grace period; note when it was first seen
-        to be, and forget that where it is not.
-        """
-        ...
-
-    async def reopen_campaign(self, campaign_id: str) -> CampaignState:
-        """Take a closing back. Raises RefusedError where the campaign is sealed."""
-        ...
-
-    async def seal_campaign(self, campaign_id: str, *, at_once: bool = False) -> CampaignState:
-        """Drop the ids of a campaign that has been closed for the grace period (or is, with ``at_once``), for good.
-
-        Raises RefusedError where it has not, StoreError where somebody reads the ids: nothing waits for a reader.
-        """
-        ...
-
-    async def delete_campaign(self, campaign_id: str) -> None:
-        """Drop a closed campaign with all that was counted and published; its id can never be used again.
-
-        Raises RefusedError where it is not closed, StoreError where somebody reads the ids.
-        """
-        ...
-
-    async def set_uploads_need(self, campaign_id: str, scope: str | None) -> CampaignState:
-        """Ask uploads for a token of a scope, or no longer."""
-        ...
-
-
 class Counting(Protocol):
     """Reports in."""
 
     async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """Count a group of uploads in one durable transaction; one outcome each, in their order.
 
-        What is wrong with one campaign fails no other: its uploads are refused, unless they are all there are, when it
-        is raised. So is what is wrong with one of several databases, but for the first.
+        What is wrong with a campaign fails no other: its uploads are refused as :data:`UNAVAILABLE`. Raises StoreError
+        where the database takes no write at all.
         """
         ...
 
-    async def check(self) -> None:
+    async def beat(self) -> None:
         """Write, durably, and change nothing; raises StoreError where :meth:`count` would."""
         ...
 
 
-class CountStore(Counting, Protocol):
-    """Reports, as sums."""
+@dataclass(frozen=True, slots=True)
+class Life:
+    """When a campaign accepts reports: from ``opens`` until ``closes`` or until it was closed, whatever comes first.
 
-    async def tally(self, campaign_id: str) -> Tally:
-        """The exact sums of all reports counted so far. Raises StoreError where what is stored is no tally of it."""
-        ...
+    A closed one can be reopened until it was ``sealed``: then its ids are gone, for good.
+    """
 
-    async def released_tally(self, campaign: Campaign, every: int) -> Tally:
-        """The sums as of the last release: those of now, durably, where at least ``every`` devices' reports are new in
-        it, to every group where a device answers all of them.
-        """
-        ...
+    opens: datetime | None
+    closes: datetime | None
+    closed: datetime | None
+    sealed: datetime | None = None
 
-
-class ShareStore(Protocol):
-    """Shares of nodes."""
-
-    async def put_share(self, campaign_id: str, node: str, share: bytes, *, token: str | None = None) -> str | None:
-        """Keep a node's share durably, in place of the one it sent before; the same share again changes nothing.
-
-        Returns the code that refuses it, None where it is kept. ``token`` is the name of the token that was shown,
-        by default the node's first; the bytes are those of a share that was decoded.
-        """
-        ...
-
-    async def withdraw_share(self, campaign_id: str, node: str, *, token: str | None = None) -> str | None:
-        """Drop a node's share, durably; None also where it has none, else the code that refuses it."""
-        ...
-
-    async def withdraw_node(self, node: str) -> int:
-        """Drop a node's shares from all campaigns, closed ones too; returns how many there were."""
-        ...
-
-    async def shares(self, campaign_id: str) -> Shares | None:
-        """The shares of a federated campaign, None for one that takes reports."""
-        ...
-
-    async def share_digests(self, campaign_id: str) -> ShareDigests:
-        """What tells whether anything has changed."""
-        ...
+    def refusal(self, now: datetime) -> str | None:
+        """The code an upload meets now, None while the campaign is open."""
+        if self.closed is not None or (self.closes is not None and now >= self.closes):
+            return CLOSED
+        return NOT_OPEN if self.opens is not None and now < self.opens else None
 
 
-class ModelStore(Protocol):
-    """Published models."""
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a campaign asks of those who send to it, beside its document."""
 
-    async def publish_model(self, campaign_id: str, document: str) -> PublishedModel:
-        """Keep a model under the next version."""
-        ...
-
-    async def model(self, campaign_id: str, version: int | None = None) -> PublishedModel | None:
-        """A version of the model, by default the latest; None where there is none."""
-        ...
+    federated: bool
+    uploads_need: str | None
 
 
-class Store(CampaignStore, CountStore, ShareStore, ModelStore, TokenStore, ActStore, DirectoryStore, Protocol):
-    """All of it. A function takes the smallest of these protocols that it needs."""
+@dataclass(frozen=True, slots=True)
+class CampaignState:
+    """A campaign and what can change beside its document."""
 
-    async def audit(self) -> list[Finding]:
-        """What is wrong with what is stored: ids and counts that do not agree, documents that are not their id, shares
-        that are none of their campaign.
-        """
-        ...
+    id: str
+    title: str
+    created: datetime
+    life: Life
+    max_reports: int | None
+    reports: int
+    model_version: int | None
+    federated: bool = False
+    """Whether it takes shares of nodes, and no reports; once it does, it always will."""
+    shares: int = 0
+    arrivals: Arrivals = field(default_factory=Arrivals)
+    over_since: datetime | None = None
+    """When it was first seen to be past its end, or full."""
+    uploads_need: str | None = None
+    """The scope of the token that uploads have to show; None where anybody may upload."""
 
-    async def origin(self) -> Origin:
-        """Where the store comes from."""
-        ...
+    def status(self, now: datetime) -> str:
+        """``waiting``, ``open`` or ``closed``."""
+        return {NOT_OPEN: "waiting", None: "open"}.get(self.life.refusal(now), "closed")
 
-    async def close(self) -> None: ...
+    def to_json(self, now: datetime) -> dict[str, Any]:
+        """As the admin API and ``campaign list --json`` show it."""
+        life = self.life
+        return {
+            "id": self.id,
+            "title": self.title,
+            "status": self.status(now),
+            "created": to_text(self.created),
+            "opens": life.opens and to_text(life.opens),
+            "closes": life.closes and to_text(life.closes),
+            "closed": life.closed and to_text(life.closed),
+            "sealed": life.sealed and to_text(life.sealed),
+            "max_reports": self.max_reports,
+            "reports": self.reports,
+            "counted_twice": self.arrivals.overlap,
+            "counted_twice_at_most": self.arrivals.twice,
+            "model_version": self.model_version,
+            "federated": self.federated,
+            "shares": self.shares if self.federated else None,
+            "uploads_need_token": self.uploads_need,
+        }

@@ -15,7 +15,6 @@ from typing import Final
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally, devices_counted
 from ldp_aggregator.store.batch import Settlement
-from ldp_aggregator.store.campaign_state import CampaignState, Life, Terms
 from ldp_aggregator.store.clock import to_text
 from ldp_aggregator.store.contract import (
     CLOSED,
@@ -27,8 +26,11 @@ from ldp_aggregator.store.contract import (
     TAKES_REPORTS,
     TAKES_SHARES,
     TOO_EARLY,
+    CampaignState,
+    Life,
     RefusedError,
     StoreError,
+    Terms,
 )
 from ldp_aggregator.store.rights import StoredToken
 
@@ -55,6 +57,8 @@ class CampaignRow:
     overlap: int = 0
     unchecked: int = 0
     """Reports that are, and that may be, in the sums twice; see :class:`Arrivals`."""
+    lost_ids: int = 0
+    """Reports whose ids were lost with a damaged run."""
     uploads_need: str | None = None
 
     @property
@@ -242,10 +246,6 @@ def _refuse_node(takes_shares: bool, life: Life, now: datetime, token_in_use: bo
     return life.refusal(now) if token_in_use else REVOKED
 
 
-OF_CAMPAIGNS: Final = ("parts", "models", "shares", "releases", "publications")
-"""The tables that hold what belongs to a campaign; each names it in a column ``campaign``."""
-
-
 class Rotation(Enum):
     """What a rotation finds."""
 
@@ -287,3 +287,12 @@ def decide_directory(kept: tuple[int, bytes] | None, version: int, document: byt
 def name_taken(token: StoredToken) -> StoreError:
     """A name is never used again, so that what it did stays its own."""
     return StoreError(f"a token with the name {token.name!r} exists already; choose another name")
+
+
+def floor_of_versions(now: datetime, *floors: int) -> int:
+    """The floor of a store that is made of others at ``now``: above every version that they ever published.
+
+    What was published after a copy is not in it. Seconds since 1970 are more than any store has published that counts
+    from 1, or from the seconds of an earlier restore.
+    """
+    return max(int(now.timestamp()), *floors)

@@ -4,10 +4,9 @@ administrative acts, and what publishers have signed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from ldp_aggregator.store.clock import to_text
 
@@ -83,62 +82,3 @@ class LoggedAct:
             "detail": self.act.detail,
             "outcome": self.outcome,
         }
-
-
-class TokenStore(Protocol):
-    """Access tokens, as digests. Methods may raise StoreError."""
-
-    async def add_token(self, token: StoredToken) -> None:
-        """Keep a token. Raises StoreError where the name is taken."""
-        ...
-
-    async def token(self, digest: bytes) -> StoredToken | None:
-        """The token with this digest, revoked ones too; found by an index, however many there are."""
-        ...
-
-    async def tokens(self) -> list[StoredToken]:
-        """All tokens, revoked ones too, oldest first."""
-        ...
-
-    async def revoke_token(self, name: str) -> bool:
-        """Make a token useless; False where no token that was not revoked has this name."""
-        ...
-
-    async def rotate_token(self, name: str, token: StoredToken, *, until: datetime | None = None) -> bool:
-        """Keep a token beside the one in use under ``name``, which expires at ``until`` (never later than it would
-        have); None revokes it at once. The new token speaks for the same node, whose shares stay where they are.
-
-        False (and no change) where no token in use has this name. Raises StoreError where the new name is taken.
-        """
-        ...
-
-
-class ActStore(Protocol):
-    """The log of administrative acts. Methods may raise StoreError."""
-
-    async def begin_act(self, act: Act) -> int:
-        """Write down, durably, what is about to be done; returns the entry's number."""
-        ...
-
-    async def end_act(self, number: int, outcome: str) -> None:
-        """Write down how it ended."""
-        ...
-
-    async def acts(self, *, campaign_id: str | None = None, last: int | None = None) -> Sequence[LoggedAct]:
-        """The entries, of one campaign or of all, the ``last`` so many or all; oldest first."""
-        ...
-
-
-class DirectoryStore(Protocol):
-    """What publishers have signed, as it stands; the newest of each key."""
-
-    async def put_directory(self, key: str, version: int, document: bytes) -> None:
-        """Keep a publisher's directory in place of an older one; the same again changes nothing.
-
-        Raises RefusedError where a newer one is kept, or another of this version.
-        """
-        ...
-
-    async def directory(self, key: str) -> bytes | None:
-        """The newest directory of a publisher."""
-        ...

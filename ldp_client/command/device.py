@@ -134,7 +134,8 @@ def _contribute(options: argparse.Namespace) -> int:
         print(f'Contributed to "{plain(receipt.title)}": epsilon {receipt.epsilon:.6g} spent, delivered.')
     if status.dropped or status.quarantined:
         reasons = ", ".join(sorted({**status.dropped, **status.quarantined}))
-        print(f"ldp_client: the server refused the report ({reasons}); it is not sent again", file=sys.stderr)
+        refused = f"the server says that it refused the report ({reasons}); it is not sent again"
+        print(f"ldp_client: {refused}", file=sys.stderr)
         return FAILED
     if not delivered:
         print(

@@ -5,9 +5,15 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
+from ldp_client.errors import ConfigurationError
 from protocols.shell.parser import Parser
+
+if TYPE_CHECKING:
+    from ldp_client.relay.gateway import Admission
 
 
 def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -44,8 +50,25 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
         help="a complete batch leaves at a random time within so many seconds (default: %(default)g)",
     )
     relay.add_argument("--token-file", metavar="FILE", help="a token of scope relay, where the aggregator asks for one")
-    relay.add_argument("--publisher", metavar="KEY", help="hand on what this publisher's key has signed")
+    relay.add_argument(
+        "--publisher", metavar="KEY", action="append", help="hand on what this publisher's key has signed; repeatable"
+    )
+    relay.add_argument(
+        "--admission",
+        metavar="MODULE:FUNCTION",
+        help="a coroutine that is asked (campaign id, headers) before an upload",
+    )
     relay.set_defaults(run=_relay)
+
+
+def _check(name: str | None) -> Admission | None:
+    if name is None:
+        return None
+    module, _, attribute = name.partition(":")
+    try:
+        return cast("Admission", getattr(import_module(module), attribute))
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigurationError("bad-admission", f"--admission {name}: {type(error).__name__}") from None
 
 
 def _relay(options: argparse.Namespace) -> int:
@@ -65,7 +88,7 @@ def _relay(options: argparse.Namespace) -> int:
     )
     relay.campaign()
     try:
-        opened = Gateway(relay, options.host, options.port)
+        opened = Gateway(relay, options.host, options.port, admission=_check(options.admission))
     except OSError as error:
         raise OSError(
             f"cannot listen on {options.host} port {options.port}: {error.strerror}; --port takes another"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import threading
 import time
 import weakref
+from collections.abc import Callable
 
 from ldp_client.delivery.machine import Idle, Wait
 from ldp_client.delivery.sender import Sender
 from ldp_client.runtime import tell_after_fork
+from protocols.exact.coins import ONE, SYSTEM_COINS
 
 
 class BackgroundDriver:
@@ -29,6 +32,7 @@ class BackgroundDriver:
         """The thread is the parent's."""
         self._changed = threading.Condition()
         self._looks = 0
+        self._timers: dict[str, threading.Timer] = {}
         self._thread: threading.Thread | None = None
 
     @property
@@ -59,11 +63,31 @@ class BackgroundDriver:
                 # No more threads, or the interpreter is shutting down: the reports wait in the storage.
                 self._thread = None
 
+    def later(self, name: str, work: Callable[[], object]) -> bool:
+        """Do ``work`` at a random moment within the first delay, in a thread of its own, whatever it raises; once where
+        the same name is asked for again before that. False where nothing is delivered in the background.
+        """
+        with self._changed:
+            if not self.running:
+                return False
+            if name not in self._timers:
+                timer = threading.Timer(self._first_delay * SYSTEM_COINS.words(1)[0] / ONE, self._do, (name, work))
+                timer.daemon = True
+                try:
+                    timer.start()
+                except RuntimeError:
+                    return False
+                self._timers[name] = timer
+        return True
+
     def stop(self) -> None:
         """Start nothing further; does not wait."""
         with self._changed:
             self._wanted = False
             self._changed.notify_all()
+            for timer in self._timers.values():
+                timer.cancel()
+            self._timers.clear()
 
     def close(self, timeout: float) -> None:
         """Stop, waiting at most ``timeout`` seconds for a send under way, which is then given up."""
@@ -78,6 +102,12 @@ class BackgroundDriver:
     def close_timeout(self) -> float:
         """Seconds that the policy gives a send under way at exit."""
         return self._sender.policy.close_timeout
+
+    def _do(self, name: str, work: Callable[[], object]) -> None:
+        with self._changed:
+            self._timers.pop(name, None)
+        with contextlib.suppress(Exception):
+            work()
 
     def _run(self) -> None:
         policy = self._sender.policy

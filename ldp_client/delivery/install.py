@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Collection
 
 from ldp_client.delivery.machine import REPORT_OVERHEAD, At, Delivery, Due, Place
 from ldp_client.delivery.queue import Outbox
@@ -17,8 +17,6 @@ from ldp_client.storage.marker import new_mark
 from protocols.light import TYPE_CHECKING, frozen
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from ldp_client.delivery.background import BackgroundDriver
     from ldp_client.delivery.permits import DevicePermits
     from ldp_client.delivery.sender import Sender
@@ -48,7 +46,7 @@ class Install:
     sender: Sender
     driver: BackgroundDriver
 
-    def aggregator(self, url: str, campaign_id: str, publisher: str | None) -> Aggregator:
+    def aggregator(self, url: str, campaign_id: str, publisher: str | Collection[str] | None) -> Aggregator:
         """The aggregator of a campaign, believed as far as ``publisher`` signs; None believes it. Raises
         ConfigurationError.
         """
@@ -59,7 +57,7 @@ class Install:
             return Aggregator(*where)
         from ldp_client.network.publisher import SignedAggregator
 
-        return SignedAggregator(*where, key=publisher, storage=self.storage)
+        return SignedAggregator(*where, keys=publisher, storage=self.storage)
 
     def refuse_copies(self, transaction: Transaction) -> bytes | None:
         """The mark of the storage's state, None where it has none yet. Raises RefusedError for a copy."""
@@ -120,7 +118,6 @@ def campaign_status(install: Install, transaction: Transaction, place: Place) ->
         retries=delivery.retries,
         dropped=delivery.dropped,
         quarantined=delivery.quarantined,
-        unusable=delivery.unusable,
         next_try=_next_try(delivery, install.clock.time()),
         epsilon=0.0 if receipt is None else receipt.epsilon,
         total_epsilon=total_up(device.receipts),
@@ -163,12 +160,6 @@ def room_for(campaign: Campaign) -> tuple[int, int]:
 def expiry(campaign: Campaign, now: float, policy: Policy) -> float:
     aged = now + policy.report_age
     return aged if campaign.closes is None else min(aged, campaign.closes.timestamp() + policy.closing_grace)
-
-
-def unusable(campaign: Campaign, record: Mapping[str, Any]) -> int:
-    from ldp_client.problems import record_problems
-
-    return len(record_problems(campaign, record))
 
 
 def _marker_problem(error: OSError) -> StorageError:

@@ -27,12 +27,6 @@ if TYPE_CHECKING:
 REPORT_OVERHEAD: Final = 32
 """What a report takes beside its payload: its id of 16 bytes, and at most 16 bytes of framing."""
 
-UNREADABLE_CODE: Final = "unreadable-code"
-"""In place of a server's code that is none."""
-
-_LONGEST_CODE: Final = 64
-_CODE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
-
 
 @frozen
 class Place:
@@ -106,7 +100,7 @@ class Delivery:
         by an eighth with every success.
     search_limit
         The same while a poisoned report is searched by halving; doubles with every success.
-    queued, queued_bytes, sent, retries, dropped, quarantined, unusable
+    queued, queued_bytes, sent, retries, dropped, quarantined
         What ``status()`` tells; ``dropped`` and ``quarantined`` count by reason.
     """
 
@@ -122,7 +116,6 @@ class Delivery:
     retries: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
     quarantined: Mapping[str, int] = field(default_factory=dict)
-    unusable: int = 0
 
     def enqueued(self, reports: Sequence[Report]) -> Delivery:
         """The state with more reports in the queue."""
@@ -235,7 +228,7 @@ def judge(
         settled = {report.id: _settled(rejected.get(report.id.hex())) for report in task.reports}
         return Verdict(_widened(_fresh(delivery), policy), settled)
     code = answer.problem_code()
-    reason = f"http-{answer.status}" if code is None else clean_code(code)
+    reason = f"http-{answer.status}" if code is None else code
     half = (len(task.reports) + 1) // 2
     if len(task.reports) > 1 and answer.status in SPLIT_STATUSES:
         return Verdict(replace(_fresh(delivery), size_limit=half), problem=reason)
@@ -249,12 +242,9 @@ def judge(
     return _again(delivery, reason, now, jitter, policy, answer.retry_after(now))
 
 
-def clean_code(code: str) -> str:
-    """A server's code as far as it is one; it becomes a key that is kept, and is printed."""
-    return code if 0 < len(code) <= _LONGEST_CODE and _CODE.issuperset(code) else UNREADABLE_CODE
-
-
 def _settled(code: str | None) -> Settled:
+    from ldp_client.network.transport import clean_code
+
     return Settled(Outcome.ARRIVED) if code is None else Settled(Outcome.REFUSED, clean_code(code))
 
 

@@ -27,9 +27,6 @@ _FATES = {Outcome.ARRIVED: ARRIVED, Outcome.EXPIRED: EXPIRED}
 class Permits(Protocol):
     """Who may send what to whom."""
 
-    log: bool
-    """Whether what arrived is kept, for the person to look at."""
-
     def asleep(self, transaction: Transaction) -> bool:
         """Whether nothing at all is to be sent."""
 
@@ -44,7 +41,7 @@ class Permits(Protocol):
 
     def begin(self, task: Send) -> bool:
         """Called right before the first byte of an upload leaves, and made durable: from now on it counts as on its
-        way. False where it may not begin.
+        way, and is in the person's log. False where it may not begin.
         """
 
     def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
@@ -56,8 +53,6 @@ class Permits(Protocol):
 
 class DevicePermits:
     """The consents of a device and its scopes, as the sender asks for them."""
-
-    log = True
 
     def __init__(
         self, storage: Storage, transport: Transport, clock: Clock, policy: Policy, headers: Headers | None
@@ -116,9 +111,11 @@ class DevicePermits:
                 return False
             if self.asleep(transaction) or any(outbox.find(transaction, one.id) != one for one in task.reports):
                 return False
-            if receipt.fate == WAITING and task.attempt == 1:
+            known = receipt.fate != WAITING and all(outbox.is_logged(transaction, one.id) for one in task.reports)
+            if task.attempt == 1 and not known:
                 write_installation(transaction, device.with_receipt(replace(receipt, fate=ON_ITS_WAY)), place.scope)
-        return receipt.fate != WAITING or task.attempt == 1 or self.begin(replace(task, attempt=1))
+                outbox.log(transaction, task.reports, self._clock.time())
+        return known or task.attempt == 1 or self.begin(replace(task, attempt=1))
 
     def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
         """See :class:`Permits`."""

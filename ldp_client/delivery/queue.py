@@ -48,7 +48,7 @@ class Listed:
 
 @frozen
 class Kept:
-    """A report that is kept with what became of it: quarantined with a code, or sent at a time."""
+    """A report that is kept with the server's code of it, ``""`` where there is none yet, and when it first left."""
 
     report: Report
     code: str
@@ -107,8 +107,18 @@ class Outbox:
         return tuple(_kept(key, stored) for key, stored in transaction.items(self._quarantine))
 
     def sent(self, transaction: Transaction) -> tuple[Kept, ...]:
-        """Reports that arrived, with the time."""
+        """Reports whose upload has begun, with the time, and with what the server replied."""
         return tuple(_kept(key, stored) for key, stored in transaction.items(self._sent))
+
+    def is_logged(self, transaction: Transaction, identifier: bytes) -> bool:
+        """Whether an upload of the report with this id has begun before."""
+        return transaction.get(self._sent + identifier.hex()) is not None
+
+    def log(self, transaction: Transaction, reports: Sequence[Report], now: float) -> None:
+        """Take note of reports whose upload begins: nothing leaves that the person cannot look at."""
+        for report in reports:
+            if not self.is_logged(transaction, report.id):
+                self._keep(transaction, self._sent, report, "", now)
 
     def check_room(self, transaction: Transaction, count: int, size: int, policy: Policy) -> None:
         """Raise QuotaError unless ``count`` more reports of ``size`` bytes together fit."""
@@ -134,14 +144,12 @@ class Outbox:
         verdict: Verdict,
         policy: Policy,
         *,
-        sent_at: float | None = None,
         after_withdrawal: bool = False,
     ) -> Delivery:
-        """Settle what an answer settled. Reports that are no longer queued (withdrawn, or settled by another process)
-        are left out, and nothing is ever put back.
+        """Settle what an answer settled, and keep beside what left what the server replied. Reports that are no longer
+        queued (withdrawn, or settled by another process) are left out, and nothing is ever put back.
 
-        ``sent_at`` None keeps nothing of what arrived. ``after_withdrawal``: what arrives was deleted while it was on
-        its way, and counts as sent.
+        ``after_withdrawal``: what arrives was deleted while it was on its way, and counts as sent.
         """
         if transaction.get(self._delivery) is None:
             # Erased meanwhile: nothing is to be kept, not even a count.
@@ -151,6 +159,7 @@ class Outbox:
         queued, queued_bytes = before.queued, before.queued_bytes
         for identifier, end in verdict.settled.items():
             outcome, code = end.outcome, end.code
+            self._note_reply(transaction, identifier, end)
             report = self.find(transaction, identifier)
             if report is None:
                 sent += after_withdrawal and outcome == Outcome.ARRIVED
@@ -163,8 +172,6 @@ class Outbox:
                 quarantined[code] = quarantined.get(code, 0) + 1
             elif outcome == Outcome.ARRIVED:
                 sent += 1
-                if sent_at is not None:
-                    self._keep(transaction, self._sent, report, "", sent_at)
             else:
                 dropped[code] = dropped.get(code, 0) + 1
         delivery = replace(
@@ -209,6 +216,14 @@ class Outbox:
         delivery = self.delivery(transaction)
         self.set_delivery(transaction, delivery.emptied())
         return delivery.queued
+
+    def _note_reply(self, transaction: Transaction, identifier: bytes, end: Settled) -> None:
+        """Where it left: a relay logs nothing. That a report was given up here is no reply."""
+        key = self._sent + identifier.hex()
+        stored = transaction.get(key)
+        if stored is not None and end.outcome != Outcome.EXPIRED:
+            kept = _kept(key, stored)
+            self._keep(transaction, self._sent, kept.report, end.code or end.outcome.value, kept.at)
 
     def _keep(self, transaction: Transaction, prefix: str, report: Report, code: str = "", at: float = 0.0) -> None:
         key = prefix + report.id.hex()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def sent_reports(install: Install, scope: str) -> tuple[SentReport, ...]:
-    """What arrived, the earliest first."""
+    """What left, the earliest first."""
     with install.storage.transaction(write=False) as transaction:
         receipts = (read_installation(transaction, scope) or Installation()).receipts
     told = []
@@ -38,6 +38,7 @@ def sent_reports(install: Install, scope: str) -> tuple[SentReport, ...]:
                 asked="" if campaign is None or question is None else asked(campaign, question),
                 said=payload.hex() if campaign is None or question is None else said(campaign, question, payload),
                 payload=payload,
+                reply=kept.code or None,
             )
         )
     return tuple(sorted(told, key=lambda one: one.at))

@@ -33,7 +33,7 @@ from ldp_client.errors import ClientError, TransportError
 from ldp_client.policy import Policy
 from ldp_client.runtime import Clock, ForkSafeLock, within
 from protocols.exact.coins import ONE, SYSTEM_COINS
-from protocols.light import TYPE_CHECKING
+from protocols.light import TYPE_CHECKING, replace
 
 if TYPE_CHECKING:
     from typing import Final
@@ -114,7 +114,8 @@ class Sender:
             with self._storage.transaction(write=True) as transaction:
                 before = outbox.delivery(transaction)
                 verdict = judge(before, task, answer, now, jitter, self.policy)
-                after = self._apply(transaction, outbox, before, verdict, now)
+                after = self._apply(transaction, outbox, before, verdict)
+                self._part(transaction, task.place, now)
         except ClientError as error:
             # The reports stay queued and are sent again: the server knows their ids.
             self._pause(error.code)
@@ -261,13 +262,19 @@ class Sender:
         for before, expired, place in told:
             self._tell(before, expired, Outcome.EXPIRED.value, place)
 
-    def _apply(
-        self, transaction: Transaction, outbox: Outbox, before: Delivery, verdict: Verdict, now: float
-    ) -> Delivery:
+    def _part(self, transaction: Transaction, sent: Place, now: float) -> None:
+        """Have the same person's other queues that are due planned anew: an upload that leaves when another ends would
+        tell whose it is, and the server chooses when it answers.
+        """
+        for entry in listed(transaction):
+            if entry.place.scope == sent.scope and entry.place != sent and 0 < entry.at <= now:
+                outbox = Outbox(entry.place.campaign_id, entry.place.scope)
+                outbox.set_delivery(transaction, replace(outbox.delivery(transaction), schedule=Unscheduled()))
+
+    def _apply(self, transaction: Transaction, outbox: Outbox, before: Delivery, verdict: Verdict) -> Delivery:
         place = outbox.place
         withdrawn = self._permits.was_withdrawn(transaction, place)
-        sent_at = now if self._permits.log else None
-        after = outbox.apply(transaction, verdict, self.policy, sent_at=sent_at, after_withdrawal=withdrawn)
+        after = outbox.apply(transaction, verdict, self.policy, after_withdrawal=withdrawn)
         if verdict.settled and not after.queued and (before.queued or (withdrawn and after.sent > before.sent)):
             arrived = after.sent > 0
             self._permits.settle(transaction, place, Outcome.ARRIVED if arrived else Outcome.REFUSED)

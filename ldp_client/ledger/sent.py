@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from protocols.document.questions import signs_of
+from protocols.document.questions import LABEL, PRODUCT, RIGHT, SCORE, SQUARE, VALUE, signs_of
 
 if TYPE_CHECKING:
     from protocols import Campaign, Question
@@ -15,8 +15,11 @@ _MOST_NAMED: Final = 3
 
 @dataclass(frozen=True)
 class SentReport:
-    """One report that arrived. ``asked`` and ``said`` are for people; ``said`` is noise as well as truth, and nobody
-    can tell which. Where the campaign's document is no longer at hand, ``said`` is the payload in hexadecimal.
+    """One report whose upload began. ``asked`` and ``said`` are for people; ``said`` is noise as well as truth, and
+    nobody can tell which. Where the campaign's document is no longer at hand, ``said`` is the payload in hexadecimal.
+
+    ``at`` is when it left for the first time. ``reply`` is what the server says: ``arrived``, or the code with which it
+    refused the report, which it may have counted all the same; None where no answer has come.
     """
 
     campaign_id: str
@@ -26,6 +29,7 @@ class SentReport:
     asked: str
     said: str
     payload: bytes
+    reply: str | None
 
 
 @dataclass(frozen=True)
@@ -41,15 +45,14 @@ class QuarantinedReport:
 def asked(campaign: Campaign, question: Question) -> str:
     """What a question is about."""
     label = campaign.label.name
-    if question.kind == "score":
-        return f"whether {campaign.candidates[question.group].name} is right about {label}"
-    if question.kind == "marginal" or question.feature is None:
-        return question.feature or label
-    if question.kind == "triple":
-        return f"{question.feature}, {question.other} and {label}"
-    if question.kind in {"value", "square", "signs"}:
-        kind = "value and square" if question.kind == "signs" else question.kind
-        return f"{question.feature} ({kind}) and {label}"
+    if question.kind == RIGHT:
+        return f"whether the model is right about {label}"
+    if question.kind == SCORE:
+        return f"what the model says of {label}, and {label}"
+    if question.kind == LABEL:
+        return label
+    if question.kind in (VALUE, SQUARE):
+        return f"{question.feature} ({question.kind}) and {label}"
     return f"{question.feature} and {question.other or label}"
 
 
@@ -69,26 +72,28 @@ def said(campaign: Campaign, question: Question, payload: bytes) -> str:
 
 def _cell(campaign: Campaign, question: Question, cell: int) -> str:
     classes = campaign.label.classes
-    if question.kind == "label":
+    if question.kind == LABEL:
         return classes[cell]
-    if question.kind == "score":
+    if question.kind == RIGHT:
         return ("wrong", "right")[cell]
+    value, class_index = divmod(cell, len(classes))
+    if question.kind == SCORE:
+        return f"{_place(campaign, value)}, {classes[class_index]}"
     feature: Any = campaign.feature(question.feature)
     if question.encoding == "sign":
         class_index, end = divmod(cell, signs_of(question, len(classes)))
-        if question.kind == "signs" and end < 4:
-            at, square_at = (("lower", "upper")[end] for end in divmod(end, 2))
-            return f"the {at} end, its square at the {square_at} end, {classes[class_index]}"
-        return f"{('the lower end', 'the upper end', 'missing')[min(end, 2)]}, {classes[class_index]}"
-    if question.kind == "xor":
-        return " or ".join(f"{_value(feature, v)}, {classes[v ^ cell]}" for v in (0, 1))
-    if question.kind == "marginal":
-        return _value(feature, cell)
-    value, class_index = divmod(cell, len(classes))
-    if question.kind == "triple":
-        first, value = divmod(value, 2)
-        return f"{_value(feature, first)}, {_value(campaign.feature(question.other), value)}, {classes[class_index]}"
+        named = ("the lower end", "the upper end", "missing")[end]
+        return named if question.kind == PRODUCT else f"{named}, {classes[class_index]}"
     return f"{_value(feature, value)}, {classes[class_index]}"
+
+
+def _place(campaign: Campaign, place: int) -> str:
+    """Return a class that the model says, or a bin of its log odds."""
+    edges = campaign.evaluation.edges if campaign.evaluation else None
+    if edges is None:
+        return f"the model says {campaign.label.classes[place]}"
+    ends = ("-infinity", *(f"{edge:g}" for edge in edges), "infinity")
+    return f"log odds from {ends[place]} to {ends[place + 1]}"
 
 
 def _value(feature: Any, value: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -114,28 +113,24 @@ class Aggregator:
 
         def is_document(answer: Response) -> bool:
             # A plain file server does not know the type of what it serves; the hash tells.
-            return answer.media_type == _JSON or document_id(answer.body) == self.campaign_id
+            return _is_json(answer) or document_id(answer.body) == self.campaign_id
 
-        return self._get(self._url, LARGEST_DOCUMENT, {}, is_document).body
+        return self._get(self._url, LARGEST_DOCUMENT, is_document).body
 
-    def model(self, known: bytes | None) -> bytes | None:
-        """Fetch the model, within what the call has left; None where it is still the ``known`` one.
+    def model(self) -> bytes:
+        """Fetch the model, within what the call has left.
 
-        The tag of a model is the SHA-256 of its bytes. It is computed here: a tag of the server's choice, stored and
-        sent back, would be a name for this device. Raises ModelUnavailableError, ServerError or TransportError.
+        Safety: nothing says which model is known here. The server chooses a model's bytes, one for each visitor where
+        it likes, so that a tag or a hash of them that comes back would be a name for this device.
+
+        Raises ModelUnavailableError, ServerError or TransportError.
         """
-        headers = {} if known is None else {"If-None-Match": f'"{hashlib.sha256(known).hexdigest()}"'}
-
-        def is_model(answer: Response) -> bool:
-            return answer.media_type == _JSON
-
         try:
-            answer = self._get(self._url + "/model", self._policy.largest_model, headers, is_model)
+            return self._get(self._url + "/model", self._policy.largest_model, _is_json).body
         except ServerError as error:
             if error.code == "no-model":
                 raise ModelUnavailableError from None
             raise
-        return None if answer.status == 304 or answer.body == known else answer.body
 
     def directory(self, key: str) -> bytes:
         """Fetch what the holder of a public key has signed, not yet verified. Raises ServerError or TransportError."""
@@ -143,21 +138,22 @@ class Aggregator:
         from protocols.document.directory import LARGEST_DIRECTORY
 
         url = f"{self.base}/v1/directories/{key}"
-        return self._get(url, LARGEST_DIRECTORY, {}, lambda answer: answer.media_type == _JSON).body
+        return self._get(url, LARGEST_DIRECTORY, _is_json).body
 
-    def _get(
-        self, url: str, largest: int, headers: Mapping[str, str], is_expected: Callable[[Response], bool]
-    ) -> Response:
+    def _get(self, url: str, largest: int, is_expected: Callable[[Response], bool]) -> Response:
         failure: ServerError | TransportError = TransportError("timeout")
         for attempt in range(1, self._policy.fetch_tries + 1):
             left = min(self._policy.request_timeout, seconds_left(_UNLIMITED))
             if left <= 0:
                 break
             wait = self._policy.fetch_backoff_base * 2**attempt * SYSTEM_COINS.words(1)[0] / ONE
-            request = Request("GET", url, {**_ACCEPT, **headers}, None, attempt, largest, self._isolate)
+            request = Request("GET", url, _ACCEPT, None, attempt, largest, self._isolate)
             try:
                 answer = self._transport.send(request, left)
-                if _is_answer(answer, conditional=bool(headers), is_expected=is_expected):
+                if len(answer.body) > largest:
+                    # Before anything reads it: a transport of the app's own may not have looked.
+                    raise TransportError("answer-too-long")
+                if _is_answer(answer, is_expected):
                     return answer
             except TransportError as error:
                 failure = error
@@ -173,13 +169,15 @@ class Aggregator:
         raise failure
 
 
-def _is_answer(answer: Response, *, conditional: bool, is_expected: Callable[[Response], bool]) -> bool:
+def _is_json(answer: Response) -> bool:
+    return answer.media_type == _JSON
+
+
+def _is_answer(answer: Response, is_expected: Callable[[Response], bool]) -> bool:
     """Whether a fetch got what it asked for; False where the aggregator refused.
 
     Raises TransportError for what no aggregator says: a redirect to a login page, or the page itself.
     """
-    if answer.status == 304 and conditional:
-        return True
     foreign = answer.status == _LOGIN_NEEDED or 300 <= answer.status < 400
     if foreign or (answer.status == 200 and not is_expected(answer)):
         raise TransportError("not-the-aggregator")

@@ -1,8 +1,10 @@
-"""The campaign's model on this device: fetched when it has changed, kept in the cache, ready to classify offline."""
+"""The campaign's model on this device: fetched, kept in the cache, ready to classify offline."""
 
 from __future__ import annotations
 
-from ldp_client.errors import ModelUnavailableError, ServerError, StorageError, TransportError
+from collections.abc import Callable
+
+from ldp_client.errors import ServerError, StorageError, TransportError
 from ldp_client.network.aggregator import Aggregator
 from ldp_client.network.cache import Cache
 from protocols import ModelError
@@ -10,36 +12,50 @@ from protocols.document.schema import Label
 from protocols.model import Model
 
 
-def fetch_model(aggregator: Aggregator, campaign_id: str, cache: Cache, label: Label | None) -> Model:
+def stored_model(aggregator: Aggregator, cache: Cache, label: Label | None) -> Model | None:
+    """The model as it is stored, None where there is none that can be read.
+
+    ``label`` is the campaign's, as whoever asks knows it: a model about another is one that cannot be read; None leaves
+    that unchecked.
+    """
+    return _usable(cache.get(_key(aggregator)), label)
+
+
+def fetch_model(
+    aggregator: Aggregator, cache: Cache, label: Label | None, may_keep: Callable[[], bool] = lambda: True
+) -> Model:
     """The model as it stands now, or the stored one where that cannot be had within what the call has left.
 
-    A model that cannot be read never replaces one that can, and is fetched again. ``label`` is the campaign's, as
-    whoever asks knows it: a model about another is one that cannot be read; None leaves that unchecked.
+    A model that cannot be read never replaces one that can. ``may_keep`` says whether it is stored for later.
 
     Raises ModelUnavailableError; and ModelError, ServerError, StorageError or TransportError, where there is no stored
     one either.
     """
-    # What was stored unsigned is not what a publisher signed.
-    key = f"model/{campaign_id}{aggregator.signer and '/' + aggregator.signer}"
+    key = _key(aggregator)
     stored = cache.get(key)
-    known = None
-    if stored is not None:
-        try:
-            known = _read(stored, label)
-        except ModelError:
-            stored = None
     try:
-        document = aggregator.model(stored)
-        model = known if document is None else _read(document, label)
+        document = aggregator.model()
+        model = _read(document, label)
     except (ModelError, ServerError, StorageError, TransportError):
+        known = _usable(stored, label)
         if known is None:
             raise
         return known
-    if document is not None:
+    if document != stored and may_keep():
         cache.put(key, document)
-    if model is None:
-        raise ModelUnavailableError
     return model
+
+
+def _key(aggregator: Aggregator) -> str:
+    # What was stored unsigned is not what a publisher signed.
+    return f"model/{aggregator.campaign_id}{aggregator.signer and '/' + aggregator.signer}"
+
+
+def _usable(stored: bytes | None, label: Label | None) -> Model | None:
+    try:
+        return None if stored is None else _read(stored, label)
+    except ModelError:
+        return None
 
 
 def _read(document: bytes, label: Label | None) -> Model:

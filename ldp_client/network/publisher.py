@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from ldp_client.errors import REFUSALS, ConfigurationError, RefusedError, StorageError
+from ldp_client.errors import REFUSALS, ConfigurationError, RefusedError, ServerError, StorageError
 from ldp_client.network.aggregator import Aggregator
 from ldp_client.storage.checksummed import pack, unpack
 from ldp_client.storage.contract import PUBLISHERS
@@ -13,30 +13,35 @@ from protocols.document.directory import Directory, read_directory, read_key
 from protocols.errors import DocumentError, ModelError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from ldp_client.storage.contract import Storage, Transaction
 
 
 class SignedAggregator(Aggregator):
-    """Asks the directory which campaigns and models the holder of ``key`` has signed.
+    """Asks the directories which campaigns and models the holders of ``keys`` have signed: the word of one suffices, so
+    that an app may pin a publisher's next key beside the one in use.
 
-    ``storage`` keeps the newest directory that was ever seen; an older one is refused from then on. Raises
+    ``storage`` keeps the newest directory of each that was ever seen; an older one is refused from then on. Raises
     ConfigurationError for a key that is none, and what :class:`Aggregator` raises.
     """
 
-    def __init__(self, url: str, *arguments: Any, key: str, storage: Storage) -> None:
+    def __init__(self, url: str, *arguments: Any, keys: str | Collection[str], storage: Storage) -> None:
         super().__init__(url, *arguments)
+        self._keys = (keys,) if isinstance(keys, str) else tuple(keys)
         try:
-            read_key(key)
+            for key in self._keys:
+                read_key(key)
         except DocumentError as error:
             raise ConfigurationError("bad-publisher", str(error)) from None
-        self._key = key
-        self._kept = PUBLISHERS + key
+        if not self._keys:
+            raise ConfigurationError("bad-publisher", "publisher must name one key at least, or be None")
         self._storage = storage
 
     @property
     def signer(self) -> str:
         """See :class:`Aggregator`."""
-        return self._key
+        return "+".join(self._keys)
 
     def refresh(self) -> None:
         """Have a directory that holds now and names the campaign, or the newest there is.
@@ -44,25 +49,24 @@ class SignedAggregator(Aggregator):
         Raises DocumentError for one that is not signed, older than one seen before or expired; what it does not name is
         for :meth:`refusal` to tell. Raises ServerError, TransportError and StorageError.
         """
-        known = self._read()
-        if known is None or self.campaign_id not in known.campaigns or self._has_expired(known):
+        if not any(self.campaign_id in known.campaigns for known in self._read()):
             self._renew()
 
     def refusal(self, transaction: Transaction) -> RefusedError | None:
         """Why the campaign is not one of the publisher's; nothing is fetched. Raises StorageError."""
-        directory = self._stored(transaction)
-        if directory is None or self._has_expired(directory):
+        directories = self._standing(transaction)
+        if not directories:
             return RefusedError("directory-expired", REFUSALS["directory-expired"])
-        if self.campaign_id not in directory.campaigns:
+        if not any(self.campaign_id in directory.campaigns for directory in directories):
             return RefusedError("not-in-directory", REFUSALS["not-in-directory"])
         return None
 
-    def model(self, known: bytes | None) -> bytes | None:
+    def model(self) -> bytes:
         """See :meth:`Aggregator.model`. Raises also ModelError for one that is not signed, and what :meth:`refresh`
         raises but for DocumentError.
         """
-        document = super().model(known)
-        digest = hashlib.sha256(document or known or b"").hexdigest()
+        document = super().model()
+        digest = hashlib.sha256(document).hexdigest()
         if not self._signs(digest):
             try:
                 self._renew()
@@ -73,31 +77,44 @@ class SignedAggregator(Aggregator):
         return document
 
     def _signs(self, digest: str) -> bool:
-        directory = self._read()
-        if directory is None or self._has_expired(directory):
-            return False
-        return directory.campaigns.get(self.campaign_id) == digest
+        return any(directory.campaigns.get(self.campaign_id) == digest for directory in self._read())
 
     def _renew(self) -> None:
-        document = self.directory(self._key)
-        directory = read_directory(document, self._key)
+        """Ask for the directory of each key. Raises what went wrong with the first one, where none was had."""
+        failures: list[Exception] = []
+        for key in self._keys:
+            try:
+                self._renew_one(key)
+            except (DocumentError, ServerError) as error:  # noqa: PERF203 - the other key may do
+                failures.append(error)
+        if len(failures) == len(self._keys):
+            raise failures[0]
+
+    def _renew_one(self, key: str) -> None:
+        document = self.directory(key)
+        directory = read_directory(document, key)
         with self._storage.transaction(write=True) as transaction:
-            newest = self._stored(transaction)
+            newest = self._stored(transaction, key)
             if newest is not None and directory.version <= newest.version and directory != newest:
                 problem = f"directory {directory.version} was served, and another {newest.version} seen before"
                 raise DocumentError("older-directory", problem)
-            transaction.put(self._kept, pack(self._kept, document))
+            transaction.put(PUBLISHERS + key, pack(PUBLISHERS + key, document))
         if self._has_expired(directory):
             raise DocumentError("directory-expired", f"the directory held until {directory.expires:%Y-%m-%d}")
 
-    def _read(self) -> Directory | None:
+    def _read(self) -> list[Directory]:
         with self._storage.transaction(write=False) as transaction:
-            return self._stored(transaction)
+            return self._standing(transaction)
 
-    def _stored(self, transaction: Transaction) -> Directory | None:
-        stored = transaction.get(self._kept)
+    def _standing(self, transaction: Transaction) -> list[Directory]:
+        """The newest directories that were seen, as far as they hold now."""
+        known = [self._stored(transaction, key) for key in self._keys]
+        return [directory for directory in known if directory is not None and not self._has_expired(directory)]
+
+    def _stored(self, transaction: Transaction, key: str) -> Directory | None:
+        stored = transaction.get(PUBLISHERS + key)
         try:
-            return None if stored is None else read_directory(unpack(self._kept, stored), self._key, known=True)
+            return None if stored is None else read_directory(unpack(PUBLISHERS + key, stored), key, known=True)
         except DocumentError:
             # Safety: it was whole when it was stored, and is behind a checksum. Taken for none, it would let any older
             # one in.

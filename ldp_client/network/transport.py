@@ -24,7 +24,11 @@ if TYPE_CHECKING:
     from typing import Final
 
 PROBLEM_TYPE: Final = "application/problem+json"
+UNREADABLE_CODE: Final = "unreadable-code"
+"""In place of a server's code that is none."""
+
 _LONGEST_CODE: Final = 64
+_CODE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
 _LONGEST_HOST: Final = 253
 _LONGEST_LABEL: Final = 63
 _HOST: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.:%")
@@ -66,7 +70,7 @@ class Response:
             code = json.loads(self.body)["code"]
         except (ValueError, TypeError, KeyError, RecursionError):
             return None
-        return code if isinstance(code, str) and 0 < len(code) <= _LONGEST_CODE and code.isprintable() else None
+        return clean_code(code) if isinstance(code, str) else None
 
     def retry_after(self, now: float) -> float:
         """Seconds that the server asks to wait, 0 where it does not; ``now`` is used where it gives no Date."""
@@ -79,6 +83,11 @@ class Response:
         # The server's own clock where it is known: the device's may be wrong by a day.
         sent = _http_date(self.headers.get("date", ""))
         return max(0.0, moment - (now if sent is None else sent))
+
+
+def clean_code(code: str) -> str:
+    """A server's code as far as it is one; it becomes a key that is kept, and is printed."""
+    return code if 0 < len(code) <= _LONGEST_CODE and _CODE.issuperset(code) else UNREADABLE_CODE
 
 
 class Cancellation:

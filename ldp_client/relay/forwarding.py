@@ -34,9 +34,13 @@ from protocols import Campaign, Report
 if TYPE_CHECKING:
     from ldp_client.delivery.background import BackgroundDriver
 
-RELAY_POLICY: Final = replace(DEFAULT_POLICY, first_delay=10.0)
-"""As for a device, but a batch leaves at a random time within ten seconds of being complete: the moment does not tell
-who came last."""
+RELAY_POLICY: Final = replace(
+    DEFAULT_POLICY, first_delay=10.0, most_reports_per_upload=100_000, most_bytes_per_upload=4 << 20
+)
+"""As for a device, but a batch leaves at a random time within ten seconds of being complete, so that the moment does
+not tell who came last; and as one upload, as large as an aggregator takes unless told otherwise: of a batch in several,
+each is believed to hide no more than it holds itself.
+"""
 
 MODEL_AGE: Final = 60.0
 """Seconds for which a model or a directory is handed out before the aggregator is asked again. It learns that the relay
@@ -65,7 +69,7 @@ class Relay:
     token
         A token of scope ``relay``, where the aggregator asks for one.
     publisher
-        The public key whose directory is handed on to devices that pin it.
+        The public key, or keys, whose directories are handed on to devices that pin them.
 
     Raises ConfigurationError for an address, an id or a batch that cannot be.
     """
@@ -81,7 +85,7 @@ class Relay:
         clock: Clock | None = None,
         policy: Policy = RELAY_POLICY,
         token: str | None = None,
-        publisher: str | None = None,
+        publisher: str | Collection[str] | None = None,
         on_event: OnEvent | None = None,
     ) -> None:
         self.policy = policy
@@ -91,7 +95,7 @@ class Relay:
         self.campaign_id = check_campaign_id(campaign_id)
         self._clock = clock = SYSTEM_CLOCK if clock is None else clock
         self._token = token
-        self.publisher = publisher
+        self.publishers = (publisher,) if isinstance(publisher, str) else tuple(publisher or ())
         self._aggregator = Aggregator(
             url, campaign_id, transport or SHARED_TRANSPORT, clock, policy, headers=self._headers
         )
@@ -129,19 +133,18 @@ class Relay:
 
         Raises ModelUnavailableError, ServerError or TransportError.
         """
-        # None only where there is a known one, and it has not changed.
-        return self._fresh("model", lambda known: self._aggregator.model(known) or known or b"", timeout)
+        return self._fresh("model", self._aggregator.model, timeout)
 
     def directory(self, key: str, *, timeout: float = 30.0) -> bytes:
         """The newest directory of the relay's publisher, whose signature devices verify.
 
         Raises ServerError, also for any other key, or TransportError.
         """
-        if key != self.publisher:
+        if key not in self.publishers:
             raise ServerError(404, "no-directory", "the relay was told of another publisher, or of none")
-        return self._fresh("directory", lambda _: self._aggregator.directory(key), timeout)
+        return self._fresh(f"directory {key}", lambda: self._aggregator.directory(key), timeout)
 
-    def _fresh(self, name: str, fetch: Callable[[bytes | None], bytes], timeout: float) -> bytes:
+    def _fresh(self, name: str, fetch: Callable[[], bytes], timeout: float) -> bytes:
         with within(timeout):
             if not self._asking.acquire(timeout):
                 # Somebody else asks for it, and has no answer yet.
@@ -150,7 +153,7 @@ class Relay:
                 known, at = self._handed.get(name, (None, 0.0))
                 now = self._clock.monotonic()
                 if known is None or now - at >= MODEL_AGE:
-                    known = fetch(known)
+                    known = fetch()
                     self._handed[name] = known, now
                 return known
             finally:

@@ -6,14 +6,14 @@ loopback) like everywhere, so where it is reached over a network, something that
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import hashlib
 import io
 import json
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
@@ -25,7 +25,10 @@ from protocols import ProtocolError
 from protocols.wire.upload import MEDIA_TYPE
 
 MOST_CONNECTIONS: Final = 64
-"""At once; the next ones are told to come back."""
+"""At once; the next ones are told to come back, where nobody is silent who could go."""
+
+LONGEST_FAREWELL: Final = 1.0
+"""Seconds for a connection that has to go."""
 
 LARGEST_REQUEST_HEAD: Final = 1 << 14
 """Bytes of a request before its body."""
@@ -36,10 +39,16 @@ _LONGEST_LENGTH: Final = 19
 """Digits of a Content-Length that are worth reading; the number is compared as a whole."""
 
 
+Admission = Callable[[str, Mapping[str, str]], Awaitable[bool]]
+"""Campaign id and headers of an upload to whether it is admitted; the aggregator asks the same."""
+
+
 class Gateway(ThreadingHTTPServer):
     """Serves one relay; ``serve_forever()`` and ``shutdown()`` as in the standard library.
 
-    ``timeout`` is what a connection may take in all, in seconds, whatever it sends meanwhile.
+    ``timeout`` is what a connection may take in all, in seconds, whatever it sends meanwhile. Where all places are
+    taken the oldest connection goes whose request is not there yet. ``admission`` is asked before an upload is read:
+    without it a batch may be one device, and the reports that somebody made up around its own.
     """
 
     daemon_threads = True
@@ -53,8 +62,10 @@ class Gateway(ThreadingHTTPServer):
         *,
         timeout: float = GATEWAY_TIMEOUT,
         most_connections: int = MOST_CONNECTIONS,
+        admission: Admission | None = None,
     ) -> None:
-        self.relay = relay
+        self.relay, self.admission = relay, admission
+        self._asking: dict[Any, None] = {}
         self.seconds = timeout
         self._places = threading.BoundedSemaphore(most_connections)
         super().__init__((host, port), _Handler)
@@ -66,7 +77,7 @@ class Gateway(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """A thread for the connection, where there is a place."""
-        if not self._places.acquire(blocking=False):
+        if not self._places.acquire(blocking=False) and not self._make_room():
             request.setblocking(False)
             with contextlib.suppress(OSError):
                 request.send(_BUSY)
@@ -78,6 +89,23 @@ class Gateway(ThreadingHTTPServer):
             # No thread was started, so none gives the place back.
             self._places.release()
             raise
+
+    def _make_room(self) -> bool:
+        """End the oldest connection whose request is not there yet, and take its place."""
+        for oldest in tuple(self._asking):
+            self.heard(oldest)
+            with contextlib.suppress(OSError):
+                oldest.shutdown(socket.SHUT_RDWR)
+            return self._places.acquire(timeout=LONGEST_FAREWELL)
+        return False
+
+    def listen_to(self, connection: Any) -> None:
+        """A request is to come."""
+        self._asking[connection] = None
+
+    def heard(self, connection: Any) -> None:
+        """It is there, or will never be."""
+        self._asking.pop(connection, None)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """The connection, in its thread."""
@@ -124,6 +152,11 @@ class _Handler(BaseHTTPRequestHandler):
         self._until = time.monotonic() + self.server.seconds
         self._incoming = _Incoming(self.connection, self._until)
         self.rfile = io.BufferedReader(self._incoming)
+        self.server.listen_to(self.connection)
+
+    def finish(self) -> None:
+        self.server.heard(self.connection)
+        super().finish()
 
     def handle(self) -> None:
         # One request, whatever it says: nothing behind a body can pass for a second one.
@@ -131,16 +164,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def do_GET(self) -> None:
+        self.server.heard(self.connection)
         relay, path = self.server.relay, f"/v1/campaigns/{self.server.relay.campaign_id}"
         try:
             if self.path == path:
-                self._document(relay.campaign(timeout=self._patience()).document, relay.campaign_id)
+                self._answer(200, relay.campaign(timeout=self._patience()).document, {})
             elif self.path == path + "/model":
-                model = relay.model(timeout=self._patience())
-                self._document(model, hashlib.sha256(model).hexdigest())
+                self._answer(200, relay.model(timeout=self._patience()), {})
             elif self.path.startswith(_DIRECTORIES):
-                directory = relay.directory(self.path.removeprefix(_DIRECTORIES))
-                self._document(directory, hashlib.sha256(directory).hexdigest())
+                self._answer(200, relay.directory(self.path.removeprefix(_DIRECTORIES)), {})
             else:
                 self._problem(404, "unknown-campaign")
         except ModelUnavailableError as error:
@@ -156,11 +188,16 @@ class _Handler(BaseHTTPRequestHandler):
         if refusal is not None:
             self._problem(*refusal)
             return
+        admission = self.server.admission
+        if admission is not None and not asyncio.run(_ask(admission, self.server.relay.campaign_id, self.headers)):
+            self._problem(403, "not-admitted")
+            return
         length = int(self.headers["Content-Length"])
         self._incoming.most = length
         body = self.rfile.read(length)
         if len(body) < length:
             return
+        self.server.heard(self.connection)
         try:
             refused = self.server.relay.collect(body, timeout=self._patience())
         except ClientError as error:
@@ -185,10 +222,6 @@ class _Handler(BaseHTTPRequestHandler):
         too_long = len(lengths[0]) > _LONGEST_LENGTH or int(lengths[0]) > LARGEST_UPLOAD
         return (413, "body-too-large") if too_long else None
 
-    def _document(self, body: bytes, tag: str) -> None:
-        known = self.headers.get("If-None-Match") == f'"{tag}"'
-        self._answer(304 if known else 200, b"" if known else body, {"ETag": f'"{tag}"'})
-
     def _problem(self, status: int, code: str, headers: Mapping[str, str] | None = None) -> None:
         self._answer(status, _problem_document(status, code), {"Content-Type": PROBLEM_TYPE, **(headers or {})})
 
@@ -197,11 +230,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in {"Content-Type": "application/json", "Connection": "close", **headers}.items():
             self.send_header(name, value)
-        if status != 304:
-            self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        if status != 304:
-            self.wfile.write(body)
+        self.wfile.write(body)
 
     def _left(self) -> float:
         return self._until - time.monotonic()
@@ -212,6 +243,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name of the base class
         """Silent: who sent something, and when, is not written down."""
+
+
+async def _ask(admission: Admission, campaign_id: str, headers: Any) -> bool:
+    return await admission(campaign_id, headers)
 
 
 def _problem_document(status: int, code: str) -> bytes:

@@ -15,8 +15,6 @@ from ldp_client.storage.contract import Transaction
 class RelayPermits:
     """A relay forwards whatever it was given, and keeps nothing of it."""
 
-    log = False
-
     def __init__(self, aggregator: Aggregator) -> None:
         self._aggregator = aggregator
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import threading
 from collections.abc import Callable, Mapping
@@ -129,7 +128,7 @@ class FakeServer:
     ) -> None:
         self.close()
 
-    def _get(self, path: str, etag: str | None) -> Answer:
+    def _get(self, path: str) -> Answer:
         parts = path.strip("/").split("/")
         if parts[:2] == ["v1", "directories"] and parts[2] in self._directories:
             return Answer(headers={"Content-Type": "application/json"}, body=self._directories[parts[2]])
@@ -141,9 +140,7 @@ class FakeServer:
         body = campaign.document if len(parts) == 3 else self._models.get(campaign.id)
         if body is None or parts[3:] not in ([], ["model"]):
             return Answer(404, "no-model")
-        strong = f'"{hashlib.sha256(body).hexdigest()}"'
-        headers = {"ETag": strong, "Content-Type": "application/json"}
-        return Answer(304, headers=headers) if etag == strong else Answer(200, headers=headers, body=body)
+        return Answer(headers={"Content-Type": "application/json"}, body=body)
 
     def _post(self, path: str, media_type: str | None, body: bytes) -> Answer:
         parts = path.strip("/").split("/")
@@ -205,7 +202,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         fake = self.server.fake
         fake.requests.append(("GET", self.path))
-        self._answer(fake._get(self.path, self.headers.get("If-None-Match")))
+        self._answer(fake._get(self.path))
 
     def do_POST(self) -> None:
         fake = self.server.fake
@@ -229,8 +226,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(answer.status)
         for name, value in headers.items():
             self.send_header(name, value)
-        if answer.status != 304:
-            self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 

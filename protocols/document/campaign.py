@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from protocols.document.candidates import Candidate, read_candidates
+from protocols.document.evaluation import Evaluation, read_evaluation
 from protocols.document.privacy import Privacy, read_privacy
 from protocols.document.projection import PUBLIC, Projection, read_projection
 from protocols.document.questions import MOST_PRODUCTS, Question, is_gaussian, read_question
@@ -54,7 +54,7 @@ class Campaign:
     """A published campaign. ``document`` are the exact bytes, ``id`` their SHA-256 in base64url without padding.
 
     ``asks`` is ``model`` (what a Naive Bayes model needs), ``moments`` (what fitting a projection needs) or ``score``
-    (whether one of the ``candidates`` is right about a record).
+    (how good the model of the ``evaluation`` is).
     """
 
     document: bytes
@@ -69,7 +69,7 @@ class Campaign:
     opens: datetime | None
     closes: datetime | None
     questions: tuple[Question, ...]
-    candidates: tuple[Candidate, ...] = field(default=(), compare=False)  # the document is compared
+    evaluation: Evaluation | None = field(default=None, compare=False)  # the document is compared
 
     @classmethod
     def compile(cls, draft: Mapping[str, Any] | str | bytes) -> Self:
@@ -173,8 +173,10 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
         _check_moments_round(features, privacy, projection, study, fields)
     if asks == SCORE:
         _check_score_round(privacy, projection, study, fields)
-    elif fields.raw("candidates") is not None:
-        raise fields.error("candidates", f"are for rounds with asks: {SCORE}")
+    elif fields.raw("evaluation") is not None:
+        raise fields.error("evaluation", f"is for rounds with asks: {SCORE}")
+    if fields.raw("candidates") is not None:
+        raise fields.error("candidates", "are gone: an evaluation round is about one model, which stands in evaluation")
     return {
         "title": title,
         "purpose": purpose,
@@ -183,7 +185,7 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
         "privacy": privacy,
         "projection": projection,
         "asks": asks,
-        "candidates": read_candidates(fields, label, features, refuse) if asks == SCORE else (),
+        "evaluation": read_evaluation(fields.raw("evaluation"), label, features, refuse) if asks == SCORE else None,
         "study": study,
         "opens": opens,
         "closes": closes,
@@ -226,15 +228,13 @@ def _check_moments_round(
 
 
 def _check_score_round(privacy: Privacy, projection: Projection | None, study: str | None, fields: Fields) -> None:
-    """What a round that asks whether candidate models are right must look like."""
+    """Refuse a round that asks about a model and does not look like one."""
     if privacy.answers != "one":
-        raise fields.error("privacy.answers", "must be one in an evaluation round: a device votes on one model")
-    if privacy.discrete not in ("auto", "de"):
-        raise fields.error("privacy.discrete", "must be auto or de in an evaluation round, whose answers are one bit")
+        raise fields.error("privacy.answers", "must be one in an evaluation round: a device answers one question of it")
     if projection is not None:
-        raise fields.error("projection", "must be null in an evaluation round; its candidates carry their own")
+        raise fields.error("projection", "must be null in an evaluation round; its model carries its own")
     if study is None:
-        raise fields.error("study", "an evaluation round is of the study that the candidates were learned in")
+        raise fields.error("study", "an evaluation round is of the study that its model was learned in")
 
 
 @lru_cache(maxsize=_PARSED_AT_ONCE)
@@ -251,6 +251,9 @@ def _parse(document: bytes) -> dict[str, Any]:
     values = fields.sequence("questions", least=1, most=2 * MOST_FEATURES + 1 + MOST_PRODUCTS)
     fields.finish()
     asked = asked_features(authored["features"], authored["projection"])
+    evaluation: Evaluation | None = authored["evaluation"]
+    if evaluation is not None and evaluation.edges is None and len(authored["label"].classes) == 2:
+        raise refuse("evaluation.edges", "are missing; a document has them where there are two classes")
     questions = tuple(
         read_question(
             value,
@@ -259,7 +262,7 @@ def _parse(document: bytes) -> dict[str, Any]:
             asked,
             refuse,
             moments=authored["asks"] == MOMENTS,
-            candidates=len(authored["candidates"]),
+            places=evaluation.places if evaluation else 0,
         )
         for index, value in enumerate(values)
     )

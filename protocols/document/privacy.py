@@ -23,16 +23,10 @@ class Privacy:
     discrete: str = "auto"
     continuous: str = "auto"
     theta: float | None = None
-    xor: bool | None = None
-    """Whether ``auto`` may split the question about two values and two classes into bits: unless it is false."""
-    joint: bool | None = None
-    """Whether two questions are asked as one at large epsilon; None does so where that predicts less variance."""
     release_every: int | None = None
     """Devices that have to answer between one publication and the next; None leaves that to the operator."""
 
     def to_json(self) -> dict[str, Any]:
-        refused = {"xor": False} if self.xor is False else {}
-        joint = {} if self.joint is None else {"joint": self.joint}
         promised = {} if self.release_every is None else {"release_every": self.release_every}
         return {
             "epsilon": self.epsilon,
@@ -40,8 +34,6 @@ class Privacy:
             "discrete": self.discrete,
             "continuous": self.continuous,
             "theta": self.theta,
-            **refused,
-            **joint,
             **promised,
         }
 
@@ -51,6 +43,9 @@ def read_privacy(value: Any, refuse: Refusal) -> Privacy:
     epsilon = fields.number("epsilon")
     if epsilon <= 0:
         raise fields.error("epsilon", f"must be above 0 (1 is a common choice), not {epsilon}")
+    for gone in ("xor", "joint"):
+        if fields.raw(gone) is not None:
+            raise fields.error(gone, "is gone: every feature is asked about by a question of its own. Leave it out")
     theta = fields.number("theta") if fields.has("theta") else fields.raw("theta")
     if theta is not None and not 0 < theta <= 1:
         raise fields.error("theta", f"must be above 0 and at most 1 (null takes the best), not {theta}")
@@ -60,8 +55,6 @@ def read_privacy(value: Any, refuse: Refusal) -> Privacy:
         discrete=fields.choice("discrete", DISCRETE_CHOICES, default="auto"),
         continuous=fields.choice("continuous", CONTINUOUS_CHOICES, default="auto"),
         theta=theta,
-        xor=fields.switch("xor"),
-        joint=fields.switch("joint"),
         release_every=_read_release(fields),
     )
     fields.finish()

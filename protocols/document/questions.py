@@ -27,16 +27,13 @@ from protocols.mechanisms import (
 
 LABEL: Final = "label"
 PAIR: Final = "pair"
-XOR: Final = "xor"
-MARGINAL: Final = "marginal"
 VALUE: Final = "value"
 SQUARE: Final = "square"
-SIGNS: Final = "signs"
-TRIPLE: Final = "triple"
 PRODUCT: Final = "product"
+RIGHT: Final = "right"
 SCORE: Final = "score"
 
-KINDS: Final = (LABEL, PAIR, XOR, MARGINAL, TRIPLE, VALUE, SQUARE, SIGNS, PRODUCT, SCORE)
+KINDS: Final = (LABEL, PAIR, VALUE, SQUARE, PRODUCT, RIGHT, SCORE)
 
 INDEX: Final = "index"
 SIGN: Final = "sign"
@@ -46,7 +43,7 @@ MOST_PRODUCTS: Final = 1 << 13
 """Pairs of features in a moments round, which up to 127 features have."""
 
 MOST_DRAWN: Final = 1 << 30
-"""Weight of one question: those of an author, in hundredths where an answer is split, and of many features together."""
+"""Weight of one question: that of an author, in hundredths where the label is asked seldom, of many features."""
 
 _ENCODED_FOR: Final[Mapping[str, Mapping[str, object]]] = {INDEX: DISCRETE, SIGN: PURE, MOMENT: MOMENTS}
 """The mechanisms that take items of an encoding."""
@@ -59,21 +56,18 @@ class Question:
     """One question of a campaign. ``index`` is its place in the document and on the wire.
 
     kind
-        ``label`` (domain k), ``pair`` of a discrete feature's value and the class (``value * k + class``); or, of two
-        values and two classes, ``xor`` (whether just one of both indices is 1, domain 2) and ``marginal`` (the value
-        alone). ``triple`` of two discrete features of two values each and the class (``(2 * value + other value) * k +
-        class``). ``value`` or ``square`` of a Gaussian feature at the class, or both of them at once: ``signs``. In a
-        moments round: ``value``, and the ``product`` of ``feature`` and ``other``, without the class. In an evaluation
-        round: ``score``, whether a candidate is right (domain 2).
+        ``label`` (domain k); ``pair`` of a discrete feature's value and the class (``value * k + class``); ``value`` or
+        ``square`` of a Gaussian feature at the class. In a moments round: ``value``, and the ``product`` of ``feature``
+        and ``other``, without the class. In an evaluation round: ``right``, whether the model says the record's class
+        (domain 2, 1 if it does); ``score``, where the model's score of the record lies, and the class (``place * k +
+        class``): its bin with two classes, the class that the model says with more.
     encoding
-        ``index`` for label, pair, xor, marginal, triple and score; any other question is asked as ``moment`` (a value
-        at a class) or as ``sign`` (``signs * class + bit``, a stochastic bit with the class), ``signs`` always as the
-        latter (``4 * class + 2 * bit of the value + bit of the square``). Where a value may be missing, a pair has one
-        value more, the last, and a class one place more: of a sign the bit is 2, of signs both bits together are 4
-        (``5 * class + 4``). A triple is of complete features.
+        ``index`` for label, pair, right and score; any other question is asked as ``moment`` (a value at a class) or as
+        ``sign`` (``2 * class + bit``, a stochastic bit with the class). Where a value may be missing, a pair has one
+        value more, the last, and a sign has three places a class (``3 * class + 2``).
     group
-        0 for the label, i + 1 for asked feature i, beyond for products; in an evaluation round the candidate's place.
-        A device answers at most one of a group.
+        0 for the label and in an evaluation round, i + 1 for asked feature i, beyond for products. A device answers at
+        most one of a group.
     """
 
     index: int
@@ -117,8 +111,8 @@ class Question:
 
 
 def signs_of(question: Question, classes: int) -> int:
-    """Places of a ``sign`` question for each class (of a product: in all): 2, of ``signs`` 4; and one more, the last,
-    where the value may be missing.
+    """Return the places of a ``sign`` question for each class (of a product: in all): 2, and one more, the last, where
+    the value may be missing.
     """
     return question.domain_size // (1 if question.kind == PRODUCT else classes)
 
@@ -136,10 +130,10 @@ def read_question(
     refuse: Refusal,
     *,
     moments: bool = False,
-    candidates: int = 0,
+    places: int = 0,
 ) -> Question:
-    """A question of a document, checked against the schema that stands beside it; in an evaluation round against the
-    number of its candidates.
+    """Read a question of a document, checked against the schema that stands beside it; in an evaluation round against
+    the ``places`` of its score.
     """
     fields = Fields(value, f"questions[{index}]", refuse)
     kind = fields.choice("kind", KINDS)
@@ -156,14 +150,15 @@ def read_question(
         raise fields.error("parameters", "must be an object")
     declared = {feature.name: feature for feature in features}
     named = [None if text is None else declared.get(text) for text in (name, other)]
-    if candidates:
-        if kind != SCORE or group >= candidates or (name, other) != (None, None):
-            raise fields.error("kind", f"an evaluation round asks for a {SCORE}, of groups below {candidates}")
-        wanted = 2 if encoding == INDEX else None
+    if places:
+        if kind not in (RIGHT, SCORE) or group != 0 or (name, other) != (None, None):
+            raise fields.error("kind", f"an evaluation round asks for {RIGHT} and {SCORE}, in group 0, of no feature")
+        size = 2 if kind == RIGHT else places * len(label.classes)
+        wanted = size if encoding == INDEX else None
     else:
         _check_subject(kind, group, (name, other), named, features, fields)
         missing = any(one.missing for one in named if one)
-        wanted = _cells(kind, encoding, label, named, moments=moments, missing=missing)
+        wanted = _cells(kind, encoding, label, named[0], moments=moments, missing=missing)
     if domain_size != wanted:
         raise fields.error(
             "domain_size",
@@ -189,8 +184,8 @@ def _check_subject(
     features: Sequence[Feature],
     fields: Fields,
 ) -> None:
-    """A label question has group 0 and names nothing; a product names two features; any other the feature of its
-    group, a triple another one beside it.
+    """Refuse a question about another thing than its group says: the label (group 0) names nothing, a product two
+    features, any other question the feature of its group.
     """
     if kind == PRODUCT:
         for key, feature in zip(("feature", "other"), named, strict=True):
@@ -201,44 +196,27 @@ def _check_subject(
         return
     if group > len(features):
         raise fields.error("group", f"must be at most {len(features)} for a {kind} question, not {group}")
-    right = features[group - 1].name if group else None
-    first, other = names
-    is_right = named[1] is not None and other != first if kind == TRIPLE else other is None
-    if first != right or not is_right:
-        subject = f"feature {right}" if right else "the label"
-        raise fields.error(
-            "feature", f"group {group} is {subject}; other is the second feature of a product or a triple"
-        )
-
-
-def is_binary(feature: Feature | None) -> bool:
-    """Whether a feature is discrete, of two values of which one is always there."""
-    return feature is not None and not is_gaussian(feature) and feature.cells == 2
+    expected = features[group - 1].name if group else None
+    if names != (expected, None):
+        subject = f"feature {expected}" if expected else "the label"
+        raise fields.error("feature", f"group {group} is {subject}; other is the second feature of a product")
 
 
 def _cells(
-    kind: str, encoding: str, label: Label, named: Sequence[Feature | None], *, moments: bool, missing: bool
+    kind: str, encoding: str, label: Label, feature: Feature | None, *, moments: bool, missing: bool
 ) -> int | None:
-    """Cells that a question of this shape has; None for a shape that does not exist: bits of two values, two features
-    in one answer and moments cannot tell that a value is ``missing``.
+    """Return the cells that a question of this shape has; None for a shape that does not exist: noisy sums of moments
+    cannot tell that a value is ``missing``.
     """
-    classes, feature = len(label.classes), named[0]
+    classes = len(label.classes)
     if feature is None:
         return classes if (kind, encoding) == (LABEL, INDEX) else None
     if moments:
         size = {VALUE: classes, PRODUCT: 1}.get(kind)
     elif is_gaussian(feature):
-        if kind == SIGNS:
-            return (4 + missing) * classes if encoding == SIGN else None
         size = classes if kind in (VALUE, SQUARE) else None
-    elif encoding != INDEX:
-        return None
-    elif kind in (XOR, MARGINAL):
-        return 2 if feature.cells == classes == 2 else None
-    elif kind == TRIPLE:
-        return 4 * classes if all(map(is_binary, named)) else None
     else:
-        return feature.cells * classes if kind == PAIR else None
+        return feature.cells * classes if (kind, encoding) == (PAIR, INDEX) else None
     if size is None:
         return None
     return ({SIGN: 3 * size} if missing else {SIGN: 2 * size, MOMENT: size}).get(encoding)

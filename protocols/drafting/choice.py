@@ -21,9 +21,6 @@ SIGN: Final = "sign"
 """Not a mechanism: the value as one stochastic bit, asked with its class by the best discrete mechanism on 2 k
 cells, or 3 k where the value may be missing."""
 
-LEAST_JOINT_EPSILON: Final = 2.5
-"""Below it no two questions are asked as one, whatever is predicted."""
-
 _SQUARED_MEAN: Final = 1 / 3
 """E[t^2] of values, and of class means, that lie anywhere in [-1, 1] alike."""
 
@@ -46,42 +43,6 @@ def make_sign(classes: int, epsilon: Fraction, *, missing: bool = False) -> Pure
     the value may be ``missing``, which it is taken to be rarely.
     """
     return _least_contrast((2 + missing) * classes, classes, epsilon)
-
-
-def make_signs(classes: int, epsilon: Fraction, *, missing: bool = False) -> PureMechanism:
-    """The same on the 4 k cells of (class, bit, bit), or on 5 k: a contrast is that of one bit within a class,
-    over four cells.
-    """
-    return _least_contrast((4 + missing) * classes, classes, epsilon)
-
-
-def signs_pay(
-    against: AnyMechanism,
-    classes: int,
-    epsilon: Fraction,
-    *,
-    classes_told: float = math.inf,
-    alike: float = 1.0,
-    missing: bool = False,
-) -> bool:
-    """Whether value and square of a number, asked at once as two bits, predict less variance than asked of different
-    devices with ``against``, the choice of :func:`make_continuous`, whose other arguments and prediction these are; or,
-    where a value may be ``missing``, with that of :func:`make_sign`.
-
-    Beside what is predicted there the records' own spread counts, P(class) E[value^2] = 1 / (3 k): twice as many
-    devices halve it too.
-    """
-    spread, signs = _SQUARED_MEAN / classes, make_signs(classes, epsilon, missing=missing)
-    at_once = _predicted(signs, classes, classes_told, alike, spread, devices=2)
-    return at_once < _predicted(against, classes, classes_told, alike, spread)
-
-
-def triple_pays(triple: Mechanism[int], pair: Mechanism[int], classes: int) -> bool:
-    """Whether two features of two values, asked at once with the class, predict less variance of the contrast of one's
-    values within a class than asked of different devices. Equal frequencies; the records' spread is 1 / k.
-    """
-    at_once, alone = (contrast_variance(one, classes) + 1 / classes for one in (triple, pair))
-    return at_once / 2 < alone
 
 
 def make_continuous(
@@ -133,13 +94,11 @@ def _least_contrast(cells: int, classes: int, epsilon: Fraction) -> PureMechanis
     return min(made, key=lambda mechanism: contrast_variance(mechanism, classes))
 
 
-def _predicted(
-    mechanism: AnyMechanism, classes: int, told: float, alike: float, spread: float = 0.0, devices: int = 1
-) -> float:
-    """What :func:`make_continuous` compares, of ``devices`` times as many devices."""
+def _predicted(mechanism: AnyMechanism, classes: int, told: float, alike: float) -> float:
+    """Return what :func:`make_continuous` compares."""
     if isinstance(mechanism, PureMechanism):
         of_sum = contrast_variance(mechanism, classes) + (1 - _SQUARED_MEAN) / classes
         told += alike / share_variance(mechanism, classes) if classes > 1 else math.inf
     else:
         of_sum = mechanism.noise_variance(1 / classes)
-    return (of_sum + spread) / devices + (_SQUARED_MEAN / told if told else math.inf)
+    return of_sum + (_SQUARED_MEAN / told if told else math.inf)

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from protocols.document.campaign import MOMENTS, SCORE, VERSION, Campaign, asked_features, read_authored
+from protocols.document.campaign import MOMENTS, VERSION, Campaign, asked_features, read_authored
 from protocols.document.questions import Question
-from protocols.drafting.questions import compile_questions, score_questions
+from protocols.drafting.edges import with_edges
+from protocols.drafting.questions import compile_questions, evaluation_questions
 from protocols.drafting.rounds import check_round
 from protocols.errors import DocumentError, DraftError
 from protocols.fields import Fields, parse_json
@@ -26,8 +27,9 @@ def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:
     authored = read_authored(fields, DraftError)
     fields.finish()
     check_round(*(authored[name] for name in ("asks", "label", "features", "privacy")))
-    if authored["asks"] == SCORE:
-        questions = score_questions(len(authored["candidates"]), authored["privacy"])
+    if authored["evaluation"] is not None:
+        authored["evaluation"] = with_edges(authored["evaluation"])
+        questions = evaluation_questions(authored["evaluation"], authored["privacy"])
     else:
         questions = compile_questions(
             authored["label"],
@@ -54,7 +56,7 @@ def _write(authored: Mapping[str, Any], questions: tuple[Question, ...]) -> byte
         "privacy": authored["privacy"].to_json(),
         "projection": authored["projection"].to_json() if authored["projection"] else None,
         "asks": authored["asks"],
-        **({"candidates": [one.to_json() for one in authored["candidates"]]} if authored["candidates"] else {}),
+        **({"evaluation": authored["evaluation"].to_json()} if authored["evaluation"] else {}),
         "study": authored["study"],
         "opens": _instant(authored["opens"]),
         "closes": _instant(authored["closes"]),

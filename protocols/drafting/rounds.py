@@ -22,12 +22,6 @@ def check_round(asks: str, label: Label, features: Sequence[Feature], privacy: P
     if asks not in _ROUNDS:
         return
     this = _ROUNDS[asks]
-    for name, wanted, what in (
-        ("joint", privacy.joint, "two questions as one"),
-        ("xor", privacy.xor, "bits instead of pairs of value and class"),
-    ):
-        if wanted:
-            raise DraftError(f"privacy.{name}", f"asks {what}, which {this} never does. Leave it out, or say false")
     if asks == SCORE:
         _check_score(privacy, this)
     else:
@@ -40,8 +34,6 @@ def _check_score(privacy: Privacy, this: str) -> None:
             "privacy.continuous",
             f"is {privacy.continuous}, and {this} asks about no feature. Leave it out, or say auto",
         )
-    if privacy.theta is not None:
-        raise DraftError("privacy.theta", f"says nothing of {this}, whose answers are one bit. Leave it out")
 
 
 def _check_moments(label: Label, features: Sequence[Feature], privacy: Privacy, this: str) -> None:

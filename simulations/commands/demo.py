@@ -193,10 +193,11 @@ def _print(figures: dict[str, Any]) -> None:
     say(f"  Accuracy on the {figures['held_out']} people held out")
     say(f"    {accuracy['majority']:.3f}     always {figures['majority_class']}")
     say(f"    {accuracy['private']:.3f}     learned from the devices' reports")
-    predicted = figures["predicted_accuracy"]
-    say(f"              which told beforehand: {predicted['low']:.3f} to {predicted['high']:.3f}")
-    if not predicted["above_prior"]:
-        say("              and that nobody can know whether it is above always saying the most frequent class")
+    expected, best = figures["expected"], figures["expected"]["best_feature"]
+    if best:
+        say(f"              which told beforehand: {best['feature']} alone {best['low']:.3f} to {best['high']:.3f}")
+    if not expected["above_majority"]:
+        say("              and that nobody can know whether it is better than the most frequent class")
     say(f"    {accuracy['non_private']:.3f}     the same model, learned without privacy from the records themselves")
     say()
     say(f"  On a device, with the downloaded model: {on_device['right']} of {on_device['classified']} right")

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from ldp_aggregator.learning.rounds.candidates import DEFAULT
 from simulations.commands.common import (
     Groups,
     add_json,
@@ -19,17 +18,17 @@ from simulations.commands.common import (
     source_of,
     warn,
 )
-from simulations.studies.evaluating import Study, Summary, known, run_study, study_id, summarise_study
+from simulations.studies.evaluating import EVALUATING, Study, Summary, run_study, study_id, summarise_study
 from simulations.studies.journal import Journal
 from simulations.studies.workers import run_trials
 
 DESCRIPTION: Final = """\
-Simulate the whole flow on a table: most devices are learned from, the others say which of several models is right, and
-the winner is published with its accuracy.
+Simulate the whole flow on a table: most devices are learned from, the others tell how good the model is, and it is
+published with that, and with another threshold where that is clearly better.
 
 Prints the mean accuracy of what is published, on people who took no part, beside that of publishing without the round
-what all devices were learned from; the accuracy that was told, its standard error, and how often its interval holds
-the true one; and how often each candidate won. With --json one object with the same figures and every trial."""
+what all devices were learned from; the accuracy that was told, how wide its interval is and how often it holds the true
+one; and how often the threshold was moved. With --json one object with the same figures and every trial."""
 
 
 def add_command(groups: Groups) -> None:
@@ -44,12 +43,12 @@ def add_command(groups: Groups) -> None:
     parser.add_argument("--devices", type=at_least(10), required=True, metavar="N", help="in all rounds together")
     parser.add_argument("--epsilon", type=between(0, 64), metavar="E", help="total loss of a device, not the draft's")
     parser.add_argument(
-        "--voting", type=between(0, 1), default=0.05, metavar="SHARE", help="of the devices (default: %(default)s)"
+        "--evaluating",
+        type=between(0, 1),
+        default=EVALUATING,
+        metavar="SHARE",
+        help="of the devices (default: %(default)s)",
     )
-    parser.add_argument(
-        "--candidates", nargs="+", default=list(DEFAULT), metavar="NAME", help=f"of {', '.join(DEFAULT)}"
-    )
-    parser.add_argument("--second-round", action="store_true", help="learn in two rounds, the second by the first")
     parser.add_argument("--repeats", type=at_least(2), default=20, metavar="R", help="default: %(default)s")
     parser.add_argument("--seed", type=at_least(0), default=0, help="of the first trial; the next ones count on")
     parser.add_argument("--workers", type=at_least(1), metavar="N", help="processes (default: one for each core)")
@@ -64,11 +63,7 @@ def _run(options: argparse.Namespace) -> None:
         source = source.with_epsilon(options.epsilon)
     for note in source.notes:
         warn(f"note: {note}")
-    try:
-        candidates = known(options.candidates)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    study = Study(options.devices, options.voting, candidates, options.second_round)
+    study = Study(options.devices, options.evaluating)
     rows = run_trials(
         partial(run_study, source, study),
         range(options.seed, options.seed + options.repeats),
@@ -85,9 +80,10 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _print(summary: Summary, study: Study, epsilon: float) -> None:
-    voting = round(study.devices * study.voting)
+    evaluating = round(study.devices * study.evaluating)
     say(
-        f"{study.devices:,} devices at a total epsilon of {epsilon:g}, {voting:,} of them vote; {summary.trials} trials"
+        f"{study.devices:,} devices at a total epsilon of {epsilon:g}, {evaluating:,} of them evaluate; "
+        f"{summary.trials} trials"
     )
     say()
     say(f"  {summary.published:.4f}  published with the round")
@@ -95,6 +91,9 @@ def _print(summary: Summary, study: Study, epsilon: float) -> None:
     say(f"  {summary.majority:.4f}  the most frequent class")
     say(f"  {summary.gain:+.4f}  +- {summary.gain_error:.4f}  the round's gain")
     say()
-    say(f"told: {summary.told:.4f} +- {summary.error:.4f}; in {summary.covered:.0%} its interval held the true one")
-    say("won: " + ", ".join(f"{name} {times}" for name, times in summary.chosen.items()))
+    say(
+        f"told: {summary.told:.4f}, in an interval {summary.width:.4f} wide, which held the true one in "
+        f"{summary.covered:.0%}"
+    )
+    say(f"the threshold was moved in {summary.moved:.0%}")
     say(summary.verdict)

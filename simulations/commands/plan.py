@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -11,10 +11,10 @@ from typing import Any, Final
 import numpy as np
 
 from ldp_aggregator.estimation.expected import answers
+from ldp_aggregator.learning.evaluation import foresee
 from ldp_aggregator.learning.published import DEFAULT_DELTA, PublishedGuarantee, published_together
 from protocols import Campaign, Question
-from protocols.document.candidates import MOST_CANDIDATES
-from protocols.document.questions import SCORE, SIGN, SIGNS
+from protocols.document.questions import RIGHT, SCORE, SIGN
 from simulations.commands.common import (
     Groups,
     add_json,
@@ -24,8 +24,7 @@ from simulations.commands.common import (
     say,
     warn,
 )
-from simulations.commands.plan_words import BY, mechanism_of, reason_of, subject_of
-from simulations.studies.evaluating import voters_for_error
+from simulations.commands.plan_words import BY, reason_of, subject_of
 from simulations.studies.planning import (
     Array,
     accuracy_curve,
@@ -49,7 +48,6 @@ DEFAULT_LOSS: Final = 0.02
 _LEAST_WIDTH: Final = 11
 """Of the column of mechanisms."""
 
-_CANDIDATES: Final = range(2, MOST_CANDIDATES + 1)
 RELATIVE_ERRORS: Final = (0.2, 0.1, 0.05)
 
 DESCRIPTION: Final = """\
@@ -107,12 +105,6 @@ def add_command(groups: Groups) -> None:
         "--repeats", type=at_least(2), default=10, metavar="R", help="of the pilot (default: %(default)s)"
     )
     parser.add_argument("--seed", type=at_least(0), default=0, help="of the pilot's simulations (default: %(default)s)")
-    parser.add_argument(
-        "--accuracy-error", type=between(0, 0.5), metavar="SE", help="of an evaluation round: devices for this error"
-    )
-    parser.add_argument(
-        "--candidates", type=int, choices=_CANDIDATES, default=7, metavar="J", help="of that round (%(default)s)"
-    )
     add_json(parser)
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw error (and accuracy) over devices")
 
@@ -128,12 +120,11 @@ def _run(options: argparse.Namespace) -> None:
     epsilon = options.epsilon or draft["privacy"]["epsilon"] if solution is None else solution.epsilon
     devices: int = options.devices if solution is None else solution.devices
     campaign = Campaign.compile(with_epsilon(draft, epsilon))
-    half = Campaign.compile(_unforced(with_epsilon(draft, campaign.privacy.epsilon / 2)))
+    half = Campaign.compile(with_epsilon(draft, campaign.privacy.epsilon / 2))
     plan = make_plan(campaign, half, devices, pilot)
     plan["published"] = published_together([(campaign, devices)], options.delta, options.colluding).to_json()
-    if options.accuracy_error is not None:
-        voters = voters_for_error(campaign.privacy.epsilon, options.candidates, options.accuracy_error)
-        plan["evaluation"] = {"candidates": options.candidates, "error": options.accuracy_error, "devices": voters}
+    if campaign.evaluation is not None:
+        plan["evaluation"] = asdict(foresee(campaign, devices))
     plan["solution"] = None if solution is None else solution.to_json()
     if pilot is not None:
         curve = accuracy_curve(campaign, pilot, options.loss, repeats=options.repeats, seed=options.seed)
@@ -196,7 +187,7 @@ def make_plan(campaign: Campaign, half: Campaign, devices: int, pilot: Table | N
                 "answers": expected[question.index],
                 "noise_variance": dict(sorted(alternatives(question, classes).items(), key=lambda pair: pair[1])),
                 "standard_error": _typical(errors[question.index]),
-                "standard_error_at_half_epsilon": _typical(_same_in(half, question, at_half)),
+                "standard_error_at_half_epsilon": _typical(at_half[question.index]),
                 "standard_errors": errors[question.index].tolist(),
             }
             for question in campaign.questions
@@ -210,26 +201,13 @@ def make_plan(campaign: Campaign, half: Campaign, devices: int, pilot: Table | N
 
 def _mechanism(question: Question) -> str:
     name = question.mechanism.name
-    return f"{SIGNS if question.kind == SIGNS else SIGN}{BY}{name}" if question.encoding == SIGN else name
+    return f"{SIGN}{BY}{name}" if question.encoding == SIGN else name
 
 
 def _subject(campaign: Campaign, question: Question) -> str:
-    if question.kind == SCORE:
-        return campaign.candidates[question.group].name
+    if question.kind in (RIGHT, SCORE):
+        return "whether the model is right" if question.kind == RIGHT else "what the model says, and the class"
     return question.feature or campaign.label.name
-
-
-def _unforced(draft: Mapping[str, Any]) -> dict[str, Any]:
-    """The draft, which may ask for two questions as one where there is not the epsilon for it, as ``auto`` has it."""
-    privacy = draft["privacy"]
-    return {**draft, "privacy": {**privacy, "joint": None} if privacy.get("joint") else privacy}
-
-
-def _same_in(half: Campaign, question: Question, errors: Sequence[Array]) -> Array:
-    """The errors of the question about the same at half the epsilon; of several where two are asked as one."""
-    of_group = [one for one in half.questions if one.group == question.group]
-    alike = [one for one in of_group if one.kind == question.kind] or of_group
-    return np.concatenate([errors[one.index] for one in alike])
 
 
 def _typical(errors: Array) -> float:
@@ -244,11 +222,11 @@ def _print(plan: Mapping[str, Any]) -> None:
         say(_solved(plan["solution"]))
     say(f"to who sees only what is published: {PublishedGuarantee(**plan['published'])}")
     say()
-    wide = max(_LEAST_WIDTH, *(len(mechanism_of(question)) for question in plan["questions"]))
+    wide = max(_LEAST_WIDTH, *(len(question["mechanism"]) for question in plan["questions"]))
     say(f"{'question':32} {'mechanism':{wide}} {'cells':>5} {'answers':>9} {'error':>8} {'at half':>8}  why")
     for question in plan["questions"]:
         say(
-            f"{subject_of(question)[:32]:32} {mechanism_of(question):{wide}} {question['cells']:5} "
+            f"{subject_of(question)[:32]:32} {question['mechanism']:{wide}} {question['cells']:5} "
             f"{question['answers']:9,.0f} {question['standard_error']:8.4f} "
             f"{question['standard_error_at_half_epsilon']:8.4f}  {reason_of(question)}"
         )
@@ -261,11 +239,7 @@ def _print(plan: Mapping[str, Any]) -> None:
             f"{needed['half']:,} at half the epsilon"
         )
     if "evaluation" in plan:
-        asked = plan["evaluation"]
-        say(
-            f"for the accuracy of {asked['candidates']} models with a standard error of {asked['error']:g} each, "
-            f"{asked['devices']:,} devices vote in an evaluation round"
-        )
+        _print_evaluation(plan["evaluation"])
     if "pilot" in plan:
         _print_pilot(plan["pilot"])
 
@@ -276,11 +250,16 @@ def _solved(solution: Mapping[str, Any]) -> str:
     if solution["solved"] == "devices":
         return f"for {wanted}, it takes {solution['devices']:,} devices"
     extreme = "least" if published is None else "largest"
-    found = f"for {wanted}, the {extreme} epsilon is {solution['epsilon']:g}"
-    if solution["searched_from"] is None:
-        return found
-    where = f"searched from {solution['searched_from']:g} on"
-    return f'{found} ({where}, where "joint": true can be asked; leave it out to search below)'
+    return f"for {wanted}, the {extreme} epsilon is {solution['epsilon']:g}"
+
+
+def _print_evaluation(foreseen: Mapping[str, Any]) -> None:
+    say("standard errors of what the round tells, as far as the model's own tables describe the people")
+    errors = {"accuracy": foreseen["accuracy"], "area under the ROC curve": foreseen["area"]}
+    errors |= {f"recall of {name}": error for name, error in foreseen["recall"].items()}
+    for name, error in errors.items():
+        if error is not None:
+            say(f"  {name:28} {error:.4f}")
 
 
 def _print_pilot(pilot: Mapping[str, Any]) -> None:

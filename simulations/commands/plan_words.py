@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ldp_aggregator.estimation.rows import kind_in_words
-from protocols.document.questions import LABEL, PAIR, SCORE, SIGNS, TRIPLE
+from protocols.document.questions import LABEL, PAIR, RIGHT, SCORE
 
 BY: Final = " by "
-"""``sign`` (``signs``) is an encoding; the mechanism that carries it stands behind it."""
+"""``sign`` is an encoding; the mechanism that carries it stands behind it."""
 
 SAME: Final = 0.005
 """Mechanisms whose variances differ by less than this share are as good as each other (``ss`` of size 1 is ``de``)."""
@@ -18,12 +17,7 @@ SAME: Final = 0.005
 def subject_of(question: Mapping[str, Any]) -> str:
     """What a row of the plan is about."""
     asked: str = " and ".join(filter(None, (question["feature"], question.get("other"))))
-    return asked if question["kind"] in (LABEL, PAIR, SCORE, TRIPLE) else f"{asked} ({kind_in_words(question['kind'])})"
-
-
-def mechanism_of(question: Mapping[str, Any]) -> str:
-    """The mechanism of a row, value and square being two signs."""
-    return str(question["mechanism"]).replace(f"{SIGNS}{BY}", f"two signs{BY}")
+    return asked if question["kind"] in (LABEL, PAIR, RIGHT, SCORE) else f"{asked} ({question['kind']})"
 
 
 def reason_of(question: Mapping[str, Any]) -> str:
@@ -35,8 +29,7 @@ def reason_of(question: Mapping[str, Any]) -> str:
     ratios = {name: variance / table[chosen] for name, variance in table.items()}
     best = min(ratios, key=lambda name: ratios[name])
     if ratios[best] < 1 - SAME:
-        wanted = "both at once" if chosen == SIGNS else chosen
-        return f"{best} would have {1 - ratios[best]:.0%} less noise; the draft wants {wanted}"
+        return f"{best} would have {1 - ratios[best]:.0%} less noise; the draft wants {chosen}"
     worse = {name: ratio for name, ratio in ratios.items() if ratio > 1 + SAME}
     if not worse:
         return "every other mechanism has the same noise"

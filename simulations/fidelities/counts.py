@@ -59,16 +59,9 @@ def _count(columns: Columns, question: Question, holders: Holders, rng: np.rando
     if question.encoding != SIGN:
         return tally_moments(question.mechanism, moments, numbers, rng)
     cells: Integers = np.zeros(question.domain_size, dtype=np.int64)
-    held = _split(np.where(moments.missing, 0, numbers), moments.values, rng)
-    if moments.squares is not None:
-        held = _split(held.ravel(), np.repeat(moments.squares, 2), rng).reshape(-1, 4)
-    first, bits = signs_of(question, columns.class_count) * moments.cells, held.shape[1]
-    np.add.at(cells, first[:, None] + np.arange(bits), held)
-    np.add.at(cells, first[moments.missing] + bits, numbers[moments.missing])
+    present = np.where(moments.missing, 0, numbers)
+    ones = rng.binomial(present, (moments.values + UNIT) / (2 * UNIT))  # Devices whose stochastic bit is 1.
+    first = signs_of(question, columns.class_count) * moments.cells
+    np.add.at(cells, first[:, None] + np.arange(2), np.stack([present - ones, ones], axis=-1))
+    np.add.at(cells, first[moments.missing] + 2, numbers[moments.missing])
     return tally_cells(question.mechanism, cells, rng)
-
-
-def _split(numbers: Integers, values: Integers, rng: np.random.Generator) -> Integers:
-    """Of so many devices each, how many have a stochastic bit of 0, and of 1; shape (.., 2)."""
-    ones = rng.binomial(numbers, (values + UNIT) / (2 * UNIT))
-    return np.stack([numbers - ones, ones], axis=-1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ldp_aggregator.learning.frames import MISSING_INDEX
 from protocols import Question
-from protocols.document.questions import LABEL, PAIR, SCORE, TRIPLE, XOR
+from protocols.document.questions import LABEL, RIGHT, SCORE
 from simulations.fidelities.items import Columns, Integers, Moments
 
 
@@ -51,9 +51,9 @@ def hold_cells(columns: Columns, question: Question, holders: Holders, rng: np.r
     k = columns.class_count
     if question.kind == LABEL:
         return holders.spread(columns.classes, k)
-    if question.kind == SCORE:
-        return holders.spread(columns.rights[question.group], 2)
-    if question.kind == TRIPLE or columns.is_projected(question.feature):
+    if question.kind in (RIGHT, SCORE):
+        return holders.spread(columns.of_the_model(question), question.domain_size)
+    if columns.is_projected(question.feature):
         rows, numbers = _listed(columns, question, holders)
         cells: Integers = np.zeros(question.domain_size, dtype=np.int64)
         np.add.at(cells, columns.indices(question, rows, rng), numbers)
@@ -63,14 +63,9 @@ def hold_cells(columns: Columns, question: Question, holders: Holders, rng: np.r
     values = columns.value_indices(question.feature)
     held = holders.spread((values - MISSING_INDEX) * k + columns.classes, (size + 1) * k).reshape(size + 1, k)
     if feature.missing:
-        pairs = np.roll(held, -1, axis=0).ravel()
-    else:
-        replaced = rng.multinomial(held[0], np.full(size, 1 / size))
-        pairs = (held[1:] + replaced.T).ravel()
-    if question.kind == PAIR:
-        return pairs
-    alike = pairs[[0, 3]] if question.kind == XOR else pairs[[0, 1]]
-    return np.array([alike.sum(), pairs.sum() - alike.sum()])
+        return np.roll(held, -1, axis=0).ravel()
+    replaced = rng.multinomial(held[0], np.full(size, 1 / size))
+    return (held[1:] + replaced.T).ravel()
 
 
 def hold_moments(

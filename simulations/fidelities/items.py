@@ -32,13 +32,10 @@ from protocols.document.questions import (
     INDEX,
     LABEL,
     MOMENT,
-    PAIR,
     PRODUCT,
+    RIGHT,
     SCORE,
-    SIGNS,
-    TRIPLE,
     VALUE,
-    XOR,
     signs_of,
 )
 from protocols.document.schema import ContinuousFeature, Feature, Label
@@ -54,20 +51,18 @@ UNIT: Final = 1 << VALUE_BITS
 @dataclass(frozen=True)
 class Moments:
     """Many :class:`protocols.mechanisms.Moment`: the cell of each, and its value in units of 2**-52; 0 where it is
-    ``missing`` and may be. Of ``signs`` its square too.
+    ``missing`` and may be.
     """
 
     cells: Integers
     values: Integers
     missing: NDArray[np.bool_]
-    squares: Integers | None = None
 
     def __len__(self) -> int:
         return len(self.cells)
 
     def __getitem__(self, rows: slice) -> Moments:
-        squares = None if self.squares is None else self.squares[rows]
-        return Moments(self.cells[rows], self.values[rows], self.missing[rows], squares)
+        return Moments(self.cells[rows], self.values[rows], self.missing[rows])
 
 
 Items = Integers | Moments
@@ -105,29 +100,42 @@ class Columns:
         moments = self.moments(question, rows, rng)
         if question.encoding == MOMENT:
             return moments
-        bits = _bits(moments.values, rng)
-        if moments.squares is not None:
-            bits = 2 * bits + _bits(moments.squares, rng)
-        missing = 2 if moments.squares is None else 4
-        return signs_of(question, self.class_count) * moments.cells + np.where(moments.missing, missing, bits)
+        bits = np.where(moments.missing, 2, _bits(moments.values, rng))
+        return signs_of(question, self.class_count) * moments.cells + bits
 
     def indices(self, question: Question, rows: Integers, rng: np.random.Generator) -> Integers:
-        """The items of a question about an index: ``value * k + class``, the class alone, or a bit of both."""
+        """Return the items of a question about an index: ``value * k + class``, the class alone, or what it says of an
+        evaluation round's model.
+        """
         classes = self.classes[rows]
         if question.kind == LABEL:
             return classes
-        if question.kind == SCORE:
-            return self.rights[question.group][rows]
+        if question.kind in (RIGHT, SCORE):
+            told: Integers = self.of_the_model(question)[rows]
+            return told
         indices = self._indices(self.campaign.feature(question.feature), rows, rng)
-        if question.kind == TRIPLE:
-            indices = 2 * indices + self._indices(self.campaign.feature(question.other), rows, rng)
-        if question.kind in (PAIR, TRIPLE):
-            return indices * self.class_count + classes
-        return indices ^ classes if question.kind == XOR else indices
+        return indices * self.class_count + classes
+
+    def of_the_model(self, question: Question) -> Integers:
+        """Return, for every row, whether an evaluation round's model is right (0 or 1), or where its score lies, with
+        the class.
+        """
+        evaluation, scores = self.campaign.evaluation, self._scores
+        if evaluation is None:
+            raise ValueError(f"campaign {self.campaign.id} is no evaluation round")
+        if question.kind == RIGHT:
+            right: Integers = (scores.argmax(axis=1) == self.classes).astype(np.int64)
+            return right
+        if evaluation.edges is None:
+            places = scores.argmax(axis=1)
+        else:
+            places = np.searchsorted(np.array(evaluation.edges), scores[:, 1] - scores[:, 0], side="left")
+        cells: Integers = places * self.class_count + self.classes
+        return cells
 
     @cached_property
-    def rights(self) -> tuple[Integers, ...]:
-        """Of an evaluation round, whether each candidate is right about every row: 0 or 1."""
+    def _scores(self) -> Floats:
+        """The joint log likelihoods under an evaluation round's model, shape (rows, k)."""
         columns: dict[str, Any] = {}
         for feature in self.campaign.features:
             column = self.features[feature.name]
@@ -136,9 +144,9 @@ class Columns:
             else:
                 texts = np.array([*feature.values, None], dtype=object)
                 columns[feature.name] = texts[column.astype(np.int64)]
-        frame, labels = pd.DataFrame(columns), np.array(self.campaign.label.classes, dtype=object)[self.classes]
-        models = (NaiveBayes.from_model(one.model) for one in self.campaign.candidates)
-        return tuple((model.predict(frame) == labels).astype(np.int64) for model in models)
+        if self.campaign.evaluation is None:
+            raise ValueError(f"campaign {self.campaign.id} is no evaluation round")
+        return NaiveBayes.from_model(self.campaign.evaluation.model).scores(pd.DataFrame(columns))
 
     def moments(self, question: Question, rows: Integers, rng: np.random.Generator) -> Moments:
         """The quantities behind any other question, before ``sign`` makes bits of them."""
@@ -147,11 +155,9 @@ class Columns:
         if question.kind == PRODUCT and question.other != question.feature:
             quantity = t * self._scaled(self.campaign.feature(question.other), rows, rng)
         else:
-            quantity = t if question.kind in (VALUE, SIGNS) else centred_squares(t)
+            quantity = t if question.kind == VALUE else centred_squares(t)
         missing = np.isnan(quantity)
         values = fixed_points(np.where(missing, 0.0, quantity))
-        if question.kind == SIGNS:
-            return Moments(classes, values, missing, fixed_points(np.where(missing, 0.0, centred_squares(t))))
         return Moments(np.zeros_like(classes) if question.kind == PRODUCT else classes, values, missing)
 
     def incomplete(self, question: Question) -> NDArray[np.bool_]:

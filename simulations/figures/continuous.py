@@ -120,8 +120,7 @@ def _with_projection(draft: Mapping[str, Any], inputs: str, public: Table, bins:
 
 def _priced(draft: Mapping[str, Any], method: Method, epsilon: float, accounting: str) -> dict[str, Any]:
     """The draft with the method's mechanism and an epsilon in the given accounting."""
-    as_published = {"xor": False, "joint": False}  # Cells of one feature.
-    privacy: dict[str, Any] = {"epsilon": epsilon, **as_published, **method.privacy}
+    privacy: dict[str, Any] = {"epsilon": epsilon, **method.privacy}
     if accounting == "per question":
         campaign = Campaign.compile(draft)
         groups = len(asked_features(campaign.features, campaign.projection)) + 1

@@ -66,7 +66,7 @@ class Result:
             **asdict(self.delivery),
             "held_out": len(self.held_out),
             "accuracy": asdict(self.accuracies),
-            "predicted_accuracy": self.model.model_.training["predicted_accuracy"],
+            "expected": self.model.model_.training["expected"],
             "predicted_shares": self.predicted_shares(),
         }
 

@@ -7,8 +7,9 @@ from typing import Final
 import numpy as np
 
 from ldp_aggregator.counting.rows import payload_rows
+from ldp_aggregator.estimation.rows import score_names
 from protocols import Campaign, Question
-from protocols.document.questions import INDEX, LABEL, MARGINAL, PRODUCT, SCORE, SIGN, SIGNS, TRIPLE, XOR, signs_of
+from protocols.document.questions import INDEX, LABEL, PRODUCT, RIGHT, SCORE, SIGN, signs_of
 from protocols.document.schema import ContinuousFeature
 from protocols.mechanisms import PureMechanism
 
@@ -38,29 +39,17 @@ def cell_name(campaign: Campaign, question: Question, cell: int) -> str:
         return f"{campaign.label.name} is {classes[cell]}"
     if question.encoding == SIGN:
         class_index, end = divmod(cell, signs_of(question, len(classes)))
-        asked = "" if question.kind == SIGNS else f" ({question.kind})"
-        if question.kind == SIGNS and end < 4:
-            side, half = (("lower", "upper")[bit] for bit in divmod(end, 2))
-            place = f"{question.feature} leans to the {side} end, its square to the {half} end"
-        else:
-            said = ("leans to the lower end", "leans to the upper end", "is missing")[min(end, 2)]
-            place = f"{question.feature}{asked} {said}"
+        said = ("leans to the lower end", "leans to the upper end", "is missing")[end]
+        place = f"{question.feature} ({question.kind}) {said}"
         return place if question.kind == PRODUCT else f"{place} and {campaign.label.name} is {classes[class_index]}"
     if question.encoding != INDEX:
         raise ValueError(f"question {question.index} has noisy numbers, not cells with a meaning")
-    if question.kind == SCORE:
-        return f"{campaign.candidates[question.group].name} is {'right' if cell else 'wrong'}"
-    if question.kind == XOR:
-        pairs = [(value, value ^ cell) for value in (0, 1)]
-        return " or ".join(f"{_value_name(campaign, question.feature, v)} and {classes[c]}" for v, c in pairs)
-    if question.kind == MARGINAL:
-        return _value_name(campaign, question.feature, cell)
+    if question.kind == RIGHT:
+        return f"the model is {'right' if cell else 'wrong'}"
     value, class_index = divmod(cell, len(classes))
     ending = f" and {campaign.label.name} is {classes[class_index]}"
-    if question.kind == TRIPLE:
-        first, other = divmod(value, 2)
-        named = (_value_name(campaign, question.feature, first), _value_name(campaign, question.other, other))
-        return ", ".join(named) + ending
+    if question.kind == SCORE:
+        return f"the model's score is {score_names(campaign)[value]}{ending}"
     return _value_name(campaign, question.feature, value) + ending
 
 

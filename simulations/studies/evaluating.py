@@ -1,26 +1,23 @@
 """Learn, evaluate, publish: what an evaluation round would bring, and cost, before anybody is asked.
 
-Of the devices a share does not take part in learning and votes on candidate models instead. Its people are others than
-those who are learned from, and the published model is scored on third ones. Beside it in the same trial: the first
-candidate, learned from all devices, which is what is published without a round.
+Of the devices a share does not take part in learning and tells how good the model is instead. Its people are others
+than those who are learned from, and the published model is scored on third ones. Beside it in the same trial: the
+model that is learned from all devices, which is what is published without a round.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from ldp_aggregator import train
-from ldp_aggregator.learning.rounds.candidates import DEFAULT, TRAININGS, evaluation_draft, make_candidates
-from ldp_aggregator.learning.rounds.evaluation import evaluate, evaluated_model
-from ldp_aggregator.learning.rounds.second import FIRST_SHARE, second_round_draft
+from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.learning.evaluation import evaluate, evaluated_model, evaluation_draft
 from protocols import Campaign
-from protocols.drafting import make_discrete
-from protocols.exact.rationals import exact_epsilon
 from simulations.fidelities.counts import simulate_counts
 from simulations.fidelities.items import Columns
 from simulations.studies.journal import experiment_id
@@ -28,10 +25,8 @@ from simulations.studies.scores import accuracy
 from simulations.tables.frames import Table
 from simulations.tables.sources import Source
 
-VOTING: Final = 0.05
-"""Of the devices in an evaluation round's study; the others are learned from. A fifth finds little more and costs more
-than it finds.
-"""
+EVALUATING: Final = 0.1
+"""Of the devices; the others are learned from."""
 
 _STUDY: Final = "simulated"
 _SURE: Final = 2.0
@@ -40,64 +35,50 @@ _SURE: Final = 2.0
 
 @dataclass(frozen=True)
 class Study:
-    """How many devices there are in all, which share of them votes, and on what. ``second_round`` learns in two
-    rounds.
-    """
+    """How many devices there are in all, and which share of them evaluates."""
 
     devices: int
-    voting: float = VOTING
-    candidates: tuple[str, ...] = DEFAULT
-    second_round: bool = False
+    evaluating: float = EVALUATING
     train_fraction: float = 0.8
 
 
 def run_study(source: Source, study: Study, seed: int) -> list[dict[str, Any]]:
-    """One row: what was published with and without the round, how accurate it was said to be, and is."""
+    """Return one row: what was published with and without the round, how accurate it was said to be, and is."""
     rng = np.random.default_rng(seed)
     training, held_out = source.people.split(study.train_fraction, rng)
-    learners, voters = training.split(1 - study.voting, rng)
+    learners, others = training.split(1 - study.evaluating, rng)
     campaign = Campaign.compile({**source.draft, "study": source.draft.get("study") or _STUDY})
-    voting = round(study.devices * study.voting)
-    rounds = _learn(campaign, learners, study.devices - voting, study.second_round, rng)
-    models = make_candidates(rounds, study.candidates)
-    asked = Campaign.compile(evaluation_draft([one for one, _ in rounds], models))
-    votes = simulate_counts(Columns.of(asked, voters.frame, voters.labels), rng, voting)
-    found = evaluate(asked, votes)
-    published = evaluated_model(found, votes)
-    alone = train(_learn(campaign, training, study.devices, study.second_round, rng), **next(iter(TRAININGS.values())))
-    among_voters = accuracy(published, voters)
+    evaluating = round(study.devices * study.evaluating)
+    model = train(campaign, _answers(campaign, learners, study.devices - evaluating, rng)).model_
+    asked = Campaign.compile(evaluation_draft([campaign], model))
+    tally = _answers(asked, others, evaluating, rng)
+    told, published = evaluate(asked, tally).accuracy, evaluated_model(asked, tally)
+    alone = train(campaign, _answers(campaign, training, study.devices, rng))
+    among_others = accuracy(published, others)
+    low, high = (math.nan if end is None else end for end in (told.low, told.high))
     return [
         {
             "seed": seed,
-            "chosen": found.winner.name,
-            "switched": found.chosen > 0,
+            "moved": published.model_.prior != model.prior,
             "published": accuracy(published, held_out),
             "alone": accuracy(alone, held_out),
             "majority": float((held_out.labels == training.labels.mode().iloc[0]).mean()),
-            "told": found.winner.accuracy,
-            "error": found.winner.standard_error,
-            "covered": found.low <= among_voters <= found.high,
+            "told": told.value,
+            "width": high - low if told.value is not None else None,
+            "covered": low <= among_others <= high,
         }
     ]
 
 
-def _learn(
-    campaign: Campaign, people: Table, devices: int, second_round: bool, rng: np.random.Generator
-) -> list[tuple[Campaign, Any]]:
-    """The rounds of learning with their tallies."""
-    first = round(devices * FIRST_SHARE) if second_round else devices
-    columns = Columns.of(campaign, people.frame, people.labels)
-    rounds = [(campaign, simulate_counts(columns, rng, first))]
-    if second_round:
-        second = Campaign.compile(second_round_draft(rounds))
-        columns = Columns.of(second, people.frame, people.labels)
-        rounds.append((second, simulate_counts(columns, rng, devices - first)))
-    return rounds
+def _answers(campaign: Campaign, people: Table, devices: int, rng: np.random.Generator) -> Tally:
+    return simulate_counts(Columns.of(campaign, people.frame, people.labels), rng, devices)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Means over the trials; ``gain`` is that of the round, with the standard error of the paired difference."""
+    """Means over the trials; ``gain`` is that of the round, with the standard error of the paired difference;
+    ``moved`` and ``covered`` are shares of the trials.
+    """
 
     trials: int
     published: float
@@ -106,14 +87,14 @@ class Summary:
     gain: float
     gain_error: float
     told: float
-    error: float
+    width: float
     covered: float
-    chosen: Mapping[str, int]
+    moved: float
 
     @property
     def verdict(self) -> str:
         if self.gain > _SURE * self.gain_error:
-            return "the round pays: what is published is better, and its accuracy is known"
+            return "the round pays: what is published is better, and how good it is is known"
         if self.gain < -_SURE * self.gain_error:
             return "the round costs accuracy: it buys the knowledge of it"
         return "the round neither pays nor costs by more than chance: it buys the knowledge of the accuracy"
@@ -123,15 +104,14 @@ class Summary:
 
 
 def summarise_study(rows: Iterable[Mapping[str, Any]]) -> Summary:
-    """Of two trials or more."""
+    """Summarise two trials or more."""
     listed = list(rows)
     gains = np.array([row["published"] - row["alone"] for row in listed])
 
     def mean(name: str) -> float:
-        return float(np.mean([row[name] for row in listed]))
+        told = [row[name] for row in listed if row[name] is not None]
+        return float(np.mean(told)) if told else math.nan
 
-    names = [row["chosen"] for row in listed]
-    chosen = {name: names.count(name) for name in sorted(set(names), key=lambda name: -names.count(name))}
     return Summary(
         len(listed),
         mean("published"),
@@ -140,27 +120,12 @@ def summarise_study(rows: Iterable[Mapping[str, Any]]) -> Summary:
         float(gains.mean()),
         float(gains.std(ddof=1) / math.sqrt(len(listed))),
         mean("told"),
-        mean("error"),
+        mean("width"),
         mean("covered"),
-        chosen,
+        mean("moved"),
     )
 
 
-def voters_for_error(epsilon: float, candidates: int, error: float) -> int:
-    """Devices for which every candidate's accuracy has this standard error, whatever the accuracy is."""
-    mechanism = make_discrete("de", 2, exact_epsilon(epsilon))
-    # At an accuracy of one half the devices spread the most.
-    return candidates * math.ceil((mechanism.noise_variance(0.5) + 0.25) / error**2)
-
-
 def study_id(source: Source, study: Study) -> str:
-    """Which experiment a trial belongs to."""
+    """Return the name of the experiment that a trial belongs to."""
     return experiment_id(source.people, "evaluation", source.draft, asdict(study))
-
-
-def known(candidates: Sequence[str]) -> tuple[str, ...]:
-    """The names, where all are known. Raises ValueError."""
-    unknown = [name for name in candidates if name not in DEFAULT]
-    if unknown:
-        raise ValueError(f"{unknown[0]!r} is no candidate; the known ones are {', '.join(DEFAULT)}")
-    return tuple(candidates)

@@ -27,8 +27,8 @@ from ldp_aggregator.estimation.expected import (
     variance_per_answer,
 )
 from protocols import Campaign, Question
-from protocols.document.questions import INDEX, PRODUCT, SIGN, SIGNS, signs_of
-from protocols.drafting import make_sign, make_signs
+from protocols.document.questions import INDEX, PRODUCT, SIGN, signs_of
+from protocols.drafting import make_sign
 from protocols.exact.rationals import exact_epsilon
 from protocols.mechanisms import DISCRETE, MOMENTS
 from simulations.fidelities.counts import simulate_counts
@@ -65,26 +65,19 @@ def standard_errors(campaign: Campaign, devices: int, pilot: Table | None = None
 
 
 def alternatives(question: Question, classes: int) -> Mapping[str, float]:
-    """Mechanism to the noise variance per answer it would have for this question, at evenly spread cells; of ``signs``
-    to that of as many devices, the records' own spread included.
-    """
+    """Return the noise variance per answer that each mechanism would have for this question, at evenly spread cells."""
     epsilon = exact_epsilon(question.epsilon)
     if question.encoding == INDEX:
         size = question.domain_size
         return {name: made.make(size, epsilon).noise_variance(1 / size) for name, made in DISCRETE.items()}
     k = 1 if question.kind == PRODUCT else classes
-    # Of all these encodings sign alone has a place for what is missing, beside two or four of each class.
+    # Of all these encodings sign alone has a place for what is missing, beside two of each class.
     missing = question.encoding == SIGN and signs_of(question, classes) % 2 == 1
     found = {} if missing else {name: made.make(k, epsilon).noise_variance(1 / k) for name, made in MOMENTS.items()}
     sign = make_sign(k, epsilon, missing=missing)
     share = 1 / (2 * k)
     # The stochastic bit adds the variance that the value itself does not have: P(class) (1 - E[v^2]).
-    told = {**found, "sign": sign.contrast_variance(share, share) + 2 / (3 * k)}
-    if question.kind == SIGNS:
-        # Twice as many devices for each of value and square: that halves the records' own spread, 1 / (3 k), too.
-        signs = make_signs(k, epsilon, missing=missing).signs_variance(4, 1 / k) + 1 / k
-        return {**{name: noise + 1 / (3 * k) for name, noise in told.items()}, "signs": signs / 2}
-    return told
+    return {**found, "sign": sign.contrast_variance(share, share) + 2 / (3 * k)}
 
 
 def devices_for_error(campaign: Campaign, relative_error: float) -> int:
@@ -186,9 +179,8 @@ def _observed(columns: Columns, question: Question, rng: np.random.Generator) ->
     moments = columns.moments(question, rows, rng)
     k = 1 if question.kind == PRODUCT else columns.class_count
     weights = np.where(moments.missing, 0.0, weights)
-    told = []
-    for values in (moments.values, moments.squares):
-        if values is not None:
-            quantities = (values / UNIT, (values / UNIT) ** 2, np.ones(len(rows)))
-            told.append([np.bincount(moments.cells, weights * one, k).astype(float) for one in quantities])
-    return expectation_of(question, *(np.concatenate(part) for part in zip(*told, strict=True)))
+    values = moments.values / UNIT
+    told = [
+        np.bincount(moments.cells, weights * one, k).astype(float) for one in (values, values**2, np.ones(len(rows)))
+    ]
+    return expectation_of(question, *told)

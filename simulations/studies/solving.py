@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from ldp_aggregator.learning.local_budget import fewest_devices, largest_local_epsilon, least_joint_epsilon
+from ldp_aggregator.learning.local_budget import fewest_devices, largest_local_epsilon
 from protocols import Campaign
 from simulations.studies.planning import accuracy_at, accuracy_curve
 from simulations.tables.frames import Table
@@ -37,15 +37,12 @@ class Wish:
 
 @dataclass(frozen=True)
 class Solution:
-    """The epsilon and the devices of a plan; ``solved`` names the one that was looked for. ``searched_from`` is
-    the epsilon below which the draft cannot be compiled; None where that is no limit.
-    """
+    """The epsilon and the devices of a plan; ``solved`` names the one that was looked for."""
 
     epsilon: float
     devices: int
     solved: str
     wish: Wish
-    searched_from: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -55,12 +52,11 @@ def solve_epsilon(draft: Mapping[str, Any], devices: int, wish: Wish, pilot: Tab
     """The largest epsilon for a published one; the least for an accuracy. Raises UnreachableError, and ValueError where
     the draft can be compiled nowhere.
     """
-    least = least_joint_epsilon(draft)
     if wish.published is not None:
         epsilon = largest_local_epsilon(draft, devices, wish.published, wish.delta, wish.colluding)
     else:
-        epsilon = _least_epsilon(draft, devices, wish, pilot, least or LEAST_EPSILON)
-    return Solution(epsilon, devices, "epsilon", wish, least)
+        epsilon = _least_epsilon(draft, devices, wish, pilot)
+    return Solution(epsilon, devices, "epsilon", wish)
 
 
 def solve_devices(campaign: Campaign, wish: Wish, pilot: Table | None) -> Solution:
@@ -81,12 +77,10 @@ def with_epsilon(draft: Mapping[str, Any], epsilon: float) -> dict[str, Any]:
     return {**draft, "privacy": {**draft["privacy"], "epsilon": epsilon}}
 
 
-def _least_epsilon(
-    draft: Mapping[str, Any], devices: int, wish: Wish, pilot: Table | None, searched_from: float
-) -> float:
+def _least_epsilon(draft: Mapping[str, Any], devices: int, wish: Wish, pilot: Table | None) -> float:
     """Double epsilon until the accuracy is reached twice in a row, and interpolate in its logarithm."""
     accuracy, people = _wanted(wish, pilot)
-    epsilons, reached = [searched_from], list[float]()
+    epsilons, reached = [LEAST_EPSILON], list[float]()
     while True:
         campaign = Campaign.compile(with_epsilon(draft, epsilons[-1]))
         reached.append(accuracy_at(campaign, people, devices, repeats=wish.repeats, seed=wish.seed))
@@ -104,7 +98,7 @@ def _least_epsilon(
     last = below[-1]
     share = (accuracy - reached[last]) / (reached[last + 1] - reached[last])
     found = epsilons[last] * math.exp(share * math.log(epsilons[last + 1] / epsilons[last]))
-    return max(float(f"{found:.2g}"), searched_from)
+    return max(float(f"{found:.2g}"), LEAST_EPSILON)
 
 
 def _wanted(wish: Wish, pilot: Table | None) -> tuple[float, Table]:

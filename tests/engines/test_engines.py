@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from archived import random_kept
 
-from ldp_aggregator.archive.engines.processes import on_processes
 from ldp_aggregator.archive.files import Kept
 from ldp_aggregator.archive.keeping import Archive
 from ldp_aggregator.archive.places import open_place
-from ldp_aggregator.archive.reading import SlotWork, parts_of, recount
+from ldp_aggregator.archive.reading import SlotWork, on_processes, parts_of, recount
 from ldp_aggregator.archive.slots import read_result
 from ldp_aggregator.store import Submission
 from protocols import Campaign

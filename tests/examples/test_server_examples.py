@@ -60,3 +60,10 @@ def test_a_simulated_campaign_gets_better_with_epsilon_and_never_beats_no_privac
     assert len(private) == 4
     assert majority < private[-1] <= baseline + 0.01
     assert private[0] <= private[-1] + 0.01
+
+
+def test_three_regions_of_which_one_is_cut_off_for_a_while_become_one_tally_exactly():
+    told = shell(sys.executable, EXAMPLES / "regions.py", 90).splitlines()
+    assert told[0] == "west is cut off: 30 devices wait; the others are summed up without it"
+    assert [line.partition(" ")[2] for line in told[1:4]] == [f"{number} reports or shares" for number in (60, 60, 90)]
+    assert told[4] == "90 devices in three regions: the sum is exact"

@@ -52,6 +52,14 @@ def of_python(text: str, secret: bytes, source: Campaign, rng: random.Random) ->
     return line, {"id": document_id(text.encode()), "epsilon": epsilon, "questions": drawn, "answers": answers}
 
 
+def kinds_answered(line: dict[str, Any], told: dict[str, Any]) -> list[str]:
+    """The kinds of question that a device with the line's secret answered."""
+    if "refused" in told:
+        return []
+    questions = json.loads(line["document"])["questions"]
+    return [questions[index]["kind"] for index in told["questions"]]
+
+
 def difference(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
     """What differs; the loss may be rounded up by a unit in the last place more."""
     ours, theirs = dict(ours), dict(theirs)
@@ -63,11 +71,12 @@ def difference(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
 
 @pytest.mark.parametrize("first", range(0, CAMPAIGNS, AT_ONCE))
 def test_random_campaigns_and_scripted_coins_give_the_same_bytes_as_python(first, node):
-    lines, wanted = [], []
+    lines, wanted, asked = [], [], Counter[str]()
     for seed in range(first, min(CAMPAIGNS, first + AT_ONCE)):
         rng = random.Random(f"campaign {seed}")
         source = campaign(rng)
         line, told = of_python(document(rng, source), rng.randbytes(32), source, rng)
+        asked.update(kinds_answered(line, told))
         lines.append(json.dumps(line))
         wanted.append(told)
     done = subprocess.run(
@@ -91,3 +100,4 @@ def test_random_campaigns_and_scripted_coins_give_the_same_bytes_as_python(first
     codes = Counter(told.get("refused", "accepted") for told in wanted)
     assert codes["accepted"] > len(wanted) / 4
     assert codes["invalid-document"] > len(wanted) / 10
+    assert min(asked[kind] for kind in ("pair", "value", "right", "score")) > len(wanted) / 50

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -256,13 +256,56 @@ def test_no_exception_tells_a_value_of_the_record(join: Join) -> None:
         assert "SECRET" not in "".join(traceback.format_exception(caught.value, limit=0))
 
 
-def test_unusable_values_are_listed_for_the_developer_and_counted_on_the_device(join: Join) -> None:
+def test_unusable_values_are_listed_for_the_developer(join: Join) -> None:
     _, part = join()
     typo = {"Age": "young", "income": 30_000, "hours": 12}
     assert {problem.feature for problem in part.problems(typo)} == {"age", "Age"}
     assert part.problems(RECORD) == ()
-    part.contribute(typo, "yes")
-    assert part.status().unusable == 2
+
+
+def test_only_the_feature_asked_about_is_read_and_nothing_about_the_others_is_kept(
+    join: Join, campaign: Campaign
+) -> None:
+    class Watched(dict[str, object]):
+        def __init__(self, values: dict[str, object]) -> None:
+            super().__init__(values)
+            self.read: set[object] = set()
+
+        def __getitem__(self, name: str) -> object:
+            self.read.add(name)
+            return super().__getitem__(name)
+
+        def get(self, name: str, default: object = None) -> object:
+            self.read.add(name)
+            return super().get(name, default)
+
+        def __contains__(self, name: object) -> bool:
+            self.read.add(name)
+            return super().__contains__(name)
+
+        def __iter__(self) -> Iterator[str]:
+            raise AssertionError("nobody looks at all of a record")
+
+        keys = values = items = __len__ = __iter__  # type: ignore[assignment]
+
+    asked = set()
+    for number in range(40):
+        coins = ScriptedCoins([number << 58, *range(1, 300)])
+        device, part = join(coins=coins)
+        typed = Watched({"age": "young", "income": 1, "hours": 1})
+        wrong = Watched({"age": "?", "income": "?", "hours": "?", "other": 1})
+        (question,) = part.contribute(typed, "yes").questions
+        other, other_part = join(coins=ScriptedCoins([number << 58, *range(1, 300)]))
+        other_part.contribute(wrong, "yes")
+        feature = campaign.questions[question].feature
+        assert typed.read <= {feature}
+        assert wrong.read <= {feature}
+        assert part.status() == other_part.status()
+        assert [{**one, "payload": ""} for one in device.export()["waiting"]] == [
+            {**one, "payload": ""} for one in other.export()["waiting"]
+        ]
+        asked.add(feature)
+    assert len(asked) > 2
 
 
 def test_a_full_queue_refuses_before_anything_is_drawn(join: Join) -> None:

@@ -109,15 +109,6 @@ def density(x, mean, variance):
     return math.exp(-((x - mean) ** 2) / (2 * variance)) / math.sqrt(2 * math.pi * variance)
 
 
-@pytest.mark.parametrize(("weight", "times"), [(0.5, 0.5), (1, 1)])
-def test_a_weight_is_how_many_times_a_feature_counts(weight, times):
-    table = {"name": "u", "kind": "categorical", "values": ["a", "b"], "likelihood": [[0.9, 0.2], [0.1, 0.8]]}
-    classifier = Classifier(model_of([{**table, "weight": weight}, GAUSSIAN], [0.3, 0.7]))
-    gaussian = Classifier(model_of([GAUSSIAN], [0.3, 0.7]))
-    alone, both = (one.joint_log_likelihood({"u": "b", "x": 4}) for one in (gaussian, classifier))
-    assert both == pytest.approx([alone[0] + times * math.log(0.1), alone[1] + times * math.log(0.8)])
-
-
 @pytest.mark.parametrize("x", [0, 2.5, 5, 10])
 def test_a_gaussian_feature_multiplies_in_its_density(x):
     yes, no = 0.3 * density(x, 2, 4), 0.7 * density(x, 7, 1)

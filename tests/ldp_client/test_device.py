@@ -209,6 +209,74 @@ def test_the_log_says_what_was_asked_what_was_said_when_and_to_whom(
     assert {one.payload for one in log} == set(server.reports(all_campaign.id).values())
 
 
+@pytest.mark.parametrize(
+    ("answer", "reply"),
+    [
+        (Answer(410, "gone", commit=True), "gone"),
+        (Answer(409, "campaign-closed", commit=True), "campaign-closed"),
+        (Answer(422, "malformed-upload", commit=True), "malformed-upload"),
+        (Answer(400, "\u202eevil", commit=True), "unreadable-code"),
+        (Answer(503, commit=True), None),
+        (Answer(drop=True, commit=True), None),
+        (Answer(commit=True, body=b'{"rejected": []}'), "arrived"),
+    ],
+)
+def test_the_log_holds_what_left_whatever_the_server_says_of_it(
+    join: Join, server: FakeServer, campaign: Campaign, answer: Answer, reply: str | None
+) -> None:
+    """A server that counts a report and says that it refused it is whom the log is for."""
+    server.answer_with = lambda _: answer
+    device, part = join()
+    part.contribute(RECORD, "yes")
+    device.run_once(0.5)
+    (one,) = device.sent()
+    assert (one.reply, one.payload) == (reply, *server.reports(campaign.id).values())
+    assert device.export()["sent"][0]["reply"] == reply
+    part.withdraw()
+    assert [one.payload for one in device.sent()] == [one.payload]
+
+
+def test_a_report_that_is_refused_by_name_in_a_success_stands_in_the_log_with_its_code(
+    join: Join, server: FakeServer, all_campaign: Campaign
+) -> None:
+    def refuse_one(number: int) -> Answer:
+        first = decode_upload(server.uploads[number], all_campaign)[0].ids
+        return Answer(body=json.dumps({"rejected": [[first.hex(), "conflicting-report"]]}).encode(), commit=True)
+
+    server.answer_with = refuse_one
+    device, part = join(of=all_campaign)
+    part.contribute(RECORD, "yes")
+    assert device.run_once(5)
+    assert sorted(str(one.reply) for one in device.sent()) == ["arrived"] * 3 + ["conflicting-report"]
+    assert (part.status().sent, part.status().dropped) == (3, {"conflicting-report": 1})
+
+
+def test_the_log_tells_when_a_report_left_first_and_nothing_of_what_never_left(
+    join: Join, server: FakeServer, clock: FakeClock
+) -> None:
+    answers = [Answer(503), None]
+    server.answer_with = lambda number: answers[number]
+    device, part = join()
+    part.contribute(RECORD, "yes")
+    began = clock.now
+    assert device.run_once(1e6)
+    assert clock.now > began
+    assert [(one.at, one.reply) for one in device.sent()] == [(began, "arrived")]
+    other, unsent = join()
+    unsent.contribute(RECORD, "yes")
+    unsent.withdraw()
+    assert other.sent() == ()
+
+
+def test_a_refusal_is_told_as_the_servers_word(join: Join, server: FakeServer) -> None:
+    server.answer_with = lambda _: Answer(410, "gone", commit=True)
+    device, part = join()
+    part.contribute(RECORD, "yes")
+    assert device.run_once(5)
+    assert part.fate == "refused"
+    assert "the server says that it refused it" in str(device.ledger())
+
+
 @pytest.mark.parametrize("discrete", ["de", "sue", "oue", "the", "ss", "she"])
 @pytest.mark.parametrize("continuous", ["laplace", "onebit", "sign"])
 def test_every_kind_of_answer_has_words(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ldp_client import Classifier, Device, DeviceCampaign, ModelError, ModelUnavailableError, TransportError
+from ldp_client.delivery import background
 from ldp_client.storage.location import open_storage
 from ldp_client.testing import FakeServer
 from protocols import Campaign
@@ -77,6 +80,64 @@ def test_a_stored_model_that_cannot_be_read_is_fetched_again(
         for key, _ in transaction.items(""):
             transaction.put(key, b"a model of another version")
     assert Classifier.fetch(server.url, campaign.id, storage=kept).predict({"age": "old"}) == "no"
+
+
+def test_before_somebody_agrees_a_model_is_used_and_nothing_is_written(
+    join: Join, server: FakeServer, campaign: Campaign, model: str, tmp_path: Path
+) -> None:
+    server.publish_model(campaign.id, model)
+    _, part = join(storage=tmp_path / "device.db", granted=False)
+    assert part.classifier().predict({"age": "old"}) == "no"
+    assert list(tmp_path.iterdir()) == []
+    part.grant()
+    part.classifier()
+    _, offline = join(storage=tmp_path / "device.db", granted=False, url=NOWHERE)
+    assert offline.classifier(timeout=1).predict({"age": "old"}) == "no"
+
+
+def test_with_the_background_running_a_stored_model_is_renewed_at_a_moment_of_its_own(
+    join: Join, server: FakeServer, campaign: Campaign, model: str, draft: dict[str, object]
+) -> None:
+    """Of two campaigns that an app asks for at its start, neither question leaves with the other."""
+    waits: list[float] = []
+
+    def asked() -> int:
+        return [path.endswith("/model") for _, path in server.requests].count(True)
+
+    device, one = join(clock=time)
+    _, two = join(device=device, of=server.publish({**draft, "title": "another"}))
+    for part in (one, two):
+        server.publish_model(part.id, model)
+        part.classifier()
+    newer = model.replace("[0.4, 0.6]", "[0.99, 0.01]")
+    server.publish_model(one.id, newer)
+    assert asked() == 2
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(background.threading, "Timer", noted(waits))
+        device.start(first_delay=600.0)
+        for part in (one, two, one, two):
+            assert part.classifier().predict({"age": "old"}) == "no"
+    assert asked() == 2
+    assert len(set(waits)) == 2
+    assert all(0 <= wait <= 600 for wait in waits)
+    device.close()
+    device.start(first_delay=0.0)
+    one.classifier()
+    until = time.monotonic() + 10
+    while one.classifier().predict({"age": "old"}) == "no" and time.monotonic() < until:
+        time.sleep(0.01)
+    assert one.classifier().predict({"age": "old"}) == "yes"
+    device.close()
+
+
+def noted(waits: list[float]) -> Callable[..., threading.Timer]:
+    """Timers that never fire, by how long they wait."""
+
+    class Noted(threading.Timer):
+        def start(self) -> None:
+            waits.append(self.interval)
+
+    return Noted
 
 
 def test_a_model_about_another_label_is_refused_after_a_restart_too(

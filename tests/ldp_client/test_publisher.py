@@ -149,6 +149,7 @@ def test_only_the_signed_model_classifies_and_another_does_not_replace_it(server
     part = pinned()
     server.publish_model(campaign.id, model)
     sign(1)
+    part.grant()
     with pytest.raises(ModelError, match="not the one"):
         part.classifier()
     sign(2, campaigns={campaign.id: digest(model)})
@@ -166,7 +167,9 @@ def test_a_model_that_was_stored_unsigned_is_not_taken_for_a_signed_one(server, 
     storage = MemoryStorage()
     server.publish_model(campaign.id, model)
     sign(1)
-    assert pinned(storage, publisher=None).classifier() is not None
+    unpinned = pinned(storage, publisher=None)
+    unpinned.grant()
+    assert unpinned.classifier() is not None
     with pytest.raises(ModelError):
         pinned(storage).classifier()
 
@@ -182,6 +185,31 @@ def test_a_classifier_alone_can_pin_the_publisher(server, sign, campaign, model)
         Classifier.fetch(server.url, campaign.id, storage=storage, publisher=KEY)
     sign(2, days=days, campaigns={campaign.id: digest(model)})
     assert Classifier.fetch(server.url, campaign.id, storage=storage, publisher=KEY).classes == ("yes", "no")
+
+
+def test_a_classifier_that_pins_a_publisher_needs_a_storage_that_lasts(server, campaign):
+    """Without one every start would take an old model again."""
+    with pytest.raises(ConfigurationError, match="needs a storage that lasts") as refused:
+        Classifier.fetch(server.url, campaign.id, publisher=KEY)
+    assert refused.value.code == "no-storage"
+
+
+def test_of_two_pinned_keys_the_word_of_one_suffices(pinned, sign, server, campaign, model):
+    """An app is shipped with the next key before the last one is given up."""
+    following = public_key(OTHER)
+    storages = [MemoryStorage(), MemoryStorage()]
+    sign(campaigns={})
+    for storage, keys in zip(storages, [(KEY, following), (following, KEY)], strict=True):
+        assert pinned(storage, publisher=keys).refusal().code == "not-in-directory"
+    sign(seed=OTHER, key=following)
+    for storage, keys in zip(storages, [(KEY, following), (following, KEY)], strict=True):
+        assert pinned(storage, publisher=keys).refusal() is None
+    assert pinned(publisher=KEY).refusal().code == "not-in-directory"
+
+
+def test_no_key_at_all_is_no_publisher(pinned):
+    with pytest.raises(ConfigurationError, match="one key at least"):
+        pinned(publisher=())
 
 
 @pytest.mark.parametrize("key", ["", "A" * 42, "no key"])

@@ -84,11 +84,6 @@ def test_a_pair_has_a_value_more_and_a_sign_a_third_place_for_every_class(classe
     assert [one.domain_size for one in complete.questions if one.kind == "pair"][-1] == 4 * k
 
 
-def test_bits_of_two_values_are_asked_of_complete_features_alone():
-    kinds = [[one.kind for one in compiled(feature).questions] for feature in (COLOUR, {**COLOUR, **COMPLETE}, LISTED)]
-    assert kinds == [["label", "pair"], ["label", "xor", "marginal"], ["label", "xor", "marginal"]]
-
-
 @pytest.mark.parametrize("continuous", ["laplace", "onebit"])
 def test_noisy_sums_are_refused_for_what_may_be_missing_and_by_auto_never_chosen(continuous):
     with pytest.raises(DraftError, match=r"weight is missing; take sign or auto") as caught:
@@ -97,7 +92,7 @@ def test_noisy_sums_are_refused_for_what_may_be_missing_and_by_auto_never_chosen
     compiled({**WEIGHT, **COMPLETE}, SIZE, privacy={"epsilon": 1, "continuous": continuous})
     for epsilon in (0.1, 1, 8, 40):
         asked = compiled(WEIGHT, privacy={"epsilon": epsilon}).questions
-        assert {one.encoding for one in asked if one.kind in ("value", "square", "signs")} == {"sign"}
+        assert {one.encoding for one in asked if one.kind in ("value", "square")} == {"sign"}
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1, 4])
@@ -117,7 +112,6 @@ def test_the_loss_of_questions_about_what_may_be_missing_holds(discrete, epsilon
         (2, {"domain_size": 8}),
         (3, {"domain_size": 4}),
         (3, {"encoding": "moment", "mechanism": "laplace", "domain_size": 2, "parameters": LITTLE}),
-        (1, {"kind": "xor", "domain_size": 2}),
     ],
 )  # fmt: skip
 def test_a_question_without_the_place_for_what_is_missing_is_refused(question, changes):

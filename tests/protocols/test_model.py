@@ -61,13 +61,6 @@ def test_a_model_round_trips_and_its_text_is_stable():
     assert Model.from_json(model.to_json().encode()).to_json() == model.to_json()
 
 
-def test_a_model_without_weights_counts_every_feature_once_and_weights_round_trip():
-    assert [one.weight for one in Model.from_json(json.dumps(DOCUMENT)).likelihoods] == [1, 1, 1]
-    model = Model.from_json(json.dumps(changed(("features", 2, "weight"), 0.25)))
-    assert [one.weight for one in model.likelihoods] == [1, 1, 0.25]
-    assert json.loads(model.to_json()) == changed(("features", 2, "weight"), 0.25)
-
-
 ENORMOUS = "an integer of 5,001 digits, which Python does not write out"
 
 REFUSED = [
@@ -108,11 +101,8 @@ REFUSED = [
     (("features", 2, "variance"), [90.0, -1.0], "features[2].variance"),
     (("features", 2, "variance"), [90.0, 1e301], "features[2].variance"),
     (("features", 2, "bins"), 4, "features[2].bins"),
-    (("features", 0, "weight"), 0, "features[0].weight"),
-    (("features", 1, "weight"), -0.5, "features[1].weight"),
-    (("features", 2, "weight"), 1.5, "features[2].weight"),
-    (("features", 0, "weight"), "1", "features[0].weight"),
-    (("features", 0, "weight"), True, "features[0].weight"),
+    (("features", 1, "weight"), 0.5, "features[1].weight"),
+    (("features", 2, "weight"), 1, "features[2].weight"),
     (("features", 0, "weight"), None, "features[0].weight"),
     (("projection",), 7, "projection"),
     (("training",), [1], "training"),

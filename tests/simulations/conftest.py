@@ -52,7 +52,7 @@ def everything(*, missing: bool = False, **privacy: Any) -> Campaign:
                 {"name": "age", "kind": "continuous", "missing": missing, "low": 0, "high": 100, "bins": 4},
                 {"name": "hours", "kind": "continuous", "missing": missing, "low": -1, "high": 7},
             ],
-            "privacy": {"epsilon": 4.0, "joint": False, **privacy},
+            "privacy": {"epsilon": 4.0, **privacy},
         }
     )
 

@@ -10,11 +10,10 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
@@ -75,36 +74,3 @@ async def empty(address: str) -> None:
     connection = await asyncpg.connect(address)
     await connection.execute("DROP SCHEMA IF EXISTS ldp_aggregator CASCADE")
     await connection.close()
-
-
-@asynccontextmanager
-async def away(addresses: Sequence[str], number: int) -> AsyncIterator[None]:
-    """Database ``number`` as one that nobody can connect to; it is not the first one."""
-    import asyncpg
-
-    name = urlsplit(addresses[number]).path[1:]
-    db = await asyncpg.connect(addresses[0])
-    await db.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS = false")
-    await db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", name)
-    try:
-        yield
-    finally:
-        await db.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS = true")
-        await db.close()
-
-
-async def databases(address: str, number: int) -> list[str]:
-    """Addresses of so many empty databases on the server, the first one that of ``address``."""
-    import asyncpg
-
-    addresses = [address]
-    connection = await asyncpg.connect(address)
-    for place in range(1, number):
-        name = f"ldp_shard_{place}"
-        if not await connection.fetchval("SELECT EXISTS (SELECT 1 FROM pg_database WHERE datname = $1)", name):
-            await connection.execute(f"CREATE DATABASE {name}")
-        addresses.append(urlunsplit(urlsplit(address)._replace(path=f"/{name}")))
-    await connection.close()
-    for one in addresses:
-        await empty(one)
-    return addresses

@@ -29,7 +29,7 @@ def campaign(rng: random.Random) -> Campaign:
 
 def draft(rng: random.Random) -> dict[str, Any]:
     """A draft; a few of them do not compile."""
-    moments, scores = (rng.random() < 0.1 for _ in range(2))
+    moments, scores = rng.random() < 0.1, rng.random() < 0.2
     scores = scores and not moments
     names = rng.sample(NAMES, rng.randint(2, 5))
     features = [_feature(rng, name, moments) for name in names[1:]]
@@ -45,22 +45,17 @@ def draft(rng: random.Random) -> dict[str, Any]:
         "privacy": {
             "epsilon": rng.choice([0.05, 0.1, 0.5, 1, 1.0, 2, 3.3, 8, 40, rng.uniform(0.01, 6)]),
             "answers": "one" if moments or scores else rng.choice(["one", "all"]),
-            "discrete": rng.choice(["auto", "de"] if scores else MECHANISMS),
+            "discrete": rng.choice(MECHANISMS),
             "continuous": "auto" if scores else rng.choice(["auto", "laplace", "onebit", "sign"]),
         },
     }
     if rng.random() < 0.2:
-        bits = rng.random() < 0.7 and not (moments or scores)
-        made["privacy"] |= {"xor": bits, "release_every": None if moments else 10}
-    if rng.random() < 0.3:
-        made["privacy"]["joint"] = rng.choice([True, False, None])
+        made["privacy"]["release_every"] = None if moments else 10
     if moments:
         made |= {"asks": "moments", "study": "s"}
     inputs = [one for one in features if one["kind"] == "continuous"]
     if scores:
-        models = [_model(rng, made, inputs) for _ in range(rng.randint(2, 3))]
-        candidates = [{"name": f"model {i}", "model": model} for i, model in enumerate(models)]
-        made |= {"asks": "score", "study": "s", "candidates": candidates}
+        made |= {"asks": "score", "study": "s", "evaluation": _evaluation(rng, made, inputs)}
     if inputs and not (moments or scores) and rng.random() < 0.3:
         made["projection"] = _projection(rng, inputs)
     if rng.random() < 0.2:
@@ -136,6 +131,17 @@ def _projection(rng: random.Random, features: list[dict[str, Any]]) -> dict[str,
         ],
         "fitted_on": "A" * 43 if private else "public",
         **({"fitted_study": "earlier", "fitted_epsilon": 1.0} if private else {}),
+    }
+
+
+def _evaluation(rng: random.Random, made: dict[str, Any], inputs: list[dict[str, Any]]) -> dict[str, Any]:
+    """A model, with edges of its own, chosen or none, and with one question or both."""
+    edges = sorted({0.0, *(round(rng.uniform(-3, 3), rng.choice([0, 2, 17])) for _ in range(rng.randint(0, 6)))})
+    two = len(made["label"]["classes"]) == 2
+    return {
+        "model": _model(rng, made, inputs),
+        **({"edges": edges} if two and rng.random() < 0.7 else {}),
+        **({"weights": rng.choice([[1, 1], [3, 1], [0, 1], [2, 0], None])} if rng.random() < 0.7 else {}),
     }
 
 

@@ -9,8 +9,7 @@ const TABLE = "texts";
  */
 export function browserStorage(name = "ldp-bayes"): Storage {
   const mine = inTurn();
-  const failed = (error?: unknown): LdpError =>
-    error instanceof LdpError ? error : new LdpError("storage-unavailable", String(error));
+  const failed = (error: unknown): LdpError => new LdpError("storage-unavailable", String(error));
 
   const open = (make: boolean): Promise<IDBDatabase | null> =>
     new Promise((done, fail) => {
@@ -37,7 +36,7 @@ export function browserStorage(name = "ldp-bayes"): Storage {
     await new Promise<void>((done, fail) => {
       const transaction = database.transaction(TABLE, mode, { durability: "strict" });
       transaction.oncomplete = () => done();
-      transaction.onabort = () => fail(failed(thrown ?? transaction.error));
+      transaction.onabort = () => fail(thrown ?? failed(transaction.error));
       work(transaction.objectStore(TABLE), (error) => {
         thrown = error;
         transaction.abort();

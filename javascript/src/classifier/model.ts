@@ -4,8 +4,6 @@ import { add, type Bounds, type Linear } from "../values.js";
 
 interface Named {
   readonly name: string;
-  /** How many times its log likelihood counts, above 0 and at most 1; once where there is none. */
-  readonly weight?: number;
 }
 type Table = readonly (readonly number[])[]; // [value][class]
 export type ModelFeature = Named &
@@ -25,7 +23,6 @@ export interface Model {
   readonly features: readonly ModelFeature[];
   readonly projection?:
     | (Linear & {
-        readonly inputs: readonly string[];
         readonly features: readonly (Named & Bounds)[];
       })
     | null;
@@ -40,8 +37,7 @@ const adds = (shares: readonly number[]): boolean => Math.abs(shares.reduce(add)
 const isRange = ({ low, high }: Bounds): boolean => low < high;
 
 function isFeature(feature: ModelFeature, k: number): boolean {
-  const { weight = 1 } = feature;
-  if (!isRow([weight], 1, LEAST, 1)) return false;
+  if ("weight" in feature) return false; // nothing here knows it
   if (feature.kind === "gaussian") {
     const { mean, variance } = feature;
     return isRange(feature) && isRow(mean, k) && isRow(variance, k, LEAST);

@@ -1,15 +1,27 @@
+import { keyedSource } from "../account.js";
 import type { Classifier } from "../classifier/classifier.js";
 import { hex, unhex } from "../bytes.js";
-import { verify, type Campaign } from "../document/campaign.js";
+import { parseCampaign, type Campaign } from "../document/campaign.js";
 import type { CampaignDocument, LabelOf, RecordOf } from "../document/types.js";
 import { ensure, LdpError } from "../errors.js";
 import { within } from "../exact/rationals.js";
 import { perturb } from "../perturb.js";
-import type { Problem } from "../problems.js";
 import type { Install } from "./install.js";
+import { newest } from "./model.js";
 import { get } from "./network.js";
 import type { Publisher, Signer } from "./signer.js";
-import { fits, given, type Consent, type Entry, type Fate, type Receipt, type State } from "./state.js";
+import {
+  ARRIVED,
+  fits,
+  given,
+  queued,
+  receiptsOf,
+  type Consent,
+  type Entry,
+  type Fate,
+  type Receipt,
+  type State,
+} from "./state.js";
 
 /** What happened so far in one campaign; `nextTry` is in milliseconds since 1970. */
 export interface Status {
@@ -17,6 +29,7 @@ export interface Status {
   readonly consent: boolean | null;
   readonly fate: Fate | null;
   readonly queued: number;
+  /** Reports that the server says it has. */
   readonly sent: number;
   readonly retries: number;
   /** Reports that left the queue otherwise, by reason. */
@@ -32,8 +45,6 @@ export interface Withdrawal {
   readonly onItsWay: number;
   readonly refunded: number;
 }
-
-export const later = (): Promise<typeof import("./later.js")> => import("./later.js");
 
 /** One device's part in one campaign; made by `Device.campaign`. */
 export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
@@ -58,44 +69,25 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
 
   /** Takes the document from the app instead of fetching it; verified the same way. */
   async load(document: string): Promise<Campaign<D>> {
-    try {
-      this.document = verify(document, this.id);
-    } catch {
-      this.document = verify(document, this.id, await later()); // it needs more, or is refused once more
-    }
-    return this.document;
+    return (this.document = parseCampaign<D>(document, this.id));
   }
 
   /** Why this device would refuse the campaign, null where it would answer: to know before anybody is asked. */
   async refusal(): Promise<LdpError | null> {
     const campaign = await this.fetch();
     if (await this.receipt()) return null;
-    return (await this.publisher?.refusal()) ?? this.refused(campaign, await this.install.state());
+    const { publisher, install } = this;
+    return (
+      (await publisher?.refusal()) ??
+      this.refused(campaign, await install.state()) ??
+      (await install.storage.refusal?.(install.key)) ??
+      null
+    );
   }
 
-  /** Every unusable value of a record, whatever will be asked; for tests and debug builds. Loaded when it is first used. */
-  async problems(record: unknown): Promise<Problem[]> {
-    const { problems } = await import("../problems.js");
-    return problems(await this.needed(), record);
-  }
-
-  /** The campaign's model as it stands now, or as it is stored where that cannot be had. Loaded when it is first used. */
+  /** The campaign's model as it stands now, or as it is stored where that cannot be had. */
   async classifier(): Promise<Classifier> {
-    const { Decisions, readModel } = await later();
-    const { storage, fetch, policy } = this.install;
-    const label = (await this.atHand())?.label;
-    const key = `model ${this.id} ${this.publisher?.key ?? ""}`; // what was stored unsigned is not what was signed
-    try {
-      const text = await get(fetch, `${this.path}/model`, policy);
-      await this.publisher?.checkModel(text);
-      const classifier = new Decisions(readModel(text, label));
-      if (await this.consented()) await storage.change(key, () => text);
-      return classifier;
-    } catch (error) {
-      const stored = await storage.read(key);
-      if (stored === null) throw error;
-      return new Decisions(readModel(stored, label));
-    }
+    return newest(this.install, this, await this.atHand(), this.publisher);
   }
 
   /** The person has agreed to this campaign, and to sending the answer to this address. */
@@ -122,10 +114,10 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
       const entry = (campaigns[this.id] ??= { ...NOTHING, consent: this.consent(null) });
       const { receipt, consent } = entry;
       consent.withdrawnAt = install.now();
-      deleted = entry.queue.length;
+      deleted = queued(entry).length;
+      entry.reports = entry.reports.filter(({ at }) => at !== null);
       if (!receipt || !deleted) return;
       begun = receipt.fate !== "waiting";
-      entry.queue = [];
       if (begun) receipt.fate = "deleted";
       else {
         refunded = receipt.epsilon;
@@ -133,12 +125,12 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
       }
     });
     await install.landed();
-    const arrived = begun && (await this.receipt())?.fate === "arrived";
+    const arrived = begun && (await this.receipt())?.fate === ARRIVED;
     return { deleted, onItsWay: begun && !arrived ? deleted : 0, refunded };
   }
 
   async consented(): Promise<boolean> {
-    return given((await this.install.state()).campaigns[this.id]);
+    return given(await this.entry());
   }
 
   /**
@@ -153,7 +145,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     if (known) return known;
     const campaign = await this.needed();
     const { identity } = install;
-    const account = identity && (await later()).keyedSource(identity, campaign);
+    const account = identity && keyedSource(identity, campaign);
     const unsigned = await this.publisher?.refusal();
     if (unsigned) throw unsigned;
     let receipt: Receipt | undefined;
@@ -177,36 +169,42 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
         url: this.url,
         fate: "waiting",
       };
-      const queue = reports
-        .map(({ question, id, payload }) => {
-          const { feature, other } = questions[question]!;
-          const asked = [feature, other ?? campaign.label.name].filter(Boolean).join(" and ");
-          return { id: hex(id), question, asked, payload: hex(payload) };
-        })
-        .sort((a, b) => (a.id < b.id ? -1 : 1));
+      const kept = reports.map(({ question, id, payload }) => {
+        const { feature, other } = questions[question]!;
+        const about = [campaign.evaluation ? "the model" : feature, other ?? campaign.label.name];
+        const asked = about.filter(Boolean).join(" and ");
+        return { id: hex(id), question, asked, payload: hex(payload), at: null, reply: null };
+      });
       const expires = Math.min(at + reportAge, closes ? Date.parse(closes) + closingGrace : Infinity);
-      Object.assign(state.campaigns[this.id]!, { receipt, queue, expires, most: queue.length, attempts: 0, due: null });
+      Object.assign(state.campaigns[this.id]!, { receipt, reports: kept, expires, due: null });
     });
-    install.wake();
+    install.wake?.();
     return receipt!;
   }
 
   /** What this device has contributed. */
   async receipt(): Promise<Receipt | null> {
-    return (await this.install.state()).campaigns[this.id]?.receipt ?? null;
+    return (await this.entry())?.receipt ?? null;
   }
 
   async status(): Promise<Status> {
-    const entry = (await this.install.state()).campaigns[this.id];
-    const { receipt, queue, sent, retries, dropped, due, problem } = entry ?? NOTHING;
+    const entry = await this.entry();
+    const { receipt, reports, retries, due, problem } = entry ?? NOTHING;
+    const waiting = entry ? queued(entry).length : 0;
+    const dropped: Record<string, number> = {};
+    let sent = 0;
+    for (const { reply } of reports) {
+      if (reply === ARRIVED) sent++;
+      else if (reply) dropped[reply] = (dropped[reply] ?? 0) + 1;
+    }
     return {
       consent: entry ? given(entry) : null,
       fate: receipt?.fate ?? null,
-      queued: queue.length,
-      sent: sent.length,
+      queued: waiting,
+      sent,
       retries,
       dropped,
-      nextTry: queue.length ? due : null,
+      nextTry: waiting ? due : null,
       problem,
     };
   }
@@ -215,8 +213,13 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     return { url: this.url, title, purpose, epsilon, grantedAt, withdrawnAt: null };
   }
 
-  private get path(): string {
+  /** The campaign's address. */
+  get path(): string {
     return `${this.url}/v1/campaigns/${this.id}`;
+  }
+
+  private async entry(): Promise<Entry | undefined> {
+    return (await this.install.state()).campaigns[this.id];
   }
 
   private async atHand(): Promise<Campaign<D> | undefined> {
@@ -242,12 +245,13 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     return entry!.receipt;
   }
 
-  private refused(campaign: Campaign<D>, { enabled, campaigns }: State): LdpError | null {
+  private refused(campaign: Campaign<D>, state: State): LdpError | null {
+    const { enabled, campaigns } = state;
     const { install, maxEpsilon, url } = this;
     const entry = campaigns[this.id];
     const { opens, closes, study, loss, realisedEpsilon } = campaign;
     const tolerance = install.policy.clockTolerance;
-    const receipts = Object.values(campaigns).flatMap(({ receipt }) => receipt ?? []);
+    const receipts = receiptsOf(state);
     const code = !enabled
       ? "switched-off"
       : given(entry) && entry!.consent.url !== url
@@ -267,15 +271,10 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
   }
 }
 
-const NOTHING = {
-  queue: [],
-  sent: [],
+const NOTHING: Omit<Entry, "consent"> = {
+  reports: [],
   attempts: 0,
   due: null,
-  most: 1,
-  expires: 0,
   retries: 0,
-  dropped: {},
   problem: null,
-  receipt: undefined,
-} satisfies Omit<Entry, "consent">;
+};

@@ -1,12 +1,12 @@
 import type { CampaignDocument } from "../document/types.js";
 import { ensure } from "../errors.js";
-import { DeviceCampaign, later } from "./campaign.js";
+import { DeviceCampaign } from "./campaign.js";
 import { checkCap, Install } from "./install.js";
-import type { Ledger } from "./ledger.js";
+import { ledgerOf, sentReports, type Ledger, type SentReport } from "./ledger.js";
 import { checkUrl, pause, type Fetch } from "./network.js";
 import { POLICY, type Policy } from "./policy.js";
 import type { Signer } from "./signer.js";
-import type { Kept, State } from "./state.js";
+import type { State } from "./state.js";
 import { inTurn, type Storage } from "./storage.js";
 
 const LEAST_IDENTITY = 32; // bytes
@@ -15,8 +15,8 @@ export interface DeviceOptions {
   /** Hard cap on the privacy loss over all campaigns. */
   readonly maxTotalEpsilon: number;
   /**
-   * Whose loss that is. `"per installation"`: of this storage, which a browser may delete, and then a new device begins.
-   * Or 32 or more secret random bytes of an account, the same on all of its devices and unknown to the aggregator: the
+   * Whose loss that is. `"per installation"`: of this storage. A browser may delete it, and then a new device begins; a backup
+   * may put it back to before an answer, and then it answers again, which only the folder in Node notices. Or 32 or more secret random bytes of an account, the same on all of its devices and unknown to the aggregator: the
    * account's answer to the same record is then the same bytes everywhere, and counted once.
    */
   readonly identity: Uint8Array | "per installation";
@@ -26,18 +26,10 @@ export interface DeviceOptions {
   readonly policy?: Partial<Policy>;
 }
 
-/** A report that arrived: what was asked, what was said (hexadecimal), when, and to whom. */
-export interface SentReport extends Kept {
-  readonly campaignId: string;
-  readonly title: string;
-  readonly url: string;
-  readonly at: number;
-}
-
 /** One install of an app. Making one touches neither network nor storage; nothing is written before somebody decides. */
 export class Device {
   private readonly install: Install;
-  private stop: (() => void) | undefined;
+  private stop: AbortController | undefined;
 
   /** Throws LdpError `bad-cap` or `bad-identity`. */
   constructor(storage: Storage, { maxTotalEpsilon, identity, fetch, now = Date.now, policy }: DeviceOptions) {
@@ -67,29 +59,14 @@ export class Device {
     return new DeviceCampaign<D>(this.install, checkUrl(url), id, checkCap(maxEpsilon), publisher);
   }
 
-  /** What was spent in all campaigns; its text is for the person. Loaded when it is first used. */
+  /** What was spent in all campaigns; its text is for the person. */
   async ledger(): Promise<Ledger> {
-    const { Ledger } = await later();
-    const { campaigns } = await this.install.state();
-    return new Ledger(
-      Object.values(campaigns).flatMap(({ receipt }) => receipt ?? []),
-      this.install.maxTotalEpsilon,
-      this.install.per,
-    );
+    return ledgerOf(this.install);
   }
 
-  /** Every report that arrived. */
+  /** Every report whose upload began, whatever the server said of it. */
   async sent(): Promise<SentReport[]> {
-    const { campaigns } = await this.install.state();
-    return Object.entries(campaigns).flatMap(
-      ([
-        campaignId,
-        {
-          consent: { title, url },
-          sent,
-        },
-      ]) => sent.map((report) => ({ campaignId, title, url, ...report })),
-    );
+    return sentReports(await this.install.state());
   }
 
   /** The person's switch, on unless it was turned off. */
@@ -100,7 +77,7 @@ export class Device {
   /** Off, nothing is answered and nothing is sent, now or after a restart; what is queued waits. */
   async enable(enabled: boolean): Promise<void> {
     await this.install.change((state) => (state.enabled = enabled));
-    this.install.wake();
+    this.install.wake?.();
   }
 
   /** A copy of everything that is kept about the person, except the secret. */
@@ -136,36 +113,30 @@ export class Device {
   /** Delivers in the background until `close`: when it is due, and when the page is seen or the network is back. */
   start(firstDelay = this.install.policy.firstDelay): void {
     if (this.stop) return;
-    let [open, timer]: [boolean, any] = [true, 0];
+    const { signal } = (this.stop = new AbortController());
     const turn = inTurn();
+    let timer: any;
     const look = (): Promise<void> =>
       turn(async () => {
         clearTimeout(timer);
         let wait: number | undefined;
         try {
-          while (open && (wait = await this.install.step(firstDelay)) === 0) continue;
+          while (!signal.aborted && (wait = await this.install.step(firstDelay)) === 0) continue;
         } catch {
           // A storage that fails is left alone for a while.
         }
-        if (!open) return;
+        if (signal.aborted) return;
         timer = setTimeout(look, Math.min(wait ?? Infinity, this.install.policy.idleCheck));
         timer.unref?.();
       });
-    const events = ["online", "visibilitychange"];
-    events.forEach((name) => globalThis.addEventListener?.(name, look));
+    for (const name of ["online", "visibilitychange"]) globalThis.addEventListener?.(name, look, { signal });
     this.install.wake = look;
-    this.stop = () => {
-      open = false;
-      clearTimeout(timer);
-      events.forEach((name) => globalThis.removeEventListener?.(name, look));
-      this.install.wake = () => {};
-      this.stop = undefined;
-    };
     void look();
   }
 
   /** Stops the background delivery; unsent reports stay queued. */
   close(): void {
-    this.stop?.();
+    this.stop?.abort();
+    this.stop = this.install.wake = undefined;
   }
 }

@@ -11,10 +11,9 @@ export type {
   ValueOf,
 } from "../document/types.js";
 export { LdpError } from "../errors.js";
-export type { Problem } from "../problems.js";
 export type { DeviceCampaign, Status, Withdrawal } from "./campaign.js";
-export { Device, type DeviceOptions, type SentReport } from "./device.js";
-export type { Ledger, Per } from "./ledger.js";
+export { Device, type DeviceOptions } from "./device.js";
+export type { Ledger, Per, SentReport } from "./ledger.js";
 export type { Fetch } from "./network.js";
 export type { Policy } from "./policy.js";
 export type { Signer } from "./signer.js";

@@ -4,16 +4,15 @@ import { ensure } from "../errors.js";
 import { randomBytes } from "../exact/coins.js";
 import { hmac } from "../exact/sha256.js";
 import { encodeUpload } from "../wire.js";
-import type { Per } from "./ledger.js";
 import { judge } from "./machine.js";
 import { pause, post, type Fetch } from "./network.js";
 import type { Policy } from "./policy.js";
-import { given, pack, unpack, type Kept, type State } from "./state.js";
+import { given, pack, queued, unpack, type Kept, type State } from "./state.js";
 import type { Storage } from "./storage.js";
 
 export class Install {
-  wake: () => void = () => {};
-  private readonly key: string;
+  wake: (() => void) | undefined;
+  readonly key: string;
 
   constructor(
     readonly storage: Storage,
@@ -26,17 +25,13 @@ export class Install {
     this.key = identity ? `account ${hex(hmac(identity, utf8("storage"))).slice(0, 32)}` : "device";
   }
 
-  get per(): Per {
-    return this.identity ? "account" : "installation";
-  }
-
   /** A new device's secret; of an account the same on all of its devices. */
   secret(): string {
     return hex(this.identity ? hmac(this.identity, utf8("secret")) : randomBytes(32));
   }
 
   async state(): Promise<State> {
-    return unpack(await this.storage.read(this.key)) ?? { secret: "", enabled: true, campaigns: {} };
+    return unpack(await this.storage.read(this.key));
   }
 
   /** Whether somebody has decided anything yet. */
@@ -49,7 +44,8 @@ export class Install {
     if (!makes && !(await this.exists())) return;
     await this.storage.change(this.key, (before) => {
       if (before === null && !makes) return null;
-      const state = unpack(before) ?? { secret: this.secret(), enabled: true, campaigns: {} };
+      const state = unpack(before);
+      state.secret ||= this.secret();
       change(state);
       return pack(state);
     });
@@ -64,32 +60,31 @@ export class Install {
   step(firstDelay: number): Promise<number | undefined> {
     return this.storage.exclusive(async () => {
       const waits = ({ enabled, campaigns }: State) =>
-        Object.entries(campaigns).filter(([, entry]) => enabled && given(entry) && entry.queue.length);
+        Object.entries(campaigns).filter(([, entry]) => enabled && given(entry) && queued(entry).length);
       if (!waits(await this.state()).length) return undefined;
       let [wait, url, id]: [number | undefined, string, string] = [undefined, "", ""];
       let batch: Kept[] = [];
       const { policy } = this;
-      const jitter = parseInt(hex(randomBytes(4)), 16) / 2 ** 32;
+      const jitter = () => randomBytes(4).reduce((sum, byte) => (sum + byte) / 256, 0);
       await this.change((state) => {
         const now = this.now();
         wait = undefined;
         batch = [];
         for (const [campaignId, entry] of waits(state)) {
           const { attempts } = entry;
-          if (now > entry.expires && attempts >= policy.expiryTries) {
-            entry.dropped.expired = (entry.dropped.expired ?? 0) + entry.queue.length;
-            entry.queue = [];
+          if (now > entry.expires! && attempts >= policy.expiryTries) {
             entry.receipt!.fate = "expired";
             continue;
           }
           // No try lies further ahead than the policy allows, whatever a clock said when it was planned.
           const longest = attempts ? Math.max(policy.backoffLongest, policy.retryAfterLongest) : firstDelay;
-          entry.due = Math.min(entry.due ?? now + jitter * firstDelay, now + longest);
+          entry.due = Math.min(entry.due ?? now + jitter() * firstDelay, now + longest);
           wait = Math.min(wait ?? Infinity, Math.max(0, entry.due - now));
           if (wait || batch.length) continue;
-          batch = entry.queue.slice(0, entry.most);
+          batch = queued(entry).slice(0, entry.most);
           [url, id] = [entry.consent.url, campaignId];
-          entry.receipt!.fate = "on-its-way"; // from here on it may arrive
+          entry.receipt!.fate = "on-its-way"; // from here on it may arrive, and is in the person's log
+          for (const report of batch) report.at ??= now;
         }
       });
       if (!batch.length) return wait;
@@ -98,14 +93,17 @@ export class Install {
       );
       const answer = await post(this.fetch, `${url}/v1/campaigns/${id}/reports`, body, policy);
       await this.change(({ campaigns }) => {
+        const now = this.now();
+        // What is due when the upload of another ends gets a moment anew: the server chooses when it answers.
+        for (const entry of Object.values(campaigns)) if (entry.due! <= now) entry.due = null;
         const entry = campaigns[id]; // gone, where it was erased
         if (entry)
           judge(
             entry,
             batch.map((report) => report.id),
             answer,
-            this.now(),
-            jitter,
+            now,
+            jitter(),
             policy,
           );
       }, false);

@@ -1,11 +1,11 @@
 import { floatUp } from "../exact/rationals.js";
-import { total, type Fate, type Receipt } from "./state.js";
+import type { Install } from "./install.js";
+import { receiptsOf, total, type Fate, type Kept, type Receipt, type State } from "./state.js";
 
-const FATES: Readonly<Record<Fate, string>> = {
+const FATES: Readonly<Partial<Record<Fate, string>>> = {
   waiting: "not sent yet",
   "on-its-way": "being sent, may have arrived",
-  arrived: "arrived",
-  refused: "refused by the server",
+  refused: "the server says that it refused it",
   expired: "given up, may have arrived",
   deleted: "deleted, may have arrived",
 };
@@ -33,7 +33,7 @@ export class Ledger {
     const lines = receipts.map(
       ({ title, at, epsilon, fate, questions }) =>
         `* "${title.replace(/"/g, "'")}" on ${new Date(at).toJSON()?.slice(0, 10)}: ${questions.length} noisy answers; ` +
-        `epsilon ${written(epsilon)}; ${FATES[fate]}.`,
+        `epsilon ${written(epsilon)}; ${FATES[fate] ?? fate}.`,
     );
     return [
       `Privacy loss of this ${per}: epsilon ${written(this.totalEpsilon)} of at most ${maxTotalEpsilon}; ` +
@@ -45,3 +45,26 @@ export class Ledger {
     ].join("\n");
   }
 }
+
+export async function ledgerOf(install: Install): Promise<Ledger> {
+  const receipts = receiptsOf(await install.state());
+  return new Ledger(receipts, install.maxTotalEpsilon, install.identity ? "account" : "installation");
+}
+
+/** A report that left: what was asked, what was said (hexadecimal), when first, to whom, and what the server replied. */
+export interface SentReport extends Readonly<Kept> {
+  readonly campaignId: string;
+  readonly title: string;
+  readonly url: string;
+}
+
+export const sentReports = ({ campaigns }: State): SentReport[] =>
+  Object.entries(campaigns).flatMap(
+    ([
+      campaignId,
+      {
+        consent: { title, url },
+        reports,
+      },
+    ]) => reports.filter(({ at }) => at !== null).map((report) => ({ campaignId, title, url, ...report })),
+  );

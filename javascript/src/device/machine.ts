@@ -1,7 +1,7 @@
 // What an answer means for a queue: the upload state machine, without I/O. A report that has left once may arrive once
 // only, so a doubtful answer always means: the same bytes again, later.
 import type { Policy } from "./policy.js";
-import type { Entry } from "./state.js";
+import { ARRIVED, queued, type Entry } from "./state.js";
 
 const RETRYABLE_CODES = ["campaign-not-open", "not-found"]; // "later", whatever their status
 const TERMINAL = [404, 409, 410, 451];
@@ -12,15 +12,16 @@ const POISON = [400, 415, 422];
 export interface Answer {
   readonly status: number;
   readonly body: string;
-  readonly header: (name: string) => string | null;
+  readonly headers: Headers;
 }
 
+/** A server's code as far as it is one: it is kept, and shown. */
+const clean = (code: unknown): string => (/^[\w.-]{1,64}$/.test(code as string) ? `${code}` : "unreadable-code");
+
 /** The stable code of a problem document (RFC 9457); undefined for anything else, such as a proxy's error page. */
-export function problemCode({ body, header }: Answer): string | undefined {
-  if (!/^application\/problem\+json/i.test(header("content-type") ?? "")) return undefined;
+export function problemCode({ body, headers }: Answer): string | undefined {
   try {
-    const { code } = JSON.parse(body);
-    return /^[\w.-]{1,64}$/.test(code) ? code : "unreadable-code";
+    return /^application\/problem\+json/i.test(headers.get("content-type")!) ? clean(JSON.parse(body).code) : undefined;
   } catch {
     return undefined;
   }
@@ -31,18 +32,18 @@ export const reasonOf = (answer: Answer | null): string =>
   answer ? (problemCode(answer) ?? `http-${answer.status}`) : "unreachable";
 
 /** Milliseconds that the server asks to wait, 0 where it does not; by its own clock where it tells it. */
-export function retryAfter({ header }: Answer, now: number): number {
-  const text = header("retry-after") ?? "";
+export function retryAfter({ headers }: Answer, now: number): number {
+  const text = headers.get("retry-after") ?? "";
   return /^\d{1,9}$/.test(text)
     ? Number(text) * 1e3
-    : Math.max(0, Date.parse(text) - (Date.parse(header("date")!) || now)) || 0;
+    : Math.max(0, Date.parse(text) - (Date.parse(headers.get("date")!) || now)) || 0;
 }
 
 /** `{id: code}` of what a success refuses; undefined for a body that no aggregator sent. */
 function rejections({ body }: Answer): Map<string, string> | undefined {
   try {
     const { rejected } = JSON.parse(body);
-    return rejected.every(([, code]: [string, string]) => code.length) ? new Map(rejected) : undefined;
+    return new Map(rejected.map(([id, code]: string[]) => [id, clean(code!.slice())]));
   } catch {
     return undefined;
   }
@@ -61,28 +62,20 @@ export function judge(
   const reason = reasonOf(answer);
   const status = answer?.status ?? 0;
   const settle = (codeOf: (id: string) => string | undefined): void => {
-    let arrived = entry.sent.length > 0;
-    for (const id of ids) {
-      const [report, refused] = [entry.queue.find((one) => one.id === id), codeOf(id)];
-      if (refused === undefined) {
-        if (report) entry.sent.push({ ...report, at: now });
-        arrived = true; // also where it was deleted on its way
-      } else if (report) entry.dropped[refused] = (entry.dropped[refused] ?? 0) + 1;
-    }
-    entry.queue = entry.queue.filter(({ id }) => !ids.includes(id));
-    const { receipt } = entry;
-    if (receipt && !entry.queue.length && (arrived || receipt.fate !== "deleted"))
-      receipt.fate = arrived ? "arrived" : "refused";
+    const { reports, receipt } = entry;
+    for (const one of reports) if (ids.includes(one.id)) one.reply = codeOf(one.id) ?? ARRIVED;
+    const arrived = reports.some(({ reply }) => reply === ARRIVED); // also where it was deleted on its way
+    if (receipt && !queued(entry).length && (arrived || receipt.fate !== "deleted"))
+      receipt.fate = arrived ? ARRIVED : "refused";
   };
   entry.attempts++;
   entry.problem = reason;
   const rejected = status === 200 ? rejections(answer!) : undefined;
   if (rejected) {
     settle((id) => rejected.get(id));
-    entry.most *= 2;
     entry.problem = null;
   } else if (ids.length > 1 && (status === TOO_LARGE || (code && POISON.includes(status)))) {
-    entry.most = (ids.length + 1) >> 1; // half of it, until the one that cannot be taken is alone
+    entry.most = 1; // from now on one at a time: the one that cannot be taken is then alone
   } else if (
     code &&
     (status === TOO_LARGE || POISON.includes(status) || (TERMINAL.includes(status) && !RETRYABLE_CODES.includes(code)))

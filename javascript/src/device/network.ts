@@ -6,8 +6,11 @@ import type { Policy } from "./policy.js";
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
+const LARGEST_ANSWER = 16 << 20; // characters
 const MOST_KEPT_ALIVE = 60_000; // bytes; browsers refuse 64 KiB of all such requests together
-const ADDRESS = /^(https:\/\/[^\s/?#@]+|http:\/\/(localhost|127(\.\d+){3}|\[::1])(:\d+)?)(\/[^\s?#]*)?$/;
+// As every platform writes it in an answer: ASCII, the host in lower case, without the standard port.
+const ADDRESS =
+  /^(https:\/\/([a-z\d._-]+|\[[a-f\d:]+])|http:\/\/(localhost|127(\.\d+){3}|\[::1]))(:(?!(443|80)\b)\d+)?(\/[\w./~%-]*)?$/;
 
 /** The address without a slash at its end. Throws LdpError for one that reports must not be sent to. */
 export function checkUrl(url: string): string {
@@ -15,7 +18,21 @@ export function checkUrl(url: string): string {
   return url.replace(/\/+$/, "");
 }
 
-/** The answer, null where there is none in time. */
+/**
+ * The text of a body, read no further than the piece that goes beyond the limit: whoever reads what was cut refuses it. Without
+ * streams, as in React Native, the length that was told is all there is to look at before.
+ */
+async function textOf(response: Response): Promise<string> {
+  const reader = response.body?.getReader?.();
+  if (!reader) return response.text();
+  const decoder = new TextDecoder();
+  let [text, part]: [string, ReadableStreamReadResult<Uint8Array> | undefined] = ["", undefined];
+  while (text.length <= LARGEST_ANSWER && !(part = await reader.read()).done)
+    text += decoder.decode(part.value, { stream: true });
+  return text;
+}
+
+/** The answer, null where there is none in time, or none of this address. */
 export async function exchange(
   fetch: Fetch,
   url: string,
@@ -33,11 +50,15 @@ export async function exchange(
       referrerPolicy: "no-referrer",
       cache: "no-store",
     });
-    return { status: response.status, body: await response.text(), header: (name) => response.headers.get(name) };
+    // A platform's fetch may follow where it was told not to.
+    const { redirected, url: from, status, headers } = response;
+    const foreign = redirected || (from || url) !== url || Number(headers.get("content-length")) > LARGEST_ANSWER;
+    return foreign ? null : { status, headers, body: await textOf(response) };
   } catch {
     return null;
   } finally {
     clearTimeout(timer);
+    stop.abort(); // what was not read shall not come
   }
 }
 

@@ -26,6 +26,13 @@ export interface Kept {
   readonly question: number;
   readonly asked: string;
   readonly payload: string;
+  /** When its first upload began; null: nothing of it has left. */
+  at: number | null;
+  /**
+   * What the server replied: `arrived`, or the code with which it refused the report, which it may have counted all the same;
+   * null where no answer has come.
+   */
+  reply: string | null;
 }
 
 /** What a person decided, with a copy of what it was about. */
@@ -42,15 +49,13 @@ export interface Consent {
 export interface Entry {
   consent: Consent;
   receipt?: Receipt | undefined;
-  queue: Kept[];
-  sent: (Kept & { readonly at: number })[];
-  /** Tries of what is in front that failed in a row; when the next is due; reports in an upload at most. */
+  reports: Kept[];
+  /** Tries of what is in front that failed in a row; when the next is due; reports in an upload at most, where it is limited. */
   attempts: number;
   due: number | null;
-  most: number;
-  expires: number;
+  most?: number;
+  expires?: number;
   retries: number;
-  dropped: Record<string, number>;
   problem: string | null;
 }
 
@@ -59,6 +64,12 @@ export interface State {
   enabled: boolean;
   campaigns: Record<string, Entry>;
 }
+
+export const ARRIVED = "arrived";
+
+/** The reports that wait for an answer, or for their first upload. */
+export const queued = ({ reports, receipt }: Entry): Kept[] =>
+  reports.filter(({ reply }) => !reply && /^waiting|^on/.test(receipt!.fate));
 
 const CHECKSUM = 43;
 const checksum = (text: string): string => base64url(sha256(utf8(text)));
@@ -69,12 +80,16 @@ export function pack(state: State): string {
 }
 
 /** Throws LdpError `storage-corrupt`. */
-export function unpack(text: string | null): State | null {
-  if (text === null) return null;
+export function unpack(text: string | null): State {
+  if (text === null) return { secret: "", enabled: true, campaigns: {} };
   const body = text.slice(CHECKSUM);
   ensure(checksum(body) + body === text, "storage-corrupt");
   return JSON.parse(body);
 }
+
+/** What was contributed to all campaigns. */
+export const receiptsOf = ({ campaigns }: State): Receipt[] =>
+  Object.values(campaigns).flatMap(({ receipt }) => receipt ?? []);
 
 export const given = (entry: Entry | undefined): boolean =>
   !!entry && entry.consent.grantedAt !== null && entry.consent.withdrawnAt === null;

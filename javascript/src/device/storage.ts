@@ -1,3 +1,5 @@
+import type { LdpError } from "../errors.js";
+
 /**
  * What a device needs of a storage: four methods on texts. Whatever fails throws; nothing is changed then.
  *
@@ -13,6 +15,8 @@ export interface Storage {
    * again on a newer text; where it throws, nothing is changed and its error is thrown.
    */
   change(key: string, change: (before: string | null) => string | null): Promise<void>;
+  /** Why nothing may be answered from what is kept under a key, where a storage can tell that it is a copy of another. */
+  refusal?(key: string): Promise<LdpError | null>;
   /** Deletes everything. */
   clear(): Promise<void>;
   /** Does some work while no other tab does its own, where the platform can tell: it saves uploads, no promise needs it. */

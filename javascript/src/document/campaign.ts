@@ -7,11 +7,8 @@ import { sha256 } from "../exact/sha256.js";
 import type { Moment, Parameters } from "../mechanisms/mechanism.js";
 import { distinct, isList, must } from "./checks.js";
 import { strictJson } from "./json.js";
-import type { Projected } from "./projection.js";
 import { readQuestion, MOST_PRODUCTS } from "./questions.js";
-import type { Rare } from "./rare.js";
 import { checkAuthored, MOST_FEATURES } from "./schema.js";
-import type { Kind } from "../questions/kind.js";
 import type { CampaignDocument, Feature } from "./types.js";
 
 const LARGEST_DOCUMENT = 4 << 20; // bytes
@@ -29,14 +26,9 @@ export interface Question {
   readonly weight: number;
   readonly parameters: Parameters;
   readonly loss: Ratio;
-  /** What a record of class `label` answers. */
-  readonly item: Kind["item"];
   /** The payload for an item. */
   readonly perturb: (item: number | Moment, coins: Coins) => Uint8Array;
 }
-
-/** The class that a candidate says a record has. */
-export type Verdict = (record: unknown) => string;
 
 /** A verified campaign. */
 export interface Campaign<D extends CampaignDocument = CampaignDocument> extends Omit<CampaignDocument, "questions"> {
@@ -45,10 +37,7 @@ export interface Campaign<D extends CampaignDocument = CampaignDocument> extends
   readonly document: string;
   /** The features that questions are about: a projection's inputs are replaced by its outputs. */
   readonly asked: readonly Feature[];
-  readonly projected?: Projected | undefined;
   readonly questions: readonly Question[];
-  /** What each candidate of an evaluation round says of a record. */
-  readonly verdicts?: readonly Verdict[] | undefined;
   /** The questions by group: a device answers at most one of each. */
   readonly groups: readonly (readonly Question[])[];
   /** An upper bound of what one device loses, recomputed; and the same as a double, rounded up. */
@@ -58,29 +47,18 @@ export interface Campaign<D extends CampaignDocument = CampaignDocument> extends
   readonly typed?: D;
 }
 
-/**
- * The campaign of a document's text; `known`, its id where it is known, must be the hash of its bytes. Throws LdpError; without
- * `rare`, anything for a document that needs it.
- */
-export function verify<D extends CampaignDocument>(text: string, known?: string, rare?: Rare): Campaign<D> {
+/** The campaign of a document's text; `known`, its id where it is known, must be the hash of its bytes. Throws LdpError. */
+export function parseCampaign<const D extends CampaignDocument>(text: string, known?: string): Campaign<D> {
   const bytes = utf8(text);
+  must(bytes.length <= LARGEST_DOCUMENT, "document"); // before the hash, which takes its time
   const id = base64url(sha256(bytes));
   ensure((known ?? id) === id, "wrong-hash");
-  must(bytes.length <= LARGEST_DOCUMENT, "document");
   const document = strictJson(text);
-  const { inputs, asked } = checkAuthored(document, rare);
-  const authored = {
-    ...document,
-    id,
-    document: text,
-    asked,
-    projected: inputs && rare!.projected(document.projection, inputs),
-    verdicts: document.candidates && rare!.readCandidates(document),
-  };
+  const authored = { ...document, id, document: text, asked: checkAuthored(document) };
   must(isList(document.questions, 1, 2 * MOST_FEATURES + 1 + MOST_PRODUCTS), "questions");
   const losses = new Map<string, Ratio>();
   const questions: Question[] = document.questions.map((one: unknown, index: number) =>
-    readQuestion(one, index, authored, losses, rare),
+    readQuestion(one, index, authored, losses),
   );
   must(distinct(questions.map(({ kind, group }) => kind + group)), "questions");
   const members = new Map<number, Question[]>();

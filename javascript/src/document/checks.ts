@@ -1,12 +1,12 @@
-// The words that a document is checked with: a rule says whether a value is right.
+// The words that a document is checked with: a rule says whether a value is right, or throws.
 import { ensure } from "../errors.js";
 import { composed } from "../values.js";
 
 export type Rule = (value: any) => unknown;
 
-/** Throws LdpError `invalid-document`, naming the place, unless the condition holds. */
-export function must(right: unknown, place: string): asserts right {
-  ensure(right, "invalid-document", place);
+/** Throws LdpError `invalid-document`, naming what is wrong, unless the condition holds. */
+export function must(right: unknown, name: string): asserts right {
+  ensure(right, "invalid-document", name);
 }
 
 /** Whether a text is a name in the table; a list of one is none, although it reads like it. */
@@ -16,10 +16,10 @@ export const isObject = (value: unknown): value is Record<string, any> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** An object whose members are right, each by its rule, and that has no other. */
-export function check(value: unknown, place: string, rules: Readonly<Record<string, Rule>>): void {
-  must(isObject(value), place);
-  for (const name of Object.keys({ ...rules, ...value }))
-    must(own(rules, name) && rules[name]!(value[name]), `${place}.${name}`);
+export function check(value: unknown, rules: Readonly<Record<string, Rule>>): true {
+  must(isObject(value), "object");
+  for (const name of Object.keys({ ...rules, ...value })) must(own(rules, name) && rules[name]!(value[name]), name);
+  return true;
 }
 
 export const isAbsent: Rule = (value) => value == null;
@@ -38,10 +38,11 @@ export const among =
   (value) =>
     texts.split(" ").includes(value);
 export const isPositive: Rule = (value) => Number.isFinite(value) && value > 0;
-export const isRow = (value: unknown, size: number): boolean =>
-  isList(value, size, size) && value.every(Number.isFinite);
-export const isList = (value: unknown, least: number, most: number): value is any[] =>
-  Array.isArray(value) && value.length >= least && value.length <= most;
+/** A list of which every member is right. */
+export const isList = (value: unknown, least: number, most: number, rule: Rule = () => true): value is any[] =>
+  Array.isArray(value) && value.length >= least && value.length <= most && value.every((one) => rule(one));
+export const isRow = (value: unknown, size: number, rule: Rule = Number.isFinite): value is number[] =>
+  isList(value, size, size, (number) => Number.isFinite(number) && rule(number));
 export const distinct = (values: readonly unknown[]): boolean => new Set(values).size === values.length;
 
 // Control characters, ends of lines, marks of writing direction, and halves of a surrogate pair.
@@ -53,7 +54,7 @@ export const isText = (value: unknown, longest = 200): boolean =>
 export const isName: Rule = (value) => isText(value) && !BLANK.test(value);
 /** Different texts, none empty. */
 export const areTexts = (values: unknown, least: number, most: number): values is string[] =>
-  isList(values, least, most) && values.every((value) => isText(value) && value) && distinct(values);
+  isList(values, least, most, (value) => isText(value) && value) && distinct(values);
 /** Texts that stay different when accents are written in one way. */
 export const areDeclared = (values: unknown, most: number): values is string[] =>
   areTexts(values, 2, most) && distinct(values.map(composed));

@@ -3,11 +3,8 @@ import { ensure } from "../errors.js";
 import { within, type Ratio } from "../exact/rationals.js";
 import { MECHANISMS } from "../mechanisms/registry.js";
 import { ONE, type Mechanism } from "../mechanisms/mechanism.js";
-import { featureOf } from "../questions/kind.js";
-import { KINDS } from "../questions/registry.js";
+import { domainOf, featureOf } from "../encoding.js";
 import type { Campaign, Question } from "./campaign.js";
-import type { Rare } from "./rare.js";
-import { isOpen } from "./schema.js";
 import { among, check, isAbsent, isName, isObject, own, whole, type Rule } from "./checks.js";
 
 const MOST_DRAWN = 2 ** 30; // weight of one question
@@ -31,38 +28,27 @@ function readNumbers({ names, makes }: Mechanism, parameters: any, d: number): Q
   return numbers;
 }
 
-type About = Pick<Campaign, "asked" | "label" | "asks" | "candidates">;
-
 export function readQuestion(
   value: any,
   index: number,
-  campaign: About,
+  campaign: Pick<Campaign, "asked" | "label" | "asks" | "evaluation">,
   losses: Map<string, Ratio>,
-  rare?: Rare,
 ): Question {
-  const place = `questions[${index}]`;
-  const { kind, group, encoding, mechanism: name, feature, other, domain_size: d, epsilon } = value ?? {};
-  const { asked, label, asks, candidates } = campaign;
-  const round = asks ?? "model";
-  const kinds = rare || round !== "model" ? rare!.ROUNDS[round]! : KINDS;
-  const find = (text: string) => featureOf(campaign, text);
+  const { kind, group, encoding, mechanism: name, domain_size: d, epsilon } = value ?? {};
+  const { asked, evaluation } = campaign;
   const product = kind === "product";
-  const another = product || kind === "triple";
-  const open = [feature, other].map(find).some((one) => !!one && isOpen(one));
-  // A sign has a third place where something may be missing; a moment, which has none, is not asked for then.
-  const places = encoding === "sign" ? 2 + +open : encoding === "moment" ? +!open : 1;
-  const groups = asked.length;
-  const subject = candidates || !group ? null : asked[group - 1]?.name;
-  const isSubject: Rule = product ? find : (text) => (text ?? null) === subject;
-  const mechanism: Mechanism | undefined = own(MECHANISMS, name) && (MECHANISMS[name] ?? (rare as any)[name]);
-  check(value, place, {
-    kind: (text) => own(kinds, text),
-    encoding: (text) => among(kinds[kind]!.encodings)(text),
-    group: product ? whole(groups + 1, groups + MOST_PRODUCTS) : whole(0, candidates ? candidates.length - 1 : groups),
-    feature: isSubject,
-    other: another ? find : isAbsent,
-    domain_size: (cells) =>
-      cells && cells === kinds[kind]!.cells(find(feature), label.classes.length, find(other)) * places,
+  const groups = evaluation ? 0 : asked.length;
+  // The label (group 0) names nothing, a product two features, any other question the feature of its group.
+  const isFeature: Rule = (text) => featureOf(campaign, text);
+  const isSubject: Rule = (text) => (text ?? undefined) === asked[group - 1]?.name;
+  const mechanism: Mechanism | undefined = own(MECHANISMS, name) ? MECHANISMS[name] : undefined;
+  check(value, {
+    kind: isName,
+    encoding: among("index sign moment"),
+    group: product ? whole(groups + 1, groups + MOST_PRODUCTS) : whole(0, groups),
+    feature: product ? isFeature : isSubject,
+    other: product ? isFeature : isAbsent,
+    domain_size: (cells) => cells === domainOf(campaign, value),
     mechanism: (text) => isName(text) && (!mechanism || mechanism.encodings.includes(encoding)),
     epsilon: Number.isFinite,
     weight: whole(1, MOST_DRAWN),
@@ -73,7 +59,7 @@ export function readQuestion(
   const known = [name, d, ...Object.values(parameters)].join();
   const loss = losses.get(known) ?? mechanism.loss(parameters, BigInt(d));
   losses.set(known, loss);
-  ensure(epsilon > 0 && within(loss, epsilon), "loss-above-epsilon", place);
+  ensure(epsilon > 0 && within(loss, epsilon), "loss-above-epsilon", `questions[${index}]`);
   const perturb: Question["perturb"] = (item, coins) => mechanism.perturb(parameters, d, item, coins);
-  return { ...value, index, parameters, loss, item: kinds[kind]!.item, perturb };
+  return { ...value, index, parameters, loss, perturb };
 }

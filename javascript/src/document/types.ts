@@ -35,6 +35,13 @@ export interface Projection {
   readonly fitted_epsilon?: number | null;
 }
 
+/** A model; the edges of its score's bins, where there are two classes; how often it is asked whether it is right, and for its score. */
+export interface Evaluation {
+  readonly model: Model;
+  readonly edges?: readonly number[] | null;
+  readonly weights?: readonly number[] | null;
+}
+
 /** What a device needs of a published document; `questions` are its server's, and are checked when it is parsed. */
 export interface CampaignDocument {
   readonly version: number;
@@ -48,14 +55,12 @@ export interface CampaignDocument {
     readonly discrete?: string | null;
     readonly continuous?: string | null;
     readonly theta?: number | null;
-    readonly xor?: boolean | null;
-    readonly joint?: boolean | null;
     readonly release_every?: number | null;
   };
   readonly projection?: Projection | null;
   readonly asks?: string | null;
-  /** The models of an evaluation round. */
-  readonly candidates?: readonly { readonly name: string; readonly model: Model }[] | null;
+  /** What an evaluation round asks about. */
+  readonly evaluation?: Evaluation | null;
   readonly study?: string | null;
   readonly opens?: string | null;
   readonly closes?: string | null;

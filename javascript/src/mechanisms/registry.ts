@@ -1,15 +1,18 @@
 import { de } from "./de.js";
 import type { Mechanism } from "./mechanism.js";
+import { laplace, she } from "./noisy.js";
+import { onebit } from "./onebit.js";
 import { ss } from "./ss.js";
+import { unary } from "./unary.js";
 
-/** The one table of mechanisms; null for those that only an author asks for by name, which `document/rare.ts` brings. */
-export const MECHANISMS: Readonly<Record<string, Mechanism | null>> = {
+/** The one table of mechanisms. */
+export const MECHANISMS: Readonly<Record<string, Mechanism>> = {
   de,
   ss,
-  oue: null,
-  sue: null,
-  the: null,
-  onebit: null,
-  she: null,
-  laplace: null,
+  oue: unary,
+  sue: unary,
+  the: unary,
+  onebit,
+  she,
+  laplace,
 };

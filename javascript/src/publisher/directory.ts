@@ -32,10 +32,10 @@ async function isSigned(key: string, message: BufferSource, signature: BufferSou
 }
 
 /** An object of JSON whose members are right; any other is no directory. */
-function read(text: string, rules: Parameters<typeof check>[2]): any {
+function read(text: string, rules: Parameters<typeof check>[1]): any {
   try {
     const value = strictJson(text);
-    check(value, "directory", rules);
+    check(value, rules);
     return value;
   } catch {
     throw new LdpError("malformed-directory");
@@ -58,9 +58,7 @@ export async function readDirectory(text: string, key: string): Promise<Director
   const told = read(statement, {
     version: whole(1, Number.MAX_SAFE_INTEGER),
     expires: isInstant,
-    campaigns: (list) =>
-      isList(list, 0, MOST_CAMPAIGNS) &&
-      list.every((one) => (check(one, "campaign", { id: isName, model: optional(isName) }), true)),
+    campaigns: (list) => isList(list, 0, MOST_CAMPAIGNS, (one) => check(one, { id: isName, model: optional(isName) })),
   });
   return { ...told, text, statement };
 }

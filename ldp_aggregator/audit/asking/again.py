@@ -1,5 +1,5 @@
-"""Devices that are asked again: in another process at the same time, after a kill, with another record, and by another
-campaign.
+"""Devices that are asked again: in another process at the same time, after a kill, with another record, by a campaign
+of another study, and by a second campaign of the same study.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from ldp_aggregator.audit.asking.together import two
 
 DEVICES: Final = 64
 """Devices of the first two people that are asked again, by turns; everybody else has one."""
+
+_STUDY_DEVICES: Final = 16
+"""Devices that are asked by two campaigns of one study."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +62,35 @@ def ask_again(document: str, client: Client, people: Sequence[Person], at_once: 
     return Again(tuple(asked), first, again, other)
 
 
+def answers_to_one_study(document: str, client: Client, people: Sequence[Person], at_once: bool) -> str | None:
+    """What is wrong about devices that two campaigns of one study ask at once, in two processes of one storage, and one
+    after the other: a device answers only one of them. None where nothing is.
+    """
+    value: Document = json.loads(document)
+    campaigns = [_renamed(value, title, value.get("study") or "one study") for title in ("The first", "The second")]
+    devices = _devices(people, [number % min(2, len(people)) for number in range(_STUDY_DEVICES)], 0)
+    with tempfile.TemporaryDirectory() as folder:
+        storage = Path(folder)
+        asked = [*two(lambda number: client(campaigns[number], devices, storage), at_once)]
+        asked += [client(campaign, devices, storage) for campaign in campaigns]
+    both = sum(
+        any(answers[device] for answers in asked[0::2]) and any(answers[device] for answers in asked[1::2])
+        for device in range(_STUDY_DEVICES)
+    )
+    if not both:
+        return None
+    return f"{both} of {_STUDY_DEVICES} devices answered two campaigns of one study"
+
+
 def another(document: str) -> str:
     """A campaign of another study that asks the same questions of the same people. Some campaigns must name one."""
     value: Document = json.loads(document)
     study = next(name for name in ("another study", "a third study") if name != value.get("study"))
-    changed = {**value, "title": "Another campaign", "study": study}
+    return _renamed(value, "Another campaign", study)
+
+
+def _renamed(value: Document, title: str, study: str) -> str:
+    changed = {**value, "title": title, "study": study}
     return json.dumps(changed, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -51,7 +51,7 @@ def alone_guesses(guesser: Guesser, alone: Alone) -> Iterator[Event]:
         if not any(answers):
             continue
         seen = _seen(answers)
-        votes = Guesser(guesser.document, alone.people, seen).votes_of(None, 0, 1, 0)
+        votes = Guesser(guesser.document, alone.people, seen, 2).votes_of(None, 0, 1, 0)
         right += int(((1, -1)[side] * votes > 0).sum())
         wrong += int(((1, -1)[side] * votes < 0).sum())
     claim = float(guesser.document["privacy"]["epsilon"])
@@ -72,4 +72,4 @@ def alone_guesses(guesser: Guesser, alone: Alone) -> Iterator[Event]:
 
 def _seen(answers: Sequence[Answer]) -> Seen:
     zeros = np.zeros(len(answers), dtype=np.int64)
-    return Seen(1, len(answers), zeros, zeros, read_tables(answers))
+    return Seen(1, zeros, zeros, read_tables(answers))

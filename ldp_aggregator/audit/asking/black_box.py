@@ -10,6 +10,7 @@ import json
 import math
 import subprocess
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -82,11 +83,7 @@ def command_client(command: Sequence[str]) -> Client:
     """The client that ``command`` runs."""
 
     def ask(document: str, people: Sequence[Person], storage: Path | None = None, /) -> list[Answer]:
-        try:
-            # Safety: the command is the operator's own, from its command line; no shell reads it.
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
-        except OSError as error:
-            raise BlackBoxError(f"{command[0]} cannot be started: {error.strerror}") from None
+        process = _started(command)
         with process:
             if process.stdin is None or process.stdout is None:
                 raise AssertionError("both are pipes")
@@ -103,17 +100,62 @@ def command_client(command: Sequence[str]) -> Client:
                 patience.cancel()
                 process.kill()
             writer.join()
-            if storage is not None:
-                with suppress(BrokenPipeError):
-                    process.stdin.close()
+            with suppress(BrokenPipeError):
+                process.stdin.close()
         if process.returncode and storage is None:
             raise BlackBoxError(f"the client ended with exit code {process.returncode}")
-        answers = _answers(answered)
+        answers = _answers(answered, may_refuse=storage is not None)
         if len(answers) != len(people):
             raise BlackBoxError(f"the client answered {len(answers)} of {len(people)} lines")
         return answers
 
     return ask
+
+
+class Stopwatch(Protocol):
+    """A life of a process that is asked one person after the other, each when the one before has been answered."""
+
+    def __call__(self, document: str, people: Sequence[Person], patience: float, /) -> list[float]:
+        """Return the seconds that each answer took, of as many as were given in ``patience`` seconds."""
+        ...
+
+
+def command_stopwatch(command: Sequence[str]) -> Stopwatch:
+    """The stopwatch for the client that ``command`` runs."""
+
+    def measure(document: str, people: Sequence[Person], patience: float, /) -> list[float]:
+        process = _started(command)
+        seconds: list[float] = []
+        with process:
+            if process.stdin is None or process.stdout is None:
+                raise AssertionError("both are pipes")
+            hanging = threading.Timer(_PATIENCE, process.kill)
+            hanging.start()
+            end = time.perf_counter() + patience
+            for line in list(_lines(document, people, None)):
+                start = time.perf_counter()
+                _write(process.stdin, iter([line]), close=False)
+                if not process.stdout.readline():
+                    raise BlackBoxError(
+                        f"the client answered {len(seconds)} lines and then no more, one after the other"
+                    )
+                now = time.perf_counter()
+                seconds.append(now - start)
+                if now > end:
+                    break
+            hanging.cancel()
+            process.kill()
+        return seconds
+
+    return measure
+
+
+def _started(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    try:
+        # Safety: the command is the operator's own, from its command line; no shell reads it.
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
+    except OSError as error:
+        raise BlackBoxError(f"{command[0]} cannot be started: {error.strerror}") from None
 
 
 def _lines(document: str, people: Sequence[Person], storage: Path | None) -> Iterator[bytes]:
@@ -141,8 +183,8 @@ def _write(stream: IO[bytes], lines: Iterator[bytes], close: bool) -> None:
             stream.close()
 
 
-def _answers(lines: Sequence[bytes]) -> list[Answer]:
-    if lines and all(line.startswith(b"!") for line in lines):
+def _answers(lines: Sequence[bytes], may_refuse: bool) -> list[Answer]:
+    if lines and not may_refuse and all(line.startswith(b"!") for line in lines):
         raise BlackBoxError(f"the client refuses everybody: {lines[0][1:61].decode(errors='replace').strip()}")
     return [_read(line, number) for number, line in enumerate(lines, start=1)]
 

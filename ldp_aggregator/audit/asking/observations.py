@@ -73,7 +73,7 @@ class Seen:
     Attributes
     ----------
     people
-        How many people were asked, every one of them ``trials`` times.
+        How many people were asked.
     person, process
         Whose answer it is, and in which process it was given, shape (n,).
     tables
@@ -81,10 +81,14 @@ class Seen:
     """
 
     people: int
-    trials: int
     person: Numbers
     process: Numbers
     tables: tuple[Table, ...]
+
+    @cached_property
+    def trials(self) -> Numbers:
+        """How often everybody was asked, shape (people,)."""
+        return np.bincount(self.person, minlength=self.people)
 
     @cached_property
     def tests(self) -> NDArray[np.bool_]:
@@ -119,9 +123,10 @@ class Seen:
             found.append(np.split(order, np.searchsorted(authors[order], np.arange(1, self.people))))
         return found
 
-    def half(self, tests: bool) -> int:
-        """Trials of every person in a half."""
-        return self.trials // 2 if tests else self.trials - self.trials // 2
+    def half(self, person: int, tests: bool) -> int:
+        """Trials of a person in a half."""
+        trials = int(self.trials[person])
+        return trials // 2 if tests else trials - trials // 2
 
 
 def within(person: Numbers, people: int) -> Numbers:

@@ -27,13 +27,14 @@ _QUESTIONS: Final = 8
 def games(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]:
     """Guesses among many: whose upload is what only one of them sent in the first half, or the truth in the clear."""
     classes: dict[str, int] = {}
-    for number, person in enumerate(guesser.people):
-        classes.setdefault(person.label, number)
+    often = range(guesser.often)
+    for number in often:
+        classes.setdefault(guesser.people[number].label, number)
     for players in dict.fromkeys(
         (
-            tuple(range(len(guesser.people))),
+            tuple(often),
             tuple(classes.values())[:_PLAYERS],
-            tuple(range(min(2, len(guesser.people)))),
+            tuple(often[:2]),
         )
     ):
         if len(players) < 2:
@@ -97,7 +98,7 @@ def _game(
     shared = np.zeros(len(known), dtype=np.bool_)
     shared[places[owner[places] != authors]] = True
     owner[shared] = -1
-    taken = fair_rounds(seen.half(True), rng, len(players))
+    taken = fair_rounds(min(seen.half(player, True) for player in players), rng, len(players))
     right = wrong = 0
     if taken is not None and len(known):
         for player, count in zip(players, taken, strict=True):
@@ -126,7 +127,7 @@ def _in_the_clear(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event]
         if len(players) < 2:
             continue
         # Where the lot asks for too many uploads, nothing is guessed; the event keeps its part of what may be wrong.
-        taken = fair_rounds(guesser.seen.trials, rng, len(players)) or (0,) * len(players)
+        taken = fair_rounds(int(guesser.seen.trials[players].min()), rng, len(players)) or (0,) * len(players)
         right = wrong = 0
         for player, count in zip(players, taken, strict=True):
             for item, hits in _hits(guesser.seen, number, player, count, told).items():

@@ -33,11 +33,14 @@ Votes = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Guesser:
-    """What is known before anything is asked."""
+    """What is known before anything is asked. The first ``often`` people are asked so often that guesses are about
+    them.
+    """
 
     document: Document
     people: Sequence[Person]
     seen: Seen
+    often: int
 
     def question(self, number: int) -> Mapping[str, Any] | None:
         questions = self.document["questions"]
@@ -46,12 +49,15 @@ class Guesser:
     @cached_property
     def _items(self) -> list[list[Item | None]]:
         return [
-            [item_of(self.document, question, person) for person in self.people]
+            [
+                item_of(self.document, question, person) if number < self.often else None
+                for number, person in enumerate(self.people)
+            ]
             for question in self.document["questions"]
         ]
 
     def items(self, number: int) -> list[Item | None]:
-        """What everybody's record is encoded as for a question of the document."""
+        """What the records of who is asked often are encoded as for a question of the document; None for the others."""
         return self._items[number]
 
     def votes(self, question: int | None, one: int, other: int) -> list[Votes]:
@@ -62,7 +68,7 @@ class Guesser:
 
     def votes_of(self, question: int | None, one: int, other: int, author: int) -> Votes:
         """The votes of one author's uploads."""
-        votes = np.zeros(self.seen.trials)
+        votes = np.zeros(self.seen.trials[author])
         for table, mine in zip(self.seen.tables, self.seen.rows_of(author), strict=True):
             places = self.seen.within[table.rows[mine]]
             for block in table.shape.blocks:
@@ -155,7 +161,7 @@ def _pooled(
 ) -> Event:
     right = wrong = rounds = 0
     for one, other in pairs:
-        taken = fair_rounds(guesser.seen.trials, rng)
+        taken = fair_rounds(int(guesser.seen.trials[[one, other]].min()), rng)
         if taken is None:
             continue
         for sign, votes, count in zip((1, -1), guesser.votes(question, one, other), taken, strict=True):
@@ -188,8 +194,8 @@ def summed_guesses(guesser: Guesser, rng: np.random.Generator) -> Iterator[Event
         cautious = np.log(right + 0.5) - np.log(wrong + 1) - 3 * np.sqrt(1 / (right + 0.5) + 1 / (wrong + 1))
     level = levels[int(np.argmax(cautious))]
     counts = [0, 0, 0]
-    for number in range(len(pairs)):
-        taken = fair_rounds(guesser.seen.half(True), rng)
+    for number, pair in enumerate(pairs):
+        taken = fair_rounds(min(guesser.seen.half(person, True) for person in pair), rng)
         if taken is not None:
             for votes, count in zip(halves[1][2 * number : 2 * number + 2], taken, strict=True):
                 counts[0] += int((votes[:count] >= level).sum())
@@ -229,23 +235,19 @@ def _add(
     chosen: Chosen, guesser: Guesser, name: str, claim: float, pair: tuple[int, int], columns: list[Votes]
 ) -> None:
     values, codes = np.unique(np.concatenate(columns), return_inverse=True)
-    trials = guesser.seen.trials
-    halves = []
-    for tests in (0, 1):
-        counts = [
-            np.bincount(codes[side * trials : (side + 1) * trials][tests::2], minlength=len(values)) for side in (0, 1)
-        ]
-        halves.append(np.array(counts))
-    half = guesser.seen.half(False)
-    order, bounds = prefixes(halves[0], halves[0][::-1], half, half)
+    of_side = np.split(codes, [len(columns[0])])
+    chose, tested = (np.array([np.bincount(of[tests::2], minlength=len(values)) for of in of_side]) for tests in (0, 1))
+    of_chose, of_tested = (np.array([guesser.seen.half(person, tests) for person in pair]) for tests in (False, True))
+    order, bounds = prefixes(chose, chose[::-1], of_chose[:, None], of_chose[::-1, None])
     for side in (0, 1):
         best = int(np.argmax(bounds[side]))
         if bounds[side, best] > -50:
             values_in = order[side, : best + 1]
-            ones, others = (int(halves[1][who][values_in].sum()) for who in (side, 1 - side))
-            test = guesser.seen.half(True)
+            (ones, of_one), (others, of_other) = (
+                (int(tested[who][values_in].sum()), int(of_tested[who])) for who in (side, 1 - side)
+            )
             who, whom = (guesser.people[number] for number in (pair if side == 0 else pair[::-1]))
-            event = Event(name, WHOLE, claim, (), who, whom, ones, test, others, test)
+            event = Event(name, WHOLE, claim, (), who, whom, ones, of_one, others, of_other)
             chosen.add(Candidate(float(bounds[side, best]) - claim, event))
 
 
@@ -253,7 +255,7 @@ def _byte_scores(seen: Seen, one: int, other: int) -> list[Votes]:
     """ln(share among one's / share among the other's) in the first half, added over all bytes of ids and payloads and
     the shape, in quarters; a score for every upload of either.
     """
-    scores = [np.zeros(seen.trials) for _ in range(2)]
+    scores = [np.zeros(seen.trials[author]) for author in (one, other)]
     rows = [seen.rows_of(author) for author in (one, other)]
     for number, table in enumerate(seen.tables):
         data, places = [], []

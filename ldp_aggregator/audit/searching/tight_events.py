@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.audit.asking.black_box import Person
 from ldp_aggregator.audit.asking.people import Document
-from ldp_aggregator.audit.searching.votes import vote_of
+from ldp_aggregator.audit.searching.model_answers import answer_of
 
 Rows = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
 Question = Mapping[str, Any]
 
 _BITMAPS: Final = ("sue", "oue", "the", "ss")
-_INDEXED: Final = ("pair", "xor", "marginal")
 _NUMBERS: Final = ("she", "laplace")
 _SCALES: Final = 16
 """A device cuts its noise at so many scales."""
@@ -125,30 +124,26 @@ def item_of(document: Document, question: Question, person: Person) -> Item | No
     label = classes.index(person.label)
     if question["kind"] == "label":
         return int(label)
-    if question["kind"] == "score":
-        return vote_of(document, question, person)
+    if question["kind"] in ("right", "score"):
+        return answer_of(document, question, person)
     declared = {feature["name"]: feature for feature in document["features"]}
     feature = declared.get(question["feature"])
     kind = question["kind"]
     if feature is None or kind == "product":
         return None
-    if kind == "triple":
-        return _triple(document, question, person)
     places = question["domain_size"] // len(classes)
     try:
         value = person.record[feature["name"]]
     except (KeyError, RuntimeError):
         return _missing_of(feature, question, label, len(classes))
     if feature["kind"] == "categorical":
-        known = isinstance(value, str) and value in feature["values"]
-        return _index(kind, feature["values"].index(value), label, len(classes)) if known else None
+        known = kind == "pair" and isinstance(value, str) and value in feature["values"]
+        return int(feature["values"].index(value) * len(classes) + label) if known else None
     if isinstance(value, bool) or value not in (feature["low"], feature["high"]):
         return None
     at_top = value == feature["high"]
-    if kind in _INDEXED:
-        return _index(kind, at_top * (feature["bins"] - 1), label, len(classes))
-    if kind == "signs":
-        return int(places * label + 2 * at_top + 1)  # The square is at its top at both ends.
+    if kind == "pair":
+        return int(at_top * (feature["bins"] - 1) * len(classes) + label)
     at_top = at_top or kind == "square"
     return places * label + at_top if question["encoding"] == "sign" else Moment(1.0 if at_top else -1.0, label)
 
@@ -160,21 +155,6 @@ def _missing_of(feature: Mapping[str, Any], question: Question, label: int, clas
         return int(places * label + places - 1)
     size = len(feature["values"]) if feature["kind"] == "categorical" else feature["bins"]
     return (places - 1) * classes + label if question["kind"] == "pair" and places == size + 1 else None
-
-
-def _triple(document: Document, question: Question, person: Person) -> int | None:
-    """Of two values the pair's index, without a class; and then the class."""
-    alone = {"kind": "marginal", "encoding": "index", "domain_size": 2}
-    value, other = (item_of(document, {**alone, "feature": question[name]}, person) for name in ("feature", "other"))
-    classes = document["label"]["classes"]
-    if not (isinstance(value, int) and isinstance(other, int)):
-        return None
-    return (2 * value + other) * len(classes) + int(classes.index(person.label))
-
-
-def _index(kind: str, value: int, label: int, classes: int) -> int | None:
-    """The index that a value and a class are asked as."""
-    return {"pair": value * classes + label, "xor": value ^ label, "marginal": value}.get(kind)
 
 
 def as_wide(question: Question, width: int) -> bool:

@@ -25,7 +25,6 @@ from ldp_aggregator.cli.common import (
 )
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.expected import answers
-from ldp_aggregator.estimation.rows import kind_in_words
 from ldp_aggregator.learning.published import published_by
 from ldp_aggregator.learning.relays import counted_twice, relayed
 from ldp_aggregator.service.acting import local_actor, recorded, uploads_act
@@ -147,7 +146,7 @@ def _show(options: argparse.Namespace) -> None:
         [
             (
                 q.index,
-                kind_in_words(q.kind),
+                q.kind,
                 ", ".join(filter(None, (q.feature, q.other))) or None,
                 q.mechanism.name,
                 q.domain_size,

@@ -6,9 +6,11 @@ import argparse
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from ldp_aggregator.cli.common import add_command, add_store_options, say, with_store
+from ldp_aggregator.cli.common import CommandError, add_command, add_store_options, say, settings_of, with_store
 from ldp_aggregator.service.acting import local_actor, recorded
-from ldp_aggregator.store import Store
+from ldp_aggregator.service.archiving import archive_of, goes_along
+from ldp_aggregator.service.settings import SettingsError
+from ldp_aggregator.store import RefusedError, Store, StoreError
 from ldp_aggregator.store.clock import to_text, utc_now
 
 Result = TypeVar("Result")
@@ -18,7 +20,7 @@ def add_ending(commands: Any) -> None:
     for name, text, command in (
         ("close", "accept no more reports; 'reopen' takes it back until it is sealed", _close),
         ("reopen", "take a closing back", _reopen),
-        ("seal", "drop the ids of a closed campaign, for good; merge its shards before", _seal),
+        ("seal", "drop the ids of a closed campaign, for good; merge the stores of other regions before", _seal),
         ("delete", "drop a closed campaign with its reports and models, for good; its id is never used again", _delete),
     ):
         parser = add_command(commands, name, text, command, "ID")
@@ -26,6 +28,10 @@ def add_ending(commands: Any) -> None:
         parser.add_argument("id", metavar="ID", help="the campaign's id")
         if name == "seal":
             parser.add_argument("--now", action="store_true", help="even if it was closed less than a day ago")
+        if name == "delete":
+            parser.add_argument(
+                "--leave-archive", action="store_true", help="leave its archived reports where they are"
+            )
 
 
 def _close(options: argparse.Namespace) -> None:
@@ -46,8 +52,22 @@ def _seal(options: argparse.Namespace) -> None:
 
 
 def _delete(options: argparse.Namespace) -> None:
-    _recorded(options, "delete campaign", lambda store: store.delete_campaign(options.id))
-    say(f"campaign {options.id} is deleted")
+    settings = settings_of(options)
+
+    async def delete(store: Store) -> bool:
+        archive = None if options.leave_archive else await archive_of(store, settings)
+        if archive is not None:
+            goes_along(store, archive)
+        await store.delete_campaign(options.id)
+        return archive is not None
+
+    try:
+        along = _recorded(options, "delete campaign", delete)
+    except (SettingsError, StoreError) as error:
+        if options.leave_archive or isinstance(error, RefusedError):
+            raise
+        raise CommandError(f"{error} (--leave-archive deletes the campaign and leaves its archived reports)") from error
+    say(f"campaign {options.id} is deleted{', and its archived reports' if along else ''}")
 
 
 def _recorded(options: argparse.Namespace, act: str, work: Callable[[Store], Awaitable[Result]]) -> Result:

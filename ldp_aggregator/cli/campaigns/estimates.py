@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ldp_aggregator.cli.campaigns.evaluate import plot_evaluated, tell_evaluated
 from ldp_aggregator.cli.common import (
     CommandError,
     Groups,
@@ -19,14 +22,15 @@ from ldp_aggregator.cli.common import (
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import Estimates, estimate
-from ldp_aggregator.estimation.rows import kind_in_words
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB
 from ldp_aggregator.learning.published import published_by
 from ldp_aggregator.learning.relays import counted_twice, relayed
-from ldp_aggregator.service.publishing import counts_to_publish, told_estimates
+from ldp_aggregator.service.publishing import counts_to_publish, needing_trainers, told_estimates
 from ldp_aggregator.store import Store
 from protocols import Campaign
-from protocols.document.questions import TRIPLE
+
+if TYPE_CHECKING:
+    from ldp_aggregator.learning.evaluation import Evaluated
 
 
 def add_commands(groups: Groups) -> None:
@@ -38,6 +42,7 @@ def add_commands(groups: Groups) -> None:
         "ID",
         "ID --json",
         "ID --csv --post none",
+        "EVALUATION-ID --plot evaluation.svg",
     )
     add_store_options(parser)
     parser.add_argument("id", metavar="ID", help="the campaign's id")
@@ -45,6 +50,9 @@ def add_commands(groups: Groups) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--csv", action="store_true", help="print CSV")
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE.svg", help="of an evaluation round: draw recall, ROC curve and calibration"
+    )
 
 
 def _estimates(options: argparse.Namespace) -> None:
@@ -58,25 +66,37 @@ def _estimates(options: argparse.Namespace) -> None:
     # A release is kept: reading the estimates of a campaign that fixes releases may make one.
     releases = campaign.privacy.release_every is not None
     tally, arrivals = with_store(options, lambda store: counts_to_publish(store, campaign), read_only=not releases)
+    evaluated = _evaluated(campaign, tally)
+    if options.plot:
+        if evaluated is None:
+            raise CommandError(f'campaign {campaign.id} has "asks": "{campaign.asks}"; --plot draws an evaluation')
+        plot_evaluated(evaluated, options.plot)
     if options.json:
-        say_json(told_estimates(campaign, tally, arrivals, options.post))
+        told = told_estimates(campaign, tally, arrivals, options.post)
+        say_json(told | ({"evaluated": evaluated.to_json()} if evaluated else {}))
         return
     estimates = estimate(campaign, tally, post=options.post)
     if options.csv:
         say(estimates.to_frame().to_csv(index=False).rstrip("\n"))
     else:
         _tell(estimates, tally, arrivals)
+        if evaluated:
+            say("")
+            tell_evaluated(evaluated)
+
+
+def _evaluated(campaign: Campaign, tally: Tally) -> Evaluated | None:
+    if campaign.evaluation is None:
+        return None
+    with needing_trainers():
+        from ldp_aggregator.learning.evaluation import evaluate
+
+    return evaluate(campaign, tally)
 
 
 def _tell(estimates: Estimates, tally: Tally, arrivals: Arrivals) -> None:
     """Questions, guarantees, the pooled class prior and the moments of Gaussian features, with what one liar moves."""
     cells = estimates.to_frame().fillna({"feature": "", "value": "", "class": ""})
-    asked = [estimates.campaign.questions[index] for index in cells["question"]]
-    cells["feature"] = [
-        f"{question.feature}, {question.other}" if kind == TRIPLE else name
-        for question, kind, name in zip(asked, cells["kind"], cells["feature"], strict=True)
-    ]
-    cells["kind"] = cells["kind"].map(kind_in_words)
     say(cells.to_string(index=False, na_rep="", formatters={"per_liar": shown_reach}))
     told, classes = estimates.to_json(), estimates.campaign.label.classes
     say("")

@@ -1,49 +1,179 @@
-"""``ldp-aggregator evaluate``: the draft of a round that tells how accurate models of a campaign are."""
+"""``ldp-aggregator evaluate``: the draft of a round that tells how good a model is, and what such a round has told."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from ldp_aggregator.cli.common import (
     CommandError,
     Groups,
     add_command,
     add_store_options,
+    read_file,
     say,
+    say_table,
+    tell_guarantees,
     with_store,
     write_file,
 )
-from ldp_aggregator.learning.rounds.candidates import DEFAULT
-from ldp_aggregator.learning.rounds.evaluation import FEWEST_VOTERS
-from ldp_aggregator.service.publishing import UntrainableError
-from ldp_aggregator.service.rounds import draft_evaluation
+from ldp_aggregator.dashboard.drawing.evaluations import drawing
+from ldp_aggregator.learning.published import PublishedGuarantee
+from ldp_aggregator.learning.relays import Relayed
+from ldp_aggregator.service.acting import local_actor, recorded
+from ldp_aggregator.service.publishing import UntrainableError, needing_trainers
+from ldp_aggregator.service.rounds import draft_evaluation, publish_evaluated
+from ldp_aggregator.store import PublishedModel, Store
 from protocols import Campaign
+from protocols.document.evaluation import MOST_BINS
+from protocols.model import Model
+
+if TYPE_CHECKING:
+    from ldp_aggregator.learning.evaluation import Evaluated, Figure, Foreseen
+
+_CROWDS: Final = (1_000, 5_000, 20_000, 100_000)
 
 
 def add_commands(groups: Groups) -> None:
-    text = "draft a round of the same study in which other devices say which of a campaign's models are right"
-    parser = add_command(groups, "evaluate", text, _evaluate, "ID --output evaluation.json")
+    text = "draft a round of the same study in which other devices tell how good a model is"
+    parser = add_command(
+        groups,
+        "evaluate",
+        text,
+        _evaluate,
+        "ID --output evaluation.json",
+        "ID --model regression.json --output evaluation.json",
+    )
     add_store_options(parser)
     parser.add_argument("ids", nargs="+", metavar="ID", help="the campaign's id; several as with train")
     parser.add_argument("--output", type=Path, required=True, metavar="DRAFT.json", help="where the draft goes")
     parser.add_argument(
-        "--candidates",
-        metavar="A,B,...",
-        help=f"the first is kept unless another is better (default: {', '.join(DEFAULT)})",
+        "--model",
+        type=Path,
+        metavar="FILE",
+        help="a device model of this label and these features, also one from elsewhere (default: the one train makes)",
+    )
+    parser.add_argument(
+        "--bins",
+        type=int,
+        choices=range(2, MOST_BINS + 1),
+        default=MOST_BINS,
+        metavar="N",
+        help=f"of the model's score, 2 to {MOST_BINS}; fewer tell less, and know it better (default: %(default)s)",
     )
     parser.add_argument("--title", help="what people are shown (default: the campaign's, with a question)")
 
 
 def _evaluate(options: argparse.Namespace) -> None:
-    names = None if options.candidates is None else [name.strip() for name in options.candidates.split(",")]
+    model = None if options.model is None else Model.from_json(read_file(options.model))
     try:
-        draft = with_store(options, lambda store: draft_evaluation(store, options.ids, names, options.title))
+        draft = with_store(
+            options,
+            lambda store: draft_evaluation(store, options.ids, model=model, bins=options.bins, title=options.title),
+        )
     except UntrainableError as error:
         raise CommandError(str(error)) from None
     campaign = Campaign.compile(draft)
     write_file(options.output, json.dumps(draft, ensure_ascii=False, indent=2) + "\n")
-    told = ", ".join(candidate.name for candidate in campaign.candidates)
-    say(f"the draft of an evaluation round is in {options.output}; its candidates are {told}")
-    say(f"from {len(campaign.candidates) * FEWEST_VOTERS:,} devices on it may choose another than the first")
+    say(f"the draft of an evaluation round is in {options.output}; what its answers would tell, ± one standard error:")
+    with needing_trainers():
+        from ldp_aggregator.learning.evaluation import foresee
+    _tell_foreseen([foresee(campaign, devices) for devices in _CROWDS])
+
+
+def _tell_foreseen(crowds: list[Foreseen]) -> None:
+    names = list(crowds[0].recall)
+    heads = ("devices", "accuracy", *(f"recall of {name}" for name in names), "area under ROC")
+    rows = [
+        (
+            f"{one.devices:,}",
+            f"± {one.accuracy:.3f}",
+            *(_error(one.recall[name]) for name in names),
+            _error(one.area),
+        )
+        for one in crowds
+    ]
+    say_table(heads, rows)
+
+
+def _error(value: float | None) -> str:
+    return "not told" if value is None or value > 0.5 else f"± {value:.3f}"
+
+
+def publish_with_evaluation(options: argparse.Namespace) -> None:
+    """Do what ``train`` does with ``--evaluation``: publish the round's model; nothing is trained."""
+
+    async def work(store: Store) -> tuple[Evaluated, tuple[PublishedModel, ...]]:
+        async with AsyncExitStack() as acts:
+            for campaign_id in dict.fromkeys((*options.ids, options.evaluation)):
+                await store.state(campaign_id)
+                await acts.enter_async_context(recorded(store, local_actor(), "publish model", campaign_id))
+            return await publish_evaluated(store, options.ids, options.evaluation)
+
+    try:
+        evaluated, models = with_store(options, work)
+    except UntrainableError as error:
+        raise CommandError(str(error)) from None
+    if options.output:
+        write_file(options.output, models[0].document)
+    tell_evaluated(evaluated)
+    versions = " and ".join(str(model.version) for model in models)
+    say(f"\nmodel version {versions} is published with these figures")
+    training: dict[str, Any] = json.loads(models[0].document)["training"]
+    behind = [Relayed.from_json(one) for one in training["relayed"]]
+    published = PublishedGuarantee(**training["published"])
+    tell_guarantees(training["guarantee"]["epsilon"], published, behind, training["counted_twice"])
+
+
+def tell_evaluated(evaluated: Evaluated) -> None:
+    """Print what an evaluation round tells, each figure with its 95 % interval."""
+    say(f"accuracy {_figure(evaluated.accuracy)}, told by {evaluated.devices:,} devices that were not trained on")
+    if evaluated.threshold:
+        say(f"the threshold is moved: {evaluated.reason}; at the model's own: {_figure(evaluated.as_trained)}")
+    else:
+        say(f"the threshold stays: {evaluated.reason}")
+    say("")
+    say_table(
+        ("class", "share of people", "recall", "precision"),
+        [
+            (name, *map(_figure, (evaluated.classes[name], evaluated.recall[name], evaluated.precision[name])))
+            for name in evaluated.classes
+        ],
+    )
+    if evaluated.confusion:
+        say("\nshare of people by the class said (rows) and their own (columns)")
+        rows = zip(evaluated.classes, evaluated.confusion, strict=True)
+        say_table(("", *evaluated.classes), [(name, *map(_figure, row)) for name, row in rows])
+    if evaluated.area is None:
+        return
+    second = list(evaluated.classes)[1]
+    say(f"\narea under the ROC curve {_figure(evaluated.area)}")
+    say_table(
+        ("log odds above", f"of others said {second}", f"of {second} said so"),
+        [
+            (f"{one['threshold']:g}", _figure(one["false_positive"]), _figure(one["true_positive"]))
+            for one in evaluated.roc
+        ],
+    )
+    say("")
+    say_table(
+        (f"claims {second} with", "share of people", f"of these {second}"),
+        [
+            (f"{one['claims'][0]:.3f} to {one['claims'][1]:.3f}", _figure(one["share"]), _figure(one["measured"]))
+            for one in evaluated.calibration
+        ],
+    )
+
+
+def plot_evaluated(evaluated: Evaluated, path: Path) -> None:
+    """Draw what an evaluation round tells into an SVG file."""
+    write_file(path, str(drawing(evaluated.to_json())))
+
+
+def _figure(figure: Figure) -> str:
+    if figure.value is None or figure.low is None or figure.high is None:
+        return "not told"
+    return f"{figure.value:.3f} ({figure.low:.3f} to {figure.high:.3f})"

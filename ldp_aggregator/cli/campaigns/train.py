@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
-from ldp_aggregator.cli.campaigns.winner import publish_winner
+from ldp_aggregator.cli.campaigns.evaluate import publish_with_evaluation
 from ldp_aggregator.cli.common import (
     CommandError,
     Groups,
@@ -31,7 +30,8 @@ from ldp_aggregator.service.acting import local_actor, recorded
 from ldp_aggregator.service.publishing import TrainingOptions, UntrainableError, UselessModelError, publish_trained
 from ldp_aggregator.store import PublishedModel, Store
 
-_SHOWN: Final = {"likelihood": "P(value | class)", "mean": "mean", "variance": "variance"}
+_NEVER: Final = 0.001
+"""A share below which a class is said never."""
 
 
 def add_commands(groups: Groups) -> None:
@@ -54,7 +54,7 @@ def add_commands(groups: Groups) -> None:
     parser.add_argument(
         "--evaluation",
         metavar="ID",
-        help="train nothing: publish the winner of this evaluation round of these campaigns' models, with its accuracy",
+        help="train nothing: publish the model of this evaluation round with what the round tells of it",
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the model to a file, too")
     parser.add_argument(
@@ -86,7 +86,7 @@ def add_commands(groups: Groups) -> None:
 
 def _train(options: argparse.Namespace) -> None:
     if options.evaluation:
-        publish_winner(options)
+        publish_with_evaluation(options)
         return
     chosen = TrainingOptions(options.post, options.prior, options.variance_floor)
 
@@ -108,34 +108,34 @@ def _train(options: argparse.Namespace) -> None:
     versions = " and ".join(str(model.version) for model in models)
     say(f"model version {versions} from {reports} reports is published")
     training = json.loads(models[0].document)["training"]
-    _tell_accuracy(training["predicted_accuracy"])
+    _tell_expected(training["expected"])
     behind = [Relayed.from_json(one) for one in training["relayed"]]
     published = PublishedGuarantee(**training["published"])
     tell_guarantees(training["guarantee"]["epsilon"], published, behind, training["counted_twice"])
-    _tell_poisoning(training["poisoning"], training["poisoning_takes_as_given"])
+    _tell_lies(training["lies"])
 
 
-def _tell_accuracy(predicted: dict[str, Any]) -> None:
-    """What to expect of the model; only an evaluation round can say more."""
-    say(
-        f"predicted accuracy {predicted['low']:.3f} to {predicted['high']:.3f} (the best feature alone; all features, "
-        f"if they know different things); always saying the most frequent class: {predicted['prior']:.3f}"
-    )
-    if not predicted["above_prior"]:
-        say("with these reports the model is not known to be above always saying the most frequent class")
-
-
-def _tell_poisoning(reaches: Sequence[dict[str, Any]], given: Sequence[str]) -> None:
-    """What lying devices can have moved, parameter by parameter, the worst of its cells."""
-    say("\nThe most that lying devices can have moved, whatever they sent (see docs/privacy.md):")
-    names = ("prior", *((feature, key) for feature, keys in reaches[0]["features"].items() for key in keys))
-    rows = [
-        (
-            "P(class)" if name == "prior" else f"{name[0]}: {_SHOWN[name[1]]}",
-            *(shown_reach(one["prior"] if name == "prior" else one["features"][name[0]][name[1]]) for one in reaches),
+def _tell_expected(expected: dict[str, Any]) -> None:
+    """Print what to expect of the model; only an evaluation round knows more."""
+    say(f"always saying the most frequent class is right for {expected['majority']:.3f} of the people")
+    best = expected["best_feature"]
+    if best:
+        say(
+            f"the best feature alone, {best['feature']}, reaches {best['accuracy']:.3f} (95 %: {best['low']:.3f} to "
+            f"{best['high']:.3f})"
         )
-        for name in names
-    ]
-    say_table(("parameter", *(f"{one['liars']} of them" for one in reaches)), rows)
-    if given:
-        say(f"Taken as given: {', '.join(given)}.")
+    say(f"all features would reach {expected['independent']:.3f} if they knew different things; evaluate tells")
+    says = ", ".join(f"{name} {said:.1%}" for name, said in expected["says"].items())
+    say(f"by its own tables the model says: {says}")
+    for name in (name for name, said in expected["says"].items() if said < _NEVER):
+        say(f"warning: it never says {name}")
+    if not expected["above_majority"]:
+        say("with these reports the model is not known to be better than always saying the most frequent class")
+
+
+def _tell_lies(lies: dict[str, Any]) -> None:
+    """Print what lying devices can have moved: a bound for the classes, for features what was found."""
+    say(f"\nIf {lies['liars']:,} devices, one in a hundred, had lied (see docs/privacy.md):")
+    rows = [("shares of the classes", f"at most {shown_reach(lies['classes'])}")]
+    rows += [(name, f"at least {shown_reach(moved)}") for name, moved in lies["features"].items()]
+    say_table(("what they move", "by"), rows)

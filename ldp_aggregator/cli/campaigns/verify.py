@@ -71,7 +71,7 @@ def _tell(verification: Verification) -> None:
         [
             (
                 row["question"],
-                row["feature"] or ("the label" if row["kind"] == "label" else "whether a candidate is right"),
+                row["feature"] or ("the label" if row["kind"] == "label" else "the model"),
                 row["mechanism"],
                 row["domain_size"],
                 row["epsilon"],

@@ -31,7 +31,7 @@ def _backup(options: argparse.Namespace) -> None:
 
 
 async def _recorded_copy(data: Path, output: Path) -> None:
-    """The copy, in the log of a store that takes writes. One that does not (a backup, an older version, a full disk)
+    """The copy, in the log of a store that takes writes. One that does not (a backup, a full disk)
     is copied all the same: then above all.
     """
     begun = False

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ldp_aggregator.cli.common import Groups, add_command, say
 from ldp_aggregator.service.acting import local_actor
-from ldp_aggregator.store.merging import Merged, merge_stores
+from ldp_aggregator.store.combining import Combined, combine_stores
 from ldp_aggregator.store.rights import Act
 
 
@@ -27,13 +27,13 @@ def add_commands(groups: Groups) -> None:
 def _merge(options: argparse.Namespace) -> None:
     disjoint = ", assumed to be disjoint" if options.assume_disjoint else ""
     act = Act(local_actor(), "merge stores", detail=f"{options.first} and {options.second}{disjoint}")
-    merged = merge_stores(
+    merged = combine_stores(
         options.first, options.second, options.output, assume_disjoint=options.assume_disjoint, act=act
     )
     for one in merged:
         say(f"{one.id} {one.count} reports or shares{_counted_twice(one)}")
 
 
-def _counted_twice(merged: Merged) -> str:
+def _counted_twice(merged: Combined) -> str:
     known = f", {merged.overlap} of them counted twice: both stores had them" if merged.overlap else ""
     return known + (f", at most {merged.unchecked} counted twice: the ids are gone" if merged.unchecked else "")

@@ -66,7 +66,7 @@ def _engine(options: argparse.Namespace) -> Engine:
     if options.engine != "processes" and options.workers:
         raise UsageError(f"--workers is for --engine processes; {options.engine} has settings of its own")
     if options.engine == "processes":
-        from ldp_aggregator.archive.engines.processes import on_processes
+        from ldp_aggregator.archive.reading import on_processes
 
         return partial(on_processes, workers=options.workers)
     try:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ldp_aggregator.cli.common import Groups, UsageError, add_command, add_store_options, say, settings_of
 from ldp_aggregator.store.backup import restore_store
+from ldp_aggregator.store.contract import Restored
 from ldp_aggregator.store.location import check_driver
-from ldp_aggregator.store.origin import Restored
 
 
 def add_commands(groups: Groups) -> None:
@@ -56,9 +56,9 @@ def _restore(options: argparse.Namespace) -> None:
 
 async def _renew(address: str, keep_shares: bool) -> Restored:
     check_driver()
-    from ldp_aggregator.store.sharded.opening import open_shards
+    from ldp_aggregator.store.postgres.store import PostgresStore
 
-    store = await open_shards(address.split())
+    store = await PostgresStore.open(address)
     try:
         return await store.renew(keep_shares=keep_shares)
     finally:

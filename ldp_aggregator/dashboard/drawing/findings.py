@@ -83,7 +83,7 @@ def of_features(estimates: Estimates, liars: int) -> Iterator[Finding]:
     noise = _noise(estimates, liars)
     discrete = {one.question.feature for one in estimates.questions if one.question.kind == PAIR}
     for place, feature in enumerate(campaign.asked):
-        if feature.name in discrete or feature.name in estimates.tables:
+        if feature.name in discrete:
             yield _distribution(estimates, feature, liars, place)
         elif isinstance(feature, ContinuousFeature) and feature.name in estimates.moments:
             yield _gaussian(estimates, feature, liars, noise, place)
@@ -99,17 +99,16 @@ def _distribution(estimates: Estimates, feature: Feature, liars: int, place: int
         cells.low,
         cells.high,
         conditional_reach(estimates, table, liars),
-        table.joint.cells.value if table.joint.n else np.full(known.size, np.nan),
+        table.pair.cells.value if table.pair.n else np.full(known.size, np.nan),
     )
     places = ((value, of_class) for value in names for of_class in classes)
     numbers = zip(*(column.tolist() for column in columns), strict=True)
     rows = [Row(*names_, *row) for names_, row in zip(places, numbers, strict=True)]
     says = "Of the devices of each class, the share that has each value."
-    says += _missing_told(estimates, feature.name)
-    if not known.all() and table.joint.n:
+    if not known.all() and table.pair.n:
         says += " Nothing is known of a class that too few reports tell from none."
     says += _missing_told(estimates, feature.name)
-    return _shares(f"feature-{place}", feature.name, says, "share of the class", table.joint.n, rows, classes)
+    return _shares(f"feature-{place}", feature.name, says, "share of the class", table.pair.n, rows, classes)
 
 
 def _gaussian(estimates: Estimates, feature: ContinuousFeature, liars: int, noise: Interval, place: int) -> Finding:
@@ -161,7 +160,6 @@ def _mean_reach(estimates: Estimates, feature: ContinuousFeature, liars: int, no
         noise,
         [Lies(liars, liars, liars * estimates.class_prior_per_liar)],
         variance_floor=DEFAULT_VARIANCE_FLOOR,
-        shrinkage=False,
     ).mean
 
 

@@ -24,10 +24,8 @@ class ModelRow:
     accuracy: float | None
     low: float | None
     high: float | None
-    chosen: str | None
-    """The candidate that was chosen in the evaluation ``round`` (its id), and why."""
-    reason: str | None
     round: str | None
+    """The id of the evaluation round."""
 
 
 def model_row(model: PublishedModel) -> ModelRow:
@@ -36,8 +34,9 @@ def model_row(model: PublishedModel) -> ModelRow:
         training = _object(json.loads(model.document).get("training"))
     except (ValueError, AttributeError):
         training = {}
-    published, evaluation = _object(training.get("published")), _object(training.get("evaluation"))
+    published, evaluation = _object(training.get("published")), _object(training.get("evaluated"))
     reports = training.get("reports")
+    accuracy = _object(evaluation.get("accuracy"))
     return ModelRow(
         model.version,
         model.created,
@@ -45,10 +44,10 @@ def model_row(model: PublishedModel) -> ModelRow:
         _number(_object(training.get("guarantee")).get("epsilon")),
         _number(published.get("epsilon")),
         _number(published.get("delta")),
-        _number(evaluation.get("accuracy")),
-        _number(evaluation.get("low")),
-        _number(evaluation.get("high")),
-        *(_text(evaluation.get(key)) for key in ("chosen", "reason", "campaign")),
+        _number(accuracy.get("value")),
+        _number(accuracy.get("low")),
+        _number(accuracy.get("high")),
+        _text(evaluation.get("campaign")),
     )
 
 

@@ -31,6 +31,15 @@ _MINUTES: Final = 600
 """Seconds from which on minutes tell the ends of a curve apart."""
 
 
+_COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+_STYLE: Final = "text{font:11px sans-serif;fill:#333}.grid{stroke:#ddd;fill:none}polyline{fill:none}" + "".join(
+    f"line.mark{place},path.mark{place},polyline.mark{place}{{stroke:{colour};stroke-width:2;fill:none}}"
+    f"circle.mark{place}{{fill:{colour}}}"
+    for place, colour in enumerate(_COLOURS)
+)
+"""Of a plot outside of a page."""
+
+
 @dataclass(frozen=True)
 class Bar:
     """One row of an interval plot. Rows of one ``group`` stand below its name; ``reach`` is how far a value can have
@@ -139,6 +148,52 @@ def curve(points: Sequence[tuple[datetime, int]], *, title: str) -> Markup:
         f'<text class="axis" x="{WIDTH - RIGHT}" y="{height - 5}" text-anchor="end">reports, time in UTC</text></svg>'
     )
     return Markup("".join(parts))  # noqa: S704 - numbers and times only, and an escaped title
+
+
+def rates_plot(points: Sequence[tuple[float, float, float, float]], *, title: str, axes: tuple[str, str]) -> Markup:
+    """Draw shares against shares, both from 0 to 1: x, y and the interval of y of every point, joined from corner to
+    corner, over the diagonal of chance.
+    """
+    left, side = 52, WIDTH - 52 - RIGHT
+    foot = TOP + ROW + side
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        return left + min(max(x, 0.0), 1.0) * side, foot - min(max(y, 0.0), 1.0) * side
+
+    parts = [_head(title, foot + FOOT)]
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        (x, y), text = at(share, share), f"{100 * share:g}"
+        parts.append(f'<line class="grid" x1="{x:.1f}" y1="{TOP + ROW}" x2="{x:.1f}" y2="{foot}"/>')
+        parts.append(f'<line class="grid" x1="{left}" y1="{y:.1f}" x2="{left + side}" y2="{y:.1f}"/>')
+        parts.append(f'<text class="tick" x="{x:.1f}" y="{foot + 13}" text-anchor="middle">{text}</text>')
+        parts.append(f'<text class="tick" x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
+    corners = f"M{left} {foot}L{left + side} {TOP + ROW}"
+    parts.append(f'<path class="grid" d="{corners}"/>')
+    ordered = sorted(points)
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(0, 0), *(at(x, y) for x, y, _, _ in ordered), at(1, 1)))
+    parts.append(f'<polyline class="mark0" points="{path}"/>')
+    for x, y, low, high in ordered:
+        (across, up), (_, least), (_, most) = at(x, y), at(x, low), at(x, high)
+        parts.append(
+            f'<line class="mark0" x1="{across:.1f}" y1="{least:.1f}" x2="{across:.1f}" y2="{most:.1f}"/>'
+            f'<circle class="mark0" cx="{across:.1f}" cy="{up:.1f}" r="3.5"/>'
+        )
+    parts.append(f'<text class="axis" x="2" y="{TOP + 8}">{escape(axes[1])}</text>')
+    parts.append(
+        f'<text class="axis" x="{WIDTH - RIGHT}" y="{foot + FOOT - 5}" text-anchor="end">{escape(axes[0])}</text></svg>'
+    )
+    return Markup("".join(parts))  # noqa: S704 - numbers, and texts that were escaped above
+
+
+def standalone(plots: Sequence[Markup]) -> Markup:
+    """Put plots below one another into one SVG document, with the colours that a page's style sheet gives them."""
+    top, parts = 0.0, []
+    for plot in plots:
+        height = float(plot.split('viewBox="0 0 ', 1)[1].split('"', 1)[0].split()[1])
+        parts.append(f'<svg y="{top:g}" width="{WIDTH}" height="{height:g}"' + str(plot).removeprefix("<svg"))
+        top += height + ROW
+    head = f'<svg viewBox="0 0 {WIDTH} {top:g}" xmlns="http://www.w3.org/2000/svg"><style>{_STYLE}</style>'
+    return Markup(f'{head}<rect width="{WIDTH}" height="{top:g}" fill="#fff"/>{"".join(parts)}</svg>\n')  # noqa: S704
 
 
 def nice_ticks(low: float, high: float) -> list[float]:

@@ -14,7 +14,7 @@ from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import Z_95
 from ldp_aggregator.estimation.expected import Array, answers, even_variances, expected_errors
 from protocols import Campaign, Question
-from protocols.document.questions import INDEX, LABEL, PAIR, SCORE, SIGNS, SQUARE, TRIPLE, XOR
+from protocols.document.questions import INDEX, LABEL, PAIR, RIGHT, SCORE, SQUARE
 
 
 @dataclass(frozen=True)
@@ -75,18 +75,14 @@ def subject(campaign: Campaign, question: Question) -> str:
     """What a question is about, in plain words."""
     if question.kind == LABEL:
         return campaign.label.name
+    if question.kind == RIGHT:
+        return "whether the model is right"
     if question.kind == SCORE:
-        return f"whether {campaign.candidates[question.group].name} is right"
-    if question.kind == XOR:
-        return f"how {question.feature} goes with {campaign.label.name}"
-    if question.kind == TRIPLE:
-        return f"{question.feature}, {question.other} and {campaign.label.name}"
+        return f"what the model says, and {campaign.label.name}"
     if question.other is not None:
         return f"{question.feature} times {question.other}"
     if question.kind == PAIR:
         return f"{question.feature} and {campaign.label.name}"
-    if question.kind == SIGNS:
-        return f"{question.feature} and its square"
     return f"{question.feature}, squared" if question.kind == SQUARE else str(question.feature)
 
 

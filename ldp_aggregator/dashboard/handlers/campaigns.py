@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from aiohttp import web
 from markupsafe import Markup
@@ -15,6 +15,7 @@ from markupsafe import Markup
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.dashboard.drawing import refusals
+from ldp_aggregator.dashboard.drawing.evaluations import drawn, figure_text
 from ldp_aggregator.dashboard.drawing.findings import Finding, class_prior, of_features
 from ldp_aggregator.dashboard.drawing.models import ModelRow, model_row
 from ldp_aggregator.dashboard.drawing.plots import curve
@@ -30,12 +31,9 @@ from ldp_aggregator.dashboard.visit import Visit
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.service.publishing import NotInstalledError, tally_to_publish
 from ldp_aggregator.service.rounds import evaluation_so_far, trained_on
-from ldp_aggregator.store.campaign_state import CampaignState
+from ldp_aggregator.store.contract import CampaignState
 from protocols import Campaign
 from protocols.document.campaign import MOMENTS, SCORE
-
-if TYPE_CHECKING:
-    from ldp_aggregator.learning.rounds.evaluation import Evaluation
 
 MOST_LIARS: Final = 1_000_000
 MOST_BATCH: Final = 1_000_000_000
@@ -134,6 +132,8 @@ async def _values(visit: Visit, sources: Sources, state: CampaignState, campaign
         "guarantee": await _guarantee(sources, campaign) if state.federated else None,
         "refused": refusals.of_campaign(readings, state.id, sources.report_codes, sources.upload_codes),
         "evaluation": evaluation,
+        "drawn": drawn(evaluation) if evaluation else [],
+        "figure_text": figure_text,
         "trained_on": trained_on(campaign) if campaign.asks == SCORE else [],
         "models": await _models(sources, state),
         "nodes": nodes_of(await sources.store.shares(state.id)) if state.federated else [],
@@ -161,12 +161,12 @@ def _shown(campaign: Campaign, counted: Tally, released: Tally, arrivals: Arriva
     return Shown(devices, reached, promised, more, class_prior(estimates, liars), list(of_features(estimates, liars)))
 
 
-async def _evaluation(campaign: Campaign, released: Tally) -> Evaluation | None:
-    """What the votes say, where there are any and what reads them is installed."""
+async def _evaluation(campaign: Campaign, released: Tally) -> dict[str, Any] | None:
+    """Return what the answers tell, where it is an evaluation and what reads them is installed."""
     if campaign.asks != SCORE:
         return None
     with suppress(NotInstalledError):
-        return await evaluation_so_far(campaign, released)
+        return (await evaluation_so_far(campaign, released)).to_json()
     return None
 
 

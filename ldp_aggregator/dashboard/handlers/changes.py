@@ -1,4 +1,4 @@
-"""The forms that change a campaign: train, publish what a round chose, draft the next round, close, reopen, seal."""
+"""The forms that change a campaign: train, publish an evaluated model, draft an evaluation, close, reopen, seal."""
 
 from __future__ import annotations
 
@@ -17,12 +17,8 @@ from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.dashboard.visit import Visit
 from ldp_aggregator.service.acting import recorded
 from ldp_aggregator.service.publishing import UntrainableError, publish_trained
-from ldp_aggregator.service.rounds import draft_evaluation, draft_second_round, publish_evaluated, trained_on
-from ldp_aggregator.store.campaign_state import CampaignState
-from ldp_aggregator.store.contract import RefusedError, UnknownCampaignError
-
-EVALUATION: Final = "evaluation"
-SECOND: Final = "second"
+from ldp_aggregator.service.rounds import draft_evaluation, publish_evaluated, trained_on
+from ldp_aggregator.store.contract import CampaignState, RefusedError, UnknownCampaignError
 
 
 async def post_train(visit: Visit, sources: Sources) -> web.Response:
@@ -38,7 +34,7 @@ async def post_train(visit: Visit, sources: Sources) -> web.Response:
 
 
 async def post_choose(visit: Visit, sources: Sources) -> web.Response:
-    """Publish the model that an evaluation round chose, for the campaigns it was trained on and for the round."""
+    """Publish the model of an evaluation round, for the campaigns it was trained on and for the round."""
     campaign = await sources.campaign((await sources.store.state(visit.campaign_id)).id)
     names = trained_on(campaign)
     try:
@@ -50,25 +46,19 @@ async def post_choose(visit: Visit, sources: Sources) -> web.Response:
     except UntrainableError as error:
         return await campaign_page(visit, sources, f"Nothing was published: {error}.", 409)
     except UnknownCampaignError as error:
-        problem = f"Nothing was published: the candidates come from campaign {error.campaign_id}, which is not here."
+        problem = f"Nothing was published: the model comes from campaign {error.campaign_id}, which is not here."
         return await campaign_page(visit, sources, problem, 409)
     sources.mutated("model-published")
     return see(f"/campaigns/{campaign.id}?trained={models[-1].version}#models")
 
 
 async def post_round(visit: Visit, sources: Sources) -> web.Response:
-    """The form that creates a campaign, with the draft of the study's next round in it; nothing is published."""
+    """Show the form that creates a campaign, with the draft of an evaluation round in it; nothing is published."""
     state = await sources.store.state(visit.campaign_id)
-    wanted = visit.form.get("round")
     try:
-        if wanted == EVALUATION:
-            draft = await draft_evaluation(sources.store, [state.id])
-        elif wanted == SECOND:
-            draft = await draft_second_round(sources.store, [state.id], None)
-        else:
-            raise PageError(400, "No such round", f"A next round is one of {EVALUATION} and {SECOND}.")
+        draft = await draft_evaluation(sources.store, [state.id])
     except UntrainableError as error:
-        return await campaign_page(visit, sources, f"There is no draft of a next round yet: {error}.", 409)
+        return await campaign_page(visit, sources, f"There is no draft of an evaluation yet: {error}.", 409)
     text = json.dumps(draft, indent=2, ensure_ascii=False)
     return await show_draft(visit, {"draft": text, "devices": str(state.reports or DEFAULT_DEVICES)})
 

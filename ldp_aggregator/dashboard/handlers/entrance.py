@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Final
 from urllib.parse import quote, urlsplit
 
-from aiohttp import ETag, web
+from aiohttp import web
 
-from ldp_aggregator.dashboard.pages import PageError, asset, page
+from ldp_aggregator.dashboard.pages import PageError, asset, cacheable, page
 from ldp_aggregator.dashboard.session import COOKIE, LIFETIME, Session, open_session, read_session, server_key
 from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.dashboard.visit import Visit
 from ldp_aggregator.service.acting import actor_of
-from ldp_aggregator.service.tokens import find_token
+from ldp_aggregator.service.tokens import find_token, note_use
 from ldp_aggregator.store.rights import StoredToken
 
 FORM: Final = "application/x-www-form-urlencoded"
@@ -28,12 +27,7 @@ async def get_asset(visit: Visit, _sources: Sources) -> web.Response:
     if found is None:
         raise PageError(404, "Nothing here", "There is no file of this name.")
     body, media_type = found
-    tag = hashlib.sha256(body).hexdigest()
-    headers = {"ETag": f'"{tag}"', "Cache-Control": "no-cache"}
-    have = request.if_none_match
-    if have and any(isinstance(entry, ETag) and entry.value in ("*", tag) for entry in have):
-        return web.Response(status=304, headers=headers)
-    return web.Response(body=body, content_type=media_type, charset="utf-8", headers=headers)
+    return cacheable(request, body, media_type, "no-cache")
 
 
 async def get_login(visit: Visit, sources: Sources) -> web.Response:
@@ -66,7 +60,7 @@ async def post_login(visit: Visit, sources: Sources) -> web.Response:
         path="/",
         httponly=True,
         samesite="Strict",
-        secure=request.secure,
+        secure=request.secure or sources.behind_tls,
     )
     return answer
 
@@ -103,6 +97,7 @@ async def _entered(request: web.Request, sources: Sources) -> tuple[Session, Sto
     token = await sources.store.token(session.digest)
     if token is None or not token.is_in_use(sources.clock()) or token.scope != SCOPE or token.campaigns is not None:
         return None
+    note_use()
     return session, token
 
 
@@ -112,7 +107,10 @@ async def read_form(request: web.Request, sources: Sources) -> dict[str, str]:
         raise PageError(415, "Not a form", f"Send {FORM}.")
     if request.content_length is None or request.content_length > min(sources.body_bytes, request.client_max_size or 0):
         raise PageError(413, "Too long", "The form is longer than this server accepts.")
-    fields = await request.post()
+    try:
+        fields = await request.post()
+    except ConnectionError:
+        raise PageError(400, "Not all of it came", "The connection ended within the form.") from None
     return {name: value for name, value in fields.items() if isinstance(value, str)}
 
 

@@ -23,7 +23,7 @@ from ldp_aggregator.dashboard.pages import PageError, page
 from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.dashboard.visit import Visit
 from ldp_aggregator.estimation.estimates import estimate
-from ldp_aggregator.store.campaign_state import CampaignState
+from ldp_aggregator.store.contract import CampaignState
 from protocols import Campaign
 from protocols.document.campaign import MOMENTS
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
+from typing import Final
 
 from aiohttp import web
 
 from ldp_aggregator.dashboard.drawing.precision import subject
-from ldp_aggregator.dashboard.pages import page
+from ldp_aggregator.dashboard.pages import cacheable, render
 from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.dashboard.visit import Visit
+from ldp_aggregator.store.contract import CampaignState
 from protocols import Campaign
 from protocols.document.campaign import MODEL, SCORE
 from protocols.document.schema import CategoricalFeature, Feature
+
+MOST_KEPT: Final = 32
+"""Pages in memory; one of a large campaign has 300 KB."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +33,36 @@ class Asked:
 
 
 async def get_page(visit: Visit, sources: Sources) -> web.Response:
-    """For people, without a token; nothing of what was counted is on it but whether answers are still taken."""
+    """For people, without a token; nothing of what was counted is on it but whether answers are still taken.
+
+    Anybody may ask for it, as often as he likes: it is drawn once for each state of its campaign, and not on the loop.
+    """
     state = await sources.store.state(visit.campaign_id)
+    status = state.status(sources.clock())
+    key, kept = (state.id, status, state.federated), sources.public_pages
+    drawing = kept.get(key)
+    if drawing is None:
+        drawing = kept[key] = asyncio.create_task(_drawn(state, status, sources))
+        if len(kept) > MOST_KEPT:
+            del kept[next(iter(kept))]
+    try:
+        body = await asyncio.shield(drawing)  # Who hangs up leaves it to the others.
+    except Exception:
+        kept.pop(key, None)
+        raise
+    return cacheable(visit.request, body, "text/html", "public, max-age=60")
+
+
+async def _drawn(state: CampaignState, status: str, sources: Sources) -> bytes:
     campaign = await sources.campaign(state.id)
-    return page(
+    return await asyncio.to_thread(_draw, state, status, campaign, sources)
+
+
+def _draw(state: CampaignState, status: str, campaign: Campaign, sources: Sources) -> bytes:
+    return render(
         "public.html",
         state=state,
-        status=state.status(sources.clock()),
+        status=status,
         campaign=campaign,
         asked=[_asked(feature) for feature in campaign.features],
         questions=[(subject(campaign, question), question) for question in campaign.questions],
@@ -41,7 +70,7 @@ async def get_page(visit: Visit, sources: Sources) -> web.Response:
         is_archived=sources.is_archived and not state.federated,
         has_lab=campaign.asks == MODEL and not state.federated,
         session=None,
-    )
+    ).encode()
 
 
 def _asked(feature: Feature) -> Asked:

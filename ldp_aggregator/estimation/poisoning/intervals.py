@@ -13,8 +13,6 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.simplex import norm_sub_shift
-
 Array = NDArray[np.float64]
 
 
@@ -94,26 +92,6 @@ class Interval:
         """The largest distance from ``value``."""
         distance: Array = np.maximum(self.high - value, value - self.low)
         return np.maximum(distance, 0.0)
-
-
-def norm_sub_reach(values: Array, reach: Array, *, axis: int = 0) -> Interval:
-    """``norm_sub``, along an axis, of values that may each be moved: by at most the own reach and the largest
-    (the proof is in :mod:`ldp_aggregator.learning.model_poisoning`).
-    """
-    kept = values - norm_sub_shift(values, axis=axis)
-    moved = reach + reach.max(axis=axis, initial=0.0, keepdims=True)
-    return Interval(np.clip(kept - moved, 0.0, 1.0), np.clip(kept + moved, 0.0, 1.0))
-
-
-def column_shares(cells: Interval) -> Interval:
-    """Each cell's share of its column: rising in the cell, falling in the rest; alike where nothing weighs anything."""
-    return Interval(_share(cells.low, cells.high), _share(cells.high, cells.low))
-
-
-def _share(cells: Array, others: Array) -> Array:
-    total = cells + others.sum(axis=0) - others
-    shares: Array = np.where(total > 0, cells / np.where(total > 0, total, 1.0), 1 / len(cells))
-    return shares
 
 
 def _interval(value: Interval | Array | float) -> Interval:

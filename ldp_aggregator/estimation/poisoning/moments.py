@@ -9,7 +9,7 @@ reached by ds = a, dP = -h (s >= 0). With P <= h the denominator may be zero, an
 already where lies can make the class ``insufficient``, or sufficient, whose moments come from elsewhere then. (Clipping
 keeps every mean and variance in the feature's range: unbounded means anywhere in it.)
 
-Everything beyond the one quotient, square and clip and shrinkage, is computed with intervals, from the intervals that
+Everything beyond the one quotient, square and clip, is computed with intervals, from the intervals that
 s, the sum of squares, P and their variances can lie in: with no lies they are points and give the estimate itself. A
 single device that answers one question only (``answers: "one"``) has lied to the value, or to the square, or to
 something else that tells P: each is computed, and the worst counts. Of more devices, and where a device answers
@@ -27,14 +27,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, covariance_factor, patterns_of
+from ldp_aggregator.estimation.estimators import SIGNS, Cells, QuestionEstimate
 from ldp_aggregator.estimation.moments import SIGNIFICANT, Moments, finite
 from ldp_aggregator.estimation.poisoning.intervals import Interval
 from ldp_aggregator.estimation.poisoning.lies import Lies, Round
 from ldp_aggregator.estimation.poisoning.reports import sum_range
 from ldp_aggregator.estimation.poisoning.shares import PresentReach, present_reach, sum_of
-from ldp_aggregator.estimation.pooling import pool_shares, shares_together
-from ldp_aggregator.estimation.shrinkage import VARIANCE_PRIOR
+from ldp_aggregator.estimation.pooling import pool_shares
 from ldp_aggregator.estimation.support import support_of
 from protocols.document.questions import SQUARE, VALUE
 from protocols.document.schema import ContinuousFeature
@@ -55,20 +54,16 @@ class MomentsReach:
 
 
 class _Sums(NamedTuple):
-    """P(class) E[v | class] of value and square, with the variances of these estimates and their covariance."""
+    """P(class) E[v | class] of value and square, with the variances of these estimates."""
 
     value: Interval
     value_variance: Interval
     square: Interval
     square_variance: Interval
-    together: Interval
 
     def where(self, chosen: NDArray[np.bool_]) -> _Sums:
         """Those of all classes together where a class is not ``chosen``."""
         return _Sums(*(cells.where(chosen, cells.sum()) for cells in self))
-
-    def total(self) -> _Sums:
-        return _Sums(*(cells.sum() for cells in self))
 
 
 class _Rebuilt(NamedTuple):
@@ -90,7 +85,6 @@ def moments_reach(
     lies: Sequence[Lies],
     *,
     variance_floor: float,
-    shrinkage: bool,
 ) -> MomentsReach:
     """How far the worst of ``lies`` moves ``moments``, which ``rounds`` and ``shares`` gave."""
     if not any(one.value.n for one in rounds) or not any(one.square.n for one in rounds):
@@ -103,7 +97,7 @@ def moments_reach(
         for lie in lies:
             lied = [pair for one in rounds for pair in ((one.value, lie.value), (one.square, lie.square))]
             present = present_reach(lied, liars, Interval.around(shares.value, lie.share), share_noise)
-            found.append(_rebuilt(rounds, lie, liars, present, floor, shrinkage))
+            found.append(_rebuilt(rounds, lie, liars, present, floor))
     half = (float(feature.high) - float(feature.low)) / 2
     mean = reduce(Interval.hull, (one.mean for one in found))
     variance = reduce(Interval.hull, (one.variance for one in found))
@@ -115,13 +109,9 @@ def moments_reach(
     )
 
 
-def _rebuilt(
-    rounds: Sequence[Round], lie: Lies, liars: int, present: PresentReach, floor: float, shrinkage: bool
-) -> _Rebuilt:
-    """``rebuild_moments`` and ``shrink_moments`` of intervals."""
-    sums = _Sums(
-        *_pooled(rounds, VALUE, lie.value, liars), *_pooled(rounds, SQUARE, lie.square, liars), _together(rounds, liars)
-    )
+def _rebuilt(rounds: Sequence[Round], lie: Lies, liars: int, present: PresentReach, floor: float) -> _Rebuilt:
+    """``rebuild_moments`` of intervals."""
+    sums = _Sums(*_pooled(rounds, VALUE, lie.value, liars), *_pooled(rounds, SQUARE, lie.square, liars))
     share, noise, whole, whole_noise = present
     sure = share.low > SIGNIFICANT * np.sqrt(noise.high)
     never = share.high <= SIGNIFICANT * np.sqrt(noise.low)
@@ -129,15 +119,7 @@ def _rebuilt(
     if not known:  # Nothing can stand in for a class, nor for all of them.
         whole, whole_noise = Interval.exactly(np.ones(1)), Interval.exactly(np.zeros(1))
     own = _moments(sums.where(sure), share.where(sure, whole), noise.where(sure, whole_noise), floor)
-    own = own._replace(bounded=own.bounded & (sure | (never & known)) & (known | (not shrinkage)))
-    if not shrinkage:
-        return own
-    common = _moments(sums.total(), whole, whole_noise, floor)
-    prior = (common.variance * VARIANCE_PRIOR).square()
-    return own._replace(
-        mean=_shrunk(own.mean, own.mean_variance, common.mean, common.variance),
-        variance=_shrunk(own.variance, own.variance_variance, common.variance, prior).maximum(floor),
-    )
+    return own._replace(bounded=own.bounded & (sure | (never & known)))
 
 
 def _moments(sums: _Sums, share: Interval, noise: Interval, floor: float) -> _Rebuilt:
@@ -148,19 +130,9 @@ def _moments(sums: _Sums, share: Interval, noise: Interval, floor: float) -> _Re
     second_variance = (sums.square_variance + ratio.square() * noise) / (share.square() * 4.0)
     bounded = np.isfinite(mean_variance.high) & np.isfinite(second_variance.high)
     mean = mean.clip(-1.0, 1.0)
-    apart = second_variance + mean.square() * 4.0 * mean_variance
-    spread_variance = (apart - mean * sums.together / share.square() * 2.0).maximum(0.0)
+    spread_variance = second_variance + mean.square() * 4.0 * mean_variance
     spread = (second - mean.square()).clip(floor, (-mean.square() + 1.0).maximum(floor))
     return _Rebuilt(mean, mean_variance, spread, spread_variance, bounded)
-
-
-def _shrunk(mine: Interval, noise: Interval, common: Interval, prior: Interval) -> Interval:
-    """The mean of both by what is kept, prior / (prior + noise): linear in each, so its ends lie at ends of all."""
-    ends = [(prior.low / (prior.low + noise.high)), (prior.high / (prior.high + noise.low))]
-    return Interval(
-        np.minimum.reduce([kept * mine.low + (1 - kept) * common.low for kept in ends]),
-        np.maximum.reduce([kept * mine.high + (1 - kept) * common.high for kept in ends]),
-    )
 
 
 def _pooled(rounds: Sequence[Round], kind: str, lied: int, liars: int) -> tuple[Interval, Interval]:
@@ -174,22 +146,6 @@ def _pooled(rounds: Sequence[Round], kind: str, lied: int, liars: int) -> tuple[
     ]
     variances = [_cell_variance(one, kind, liars) * w**2 for (one, _, _), w in zip(answered, weights, strict=True)]
     return sum_of(cells), sum_of(variances)
-
-
-def _together(rounds: Sequence[Round], liars: int) -> Interval:
-    """``pool_covariance``: of one round (c G - V S) / n, in which a lie moves G as it moves V (``signs`` alone)."""
-    total = Interval.exactly(np.zeros_like(rounds[0].value.cells.value))
-    shares = shares_together([one.value for one in rounds], [one.square for one in rounds])
-    for one, share in zip(rounds, shares.tolist(), strict=True):
-        value, square = one.value, one.square
-        if value.question is not square.question or value.covariance is None or value.n == 0:
-            continue
-        moved = liars * one.value_per_liar
-        sums = [Interval.around(e.cells.value, moved) for e in (value, square)]
-        product = value.n * value.covariance + value.cells.value * square.cells.value
-        found = Interval.around(product, covariance_factor(value.question) * moved) - sums[0] * sums[1]
-        total = total + found * (share / value.n)
-    return total
 
 
 def _cell_variance(one: Round, kind: str, liars: int) -> Interval:
@@ -209,7 +165,7 @@ def _cell_variance(one: Round, kind: str, liars: int) -> Interval:
         return Interval(found.low, np.where(drawn > liars, found.high, np.inf))
     if isinstance(mechanism, PureMechanism) and estimate.classes is not None:
         p, q, one_true, none_true = support_of(mechanism)
-        members = int(patterns_of(estimate.question).shape[1])
+        members = SIGNS.size
         reach = liars * sum_range(estimate.question, members) / n
         here = estimate.classes.value - (0.0 if estimate.missing is None else estimate.missing.value)
         share = Interval.around(here, reach)

@@ -12,22 +12,23 @@ r. The mean of the one world is (h M + b Y) / (h + b), of the other (h M + a X) 
 M, X and Y, so largest at ends of the interval, and there at most max(a, b) / (h + max(a, b)) r. With b >= a that is
 b r / n; with a > b it is a r / (h + a) <= m r / n.
 
-Pooled shares of classes and everything computed from several questions (``ldp_aggregator.learning.model_poisoning``)
-are bounded for the number of reports to each question as it is: the same reports, with another content.
+Pooled shares of classes and everything computed from several questions are bounded for the number of reports to each
+question as it is: the same reports, with another content.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import QuestionEstimate, patterns_of
+from ldp_aggregator.estimation.estimators import QuestionEstimate
 from ldp_aggregator.estimation.pooling import class_shares
 from ldp_aggregator.estimation.support import support_of
 from protocols import Question
-from protocols.document.questions import SIGN
+from protocols.document.questions import INDEX, SIGN
 from protocols.mechanisms import DirectEncoding, NoisyVector, OneBit, PureMechanism, SubsetSelection
 
 Array = NDArray[np.float64]
@@ -41,8 +42,8 @@ def per_liar(question: Question, n: int, counts: NDArray[np.int64], cells: int) 
     if n == 0:
         return np.full(cells, np.inf)
     if isinstance(mechanism, PureMechanism):
-        # A frequency adds 0 or 1, a sum of signs as much as its cells of one sign, and as little as those of the other.
-        ends = 2 * _alike(question) if question.encoding == SIGN else 1
+        # A frequency adds 0 or 1, a sum of two signs from -1 to 1.
+        ends = 2 if question.encoding == SIGN else 1
         p, q, *_ = support_of(mechanism)
         return np.full(cells, ends / (p - q) / n)
     if isinstance(mechanism, NoisyVector):
@@ -78,6 +79,28 @@ def class_range(question: Question, classes: int) -> float:
     return sum_range(question, question.domain_size // classes)
 
 
+def report_that_names(question: Question, item: int) -> NDArray[np.int64]:
+    """Return what one made-up report adds to a question's counts that speaks for an item as loudly as the server lets
+    it: of an index the cell, of a sign the class and its bit, of any other value twice the class, and 1 for the highest
+    value, 0 for the lowest.
+    """
+    mechanism: Any = question.mechanism
+    if isinstance(mechanism, OneBit):
+        added = np.zeros(2 * mechanism.domain_size, dtype=np.int64)
+        added[item] = 1
+        return added
+    added = np.zeros(mechanism.domain_size, dtype=np.int64)
+    if isinstance(mechanism, NoisyVector):
+        cell, sign = (item, 1) if question.encoding == INDEX else (item // 2, 2 * (item % 2) - 1)
+        added[cell] = sign * mechanism.bound
+        return added
+    added[item] = 1
+    if isinstance(mechanism, SubsetSelection):
+        others = np.delete(np.arange(mechanism.domain_size), item)
+        added[others[: mechanism.subset_size - 1]] = 1
+    return added
+
+
 def sum_range(question: Question, members: int) -> float:
     """The range of what a report adds to the share of so many cells together."""
     mechanism = question.mechanism
@@ -93,14 +116,6 @@ def sum_range(question: Question, members: int) -> float:
         supported = min(size, members) - max(0, size - others)
     p, q, *_ = support_of(mechanism)
     return supported / (p - q)
-
-
-def _alike(question: Question) -> int:
-    """The most cells of one sign, within a class, that one report supports."""
-    mechanism, most = question.mechanism, int(patterns_of(question).shape[1]) // 2
-    if isinstance(mechanism, DirectEncoding):
-        return 1
-    return min(most, mechanism.subset_size) if isinstance(mechanism, SubsetSelection) else most
 
 
 def _onebit(mechanism: OneBit, counts: NDArray[np.int64]) -> Array:

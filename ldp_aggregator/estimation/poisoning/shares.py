@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
-from ldp_aggregator.estimation.moments import once
 from ldp_aggregator.estimation.poisoning.intervals import Interval
 from ldp_aggregator.estimation.poisoning.reports import class_range, sum_range
 from ldp_aggregator.estimation.pooling import class_shares, pool_shares
@@ -59,8 +58,7 @@ def present_reach(
     """``present_shares`` of intervals, from the questions about a feature and how many lied to each; ``share`` and
     ``noise`` are those of P(class), and variances are those when ``liars`` lied.
     """
-    most = {id(one.missing): lies for one, lies in sorted(lied, key=lambda pair: pair[1])}
-    told = [(one, most[id(one.missing)]) for one in once(one for one, _ in lied) if one.n > 0]
+    told = [(one, lies) for one, lies in lied if one.n > 0]
     of_class = [(one.missing, lies, one) for one, lies in told if one.missing is not None]
     whole = [(one.missing_share, lies, one) for one, lies in told if one.missing_share is not None]
     if not of_class:

@@ -8,21 +8,19 @@ the features comes first: (..., d, d) and (..., d).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimators import QuestionEstimate
-from ldp_aggregator.estimation.joint import marginal_of, sign_of
 from ldp_aggregator.estimation.posterior.factors import contrasts, outer
 from ldp_aggregator.estimation.posterior.groups import parts
 from ldp_aggregator.estimation.support import noise_variance, support_of
 from protocols import Question
-from protocols.document.questions import MARGINAL, PAIR, TRIPLE, XOR
+from protocols.document.questions import PAIR
 from protocols.mechanisms import AnyMechanism, PureMechanism
 
 Array = NDArray[np.float64]
@@ -30,7 +28,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Statistics:
-    """L and h of one table of frequencies, or of many; ``add_cells`` and ``add_sign`` add to the arrays in place."""
+    """L and h of one table of frequencies, or of many; ``add_cells`` adds to the arrays in place."""
 
     information: Array
     linear: Array
@@ -59,24 +57,10 @@ class Evidence:
     frequencies: Mapping[str, Array] = field(default_factory=dict)
 
 
-Teller = Callable[[Evidence, Sequence[QuestionEstimate]], None]
-"""Adds what the reports to questions that were asked alike (:func:`asked_alike`) tell of features."""
-
-
 def add_cells(information: Array, linear: Array, values: Array, told: Array) -> None:
     """Add unbiased ``values`` of all cells with the information ``told`` about them (:func:`information_of_cells`)."""
     information += told
     linear += told @ values
-
-
-def add_sign(information: Array, linear: Array, signs: Array, n: int, total: float, gain: float) -> None:
-    """Add n randomised bits about a sign: ``signs`` a has +-1 for every cell, ``total`` S is the sum of the reported
-    signs, and ``gain`` t = tanh(epsilon / 2) what a report keeps of the true one.
-
-    L += n t^2 a a', h += t S a, for E[S / n] = t a' f and a reported sign's variance of about 1.
-    """
-    information += n * gain**2 * np.outer(signs, signs)
-    linear += gain * total * signs
 
 
 def asked_alike(questions: Iterable[QuestionEstimate]) -> list[Sequence[QuestionEstimate]]:
@@ -91,20 +75,18 @@ def asked_alike(questions: Iterable[QuestionEstimate]) -> list[Sequence[Question
 
 
 def information_of_cells(question: Question, n: Array | int, frequencies: Array | None = None) -> Array:
-    """What n reports to a question about cells tell of them, shape (..., d, d), the records' own spread included; of a
-    triple, of either feature's cells with the class.
+    """What n reports to a question about cells tell of them, shape (..., d, d), the records' own spread included.
 
     The inverse of the covariance of the unbiased estimate at these frequencies, shape (..., d), among contrasts: that
     cells add up to 1 is known without it. At equal frequencies it is (n / v) (I - J / d), v as in
     :func:`unit_variance`. ``n`` has the shape (...) of questions asked alike.
     """
-    members = 2 if question.kind == TRIPLE else 1
-    cells, reports = question.domain_size // members, np.asarray(n)[..., None, None]
+    cells, reports = question.domain_size, np.asarray(n)[..., None, None]
     if frequencies is None:
-        equal: Array = reports / (members * unit_variance(question)) * (np.eye(cells) - 1 / cells)
+        equal: Array = reports / unit_variance(question) * (np.eye(cells) - 1 / cells)
         return equal
     basis = contrasts(cells)
-    inverse = np.linalg.inv(basis.T @ _covariance(question, frequencies) @ basis)
+    inverse = np.linalg.inv(basis.T @ covariance_of_cells(question, frequencies) @ basis)
     told: Array = reports * (basis @ inverse @ basis.T)
     return told
 
@@ -144,8 +126,10 @@ def gather(
     features = {name: Statistics.none(size * classes) for name, size in sizes.items()}
     evidence = Evidence(Statistics.none(classes), features, frequencies or {})
     for alike in asked_alike(questions):
-        if alike[0].question.kind in TELLERS:
-            TELLERS[alike[0].question.kind](evidence, alike)
+        # Of the other questions some tell the classes alone, and noisy sums of moments (``laplace``, ``onebit``) no
+        # frequencies; what they tell of moments has its own shrinkage.
+        if alike[0].question.kind == PAIR:
+            _tell_pairs(evidence, alike)
     for one in prior_questions:
         if one.n > 0 and one.classes is not None:
             value, its = one.classes.value, information_of_classes(one, classes)
@@ -153,58 +137,27 @@ def gather(
     return evidence
 
 
-def _covariance(question: Question, frequencies: Array) -> Array:
-    """N times the covariance of the unbiased estimates of all cells, or of all sums of as many cells, (..., d, d)."""
+def covariance_of_cells(question: Question, frequencies: Array) -> Array:
+    """Return n times the covariance of the unbiased estimates of all cells, (..., d, d), at these frequencies."""
     mechanism, cells = question.mechanism, frequencies.shape[-1]
-    members, every, diagonal = question.domain_size // cells, np.eye(cells), np.arange(cells)
+    every, diagonal = np.eye(cells), np.arange(cells)
     if not isinstance(mechanism, PureMechanism):
         spread = frequencies[..., None] * every - outer(frequencies, frequencies)
-        noisy: Array = spread + members * noise_variance(mechanism, 0.0) * every
+        noisy: Array = spread + noise_variance(mechanism, 0.0) * every
         return noisy
     p, q, one_true, none_true = support_of(mechanism)
-    support = members * q + (p - q) * frequencies
-    pairs = frequencies[..., :, None] + frequencies[..., None, :]
-    both = members**2 * none_true + members * (one_true - none_true) * pairs
-    others = members * none_true + 2 * frequencies * (one_true - none_true)  # Of a sum's own cells, for each of them.
-    both[..., diagonal, diagonal] = support + (members - 1) * others
+    support = q + (p - q) * frequencies
+    both = none_true + (one_true - none_true) * (frequencies[..., :, None] + frequencies[..., None, :])
+    both[..., diagonal, diagonal] = support
     covariance: Array = (both - outer(support, support)) / (p - q) ** 2
     return covariance
 
 
 def _tell_pairs(evidence: Evidence, alike: Sequence[QuestionEstimate]) -> None:
-    """A feature's values with the class."""
-    _tell_tables(evidence, [(one, str(one.question.feature), one.cells.value) for one in alike])
-
-
-def _tell_triples(evidence: Evidence, alike: Sequence[QuestionEstimate]) -> None:
-    """The values of either feature with the class."""
-    members = [(one, str(name)) for one in alike for name in (one.question.feature, one.question.other)]
-    _tell_tables(evidence, [(one, name, marginal_of(one, name).value) for one, name in members])
-
-
-def _tell_tables(evidence: Evidence, tables: Sequence[tuple[QuestionEstimate, str, Array]]) -> None:
-    """Unbiased cells of features' tables, by the estimate they are of, and the feature."""
-    reports, known = np.array([one.n for one, _, _ in tables]), None
+    """Add the answers to questions about features' values with the class, which were asked alike."""
+    names, reports, known = [str(one.question.feature) for one in alike], np.array([one.n for one in alike]), None
     if evidence.frequencies:
-        known = np.stack([evidence.frequencies[name] for _, name, _ in tables])
-    told = information_of_cells(tables[0][0].question, reports, known)
-    for (_, name, value), its in zip(tables, told, strict=True):
-        add_cells(evidence.features[name].information, evidence.features[name].linear, value, its)
-
-
-def _tell_signs(evidence: Evidence, alike: Sequence[QuestionEstimate]) -> None:
-    """A bit about the values and the class."""
-    for one in alike:
-        statistics, sign = evidence.features[str(one.question.feature)], sign_of(one)
-        add_sign(statistics.information, statistics.linear, sign.signs, sign.n, sign.total, sign.gain)
-
-
-TELLERS: Final[Mapping[str, Teller]] = {
-    PAIR: _tell_pairs,
-    TRIPLE: _tell_triples,
-    XOR: _tell_signs,
-    MARGINAL: _tell_signs,
-}
-"""What each kind of question tells of discrete features. Others tell the classes alone, or, as noisy sums of moments
-(``laplace``, ``onebit``), no frequencies; what they tell of moments has its own shrinkage.
-"""
+        known = np.stack([evidence.frequencies[name] for name in names])
+    told = information_of_cells(alike[0].question, reports, known)
+    for one, name, its in zip(alike, names, told, strict=True):
+        add_cells(evidence.features[name].information, evidence.features[name].linear, one.cells.value, its)

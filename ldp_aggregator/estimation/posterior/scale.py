@@ -45,6 +45,17 @@ def scale_posteriors(information: Sequence[Array], effects: Sequence[Array]) -> 
     return shared_scales(logarithm, USUAL)
 
 
+def own_scales(information: Array, effects: Array) -> Array:
+    """Return P(tau | reports) of one feature taken by itself, shape (samples, 11), for each sample of its ``effects``,
+    shape (samples, r).
+    """
+    spread = 1 + SCALES[:, None] * information
+    logarithm = ((SCALES[:, None] / spread) @ effects.T**2 - np.log(spread).sum(axis=1)[:, None]).T / 2
+    weights = np.exp(logarithm - logarithm.max(axis=1, keepdims=True)) * USUAL
+    result: Array = weights / weights.sum(axis=1, keepdims=True)
+    return result
+
+
 def shared_scales(logarithm: Array, usual: Array) -> Array:
     """The posterior of every feature's scale, shape (features, scales), given the ``logarithm`` of its likelihoods; the
     weights of the scales are shared by all features, two pseudo-features among them that have ``usual`` ones.

@@ -6,7 +6,8 @@ being independent, z = 0 that they are, and |z|^2 is about twice their mutual in
 with eigenvalues S, y = U' F' (h - L q) tells z coordinate by coordinate. Of a feature that may be missing all of
 this is among the records that hold a value, and their share a stands before q and F
 (:mod:`ldp_aggregator.estimation.posterior.absence`). Where values have an order F(m) R stands for F(m), and R z for z
-(:mod:`ldp_aggregator.estimation.posterior.order`).
+(:mod:`ldp_aggregator.estimation.posterior.order`). Where a class is rare, a centre q' stands for q, in which it is not
+taken to be like the others (:mod:`ldp_aggregator.estimation.posterior.rarity`).
 
 Features of one shape, with as many values and all or none of which may be missing, are computed at once: formulas are
 those of one feature, and arrays have an axis for the features before those of values and classes.
@@ -28,6 +29,7 @@ from ldp_aggregator.estimation.posterior.evidence import Evidence, Statistics, g
 from ldp_aggregator.estimation.posterior.factors import factor, kron, product, times
 from ldp_aggregator.estimation.posterior.groups import alike, parts, rows
 from ldp_aggregator.estimation.posterior.order import ordered_factor
+from ldp_aggregator.estimation.posterior.rarity import ALIKE, centre, likeness, rarity
 from ldp_aggregator.estimation.posterior.scale import SCALES, scale_posteriors
 from ldp_aggregator.estimation.posterior.shares import ClassShares, Marginal, class_shares, marginal
 from ldp_aggregator.estimation.simplex import norm_sub
@@ -53,11 +55,11 @@ class FeaturePosterior:
     """What is believed of features of one shape, a row of every array each; of one feature (:func:`rows`) without that
     axis, which is (...) here.
 
-    ``table`` is P(value | class, present), shape (..., K, C), columns add up to 1, nothing impossible. ``basis`` a F U,
-    shape (..., K C, r); ``information`` S and ``effects`` y, shape (..., r); ``scales`` P(tau | reports), shape
-    (..., 11). ``told`` is of all cells, ``here`` of those of its values; ``frequencies``, of all cells, are those the
-    noise was taken at. ``classes`` are P(class, present), shape (..., C); ``absence`` says who holds no value, None of
-    complete features.
+    ``centre`` is P(value | class, present) before any effect of the class, ``table`` after: shape (..., K, C), columns
+    add up to 1, nothing impossible. ``basis`` a F U, shape (..., K C, r); ``information`` S and ``effects`` y, shape
+    (..., r); ``scales`` P(tau | reports), shape (..., 11). ``told`` is of all cells, ``here`` of those of its values;
+    ``frequencies``, of all cells, are those the noise was taken at. ``classes`` are P(class, present), shape (..., C);
+    ``absence`` says who holds no value, None of complete features.
     """
 
     told: Statistics
@@ -66,6 +68,7 @@ class FeaturePosterior:
     classes: Array
     absence: Absence | None
     marginal: Marginal
+    centre: Array
     basis: Array
     information: Array
     effects: Array
@@ -73,37 +76,10 @@ class FeaturePosterior:
     table: Array
 
     @cached_property
-    def kept(self) -> Array:
-        """The share of tau / (1 + tau S), averaged over tau: z = kept * y."""
-        return times(_gains(self.information).mT, self.scales)
-
-    @cached_property
     def mean(self) -> Array:
         """The posterior mean of z."""
-        result: Array = self.kept * self.effects
+        result: Array = times(_gains(self.information).mT, self.scales) * self.effects
         return result
-
-    @cached_property
-    def squared_effect(self) -> Array:
-        """I2 = E[|z|^2], shape (...): what a second round asks in proportion to the root of."""
-        gains = _gains(self.information)
-        means = gains * self.effects[..., None, :]
-        spread = times(gains, np.diagonal(self._lengths, axis1=-2, axis2=-1))
-        expected: Array = (self.scales * (spread + ((means @ self._lengths) * means).sum(axis=-1))).sum(axis=-1)
-        return expected
-
-    @property
-    def squared_mean(self) -> Array:
-        """|E z|^2, shape (...)."""
-        squared: Array = (times(self._lengths, self.mean) * self.mean).sum(axis=-1)
-        return squared
-
-    @cached_property
-    def _lengths(self) -> Array:
-        """M, shape (..., r, r), with |z|^2 = z' M z: the identity where values have no order."""
-        shares = self.present[..., None] * product(self.marginal.value, self.classes)
-        lengths: Array = self.basis.mT @ (self.basis / shares[..., None])
-        return lengths
 
     @property
     def pseudo_reports(self) -> Array:
@@ -121,10 +97,10 @@ class FeaturePosterior:
         """P(value | class, present), shape (..., populations, K, C), for effects z, shape (..., populations, r): the
         nearest probabilities, class by class, and K C pseudo-reports that do not know the class.
         """
-        share, classes = self.marginal.value[..., None, :, None], self.classes[..., None, None, :]
+        centre, classes = self.centre[..., None, :, :], self.classes[..., None, None, :]
         weight, cells = self.pseudo_reports[..., None, None, None], self.here.linear.shape[-1]
-        deviation = (effects @ self.basis.mT).reshape(*effects.shape[:-1], share.shape[-2], -1)
-        table = (weight * norm_sub(share + deviation / classes, axis=-2) + cells * share) / (weight + cells)
+        deviation = (effects @ self.basis.mT).reshape(*effects.shape[:-1], *centre.shape[-2:])
+        table = (weight * norm_sub(centre + deviation / classes, axis=-2) + cells * centre) / (weight + cells)
         result: Array = table / table.sum(axis=-2, keepdims=True)
         return result
 
@@ -149,20 +125,16 @@ class FeaturePosterior:
 
 @dataclass(frozen=True)
 class Posterior:
-    """What is believed of the classes and of every discrete feature: by the names of those of one shape, and by name;
-    ``missing`` has the shares of records without a value of a Gaussian one.
+    """What is believed of the classes and of every discrete feature: by the names of those of one shape, and by name.
+
+    ``missing`` has the shares of records without a value of the Gaussian ones, ``gaussian`` their names.
     """
 
     classes: ClassShares
     groups: Mapping[Names, FeaturePosterior]
     features: Mapping[str, FeaturePosterior]
     missing: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def explained(self) -> float:
-        """|E z|^2 over E |z|^2, over all features: 0 where nothing is known, 1 without noise."""
-        believed = float(sum(group.squared_effect.sum() for group in self.groups.values()))
-        return float(sum(group.squared_mean.sum() for group in self.groups.values())) / believed if believed else 0.0
+    gaussian: Sequence[str] = ()
 
     def cells_of(self, effects: Mapping[str, Array]) -> dict[str, Array]:
         """P(cell | class), shape (populations, cells, C), by name of every feature that ``effects`` z are given of,
@@ -215,16 +187,22 @@ def _fit(
     owns: Mapping[Names, _Own], noise_at: Mapping[Names, Array], ordered: Set[str]
 ) -> dict[Names, FeaturePosterior]:
     rotated = [own.rotate(not ordered.isdisjoint(names)) for names, own in owns.items()]
-    scales = scale_posteriors(
-        [its for _, information, _ in rotated for its in information],
-        [its for _, _, effects in rotated for its in effects],
-    )
+    told = [its for _, information in rotated for its in information]
+
+    def effects_from(alike: float) -> list[Array]:
+        return [own.effects(basis, alike) for own, (basis, _) in zip(owns.values(), rotated, strict=True)]
+
+    alike = 1.0
+    if any(rarity(own.classes).any() for own in owns.values()):
+        alike = likeness(told, [[its for one in effects_from(float(a)) for its in one] for a in ALIKE])
+    every = effects_from(alike)
+    scales = scale_posteriors(told, [its for one in every for its in one])
     found = {}
-    for (names, own), (basis, information, effects) in zip(owns.items(), rotated, strict=True):
+    for (names, own), (basis, information), effects in zip(owns.items(), rotated, every, strict=True):
         believed, scales = scales[: len(names)], scales[len(names) :]
         untold = FeaturePosterior(
             own.told, own.here, noise_at[names], own.share[..., None] * own.classes, own.absence, own.marginal,
-            basis, information, effects, believed, np.empty(0),
+            centre(own.marginal.value, own.classes, alike), basis, information, effects, believed, np.empty(0),
         )  # fmt: skip
         found[names] = replace(untold, table=untold.tables_of(untold.mean[..., None, :])[..., 0, :, :])
     return found
@@ -265,15 +243,19 @@ class _Own:
         values = _TRUST * self.independent + (1 - _TRUST) * even
         return values if self.absence is None else np.concatenate([values, self.absence.value], axis=1)
 
-    def rotate(self, ordered: bool) -> tuple[Array, Array, Array]:
-        """A F U, shape (features, K C, r), and S and y, shape (features, r), of values in an order or without one."""
+    def rotate(self, ordered: bool) -> tuple[Array, Array]:
+        """Return a F U, shape (features, K C, r), and S, shape (features, r), of values in an order or without one."""
         told, first = self.here, self.marginal
         of_values = ordered_factor(first.value, first.effective) if ordered else factor(first.value)
         design = self.share[:, None, None] * kron(of_values, factor(self.classes))
         information, rotation = np.linalg.eigh(design.mT @ told.information @ design)
-        basis = design @ rotation
-        effects = times(basis.mT, told.linear - times(told.information, self.independent))
-        return basis, np.maximum(information, 0.0), effects
+        return design @ rotation, np.maximum(information, 0.0)
+
+    def effects(self, basis: Array, alike: float) -> Array:
+        """Return y, shape (features, r), told from the centre that classes have which are so far alike."""
+        expected = centre(self.marginal.value, self.classes, alike) * self.classes[:, None, :]
+        cells = self.share[:, None] * expected.reshape(len(expected), -1)
+        return times(basis.mT, self.here.linear - times(self.here.information, cells))
 
 
 def _gains(information: Array) -> Array:

@@ -1,18 +1,21 @@
-"""What operators ask, on a listener of its own and with an admin token; what changes anything is written down first."""
+"""What operators ask, on a listener of its own and with an admin token: campaigns, their ends, models, the log.
+
+What changes anything is written down first.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, TypeVar
 
 from aiohttp import web
 
 from ldp_aggregator.estimation.simplex import MODES, POSTERIOR, TRAINING_MODES
-from ldp_aggregator.server.api.authorisation import authorise
-from ldp_aggregator.server.api.bodies import held_body
-from ldp_aggregator.server.api.endings import STATE
+from ldp_aggregator.server.admission import authorise
 from ldp_aggregator.server.api.public import answer_estimates
-from ldp_aggregator.server.api.query import campaign_id, parameters, whole_number
+from ldp_aggregator.server.api.query import campaign_id, parameters, read_body, whole_number
 from ldp_aggregator.server.api.rows import JSON, STORED, Operation
 from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.problems import ProblemError
@@ -20,9 +23,20 @@ from ldp_aggregator.service.acting import actor_of, recorded, uploads_act
 from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
 from ldp_aggregator.service.publishing import TrainingOptions, UntrainableError, UselessModelError, publish_trained
 from ldp_aggregator.store.clock import utc_now
-from ldp_aggregator.store.contract import DELETED, TAKES_REPORTS, TAKES_SHARES, UNKNOWN
-from ldp_aggregator.store.rights import ASKED, DONE, FAILED, UPLOADING
+from ldp_aggregator.store.contract import (
+    DELETED,
+    NOT_CLOSED,
+    SEALED,
+    TAKES_REPORTS,
+    TAKES_SHARES,
+    TOO_EARLY,
+    UNKNOWN,
+    CampaignState,
+)
+from ldp_aggregator.store.rights import ASKED, DONE, FAILED, UPLOADING, StoredToken
 from protocols import DraftError
+
+Result = TypeVar("Result")
 
 TOML: Final = "application/toml"
 MOST_ACTS: Final = 1000
@@ -41,12 +55,12 @@ async def post_campaign(request: web.Request, context: Context) -> web.Response:
     if values.get("federated", "false") not in ("true", "false"):
         raise ProblemError("malformed-query", "federated must be true or false")
     federated = values.get("federated") == "true"
-    async with held_body(request, context, (JSON, TOML)) as body:
-        try:
-            campaign = await asyncio.to_thread(compile_draft, body, toml=request.content_type == TOML)
-            check_kind(campaign, federated=federated, max_reports=most)
-        except DraftError as error:
-            raise ProblemError(error.code, str(error), members={"field": error.field}) from None
+    body = await read_body(request, context, (JSON, TOML))
+    try:
+        campaign = await asyncio.to_thread(compile_draft, body, toml=request.content_type == TOML)
+        check_kind(campaign, federated=federated, max_reports=most)
+    except DraftError as error:
+        raise ProblemError(error.code, str(error), members={"field": error.field}) from None
     async with recorded(context.store, actor_of(token), "create campaign", campaign.id, campaign.title):
         created = await context.store.create_campaign(
             campaign, max_reports=most, federated=federated, uploads_need=need
@@ -108,7 +122,7 @@ async def set_uploads_need(request: web.Request, context: Context) -> web.Respon
     await context.store.state(campaign_id(request))
     async with recorded(context.store, actor_of(token), uploads_act(scope), campaign_id(request)):
         state = await context.store.set_uploads_need(campaign_id(request), scope)
-    context.access.forget(campaign_id(request))
+    context.desk.access.forget(campaign_id(request))
     return web.json_response(state.to_json(utc_now()))
 
 
@@ -124,6 +138,80 @@ def _scope(text: str | None) -> str | None:
         raise ProblemError("malformed-query", f"the scope must be one of {', '.join(UPLOADING)}")
     return text
 
+
+async def close_campaign(request: web.Request, context: Context) -> web.Response:
+    """Accept no more reports; reopening takes it back until the campaign is sealed."""
+    token = await _asked(request, context)
+    parameters(request, ())
+    return _told(await _done(request, context, token, "close", context.store.close_campaign))
+
+
+async def reopen_campaign(request: web.Request, context: Context) -> web.Response:
+    """Take a closing back, until the campaign is sealed."""
+    token = await _asked(request, context)
+    parameters(request, ())
+    return _told(await _done(request, context, token, "reopen", context.store.reopen_campaign))
+
+
+async def seal_campaign(request: web.Request, context: Context) -> web.Response:
+    """Drop the ids of a campaign that was closed a day ago (with ``now``: of any closed one), for good."""
+    token = await _asked(request, context)
+    now = parameters(request, ["now"]).get("now", "false")
+    if now not in ("true", "false"):
+        raise ProblemError("malformed-query", "now must be true or false")
+    seal = partial(context.store.seal_campaign, at_once=now == "true")
+    return _told(await _done(request, context, token, "seal", seal))
+
+
+async def delete_campaign(request: web.Request, context: Context) -> web.Response:
+    """Forget a closed campaign: sums, shares and models. Its id is never used again."""
+    token = await _asked(request, context)
+    parameters(request, ())
+    await _done(request, context, token, "delete", context.store.delete_campaign)
+    return web.Response(status=204)
+
+
+async def _asked(request: web.Request, context: Context) -> StoredToken:
+    return await authorise(request, context.store, "admin", campaign_id=campaign_id(request))
+
+
+async def _done(
+    request: web.Request, context: Context, token: StoredToken, act: str, change: Callable[[str], Awaitable[Result]]
+) -> Result:
+    """The change, written down before; of a campaign that is not there nothing is."""
+    name = campaign_id(request)
+    await context.store.state(name)
+    async with recorded(context.store, actor_of(token), f"{act} campaign", name):
+        result = await change(name)
+    context.metrics.mutations.labels(f"campaign-{_DONE[act]}").inc()
+    return result
+
+
+_DONE: Final = {"close": "closed", "reopen": "reopened", "seal": "sealed", "delete": "deleted"}
+
+
+def _told(state: CampaignState) -> web.Response:
+    return web.json_response(state.to_json(utc_now()))
+
+
+STATE: Final = {
+    "type": "object",
+    "required": ["id", "title", "status", "created", "reports"],
+    "properties": {
+        "id": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"enum": ["waiting", "open", "closed"]},
+        "closed": {"type": ["string", "null"]},
+        "sealed": {"type": ["string", "null"]},
+        "reports": {"type": "integer"},
+        "max_reports": {"type": ["integer", "null"]},
+        "model_version": {"type": ["integer", "null"]},
+        "federated": {"type": "boolean"},
+        "shares": {"type": ["integer", "null"]},
+        "uploads_need_token": {"enum": [None, *UPLOADING]},
+    },
+}
+"""A campaign's state, as every operation that changes it answers."""
 
 _ACT: Final = {
     "type": "object",
@@ -145,12 +233,12 @@ _TRAINED: Final = {
     "properties": {"version": {"type": "integer"}, "reports": {"type": "integer"}},
 }
 
+_FOR_ADMINS: Final = partial(Operation, scopes=("admin",))
 OPERATIONS: Final = (
-    Operation(
+    _FOR_ADMINS(
         "POST",
         "/admin/v1/campaigns",
         post_campaign,
-        scopes=("admin",),
         query={
             "max_reports": {"type": "integer", "minimum": 1},
             "federated": {"type": "boolean"},
@@ -160,48 +248,72 @@ OPERATIONS: Final = (
         answers={200: (JSON, _CREATED), 201: (JSON, _CREATED)},
         codes=("invalid-draft", TAKES_REPORTS, DELETED, "malformed-query", *STORED),
     ),
-    Operation(
+    _FOR_ADMINS(
         "GET",
         "/admin/v1/campaigns",
         get_campaigns,
-        scopes=("admin",),
         answers={200: (JSON, {"type": "object", "properties": {"campaigns": {"type": "array", "items": STATE}}})},
         codes=("malformed-query", *STORED),
     ),
-    Operation(
+    _FOR_ADMINS(
         "POST",
         "/admin/v1/campaigns/{id}/train",
         train_campaign,
-        scopes=("admin",),
         query={"post": {"enum": list(TRAINING_MODES)}, "anyway": {"type": "boolean"}},
         answers={200: (JSON, _TRAINED)},
         codes=(UNKNOWN, "nothing-to-train", "useless-model", "not-installed", "malformed-query", *STORED),
     ),
-    Operation(
+    _FOR_ADMINS(
         "GET",
         "/admin/v1/campaigns/{id}/estimates",
         get_estimates,
-        scopes=("admin",),
         query={"post": {"enum": list(MODES)}},
         answers={200: (JSON, {"type": "object"})},
         codes=(UNKNOWN, TAKES_SHARES, "malformed-query", *STORED),
     ),
-    Operation(
+    _FOR_ADMINS(
         "POST",
         "/admin/v1/campaigns/{id}/uploads",
         set_uploads_need,
-        scopes=("admin",),
         query={"scope": {"enum": list(UPLOADING)}},
         answers={200: (JSON, STATE)},
         codes=(UNKNOWN, "malformed-query", *STORED),
     ),
-    Operation(
+    _FOR_ADMINS(
         "GET",
         "/admin/v1/log",
         get_log,
-        scopes=("admin",),
         query={"last": {"type": "integer", "minimum": 1, "maximum": MOST_ACTS}},
         answers={200: (JSON, {"type": "object", "properties": {"acts": {"type": "array", "items": _ACT}}})},
         codes=("malformed-query", *STORED),
+    ),
+    _FOR_ADMINS(
+        "POST",
+        "/admin/v1/campaigns/{id}/reopen",
+        reopen_campaign,
+        answers={200: (JSON, STATE)},
+        codes=(UNKNOWN, SEALED, "malformed-query", *STORED),
+    ),
+    _FOR_ADMINS(
+        "POST",
+        "/admin/v1/campaigns/{id}/close",
+        close_campaign,
+        answers={200: (JSON, STATE)},
+        codes=(UNKNOWN, "malformed-query", *STORED),
+    ),
+    _FOR_ADMINS(
+        "POST",
+        "/admin/v1/campaigns/{id}/seal",
+        seal_campaign,
+        query={"now": {"type": "boolean"}},
+        answers={200: (JSON, STATE)},
+        codes=(UNKNOWN, NOT_CLOSED, TOO_EARLY, "malformed-query", *STORED),
+    ),
+    _FOR_ADMINS(
+        "DELETE",
+        "/admin/v1/campaigns/{id}",
+        delete_campaign,
+        answers={204: None},
+        codes=(UNKNOWN, NOT_CLOSED, "malformed-query", *STORED),
     ),
 )

@@ -8,9 +8,8 @@ from typing import Final
 
 from aiohttp import web
 
-from ldp_aggregator.server.api.authorisation import authorise
-from ldp_aggregator.server.api.bodies import held_body
-from ldp_aggregator.server.api.query import cacheable, parameters
+from ldp_aggregator.server.admission import authorise
+from ldp_aggregator.server.api.query import cacheable, parameters, read_body
 from ldp_aggregator.server.api.rows import JSON, STORED, Operation
 from ldp_aggregator.server.context import ID_PATTERN, Context
 from ldp_aggregator.server.problems import ProblemError
@@ -35,13 +34,13 @@ async def put_directory(request: web.Request, context: Context) -> web.Response:
     token = await authorise(request, context.store, "admin")
     parameters(request, ())
     key = _key(request)
-    async with held_body(request, context, (JSON,), most=LARGEST_DIRECTORY) as body:
-        try:
-            directory = await asyncio.to_thread(read_directory, body, key)
-        except DocumentError as error:
-            raise ProblemError("invalid-directory", str(error)) from None
-        async with recorded(context.store, actor_of(token), "publish directory", None, f"{key} {described(directory)}"):
-            await context.store.put_directory(key, directory.version, body)
+    body = await read_body(request, context, (JSON,), most=LARGEST_DIRECTORY)
+    try:
+        directory = await asyncio.to_thread(read_directory, body, key)
+    except DocumentError as error:
+        raise ProblemError("invalid-directory", str(error)) from None
+    async with recorded(context.store, actor_of(token), "publish directory", None, f"{key} {described(directory)}"):
+        await context.store.put_directory(key, directory.version, body)
     return web.json_response({"version": directory.version})
 
 

@@ -1,37 +1,32 @@
-"""What devices and collectors ask: the campaign, the model, the estimates; and where reports arrive."""
+"""What devices and collectors ask: the campaign, the model, the estimates; and where reports arrive, and the noisy
+statistics of nodes, which are named by the first token they had.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import json
-from dataclasses import replace
-from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
 
+from ldp_aggregator.counting.shares import MEDIA_TYPE as SHARE
+from ldp_aggregator.counting.shares import ShareError, decode_share, most_bytes
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB
-from ldp_aggregator.server.api import shares
-from ldp_aggregator.server.api.authorisation import authorise, authorise_upload
-from ldp_aggregator.server.api.bodies import held_body
-from ldp_aggregator.server.api.query import cacheable, campaign_id, parameters, whole_number
+from ldp_aggregator.server.admission import CHALLENGE, authorise
+from ldp_aggregator.server.api.query import cacheable, campaign_id, check_head, parameters, read_body, whole_number
 from ldp_aggregator.server.api.rows import JSON, STORED, Operation
 from ldp_aggregator.server.context import Context
-from ldp_aggregator.server.metrics import UPLOAD
-from ldp_aggregator.server.problems import REPORT_CODES, ProblemError, retry_later
-from ldp_aggregator.server.uploads.answers import rejected_body
-from ldp_aggregator.server.uploads.limits import most_from_a_device, most_from_a_relay
-from ldp_aggregator.server.uploads.reading import read_upload
+from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
+from ldp_aggregator.server.uploads import answer_to
 from ldp_aggregator.service.publishing import counts_to_publish, told_estimates
-from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, TAKES_SHARES, UNAVAILABLE, UNKNOWN
+from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, REVOKED, TAKES_REPORTS, TAKES_SHARES, UNKNOWN
+from protocols.document.campaign import MODEL
 from protocols.wire.upload import MEDIA_TYPE
 
+_PATH: Final = "/v1/campaigns/{id}/statistics"
 FOREVER: Final = "public, max-age=31536000, immutable"
-BATCH_HEADER: Final = "LDP-Relay-Batch"
-"""With it a relay vouches that the reports were mixed in a batch of at least so many devices."""
-LARGEST_BATCH: Final = 2**53
-_REPORTS: Final = (MEDIA_TYPE,)
 
 
 async def get_campaign(request: web.Request, context: Context) -> web.Response:
@@ -43,56 +38,15 @@ async def get_campaign(request: web.Request, context: Context) -> web.Response:
 
 async def post_reports(request: web.Request, context: Context) -> web.Response:
     """Count an upload; answered after the commit that holds it is on disk."""
+    desk = context.desk
     try:
-        return await _count_upload(request, context)
+        terms = await desk.terms(campaign_id(request), request.headers)
+        desk.begin(terms, check_head(request, (MEDIA_TYPE,)))
+        body = await read_body(request, context, (MEDIA_TYPE,))
+        return web.Response(body=answer_to(await desk.counted(terms, body)), content_type=JSON)
     except ProblemError as problem:
-        if problem.code != UNKNOWN:
-            context.metrics.count_refused(request.match_info["id"], UPLOAD, problem.code)
+        desk.note_refused(request.match_info["id"], problem.code)
         raise
-
-
-async def _count_upload(request: web.Request, context: Context) -> web.Response:
-    batch, unknown = await _sender(request, context)
-    campaign = await context.campaigns.get(request.match_info["id"])
-    limits = context.settings.limits
-    most = most_from_a_relay(limits) if unknown is None else most_from_a_device(campaign, limits)
-    if unknown is not None:
-        await context.admission.check(campaign.id, request.headers)
-        context.admission.count(campaign.id)
-    try:
-        async with held_body(request, context, _REPORTS, most=most.bytes) as body:
-            submission = replace(read_upload(campaign, body, most=most.reports), batch=batch)
-            outcome = await context.ingest.submit(submission, submission.reports)
-    except ProblemError as problem:
-        # Too much for a device; who has shown a token learns what is wrong with that.
-        if problem.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE and "Authorization" in request.headers and unknown:
-            raise unknown from None
-        raise
-    if outcome.refused == UNAVAILABLE:
-        raise retry_later(outcome.refused)
-    if outcome.refused:
-        raise ProblemError(outcome.refused)
-    return web.Response(body=rejected_body(outcome), content_type=JSON)
-
-
-async def _sender(request: web.Request, context: Context) -> tuple[int | None, ProblemError | None]:
-    """The batch that a relay vouches for, and why the sender is no relay, None where it is one.
-
-    Raises ProblemError where a token is needed that was not shown.
-    """
-    name = campaign_id(request)
-    shown = await authorise_upload(request, context, name)
-    batch = _vouched_batch(request)
-    if batch is None and (shown is not None or "Authorization" not in request.headers):
-        is_relay = shown is not None and shown.scope == "relay"
-        return None, None if is_relay else ProblemError("missing-token")
-    try:
-        await authorise(request, context.store, "relay", campaign_id=name)
-    except ProblemError as problem:
-        if batch is not None:
-            raise
-        return None, problem
-    return batch, None
 
 
 async def get_model(request: web.Request, context: Context) -> web.Response:
@@ -137,17 +91,37 @@ async def answer_estimates(request: web.Request, context: Context) -> web.Respon
     return web.Response(body=estimates.encode(), content_type=JSON)
 
 
-def _vouched_batch(request: web.Request) -> int | None:
-    """How many devices a relay says it mixed; None without a token, which otherwise has to be a relay's.
+async def post_statistics(request: web.Request, context: Context) -> web.Response:
+    """Keep a node's share in place of the one it sent before; answered after the commit that holds it is on disk."""
+    token = await authorise(request, context.store, "node", campaign_id=request.match_info["id"])
+    parameters(request, ())
+    campaign = await context.campaigns.get(request.match_info["id"])
+    body = await read_body(request, context, (SHARE,), most=most_bytes(campaign))
+    try:
+        await asyncio.to_thread(decode_share, body, campaign)
+    except ShareError as error:
+        context.metrics.shares.labels(error.code).inc()
+        raise ProblemError(error.code, str(error)) from None
+    refused = None if campaign.asks == MODEL else TAKES_REPORTS
+    if refused is None:
+        refused = await context.store.put_share(campaign.id, token.node, body, token=token.name)
+    _settle(context, refused, "kept")
+    return web.json_response({"node": token.node})
 
-    Nobody else's word counts, and a relay's that is not understood is refused: it would be lost for good.
-    """
-    text = request.headers.get(BATCH_HEADER)
-    if text is None or "Authorization" not in request.headers:
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) <= 16 and 1 <= int(text) <= LARGEST_BATCH):
-        raise ProblemError("malformed-request", f"{BATCH_HEADER} must be a whole number from 1 to {LARGEST_BATCH}")
-    return int(text)
+
+async def delete_statistics(request: web.Request, context: Context) -> web.Response:
+    """Take a node's share out of the model; done, too, where there is none. Answered after the commit is on disk."""
+    token = await authorise(request, context.store, "node", campaign_id=request.match_info["id"])
+    parameters(request, ())
+    campaign = await context.campaigns.get(request.match_info["id"])
+    _settle(context, await context.store.withdraw_share(campaign.id, token.node, token=token.name), "withdrawn")
+    return web.Response(status=204)
+
+
+def _settle(context: Context, refused: str | None, done: str) -> None:
+    context.metrics.shares.labels(refused or done).inc()
+    if refused is not None:
+        raise ProblemError(refused, headers=CHALLENGE if refused == REVOKED else {})
 
 
 _OBJECT: Final = {"type": "object"}
@@ -165,7 +139,7 @@ _REJECTED: Final = {
     },
 }
 
-_UPLOAD_CODES: Final = ("malformed-upload", "too-many-reports", "not-admitted", "too-many-uploads")
+_CODES: Final = (UNKNOWN, CLOSED, NOT_OPEN, TAKES_REPORTS, "malformed-query", *STORED)
 
 OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all there is.
     Operation(
@@ -215,5 +189,14 @@ OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all t
         answers={200: (JSON, _OBJECT)},
         codes=(UNKNOWN, TAKES_SHARES, "malformed-query", *STORED),
     ),
-    *shares.OPERATIONS,
+    Operation(
+        "POST",
+        _PATH,
+        post_statistics,
+        scopes=("node",),
+        bodies={SHARE: {"type": "string", "format": "binary"}},
+        answers={200: (JSON, {"type": "object", "required": ["node"], "properties": {"node": {"type": "string"}}})},
+        codes=("malformed-share", "distributed-share", *_CODES),
+    ),
+    Operation("DELETE", _PATH, delete_statistics, scopes=("node",), answers={204: None}, codes=_CODES),
 )

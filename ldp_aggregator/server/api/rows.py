@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from http import HTTPStatus
+from importlib.metadata import version
 from typing import Any, Final
 
 from aiohttp import web
 
 from ldp_aggregator.server.context import Context
-from ldp_aggregator.server.problems import MEDIA_TYPE as PROBLEM
-from ldp_aggregator.server.problems import PROBLEMS
+from ldp_aggregator.server.problems import MEDIA_TYPE as PROBLEM_TYPE
+from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
 
 JSON: Final = "application/json"
 
@@ -95,7 +98,7 @@ class Operation:
         return {
             str(status): {
                 "description": "; ".join(f"{code}: {PROBLEMS[code].title}" for code in codes),
-                "content": {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+                "content": {PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
                 "x-codes": codes,
             }
             for status, codes in sorted(by_status.items())
@@ -111,3 +114,56 @@ def _answer(status: int, content: tuple[str, Schema] | None) -> dict[str, Any]:
         return {"description": "The client has it already" if status == HTTPStatus.NOT_MODIFIED else "Done"}
     media, schema = content
     return {"description": "Done", "content": {media: {"schema": dict(schema)}}}
+
+
+PROBLEM: Final = {
+    "type": "object",
+    "required": ["type", "title", "status", "code"],
+    "properties": {
+        "type": {"const": "about:blank"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "code": {"enum": sorted(PROBLEMS)},
+        "detail": {"type": "string"},
+        "field": {"type": "string"},
+    },
+}
+"""A problem document, RFC 9457. ``field`` stands in those about a draft."""
+
+
+def openapi_document(operations: Iterable[Operation]) -> dict[str, Any]:
+    """OpenAPI 3.1."""
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = operation.to_json()
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "ldp-aggregator",
+            "version": version("ldp-bayes"),
+            "description": "Campaigns out, locally private reports in, models out. Codes of single reports: "
+            + "; ".join(f"{code}: {text}" for code, text in REPORT_CODES.items()),
+        },
+        "paths": paths,
+        "components": {
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "schemas": {"Problem": PROBLEM},
+        },
+    }
+
+
+def openapi_operation(path: str, operations: Iterable[Operation]) -> Operation:
+    """The operation that serves the document of ``operations`` and itself."""
+    described = list(operations)
+
+    @cache
+    def body() -> bytes:
+        return json.dumps(openapi_document(described), indent=1).encode()
+
+    async def get_openapi(_request: web.Request, _context: Context) -> web.Response:
+        """The description of this API."""
+        return web.Response(body=body(), content_type=JSON)
+
+    own = Operation("GET", path, get_openapi, answers={200: (JSON, {"type": "object"})})
+    described.append(own)
+    return own

@@ -1,1 +1,1 @@
-"""Connections before HTTP: how many, how long, TLS, open files."""
+"""Connections: how many and for how long, uploads from their bytes, everything else handed to aiohttp, TLS."""

@@ -1,150 +1,225 @@
-"""The connections of a listener together: how many there are, who has to go, and who has run out of time."""
+"""A connection's times and its share of a budget; and the connections of a listener together: how many there are, who
+has to go, who has run out of time, and the one budget for what a process holds of its clients' bytes.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any, Final, Protocol
+import math
+from typing import Any, Final
 
 from ldp_aggregator.server.metrics import ConnectionWatch
-from ldp_aggregator.server.problems import MEDIA_TYPE, retry_later
-from ldp_aggregator.server.sockets.handler import LINGER_SECONDS
+from ldp_aggregator.service.settings import Limits
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 
+LINGER_SECONDS: Final = 2.0
+"""How long a refused body is still read, so that the client sees the answer and not a reset."""
 MOST_REFUSALS: Final = 128
 """Connections that are being refused in words at one time; more are cut off."""
 WATCH_SECONDS: Final = 0.1
 """How often it is looked who has run out of time. One look at all of them is cheaper than a timer for each request."""
 
 
-class Watched(Protocol):
-    """What is asked of a connection."""
+class Memory:
+    """``most`` bytes for what clients send and what they do not read. Who does not read holds up nobody: where room is
+    needed, the one who has not read for longest loses the connection.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held = 0
+        self._unread: dict[Connection, int] = {}
 
     @property
-    def is_idle(self) -> bool:
-        """Whether no complete request has arrived that was not answered."""
-        ...
+    def held(self) -> int:
+        """Bytes held now."""
+        return self._held
 
-    def look(self, now: float) -> None:
-        """End what has taken too long; ``now`` is the loop's time."""
-        ...
+    def take(self, size: int) -> bool:
+        """Whether there is room for so many more bytes; where there is, they are held."""
+        while self._held + size > self._most:
+            if not self._unread:
+                return False
+            reader = next(iter(self._unread))
+            self.read(reader)
+            reader.cut()
+        self._held += size
+        return True
 
-    def finish(self) -> None:
-        """Answer what has arrived, and then close."""
-        ...
+    def give(self, size: int) -> None:
+        """Give room back."""
+        self._held -= size
 
-    def cut(self) -> None:
-        """End it now, whatever is still to be written."""
-        ...
+    def wait_for(self, reader: Connection, size: int) -> None:
+        """An answer of which so many bytes are not read. They are there already, so it may be this reader who goes."""
+        self._unread[reader] = size
+        self._held += size
+        self.take(0)
+
+    def read(self, reader: Connection) -> None:
+        """The answer was read, or never will be."""
+        self._held -= self._unread.pop(reader, 0)
 
 
 class Connections:
-    """The open connections of one listener, the one that was silent longest first, ``most`` of them at a time."""
+    """The open connections of one listener, the one that was silent longest first.
 
-    def __init__(self, most: int, watch: ConnectionWatch) -> None:
-        self._most = most
-        self.watch = watch
-        self._open: dict[Watched, None] = {}
-        self._refusals: set[Refusal] = set()
+    Where all places are taken the longest idle connection goes. Where a listener is ``for_operators`` it is the oldest
+    on which nobody has shown a token, whatever it does: whoever has one gets in, and stays.
+    """
+
+    def __init__(self, limits: Limits, memory: Memory, watch: ConnectionWatch, *, for_operators: bool = False) -> None:
+        self.limits, self.memory, self.watch = limits, memory, watch
+        self.loop = asyncio.get_running_loop()
+        self.server: Any = None
+        """What accepts them, once it does."""
+        self._for_operators = for_operators
+        self._open: dict[Connection, int] = {}
+        """Each with its number: the oldest has the least."""
+        self._number = 0
+        self._refused: set[Connection] = set()
         self._look_timer: asyncio.TimerHandle | None = None
         self._empty: asyncio.Future[None] | None = None
 
-    def admit(self, connection: Watched) -> bool:
-        """Whether there is room. Where there is none, the longest idle connection goes and makes some."""
-        if len(self._open) >= self._most:
-            idle = next((other for other in self._open if other.is_idle), None)
-            if idle is None:
+    def admit(self, connection: Connection) -> bool:
+        """Whether there is room, or somebody goes and makes some."""
+        if len(self._open) >= self.limits.connections:
+            leaving = None
+            if self._for_operators:  # By age alone: whoever has just come is idle, too, until he is heard.
+                strangers = (other for other in self._open if other.is_stranger)
+                leaving = min(strangers, key=self._open.__getitem__, default=None)
+            leaving = leaving or next((other for other in self._open if other.is_idle), None)
+            if leaving is None:
                 return False
-            self.remove(idle)
-            idle.cut()
-        self._open[connection] = None
+            self.remove(leaving)
+            leaving.cut()
+        self._number += 1
+        self._open[connection] = self._number
         self.watch.open(len(self._open))
         if self._look_timer is None:
-            self._look_timer = asyncio.get_running_loop().call_later(WATCH_SECONDS, self._look)
+            self._look_timer = self.loop.call_later(WATCH_SECONDS, self._look)
         return True
 
-    def heard(self, connection: Watched) -> None:
+    def heard(self, connection: Connection) -> None:
         """The connection has sent something."""
-        if connection in self._open:
-            del self._open[connection]
-            self._open[connection] = None
+        number = self._open.pop(connection, None)
+        if number is not None:
+            self._open[connection] = number
 
-    def remove(self, connection: Watched) -> None:
+    def replace(self, connection: Connection, by: Connection) -> None:
+        """The same client, and somebody else who listens to it."""
+        number = self._open.pop(connection, None)
+        if number is not None:
+            self._open[by] = number
+
+    def remove(self, connection: Connection) -> None:
         self._open.pop(connection, None)
+        self._refused.discard(connection)
         self.watch.open(len(self._open))
         if not self._open and self._empty is not None and not self._empty.done():
             self._empty.set_result(None)
 
-    def refuse(self, transport: asyncio.Transport) -> None:
-        """Tell a client to come back later, for as long as that takes few of us."""
+    def refuse(self, connection: Connection) -> bool:
+        """Whether one that was not admitted can be told so; that takes few of us."""
         self.watch.refused("too-many-connections")
-        if len(self._refusals) >= MOST_REFUSALS:
-            transport.abort()
-            return
-        refusal = Refusal(transport, self._refusals.discard)
-        self._refusals.add(refusal)
-        transport.set_protocol(refusal)
+        if len(self._refused) >= MOST_REFUSALS:
+            return False
+        self._refused.add(connection)
+        return True
 
     async def finish(self) -> None:
         """Let every connection answer what it has, and end."""
         for connection in list(self._open):
             connection.finish()
         if self._open:
-            self._empty = asyncio.get_running_loop().create_future()
+            self._empty = self.loop.create_future()
             await self._empty
 
     def cut(self) -> None:
         """End every connection now."""
-        for connection in list(self._open):
+        for connection in (*self._open, *self._refused):
             connection.cut()
-        for refusal in list(self._refusals):
-            refusal.cut()
 
     def _look(self) -> None:
-        loop = asyncio.get_running_loop()
-        now = loop.time()
-        for connection in list(self._open):
+        now = self.loop.time()
+        self.watch.held(self.memory.held)
+        for connection in (*self._open, *self._refused):
             try:
                 connection.look(now)
             except Exception as error:  # noqa: PERF203 - one socket's failure is not the others'
                 LOG.warning("a connection was cut", extra={"reason": type(error).__name__})
                 connection.cut()
-        self._look_timer = loop.call_later(WATCH_SECONDS, self._look) if self._open else None
+        self._look_timer = self.loop.call_later(WATCH_SECONDS, self._look) if self._open or self._refused else None
 
 
-class Refusal(asyncio.Protocol):
-    """A connection that was one too many. It is told so once it asks, and then read until the client has heard it: a
-    socket that is closed with something unread is reset, and a reset overtakes the answer.
-    """
+class Connection(asyncio.Protocol):
+    """All deadlines are here: a subclass sets ``_deadline`` to when what it waits for has to be there."""
 
-    def __init__(self, transport: asyncio.Transport, gone: Any) -> None:
-        self._transport = transport
-        self._gone = gone
-        self._told = False
-        self._timer = asyncio.get_running_loop().call_later(LINGER_SECONDS, self.cut)
+    def __init__(self, others: Connections) -> None:
+        self._others, self._loop, self._limits = others, others.loop, others.limits
+        self._transport: Any = None
+        self._deadline = self._unread_deadline = math.inf
+        self._held = 0
+        """Bytes in the budget: of the request that is being answered."""
+        self._last = False
+        """Whether the connection closes with the current answer."""
 
-    def data_received(self, data: bytes) -> None:
-        if not self._told:
-            self._told = True
-            self._transport.write(_too_many())
-            if self._transport.can_write_eof():
-                self._transport.write_eof()
+    @property
+    def is_idle(self) -> bool:
+        """Whether no complete request has arrived that was not answered."""
+        raise NotImplementedError
+
+    @property
+    def is_stranger(self) -> bool:
+        """Whether no token in use was shown."""
+        return True
+
+    def finish(self) -> None:
+        """Answer what has arrived, and then close."""
+        raise NotImplementedError
+
+    def pause_writing(self) -> None:
+        self._unread_deadline = self._loop.time() + self._limits.answer_seconds
+        self._others.memory.wait_for(self, self._transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        self._others.memory.read(self)
+        self._unread_deadline = math.inf
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self._timer.cancel()
-        self._gone(self)
+        self._others.remove(self)
+        self._others.memory.read(self)
+        self._transport = None
+
+    def look(self, now: float) -> None:
+        """End what has taken too long; ``now`` is the loop's time."""
+        if now >= self._unread_deadline:
+            self.cut()
+        elif self._unread_deadline == math.inf and now >= self._deadline:
+            self._time_is_up()
+        elif self._deadline == math.inf and self._transport is not None and self._transport.is_closing():
+            self._deadline = now + self._limits.answer_seconds
 
     def cut(self) -> None:
-        self._transport.abort()
+        """End it now, whatever is still to be written."""
+        if self._transport is not None:
+            self._transport.abort()
 
+    def _wait(self, seconds: float) -> None:
+        self._deadline = self._loop.time() + seconds
 
-def _too_many() -> bytes:
-    """The whole answer: there is no request yet that aiohttp could answer."""
-    problem = retry_later("too-many-connections")
-    body = problem.body()
-    head = (
-        f"HTTP/1.1 429 Too Many Requests\r\nContent-Type: {MEDIA_TYPE}\r\n"
-        f"Content-Length: {len(body)}\r\nRetry-After: {problem.headers['Retry-After']}\r\nConnection: close\r\n\r\n"
-    )
-    return head.encode() + body
+    def _time_is_up(self) -> None:
+        self.cut()
+
+    def _hold(self, size: int) -> bool:
+        """Whether the budget has room for so many bytes of a request; they are held until :meth:`_release`."""
+        if not self._others.memory.take(size):
+            return False
+        self._held += size
+        return True
+
+    def _release(self) -> None:
+        self._others.memory.give(self._held)
+        self._held = 0

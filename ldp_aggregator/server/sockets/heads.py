@@ -1,7 +1,7 @@
-"""The head of a request, read as far as it decides who answers: an upload takes the short way, all else is aiohttp's.
+"""The head of a request, read as far as it decides who answers: an upload is taken here, all else is aiohttp's.
 
-Only what is beyond doubt is recognised. A head that could be understood in two ways, or that asks for anything that
-the short way does not do, is left to aiohttp's parser, which has the last word.
+Only what is beyond doubt is recognised as an upload. A head that could be understood in two ways, or that asks for
+anything that the door does not do, is left to aiohttp's parser; what is no HTTP is refused.
 """
 
 from __future__ import annotations
@@ -12,36 +12,33 @@ from typing import Final
 
 import httptools
 
+from ldp_aggregator.server.problems import ProblemError
 from protocols.wire.upload import MEDIA_TYPE
 
 END: Final = b"\r\n\r\n"
 
-_TARGET: Final = re.compile(rb"/v1/campaigns/([A-Za-z0-9_-]{43})/reports")
-_LENGTH: Final = re.compile(rb"[0-9]{1,15}")
+_LINE: Final = re.compile(rb"POST /v1/campaigns/([A-Za-z0-9_-]{43})/reports HTTP/1\.1\r\n")
+_LENGTH: Final = re.compile(rb"[1-9][0-9]{0,14}")
 _ONCE: Final = frozenset({b"host", b"content-length", b"content-type", b"connection"})
-"""Headers that mean something to the short way; none of them twice."""
+"""Headers that mean something to the door; none of them twice."""
 _ELSEWHERE: Final = frozenset(
-    {b"authorization", b"content-encoding", b"expect", b"origin", b"cookie", b"trailer", b"te"}
+    {b"content-encoding", b"expect", b"origin", b"trailer", b"te", b"transfer-encoding", b"upgrade"}
 )
-"""Headers with a meaning that the short way does not know. So has every header of this project's own, ``LDP-...``."""
+"""Headers with a meaning that the door does not know, or after which a body is not as long as its Content-Length."""
 _ALIKE: Final = _ONCE | {b"accept", b"accept-encoding", b"user-agent"}
 """Headers that many devices send alike."""
-_UNFRAMED: Final = frozenset({b"transfer-encoding", b"upgrade"})
-"""Headers after which the length of a body is not the Content-Length."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """``length`` is that of the body, None where only a parser of the whole can tell. ``campaign_id`` is that of an
-    upload that can take the short way, None for every other request.
-    """
+    """That of an upload to a campaign with a body of ``length`` bytes. ``claims``: it shows a token."""
 
-    length: int | None
-    campaign_id: str | None = None
-    keeps_open: bool = True
+    campaign_id: str
+    length: int
+    keeps_open: bool
+    claims: bool
+    headers: tuple[tuple[str, str], ...]
 
-
-UNCLEAR: Final = Head(None)
 
 MOST_KNOWN: Final = 256
 LONGEST_KNOWN: Final = 512
@@ -52,15 +49,11 @@ _known: Final[dict[bytes, Head]] = {}
 class _Reader:
     """What httptools calls while it parses."""
 
-    __slots__ = ("body", "complete", "headers", "target")
+    __slots__ = ("body", "complete", "headers")
 
     def __init__(self) -> None:
         self.headers: list[tuple[bytes, bytes]] = []
-        self.target = b""
         self.complete = self.body = False
-
-    def on_url(self, url: bytes) -> None:
-        self.target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self.headers.append((name.lower(), value))
@@ -72,8 +65,9 @@ class _Reader:
         self.body = True
 
 
-def read_head(head: bytes) -> Head:
-    """``head`` ends with the first empty line of what a client has sent.
+def read_head(head: bytes) -> Head | None:
+    """The upload that a head announces, None for what is aiohttp's. ``head`` ends with the first empty line of what a
+    client has sent. Raises ProblemError for what is no HTTP.
 
     The same app sends the same head from every device, so those of uploads are remembered for a while, unless a header
     may tell one device from another.
@@ -82,49 +76,38 @@ def read_head(head: bytes) -> Head:
     if known is not None:
         return known
     reader = _Reader()
-    found = _read(head, reader)
-    alike = len(head) <= LONGEST_KNOWN and all(name in _ALIKE for name, _ in reader.headers)
-    if found.campaign_id is not None and alike:
+    parser = httptools.HttpRequestParser(reader)
+    try:
+        parser.feed_data(head)
+    except httptools.HttpParserUpgrade:
+        return None
+    except httptools.HttpParserError:
+        raise ProblemError("malformed-request") from None
+    line = _LINE.match(head)
+    if line is None or not reader.complete or reader.body:
+        return None
+    found = _read(reader.headers, line[1].decode(), keeps_open=parser.should_keep_alive())
+    if found is not None and len(head) <= LONGEST_KNOWN and all(name in _ALIKE for name, _ in reader.headers):
         if len(_known) >= MOST_KNOWN:
             _known.clear()
         _known[head] = found
     return found
 
 
-def _read(head: bytes, reader: _Reader) -> Head:
-    parser = httptools.HttpRequestParser(reader)
-    try:
-        parser.feed_data(head)
-    except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-        return UNCLEAR
-    if not reader.complete or reader.body:
-        return UNCLEAR
-    found: dict[bytes, bytes] = {}
-    plain = parser.get_http_version() == "1.1"
-    for name, value in reader.headers:
+def _read(headers: list[tuple[bytes, bytes]], campaign_id: str, *, keeps_open: bool) -> Head | None:
+    once: dict[bytes, bytes] = {}
+    claims = False
+    for name, value in headers:
+        if name in _ELSEWHERE or name in once:
+            return None
         if name in _ONCE:
-            if name in found:
-                return UNCLEAR
-            found[name] = value
-        elif name in _UNFRAMED:
-            return UNCLEAR
-        elif name in _ELSEWHERE or name.startswith(b"ldp-"):
-            plain = False
-    length = found.get(b"content-length", b"0")
-    method = parser.get_method()
-    if not _LENGTH.fullmatch(length) or method == b"CONNECT":
-        return UNCLEAR
-    target = _TARGET.fullmatch(reader.target)
-    if (
-        plain
-        and target is not None
-        and method == b"POST"
-        and found.get(b"content-type") == _MEDIA_TYPE
-        and b"host" in found
-        and length != b"0"
-    ):
-        return Head(int(length), target[1].decode(), parser.should_keep_alive())
-    return Head(int(length))
+            once[name] = value
+        claims = claims or name == b"authorization"
+    length = once.get(b"content-length", b"")
+    if b"host" not in once or once.get(b"content-type") != _MEDIA_TYPE or not _LENGTH.fullmatch(length):
+        return None
+    texts = tuple((name.decode("latin-1"), value.decode("utf-8", "surrogateescape")) for name, value in headers)
+    return Head(campaign_id, int(length), keeps_open, claims, texts)
 
 
 _MEDIA_TYPE: Final = MEDIA_TYPE.encode()

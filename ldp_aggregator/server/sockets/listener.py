@@ -1,26 +1,34 @@
-"""Sockets that accept connections."""
+"""Sockets that accept connections, as many open files as that can take, and TLS.
+
+A loop's own server makes a connection of a socket only after the handshake, so that nobody could count or time those
+that never shake hands. With TLS they have a number and a time of their own. Who has said nothing waits apart from who
+is shaking hands, and where all places are taken it is the oldest that goes: whoever has something to say gets in.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final, cast
 
 from aiohttp import web
 
-from ldp_aggregator.server.metrics import ConnectionWatch
-from ldp_aggregator.server.sockets.connection import Connection
-from ldp_aggregator.server.sockets.connections import Connections
-from ldp_aggregator.server.sockets.handler import Handler
-from ldp_aggregator.server.sockets.memory import Memory
-from ldp_aggregator.server.sockets.tls_door import TlsDoor
-from ldp_aggregator.server.uploads.desk import Desk
-from ldp_aggregator.service.settings import Limits, Settings
+from ldp_aggregator.server.desk import Desk
+from ldp_aggregator.server.sockets.connections import MOST_REFUSALS, Connections
+from ldp_aggregator.server.sockets.door import Door
+from ldp_aggregator.server.sockets.handed import MakeHandler
+from ldp_aggregator.service.settings import Limits, Settings, SettingsError
+from ldp_aggregator.store.failures import kind_of
+
+LOG: Final = logging.getLogger("ldp_aggregator")
 
 BACKLOG: Final = 1024
+OWN: Final = 128
+"""Open files for the store, its database, logs, and what accepts on the other listeners."""
 
 
 @dataclass(frozen=True)
@@ -67,46 +75,49 @@ class Listeners:
         )
 
 
-class Accepting(Protocol):
-    """What accepts connections until it is closed."""
-
-    def close(self) -> None: ...
-
-
-@dataclass(frozen=True)
-class Listening:
-    """A listener that accepts, and the connections it has."""
-
-    server: Accepting
-    connections: Connections
-    task: asyncio.Task[None] | None = None
-    """What accepts, where that is a task of ours: the listener is as good as closed once it ends."""
-
-
 async def listen(
     runner: web.AppRunner,
     bound: socket.socket,
-    limits: Limits,
-    memory: Memory,
-    watch: ConnectionWatch,
+    connections: Connections,
     *,
     desk: Desk | None = None,
     tls: ssl.SSLContext | None = None,
-) -> Listening:
-    """Accept connections for a runner that was set up, and uploads for a desk."""
-    loop = asyncio.get_running_loop()
-    connections = Connections(limits.connections, watch)
+) -> asyncio.Task[None] | None:
+    """Accept connections for a runner that was set up, and uploads for a desk. Returns what accepts, where that is a
+    task of ours: the listener is as good as closed once it ends.
+    """
 
-    def make_handler(answered: Callable[[], None]) -> Handler:
-        return Handler(runner.server, loop, limits, watch, answered)
-
-    def connect() -> Connection:
-        return Connection(loop, limits, connections, memory, make_handler, desk)
+    def connect() -> Door:
+        return Door(connections, cast("MakeHandler", runner.server), desk)
 
     if tls is not None:
-        door = TlsDoor(bound, tls, connect)
-        return Listening(door, connections, door.accepting)
-    return Listening(await loop.create_server(connect, sock=bound, backlog=BACKLOG), connections)
+        connections.server = door = TlsDoor(bound, tls, connect)
+        return door.accepting
+    connections.server = await connections.loop.create_server(connect, sock=bound, backlog=BACKLOG)
+    return None
+
+
+def most_descriptors(limits: Limits) -> int:
+    """How many open files the three listeners and the process itself can come to."""
+    return 3 * (limits.connections + MOST_REFUSALS) + MOST_SILENT + MOST_HANDSHAKES + OWN
+
+
+def raise_limit(limits: Limits) -> None:
+    """Let this process have so many; where the system does not, say so: a full public listener could then stop the
+    admin listener.
+    """
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows counts them differently.
+        return
+    wanted = most_descriptors(limits)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < wanted:
+        reason = f"the limit is {allowed}, limits.connections takes {wanted}"
+        LOG.warning("too few open files", extra={"reason": reason})
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -129,3 +140,103 @@ def bind(host: str, port: int) -> socket.socket:
 def _url_of(bound: socket.socket, *, tls: bool) -> str:
     host, port = bound.getsockname()[:2]
     return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+HANDSHAKE_SECONDS: Final = 5.0
+"""How long a client may take to say its first word, and then to shake hands."""
+MOST_SILENT: Final = 256
+MOST_HANDSHAKES: Final = 256
+"""At one time. With the limit of connections they bound what a listener takes of the process's sockets."""
+PAUSE_SECONDS: Final = 1.0
+"""After a failure to accept; it is nearly always that the process has no socket left."""
+
+
+class TlsDoor:
+    """Accepts on a bound socket and hands what has shaken hands to a protocol that ``connect`` makes."""
+
+    def __init__(self, bound: socket.socket, tls: ssl.SSLContext, connect: Callable[[], asyncio.BaseProtocol]) -> None:
+        self._bound, self._tls, self._connect = bound, tls, connect
+        self._loop = asyncio.get_running_loop()
+        self._silent: dict[socket.socket, asyncio.TimerHandle] = {}
+        self._greeting: dict[asyncio.Task[None], socket.socket | None] = {}
+        """With the socket, as long as the task has not begun."""
+        self.accepting = asyncio.create_task(self._accept(), name="door")
+        """Nobody can connect once this ends."""
+
+    def close(self) -> None:
+        """Accept no more, and give up handshakes."""
+        self.accepting.cancel()
+        for task in list(self._greeting):
+            self._give_up(task)
+        for accepted in list(self._silent):
+            self._drop(accepted)
+        self.accepting.add_done_callback(lambda _: self._bound.close())
+
+    async def _accept(self) -> None:
+        while True:
+            try:
+                accepted, _ = await self._loop.sock_accept(self._bound)
+            except Exception as error:
+                LOG.warning("cannot accept", extra={"reason": type(error).__name__})
+                await asyncio.sleep(PAUSE_SECONDS)
+                continue
+            accepted.setblocking(False)
+            if len(self._silent) >= MOST_SILENT:
+                self._drop(next(iter(self._silent)))
+            self._silent[accepted] = self._loop.call_later(HANDSHAKE_SECONDS, self._drop, accepted)
+            self._loop.add_reader(accepted, self._begin, accepted)
+
+    def _hear(self, accepted: socket.socket) -> socket.socket:
+        """Wait no longer for a first word."""
+        self._silent.pop(accepted).cancel()
+        self._loop.remove_reader(accepted)
+        return accepted
+
+    def _drop(self, accepted: socket.socket) -> None:
+        self._hear(accepted).close()
+
+    def _begin(self, accepted: socket.socket) -> None:
+        if len(self._greeting) >= MOST_HANDSHAKES:
+            self._give_up(next(iter(self._greeting)))
+        task = self._loop.create_task(self._greet(self._hear(accepted)))
+        self._greeting[task] = accepted
+        task.add_done_callback(lambda done: self._greeting.pop(done, None))
+
+    def _give_up(self, task: asyncio.Task[None]) -> None:
+        accepted = self._greeting.pop(task)
+        task.cancel()
+        if accepted is not None:
+            accepted.close()
+
+    async def _greet(self, accepted: socket.socket) -> None:
+        self._greeting[cast("asyncio.Task[None]", asyncio.current_task())] = None
+        try:
+            await self._loop.connect_accepted_socket(
+                self._connect, accepted, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_SECONDS
+            )
+        except (OSError, EOFError, asyncio.TimeoutError):
+            accepted.close()  # Not TLS, hung up, or too slow: nobody of ours to tell.
+
+
+def load_tls(settings: Settings) -> ssl.SSLContext | None:
+    """The TLS context of the public listener, None where it speaks plain HTTP. Raises SettingsError."""
+    if settings.tls_certificate is None or settings.tls_key is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(settings.tls_certificate, settings.tls_key)
+    except (OSError, ssl.SSLError) as error:
+        raise SettingsError(f"tls_certificate and tls_key cannot be loaded: {error}") from error
+    return context
+
+
+def reload_tls(settings: Settings, context: ssl.SSLContext | None) -> None:
+    """Connections that are open keep the old certificate. A pair that does not load leaves the old one in use."""
+    try:
+        # A context of its own first: a pair that does not fit together must not end up half loaded.
+        if load_tls(settings) is not None and context is not None:
+            context.load_cert_chain(str(settings.tls_certificate), str(settings.tls_key))
+        LOG.info("certificate reloaded")
+    except (SettingsError, OSError, ssl.SSLError) as error:
+        LOG.error("certificate not reloaded", extra={"reason": kind_of(error)})

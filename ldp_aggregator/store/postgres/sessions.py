@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Any, Final, TypeVar
 
 import asyncpg
 
+from ldp_aggregator.store.clock import Clock
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.postgres import schema
+from ldp_aggregator.store.sql import schema
+from ldp_aggregator.store.sql.connection import Row
+
+SCHEMA: Final = "ldp_aggregator"
 
 ATTEMPTS: Final = 6
 FIRST_DELAY_SECONDS: Final = 0.05
@@ -24,6 +29,16 @@ CONNECT_SECONDS: Final = 5.0
 COMMAND_SECONDS: Final = 30.0
 LOCK_SECONDS: Final = 10
 """How long a statement waits for what somebody else holds."""
+
+_IDS: Final = """
+CREATE TABLE ids (
+    campaign bigint NOT NULL,
+    id bytea NOT NULL,
+    digest bytea NOT NULL,
+    PRIMARY KEY (campaign, id)
+);
+CREATE TABLE schema_version (version bigint NOT NULL)
+"""
 
 
 class HeldError(Exception):
@@ -45,8 +60,8 @@ _PASSING: Final = (
 )
 """Failures that another try may not meet."""
 
-Connection = Any
-"""asyncpg has no types."""
+MADE_MEANWHILE: Final = (asyncpg.UniqueViolationError, asyncpg.DuplicateTableError, asyncpg.DuplicateSchemaError)
+
 Result = TypeVar("Result")
 
 
@@ -54,14 +69,46 @@ class RefusedError(StoreError):
     """The database is there, and did not do it: another part of the same work it may do."""
 
 
+class PostgresConnection:
+    """See :class:`ldp_aggregator.store.sql.connection.Connection`. ``told`` is the time, None for the database's own:
+    no instance's clock decides anything for the others.
+    """
+
+    def __init__(self, raw: Any, name: str, told: datetime | None) -> None:
+        self._raw = raw
+        self._prefix = f"/* {name} */ " if name else ""
+        self.told = told
+
+    async def fetch(self, statement: str, *values: Any) -> Sequence[Row]:
+        rows: Sequence[Row] = await self._raw.fetch(self._prefix + statement, *values)
+        return rows
+
+    async def fetchrow(self, statement: str, *values: Any) -> Row | None:
+        return await self._raw.fetchrow(self._prefix + statement, *values)
+
+    async def execute(self, statement: str, *values: Any) -> int:
+        done = (await self._raw.execute(self._prefix + statement, *values)).rpartition(" ")[2]
+        return int(done) if done.isdigit() else 0
+
+    @asynccontextmanager
+    async def savepoint(self) -> AsyncIterator[None]:
+        async with self._raw.transaction():
+            yield
+
+    async def now(self) -> datetime:
+        now: datetime = self.told or await self._raw.fetchval("SELECT clock_timestamp()")
+        return now
+
+
 class Sessions:
     """A pool of connections that runs one transaction at a time on each."""
 
-    def __init__(self, pool: Any) -> None:
+    def __init__(self, pool: Any, clock: Clock | None) -> None:
         self._pool = pool
+        self._clock = clock
 
     @classmethod
-    async def open(cls, address: str, *, read_only: bool = False) -> Sessions:
+    async def open(cls, address: str, *, clock: Clock | None = None, read_only: bool = False) -> Sessions:
         """Raises StoreError where the database cannot be reached."""
         try:
             pool = await asyncpg.create_pool(
@@ -73,7 +120,7 @@ class Sessions:
                 reset=_leave,
                 server_settings={
                     "synchronous_commit": "on",
-                    "search_path": schema.NAME,
+                    "search_path": SCHEMA,
                     "lock_timeout": f"{LOCK_SECONDS}s",
                     **({"default_transaction_read_only": "on"} if read_only else {}),
                 },
@@ -81,11 +128,12 @@ class Sessions:
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, asyncio.TimeoutError, ValueError) as error:
             # The message of a wrong address may hold the address, and that a password.
             raise StoreError(f"the database cannot be reached ({type(error).__name__})") from None
-        return cls(pool)
+        return cls(pool, clock)
 
     async def run(
         self,
-        work: Callable[[Connection], Awaitable[Result]],
+        work: Callable[[PostgresConnection], Awaitable[Result]],
+        name: str = "",
         *,
         isolation: str | None = "read_committed",
         attempts: int = ATTEMPTS,
@@ -98,11 +146,12 @@ class Sessions:
         give_up = time.monotonic() + GIVE_UP_SECONDS
         for attempt in range(attempts):
             try:
-                async with self._transaction(isolation) as db:
-                    return await work(db)
+                async with self._transaction(isolation) as raw:
+                    return await work(PostgresConnection(raw, name, None if self._clock is None else self._clock()))
             except (*_PASSING, *passing) as error:  # noqa: PERF203 - trying again is the point
                 if attempt + 1 == attempts or time.monotonic() > give_up:
-                    raise StoreError(f"the database answered: {type(error).__name__}") from error
+                    failed = RefusedError if isinstance(error, HeldError) else StoreError
+                    raise failed(f"the database answered: {type(error).__name__}") from error
                 await asyncio.sleep(random.uniform(0, FIRST_DELAY_SECONDS * 2**attempt))  # noqa: S311 - only a delay
             except asyncpg.PostgresError as error:
                 raise RefusedError(f"the database answered: {error}") from error
@@ -116,13 +165,38 @@ class Sessions:
             self._pool.terminate()
 
     @asynccontextmanager
-    async def _transaction(self, isolation: str | None) -> AsyncIterator[Connection]:
-        async with self._pool.acquire(timeout=CONNECT_SECONDS) as db:
+    async def _transaction(self, isolation: str | None) -> AsyncIterator[Any]:
+        async with self._pool.acquire(timeout=CONNECT_SECONDS) as raw:
             if isolation is None:
-                yield db
+                yield raw
                 return
-            async with db.transaction(isolation=isolation):
-                yield db
+            async with raw.transaction(isolation=isolation):
+                yield raw
+
+
+async def check_tables(db: PostgresConnection) -> None:
+    """Refuse what has no tables, or not those of this version; nothing is changed. Raises StoreError."""
+    if not await _has_tables(db):
+        raise StoreError("there is no store in this database; 'ldp-aggregator serve' or 'campaign create' makes one")
+    found = await db.fetchrow("SELECT version FROM schema_version")
+    schema.check_version(0 if found is None else found[0])
+
+
+async def prepare_tables(db: PostgresConnection) -> None:
+    """Make the tables where there are none; refuse those of another version. Raises StoreError.
+
+    Of two instances that make them at once, one fails with :data:`MADE_MEANWHILE`, and finds them when it tries again.
+    """
+    if not await _has_tables(db):
+        await db.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+        await schema.make_tables(db, "postgres", _IDS)
+        await db.execute("INSERT INTO schema_version VALUES ($1)", schema.VERSION)
+    await check_tables(db)
+
+
+async def _has_tables(db: PostgresConnection) -> bool:
+    found = await db.fetchrow("SELECT to_regclass($1) IS NOT NULL", f"{SCHEMA}.schema_version")
+    return found is not None and bool(found[0])
 
 
 def is_unique_violation(error: RefusedError) -> bool:
@@ -130,5 +204,5 @@ def is_unique_violation(error: RefusedError) -> bool:
     return isinstance(error.__cause__, asyncpg.UniqueViolationError)
 
 
-async def _leave(_: Connection) -> None:
+async def _leave(_: Any) -> None:
     """Nothing is set on a connection but for a transaction: it goes back as it came, without asking the database."""

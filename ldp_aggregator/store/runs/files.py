@@ -1,22 +1,24 @@
-"""One run: an immutable file of sorted ids with their digests, a filter, and fences.
+"""One run: an immutable file of sorted ids with their digests, in pages, each with a check of its own.
 
-A header of :data:`HEADER_BYTES` (magic, version, number of ids, secret and bits per id of the filter, and a CRC-32 of
-each column and of itself), then five columns of little-endian 64-bit words: first halves of the ids, second halves,
-digests, filter, fences.
-A file that is being written has a name of its own (:func:`write_run`); it gets that of a run, whole and on disk, in the
-transaction that lists it (:func:`publish_run`).
+A header of :data:`HEADER_BYTES`: magic, whose run it is (its campaign and its own name), the number of ids, the
+filter's secret and its words, a CRC-32 of filter and index, and one of itself. Then pages of :data:`PAGE` ids (the last
+one is filled up): first halves, second halves, digests, all little-endian 64-bit words. Then the filter
+(:mod:`ldp_aggregator.store.runs.filters`), and the index: of each page its first half and its CRC-32.
+
+Nothing is used that was not checked: filter and index where a run is opened, a page wherever it is read. Reading is
+``pread``: a file that was cut short, or a disk that fails, is an error and no signal.
 """
 
 from __future__ import annotations
 
-import mmap
+import contextlib
 import os
 import secrets
-import shutil
 import struct
+import sys
+import weakref
 import zlib
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -24,176 +26,253 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.runs.building import FilterDraft
-from ldp_aggregator.store.runs.fences import Fences, fence_count, fences_of
-from ldp_aggregator.store.runs.filters import Filter, Hashes, filter_words
-from ldp_aggregator.store.runs.keys import Keys, Words
+from ldp_aggregator.store.runs.filters import Filter, Hashes
+from ldp_aggregator.store.runs.keys import Keys, Words, joined
 
-MAGIC: Final = b"ldprun\0\x03"
+if sys.platform != "win32":
+    import fcntl
+
+MAGIC: Final = b"ldprun\0\x04"
 HEADER_BYTES: Final = 4096
+PAGE: Final = 128
+"""Ids whose bytes are read, and checked, together."""
 SUFFIX: Final = ".run"
 DRAFT: Final = "draft-"
-FORGOTTEN_SECONDS: Final = 86_400.0
-_HEADER: Final = struct.Struct("<8sQQI5I")
+_HEADER: Final = struct.Struct("<8s64s32sQQQI")
 _COLUMNS: Final = 3
 _WORD: Final = 8
-_CHECK_WORDS: Final = 1 << 20
+_PAGE_BYTES: Final = PAGE * _COLUMNS * _WORD
+_INDEX: Final = np.dtype([("first", "<u8"), ("check", "<u4")])
+_BLOCK_PAGES: Final = 16
+_ASKED: Final = 2048
+"""Ids that are looked up at once: a page each, and sometimes two, are in memory."""
 
 
-@dataclass(frozen=True)
+class DamagedError(StoreError):
+    """A run is not what was written; ``str`` says which, why, and what takes it out."""
+
+
 class Run:
-    """An open run."""
+    """An open run. Methods that read raise StoreError where the file is damaged."""
 
-    path: Path
-    keys: Keys
-    filter: Filter
-    fences: Fences
-    mapped: mmap.mmap
-    checks: tuple[int, ...]
-    """CRC-32 of each column."""
+    def __init__(self, path: Path, handle: int, ids: int, filter_: Filter, index: NDArray[np.void]) -> None:
+        self.path = path
+        self.filter = filter_
+        self._ids = ids
+        self._handle = handle
+        self._firsts: Words = index["first"].astype(np.uint64)
+        self._checks: list[int] = index["check"].tolist()
+        weakref.finalize(self, os.close, handle)
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return self._ids
 
     def find(self, wanted: Hashes) -> tuple[NDArray[np.int64], Words]:
-        """Positions among those wanted of the ids that are in the run, and their digests."""
+        """Positions among those wanted, which are in order, of the ids that are in the run, and their digests."""
         perhaps = self.filter.may_hold(wanted)
-        if not len(perhaps):
+        found = [self._look_up(wanted.keys, perhaps[at : at + _ASKED]) for at in range(0, len(perhaps), _ASKED)]
+        if not found:
             return perhaps, np.zeros(0, dtype=np.uint64)
-        asked = Keys(wanted.keys.high[perhaps], wanted.keys.low[perhaps], wanted.keys.digest[perhaps])
-        positions, places = self.keys.found(asked, self.fences.places(self.keys.high, asked.high))
-        digests = self.keys.digest[places].copy()
-        self.release()
-        return perhaps[positions], digests
+        return np.concatenate([positions for positions, _ in found]), np.concatenate([digests for _, digests in found])
 
-    def release(self) -> None:
-        """Give the pages of the file back, which count as the process's memory; reading it again brings them."""
-        if hasattr(mmap, "MADV_DONTNEED"):
-            self.mapped.madvise(mmap.MADV_DONTNEED)
+    def blocks(self) -> Iterator[Keys]:
+        """All ids in increasing order, a few pages at a time."""
+        for start in range(0, len(self._checks), _BLOCK_PAGES):
+            yield self._pages(range(start, min(start + _BLOCK_PAGES, len(self._checks))))
 
-    def problems(self) -> list[str]:
-        """What is wrong with the file: all of it is read."""
-        found = []
-        columns = (self.keys.high, self.keys.low, self.keys.digest, self.filter.words, self.fences.firsts)
-        names = ("first", "second", "digest", "filter", "fence")
-        for name, column, check in zip(names, columns, self.checks, strict=True):
-            if _check_of(column) != check:
-                found.append(f"{self.path.name}: the {name} column is damaged")
-        for start in range(0, max(len(self) - 1, 0), _CHECK_WORDS):
-            part = self.keys.slice(start, start + _CHECK_WORDS + 1)
-            same = part.high[1:] == part.high[:-1]
-            if ((part.high[1:] < part.high[:-1]) | (same & (part.low[1:] <= part.low[:-1]))).any():
-                found.append(f"{self.path.name}: the ids are not in order")
-                break
-        self.release()
-        return found
+    def sound_blocks(self) -> Iterator[Keys]:
+        """The pages that are sound, where others are not."""
+        for page in range(len(self._checks)):
+            with contextlib.suppress(StoreError):
+                yield self._pages([page])
+
+    def verify(self) -> None:
+        """Read everything. Raises StoreError where something is damaged, or not in order."""
+        last: Keys | None = None
+        for block in self.blocks():
+            ids = block if last is None else joined([last, block])
+            same = ids.high[1:] == ids.high[:-1]
+            if ((ids.high[1:] < ids.high[:-1]) | (same & (ids.low[1:] <= ids.low[:-1]))).any():
+                raise _damaged(self.path, "its ids are not in order")
+            last = block.slice(len(block) - 1, len(block))
+
+    def _look_up(self, wanted: Keys, perhaps: NDArray[np.int64]) -> tuple[NDArray[np.int64], Words]:
+        asked = Keys(wanted.high[perhaps], wanted.low[perhaps], wanted.digest[perhaps])
+        # An id is in the last page that begins before its first half, or in one that begins with it.
+        start = np.maximum(np.searchsorted(self._firsts, asked.high) - 1, 0)
+        stop = np.maximum(np.searchsorted(self._firsts, asked.high, side="right"), 1)
+        several = np.flatnonzero(stop - start > 1)
+        pages = np.unique(np.concatenate([start, *(np.arange(start[one], stop[one]) for one in several)]))
+        here = self._pages(pages.tolist())
+        positions, places = here.find(asked)
+        return perhaps[positions], here.digest[places]
+
+    def _pages(self, pages: Sequence[int]) -> Keys:
+        """The ids of some pages, checked."""
+        data = bytearray(len(pages) * _PAGE_BYTES)
+        for place, page in enumerate(pages):
+            view = memoryview(data)[place * _PAGE_BYTES : (place + 1) * _PAGE_BYTES]
+            _read_into(self.path, self._handle, HEADER_BYTES + page * _PAGE_BYTES, view)
+            if zlib.crc32(view) != self._checks[page]:
+                raise _damaged(self.path, f"page {page} does not agree with its check")
+        columns = np.frombuffer(data, dtype="<u8").reshape(len(pages), _COLUMNS, PAGE).transpose(1, 0, 2)
+        # The last page is filled up with what is no id.
+        ids = len(pages) * PAGE - (-self._ids % PAGE if pages[-1] == len(self._checks) - 1 else 0)
+        return Keys(*columns.reshape(_COLUMNS, -1)[:, :ids])
 
 
-def write_run(folder: Path, ids: int, parts: Iterable[Keys], secret: int, bits: int) -> Path:
-    """Write ``ids`` ids, which come in increasing order, part by part, with the filter's secret and bits per id.
+class Draft:
+    """A run in the making. It is locked, so that nobody takes it for what a dead process has left."""
 
-    Returns the draft. Raises StoreError; nothing is left then.
-    """
-    fresh = folder / f"{DRAFT}{secrets.token_hex(8)}{SUFFIX}"
-    try:
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / f"{DRAFT}{secrets.token_hex(8)}{SUFFIX}"
+        self.ids = 0
         folder.mkdir(mode=0o700, exist_ok=True)
-        handle = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        self.handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        _lock(self.handle)
+
+    @property
+    def name(self) -> str:
+        """What it will be called as a run."""
+        return self.path.name.removeprefix(DRAFT)
+
+    def publish(self) -> str:
+        """Give it the name of a run, durably; returns it. Raises StoreError."""
         try:
-            with FilterDraft(folder, ids, secret, bits) as draft:
-                checks = _write(handle, ids, parts, draft)
-            _put(handle, _header(ids, secret, bits, checks), 0)
-            os.fsync(handle)
+            self.path.rename(self.path.with_name(self.name))
+            sync_folder(self.path.parent)
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be renamed: {error.strerror}") from error
         finally:
-            os.close(handle)
-    except OSError as error:
-        fresh.unlink(missing_ok=True)
-        raise StoreError(f"{fresh} cannot be written: {error.strerror}") from error
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        raise
-    return fresh
+            self._close()
+        return self.name
+
+    def discard(self) -> None:
+        """Remove it, if it is there."""
+        self._close()
+        self.path.unlink(missing_ok=True)
+
+    def _close(self) -> None:
+        if self.handle >= 0:
+            os.close(self.handle)
+            self.handle = -1
 
 
-def _write(handle: int, ids: int, parts: Iterable[Keys], draft: FilterDraft) -> tuple[int, ...]:
-    """All columns; returns their checks."""
-    fences = [np.zeros(0, dtype=np.uint64)]
-    checks = [0] * _COLUMNS
-    written = 0
-    for part in parts:
-        for column, words in enumerate((part.high, part.low, part.digest)):
-            data = words.astype("<u8", copy=False).tobytes()
-            _put(handle, data, HEADER_BYTES + (column * ids + written) * _WORD)
-            checks[column] = zlib.crc32(data, checks[column])
-        draft.add(part)
-        fences.append(fences_of(part.high, written))
-        written += len(part)
-    if written != ids:
-        raise StoreError(f"a run of {ids} ids got {written}")
-    at = HEADER_BYTES + _COLUMNS * ids * _WORD
-    for pieces in (draft.parts(), [np.concatenate(fences)]):
-        check = 0
-        for words in pieces:
-            piece = words.astype("<u8", copy=False).view(np.uint8).data  # No copy: a filter is large.
-            _put(handle, piece, at)
-            at += len(piece)
-            check = zlib.crc32(piece, check)
-        checks.append(check)
-    return tuple(checks)
+def write_run(folder: Path, campaign: str, most: int, parts: Iterable[Keys], secret: int) -> Draft:
+    """Write ids of a campaign, ``most`` at most, which come in increasing order, part by part.
 
-
-def publish_run(draft: Path) -> str:
-    """Give a draft the name of a run, durably; returns it. Raises StoreError."""
-    name = draft.name.removeprefix(DRAFT)
+    Raises StoreError, or what ``parts`` raises; nothing is left then.
+    """
+    draft = None
     try:
-        draft.rename(draft.with_name(name))
-        sync_folder(draft.parent)
+        draft = Draft(folder)
+        _write(draft, campaign, Filter.for_ids(most, secret), parts)
+        os.fsync(draft.handle)
     except OSError as error:
-        raise StoreError(f"{draft} cannot be renamed: {error.strerror}") from error
-    return name
+        if draft is not None:
+            draft.discard()
+        raise StoreError(f"a run of ids cannot be written in {folder}: {error.strerror}") from error
+    except BaseException:
+        if draft is not None:
+            draft.discard()
+        raise
+    return draft
 
 
-def copy_runs(source: Path, target: Path, names: Collection[str]) -> None:
-    """Copy some runs into another folder, durably; what is there already is left. Raises FileNotFoundError."""
+def _write(draft: Draft, campaign: str, filter_: Filter, parts: Iterable[Keys]) -> None:
+    index: list[tuple[int, int]] = []
+    at = HEADER_BYTES
+    rest: list[Keys] = []
+    for part in parts:
+        filter_.add(part)
+        draft.ids += len(part)
+        rest.append(part)
+        if sum(map(len, rest)) >= PAGE * _BLOCK_PAGES:
+            waiting = joined(rest)
+            whole = len(waiting) // PAGE * PAGE
+            at += _put_pages(draft.handle, waiting.slice(0, whole), at, index)
+            rest = [waiting.slice(whole, len(waiting))]
+    if draft.ids:
+        at += _put_pages(draft.handle, joined(rest), at, index)
+    words = filter_.words.astype("<u8", copy=False).view(np.uint8).data
+    entries = np.array(index, dtype=_INDEX).tobytes()
+    _put(draft.handle, words, at)
+    _put(draft.handle, entries, at + len(words))
+    check = zlib.crc32(entries, zlib.crc32(words))
+    name = draft.name.encode()
+    head = _HEADER.pack(MAGIC, campaign.encode(), name, draft.ids, filter_.secret, len(filter_.words), check)
+    _put(draft.handle, head + struct.pack("<I", zlib.crc32(head)), 0)
+
+
+def _put_pages(handle: int, keys: Keys, at: int, index: list[tuple[int, int]]) -> int:
+    """Write ids as pages, the last one filled up; returns how many bytes."""
+    pages = -(-len(keys) // PAGE)
+    columns = np.zeros((_COLUMNS, pages * PAGE), dtype="<u8")
+    for column, words in zip(columns, (keys.high, keys.low, keys.digest), strict=True):
+        column[: len(keys)] = words
+    data = memoryview(columns.reshape(_COLUMNS, pages, PAGE).transpose(1, 0, 2).tobytes())
+    checks = [zlib.crc32(data[start : start + _PAGE_BYTES]) for start in range(0, len(data), _PAGE_BYTES)]
+    index += zip(keys.high[::PAGE].tolist(), checks, strict=True)
+    _put(handle, data, at)
+    return len(data)
+
+
+def open_run(path: Path, campaign: str) -> Run:
+    """Open a run of a campaign; its filter and its index are read at once. Raises StoreError."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}") from error
+    try:
+        head = _read(path, handle, 0, _HEADER.size + 4)
+        if not head.startswith(MAGIC):
+            raise StoreError(f"{path} is no run of ids of this version")
+        if struct.unpack_from("<I", head, _HEADER.size)[0] != zlib.crc32(head[: _HEADER.size]):
+            raise _damaged(path, "its header does not agree with its check")
+        _, owner, name, ids, secret, words, check = _HEADER.unpack_from(head)
+        if owner.rstrip(b"\0").decode() != campaign or name.rstrip(b"\0").decode() != path.name:
+            raise _damaged(path, "another run is in its place")
+        pages = -(-ids // PAGE)
+        tail = _read(path, handle, HEADER_BYTES + pages * _PAGE_BYTES, words * _WORD + pages * _INDEX.itemsize)
+        if zlib.crc32(tail) != check:
+            raise _damaged(path, "its filter or its index does not agree with its check")
+        marks = np.frombuffer(tail, dtype="<u8", count=words)
+        index = np.frombuffer(tail, dtype=_INDEX, offset=words * _WORD)
+        return Run(path, handle, ids, Filter(marks, secret), index)
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def copy_runs(source: Path, target: Path, names: Mapping[str, str]) -> None:
+    """Copy some runs (name to campaign) into another folder, durably, and check what was copied.
+
+    Raises FileNotFoundError, and StoreError where a run is damaged.
+    """
     if not names:
         return
     target.mkdir(mode=0o700, exist_ok=True)
-    for name in names:
-        if not (target / name).exists():
-            with (source / name).open("rb") as there, open(target / name, "xb", opener=_private) as here:
-                shutil.copyfileobj(there, here, 1 << 20)
-                here.flush()
-                os.fsync(here.fileno())
+    for name, campaign in names.items():
+        if (target / name).exists():
+            continue
+        with (source / name).open("rb") as there, open(target / name, "xb", opener=_private) as here:
+            while piece := there.read(1 << 20):
+                here.write(piece)
+            here.flush()
+            os.fsync(here.fileno())
+        open_run(target / name, campaign).verify()
     sync_folder(target)
 
 
-def remove_leftovers(folder: Path, listed: Collection[str], now: float) -> None:
-    """Remove the runs that nobody lists, and drafts that were forgotten a day ago.
+def remove_leftovers(folder: Path, listed: Collection[str]) -> None:
+    """Remove the runs that nobody lists, and the drafts that nobody writes.
 
     Whoever calls this keeps everybody else from publishing meanwhile.
     """
     for file in sorted(folder.glob(f"*{SUFFIX}")):
-        draft = file.name.startswith(DRAFT)
-        if file.name not in listed and (not draft or now - file.stat().st_mtime > FORGOTTEN_SECONDS):
-            file.unlink(missing_ok=True)
-
-
-def open_run(path: Path) -> Run:
-    """Open a run; what it holds is read when it is needed, its filter at once. Raises StoreError."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(HEADER_BYTES)
-            ids, secret, bits, checks = _read_header(path, head)
-            words, fences = filter_words(ids, bits), fence_count(ids)
-            start = HEADER_BYTES + _COLUMNS * ids * _WORD
-            if os.fstat(file.fileno()).st_size != start + (words + fences) * _WORD:
-                raise StoreError(f"{path} is damaged: it has another length than its header says")
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            file.seek(start)
-            marks, firsts = (np.fromfile(file, dtype="<u8", count=count) for count in (words, fences))
-    except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror}") from error
-    column = np.frombuffer(mapped, dtype="<u8", count=_COLUMNS * ids, offset=HEADER_BYTES).reshape(_COLUMNS, ids)
-    return Run(path, Keys(*column), Filter(marks, secret), Fences(firsts), mapped, checks)
+        if file.name not in listed and not (file.name.startswith(DRAFT) and _is_locked(file)):
+            with contextlib.suppress(PermissionError):  # Windows keeps what somebody has open.
+                file.unlink(missing_ok=True)
 
 
 def sync_folder(folder: Path) -> None:
@@ -207,23 +286,31 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def _lock(handle: int) -> None:
+    if sys.platform != "win32":
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _is_locked(file: Path) -> bool:
+    try:
+        handle = os.open(file, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        _lock(handle)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def _damaged(path: Path, why: str) -> DamagedError:
+    return DamagedError(f"{path} is damaged: {why}; 'ldp-aggregator fsck --take-out-damaged' takes it out")
+
+
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
-
-
-def _header(ids: int, secret: int, bits: int, checks: tuple[int, ...]) -> bytes:
-    head = _HEADER.pack(MAGIC, ids, secret, bits, *checks)
-    return head + struct.pack("<I", zlib.crc32(head))
-
-
-def _read_header(path: Path, head: bytes) -> tuple[int, int, int, tuple[int, ...]]:
-    if len(head) < HEADER_BYTES or not head.startswith(MAGIC):
-        raise StoreError(f"{path} is no run of ids of this version")
-    fields = head[: _HEADER.size]
-    if struct.unpack_from("<I", head, _HEADER.size)[0] != zlib.crc32(fields):
-        raise StoreError(f"{path} is damaged: its header does not agree with its check")
-    _, ids, secret, bits, *checks = _HEADER.unpack(fields)
-    return ids, secret, bits, tuple(checks)
 
 
 def _put(handle: int, data: bytes | memoryview[int], offset: int) -> None:
@@ -233,8 +320,18 @@ def _put(handle: int, data: bytes | memoryview[int], offset: int) -> None:
         view, offset = view[done:], offset + done
 
 
-def _check_of(column: Words) -> int:
-    check = 0
-    for start in range(0, len(column), _CHECK_WORDS):
-        check = zlib.crc32(column[start : start + _CHECK_WORDS].tobytes(), check)
-    return check
+def _read(path: Path, handle: int, offset: int, size: int) -> bytes:
+    data = bytearray(size)
+    _read_into(path, handle, offset, memoryview(data))
+    return bytes(data)
+
+
+def _read_into(path: Path, handle: int, offset: int, view: memoryview[int]) -> None:
+    try:
+        while view and (piece := os.pread(handle, len(view), offset)):
+            view[: len(piece)] = piece
+            view, offset = view[len(piece) :], offset + len(piece)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}") from error
+    if view:
+        raise _damaged(path, "it ends early")

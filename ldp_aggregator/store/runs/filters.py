@@ -1,8 +1,7 @@
 """A Bloom filter whose bits for one id are all in one word (Putze, Sanders, Singler 2007), on whole arrays.
 
-"Not in here" is always true; "perhaps in here" is wrong for about one id in 50 with ten bits an id, one in 500 with
-twenty, which costs a look at one page of the file. Who chooses ids cannot choose which are wrongly held for known: a
-secret number goes into the hash.
+"Not in here" is always true; "perhaps in here" is wrong for about one id in 500, which costs a look at one page of the
+file. Who chooses ids cannot choose which are wrongly held for known: a secret number goes into the hash.
 """
 
 from __future__ import annotations
@@ -16,11 +15,7 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.store.runs.keys import Keys, Words
 
-BITS_PER_ID: Final = 10
-DENSE_BITS_PER_ID: Final = 20
-DENSE_FROM: Final = 1 << 24
-"""Ids in a campaign from which on the filters of its new runs are dense: looks in vain at some ten runs would be a
-quarter of what a new id costs. Below, memory counts for more."""
+BITS_PER_ID: Final = 20
 BITS_SET: Final = 5
 WORD_BITS: Final = 64
 
@@ -47,35 +42,40 @@ class Hashes:
 
     def under(self, secret: int) -> Spread:
         if secret not in self._made:
-            made = mixed(self.keys, secret)
+            made = _mixed(self.keys, secret)
             order = np.argsort(made)  # A large filter read from its beginning to its end takes half the time.
-            self._made[secret] = Spread(order, *spread(made[order]))
+            self._made[secret] = Spread(order, *_spread(made[order]))
         return self._made[secret]
 
 
 @dataclass(frozen=True)
 class Filter:
-    """``words`` of shape (filter_words(n, bits),), and the secret number that ids are hashed with."""
+    """``words`` of shape (filter_words(n),), and the secret number that ids are hashed with."""
 
     words: Words
     secret: int
+
+    @classmethod
+    def for_ids(cls, ids: int, secret: int) -> Filter:
+        """One that holds nothing, and has room for so many ids."""
+        return cls(np.zeros(filter_words(ids), dtype=np.uint64), secret)
+
+    def add(self, keys: Keys) -> None:
+        """Have more ids in it."""
+        chosen, bits = _spread(_mixed(keys, self.secret))
+        np.bitwise_or.at(self.words, _places(chosen, len(self.words)), bits)
 
     def may_hold(self, hashes: Hashes) -> NDArray[np.int64]:
         """Positions of the ids that are perhaps in here, in increasing order."""
         ids = hashes.under(self.secret)
         # Every place is within the words: "clip" only spares the check.
-        words = self.words.take(places(ids.chosen, len(self.words)), mode="clip")
+        words = self.words.take(_places(ids.chosen, len(self.words)), mode="clip")
         return np.sort(ids.positions[(words & ids.bits) == ids.bits])
 
 
-def filter_bits(stored: int) -> int:
-    """Bits an id in the filter of a run that is made in a campaign with so many ``stored`` ids."""
-    return BITS_PER_ID if stored < DENSE_FROM else DENSE_BITS_PER_ID
-
-
-def filter_words(ids: int, bits: int) -> int:
-    """How many words a filter for so many ids has, with so many bits for each."""
-    return max(1, -(-ids * bits // WORD_BITS))
+def filter_words(ids: int) -> int:
+    """The number of words in a filter for so many ids."""
+    return max(1, -(-ids * BITS_PER_ID // WORD_BITS))
 
 
 def new_secret() -> int:
@@ -83,7 +83,7 @@ def new_secret() -> int:
     return secrets.randbits(64)
 
 
-def mixed(keys: Keys, secret: int) -> Words:
+def _mixed(keys: Keys, secret: int) -> Words:
     """What the secret makes of each id, all of whose bits depend on all of the id's."""
     made = (keys.high ^ np.uint64(secret)) * _MIX
     made ^= (made >> np.uint64(29)) ^ keys.low
@@ -92,7 +92,7 @@ def mixed(keys: Keys, secret: int) -> Words:
     return made
 
 
-def spread(made: Words) -> tuple[Words, Words]:
+def _spread(made: Words) -> tuple[Words, Words]:
     """The upper half, which chooses the word; and bits in it, chosen by five times six bits of the lower half."""
     bits = np.zeros(len(made), dtype=np.uint64)
     for step in range(BITS_SET):
@@ -100,6 +100,6 @@ def spread(made: Words) -> tuple[Words, Words]:
     return made >> np.uint64(32), bits
 
 
-def places(chosen: Words, words: int) -> NDArray[np.int64]:
+def _places(chosen: Words, words: int) -> NDArray[np.int64]:
     """Which of so many words, evenly and in the order of what chooses."""
     return ((chosen * np.uint64(words)) >> np.uint64(32)).astype(np.int64)

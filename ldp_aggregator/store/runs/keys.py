@@ -1,7 +1,8 @@
-"""Ids and digests as columns of numbers, in increasing order of the id."""
+"""Ids and digests as columns of numbers, in increasing order of the id; and those that no run has yet."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Words = NDArray[np.uint64]
+
+_GROWTH: Final = 4
+"""An array of recent ids is merged with the newer ones once they have a quarter of its length."""
 
 RECORD_BYTES: Final = 24
 """An id of 16 bytes, as it came, and its digest of 8, little-endian."""
@@ -30,12 +34,9 @@ class Keys:
 
     def find(self, wanted: Keys) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Positions in ``wanted`` of the ids that are here, and where they are."""
-        return self.found(wanted, np.searchsorted(self.high, wanted.high))
-
-    def found(self, wanted: Keys, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The same for who knows where the first halves belong."""
         if not len(self) or not len(wanted):
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        places = np.searchsorted(self.high, wanted.high)
         places = np.where(places == len(self), 0, places)
         halves = np.flatnonzero(self.high[places] == wanted.high)
         places = places[halves]
@@ -61,13 +62,11 @@ def keys_of(records: bytes) -> Keys:
     return Keys(columns[:, 0].byteswap(), columns[:, 1].byteswap(), columns[:, 2].copy())
 
 
-def records_of(keys: Keys) -> bytes:
-    """The inverse of :func:`keys_of`."""
-    columns = np.empty((len(keys), 3), dtype="<u8")
-    columns[:, 0] = keys.high.byteswap()
-    columns[:, 1] = keys.low.byteswap()
-    columns[:, 2] = keys.digest
-    return columns.tobytes()
+def joined(parts: Sequence[Keys]) -> Keys:
+    """Parts that follow each other, as one."""
+    if len(parts) == 1:
+        return parts[0]
+    return Keys(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("high", "low", "digest")))
 
 
 def merged(parts: list[Keys]) -> Keys:
@@ -84,3 +83,40 @@ def merged(parts: list[Keys]) -> Keys:
     del high
     low = np.concatenate([part.low for part in parts])[order]
     return Keys(ordered, low, np.concatenate([part.digest for part in parts])[order])
+
+
+class Recent:
+    """Ids that no run has yet, in a few sorted arrays (Bentley, Saxe 1980: the logarithmic method).
+
+    What is added is not in it yet.
+    """
+
+    def __init__(self) -> None:
+        self._arrays: list[Keys] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self._arrays))
+
+    def add(self, keys: Keys) -> None:
+        if not len(keys):
+            return
+        newer = [keys]
+        while self._arrays and len(self._arrays[-1]) <= _GROWTH * sum(map(len, newer)):
+            newer.append(self._arrays.pop())
+        self._arrays.append(merged(newer))
+
+    def find(self, wanted: Keys) -> list[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
+        """Positions in ``wanted`` of the ids that are here, and their digests; a pair for each array."""
+        found = []
+        for array in self._arrays:
+            positions, places = array.find(wanted)
+            if len(positions):
+                found.append((positions, array.digest[places]))
+        return found
+
+    def all(self) -> Keys:
+        """Everything, as one array; any thread may ask while nothing is added."""
+        if not self._arrays:
+            empty = np.zeros(0, dtype=np.uint64)
+            return Keys(empty, empty, empty)
+        return merged(self._arrays)

@@ -1,15 +1,15 @@
-"""Which runs are merged, and how: in slices of the ids' range, so that memory does not grow with the runs."""
+"""The choice of runs to merge, and merging them block by block, so that memory does not grow with the runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from ldp_aggregator.store.runs.files import Run, write_run
-from ldp_aggregator.store.runs.keys import Keys, merged
+from ldp_aggregator.store.runs.files import Draft, Run, write_run
+from ldp_aggregator.store.runs.keys import Keys, joined, merged
 
 LEAST_RUN: Final = 1 << 14
 LARGEST_FLUSH: Final = 1 << 20
@@ -20,8 +20,6 @@ BACKLOG: Final = 2 * LARGEST_FLUSH
 """Recent ids with which a commit waits for the run that is being written."""
 FAN_IN: Final = 8
 """Runs of about one size that become one. An id is written once for each power of it."""
-SLICE_IDS: Final = 1 << 14
-"""About how many ids are in memory at once while runs are merged."""
 
 
 def is_due(recent: int, stored: int) -> bool:
@@ -45,16 +43,13 @@ def crowded(sizes: Mapping[str, int]) -> list[str]:
     return []
 
 
-def merge_runs(folder: Path, runs: Sequence[Run], bits: int) -> Path:
-    """Write the union of runs that share no id as one, with so many filter bits for each; returns the draft.
+def merge_runs(folder: Path, campaign: str, runs: Sequence[Run], pause: Callable[[], None]) -> Draft:
+    """Write the union of runs of a campaign that share no id as one; returns the draft.
 
-    Raises StoreError.
+    ``pause`` is called every few thousand ids, and may raise. Raises StoreError where a run is damaged: the runs stay.
     """
-    try:
-        return write_run(folder, sum(map(len, runs)), _slices(runs), runs[0].filter.secret, bits)
-    finally:
-        for run in runs:
-            run.release()
+    parts = merged_blocks([run.blocks() for run in runs], pause)
+    return write_run(folder, campaign, sum(map(len, runs)), parts, runs[0].filter.secret)
 
 
 def _tier(size: int) -> int:
@@ -65,19 +60,36 @@ def _tier(size: int) -> int:
     return tier
 
 
-def _slices(runs: Sequence[Run]) -> Iterator[Keys]:
-    """The ids in increasing order, cut at first halves of the longest run."""
-    longest = max(runs, key=len)
-    step = max(1, SLICE_IDS * len(longest) // max(1, sum(map(len, runs))))
-    cuts = longest.keys.high[step::step]
-    bounds = np.array([np.concatenate([[0], np.searchsorted(run.keys.high, cuts), [len(run)]]) for run in runs])
-    for column in range(bounds.shape[1] - 1):
-        parts = [
-            run.keys.slice(int(start), int(stop))
-            for run, start, stop in zip(runs, bounds[:, column], bounds[:, column + 1], strict=True)
-            if stop > start
-        ]
+def merged_blocks(sources: Sequence[Iterator[Keys]], pause: Callable[[], None]) -> Iterator[Keys]:
+    """The union of sorted sources that share no id, in increasing order; little more than a block of each is in memory.
+
+    ``pause`` is called between blocks.
+    """
+    going = dict(enumerate(sources))
+    held: dict[int, Keys] = {}
+    bound = None
+    while True:
+        pause()
+        for place in [place for place in going if place not in held or held[place].high[-1] == bound]:
+            more = next(going[place], None)
+            if more is None:
+                del going[place]
+            else:
+                held[place] = joined([held[place], more]) if place in held else more
+        if not going:
+            break
+        # Nothing that is to come begins with less than this; with this itself some may.
+        bound = min(held[place].high[-1] for place in going)
+        parts = []
+        for place, keys in list(held.items()):
+            cut = int(np.searchsorted(keys.high, bound))
+            if cut:
+                parts.append(keys.slice(0, cut))
+            if cut < len(keys):
+                held[place] = keys.slice(cut, len(keys))
+            else:
+                del held[place]
         if parts:
             yield merged(parts)
-        for run in runs:
-            run.release()
+    if held:
+        yield merged(list(held.values()))

@@ -7,6 +7,7 @@ what is held is compared with the tables before it is used.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,9 +15,8 @@ import numpy as np
 from ldp_aggregator.store.batch import Batch, Settlement
 from ldp_aggregator.store.runs import merging
 from ldp_aggregator.store.runs.files import Run, open_run
-from ldp_aggregator.store.runs.filters import Hashes, filter_bits, new_secret
-from ldp_aggregator.store.runs.keys import RECORD_BYTES, Keys, keys_of
-from ldp_aggregator.store.runs.recent import Recent
+from ldp_aggregator.store.runs.filters import Hashes, new_secret
+from ldp_aggregator.store.runs.keys import RECORD_BYTES, Keys, Recent, keys_of
 from ldp_aggregator.store.sqlite import ids
 
 
@@ -24,6 +24,7 @@ from ldp_aggregator.store.sqlite import ids
 class Held:
     """The ids of one campaign. ``flushing`` are those that a run is being made of: all up to number ``flushed``."""
 
+    campaign: str
     runs: dict[str, Run] = field(default_factory=dict)
     flushing: Recent | None = None
     flushed: int = 0
@@ -46,11 +47,6 @@ class Held:
     def stored(self) -> int:
         """How many are in runs."""
         return sum(map(len, self.runs.values()))
-
-    @property
-    def filter_bits(self) -> int:
-        """Bits an id in the filter of the next run."""
-        return filter_bits(self.stored)
 
     @property
     def backlog(self) -> int:
@@ -134,6 +130,11 @@ class IdSets:
         """A campaign's ids as they are held; it was asked for before."""
         return self._held[number]
 
+    def may_have(self, number: int, runs: Collection[str]) -> bool:
+        """Whether these runs are a campaign's, as far as is known."""
+        held = self._held.get(number)
+        return held is None or held.runs.keys() >= set(runs)
+
     def reload(self, number: int) -> None:
         """Whoever asks next gets what the tables have."""
         self._held.pop(number, None)
@@ -146,9 +147,11 @@ class IdSets:
         """A campaign whose recent ids are enough for a run."""
         return next((number for number, held in self._held.items() if held.is_due), None)
 
-    def to_merge(self) -> tuple[int, list[str]] | None:
+    def to_merge(self, but_for: Collection[int]) -> tuple[int, list[str]] | None:
         """A campaign, and those of its runs that are to become one."""
         for number, held in self._held.items():
+            if number in but_for:
+                continue
             if names := merging.crowded({name: len(run) for name, run in held.runs.items()}):
                 return number, names
         return None
@@ -160,7 +163,8 @@ class IdSets:
 
 def _load(db: sqlite3.Connection, number: int) -> Held:
     """Everything, from the tables."""
-    held = Held({name: open_run(ids.folder(db) / name) for name in ids.run_sizes(db, number)})
+    name = ids.campaign_id(db, number)
+    held = Held(name, {run: open_run(ids.folder(db) / run, name) for run in ids.run_sizes(db, number)})
     _read_recent(db, number, held)
     return held
 

@@ -10,57 +10,53 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from ldp_aggregator.counting.parts import COMPACT_AT, encode_part
 from ldp_aggregator.store.batch import Batch, gather_by_campaign, in_order
-from ldp_aggregator.store.campaign_state import CampaignState, Terms
 from ldp_aggregator.store.clock import Clock, utc_now
 from ldp_aggregator.store.consistency import Finding
-from ldp_aggregator.store.contract import (
-    UNAVAILABLE,
-    UNKNOWN,
-    Outcome,
-    PublishedModel,
-    ShareDigests,
-    Shares,
-    StoreError,
-    Submission,
+from ldp_aggregator.store.contract import UNAVAILABLE, UNKNOWN, Outcome, StoreError, Submission
+from ldp_aggregator.store.decisions import CampaignRow, decide_uploads, vouched_part
+from ldp_aggregator.store.failures import kind_of
+from ldp_aggregator.store.sql import campaigns
+from ldp_aggregator.store.sql.connection import Connection, Work, writing
+from ldp_aggregator.store.sql.rights import origin
+from ldp_aggregator.store.sql.store import Store
+from ldp_aggregator.store.sqlite import ids
+from ldp_aggregator.store.sqlite.connections import (
+    SqliteConnection,
+    check_file,
+    finish,
+    keep_log,
+    make_file,
+    open_connection,
+    prepare_file,
+    transaction,
 )
-from ldp_aggregator.store.decisions import decide_uploads, vouched_part
-from ldp_aggregator.store.origin import Origin, check_in_use
-from ldp_aggregator.store.rights import Act, LoggedAct, StoredToken
-from ldp_aggregator.store.sqlite import campaigns, ids, models, origin, publications, schema, shares, upkeep
-from ldp_aggregator.store.sqlite.connections import keep_log, make_file, open_connection, transaction
 from ldp_aggregator.store.sqlite.id_sets import IdSets
-from ldp_aggregator.store.sqlite.rights import acts, directories, tokens
 from ldp_aggregator.store.sqlite.tidying import Tidier
 from protocols import Campaign
 
-if TYPE_CHECKING:
-    from ldp_aggregator.counting.tally import Tally
-
 LOG: Final = logging.getLogger("ldp_aggregator")
 
-FILE_NAME: Final = "aggregator.sqlite3"
-
-AUDITS: Final = 5
-"""How often an audit begins again before it says what it found."""
+CHECKS: Final = 5
+"""How often a check begins again before it says what it found."""
 
 Result = TypeVar("Result")
 
 
-class SqliteStore:
-    """See :class:`ldp_aggregator.store.contract.Store`. ``path`` is the database file; it is made where absent, unless
+class SqliteStore(Store):
+    """See :class:`ldp_aggregator.store.Store`. ``path`` is the database file; it is made where absent, unless
     it is only to be read.
     """
 
+    _UNREADABLE = (sqlite3.Error,)
+
     def __init__(self, path: Path, *, clock: Clock | None = None, read_only: bool = False) -> None:
-        self._clock = clock or utc_now
         self._damaged: set[int] = set()
         """Numbers of campaigns whose parts do not add up, so that no commit tries it again."""
         if not read_only:
@@ -69,229 +65,187 @@ class SqliteStore:
         self._tidier = Tidier(ids.folder_of(path), self._ids)
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
-        self._write_connection = open_connection(path, read_only=read_only)
+        self._writes = SqliteConnection(open_connection(path, read_only=read_only), clock or utc_now)
+        raw = self._writes.raw
         try:
             if read_only:
-                schema.check_version(self._write_connection)
+                check_file(raw)
             else:
-                schema.prepare(self._write_connection)
-                check_in_use(origin.read(self._write_connection))
-                keep_log(self._write_connection)
-                with transaction(self._write_connection) as db:
-                    ids.sweep(db)
-            self._read_connection = open_connection(path, read_only=read_only)
+                prepare_file(raw)
+                check_in_use(self._writes)
+                keep_log(raw)
+                with transaction(raw):
+                    ids.sweep(raw)
+            self._reads = SqliteConnection(open_connection(path, read_only=read_only), clock or utc_now)
         except BaseException:
-            self._write_connection.close()
+            raw.close()
             raise
-
-    async def create_campaign(
-        self,
-        campaign: Campaign,
-        *,
-        max_reports: int | None = None,
-        federated: bool = False,
-        uploads_need: str | None = None,
-    ) -> bool:
-        return await self._write(
-            lambda db: campaigns.create(
-                db, campaign, self._clock(), max_reports=max_reports, federated=federated, uploads_need=uploads_need
-            )
-        )
-
-    async def document(self, campaign_id: str) -> bytes:
-        return await self._read(lambda db: campaigns.document(db, campaign_id))
-
-    async def state(self, campaign_id: str) -> CampaignState:
-        return await self._read(lambda db: campaigns.state(db, campaigns.row(db, campaign_id)))
-
-    async def terms(self, campaign_id: str) -> Terms:
-        return await self._read(lambda db: campaigns.row(db, campaign_id).terms)
-
-    async def campaigns(self) -> list[CampaignState]:
-        return await self._read(lambda db: [campaigns.state(db, row) for row in campaigns.rows(db)])
-
-    async def close_campaign(self, campaign_id: str) -> CampaignState:
-        return await self._write(lambda db: campaigns.close(db, campaign_id, self._clock()))
-
-    async def end_campaign(self, campaign_id: str) -> CampaignState:
-        return await self._write(lambda db: campaigns.end(db, campaign_id, self._clock()))
-
-    async def reopen_campaign(self, campaign_id: str) -> CampaignState:
-        return await self._write(lambda db: campaigns.reopen(db, campaign_id))
-
-    async def set_uploads_need(self, campaign_id: str, scope: str | None) -> CampaignState:
-        return await self._write(lambda db: campaigns.set_uploads_need(db, campaign_id, scope))
-
-    async def seal_campaign(self, campaign_id: str, *, at_once: bool = False) -> CampaignState:
-        state = await self._write(lambda db: campaigns.seal(db, campaign_id, self._clock(), at_once=at_once))
-        await self._write(self._sweep)
-        return state
-
-    async def delete_campaign(self, campaign_id: str) -> None:
-        await self._write(lambda db: campaigns.delete(db, campaign_id, self._clock()))
-        await self._write(self._sweep)
 
     async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         return await self._in_thread(self._writer, lambda: self._count(submissions))
 
-    async def tally(self, campaign_id: str) -> Tally:
-        return await self._read(lambda db: campaigns.tally(db, campaign_id))
+    async def beat(self) -> None:
+        await self._in_thread(self._writer, lambda: self._tidier.step(self._writes.raw))
+        await self._in_thread(self._writer, self._write_a_page)
 
-    async def released_tally(self, campaign: Campaign, every: int) -> Tally:
-        return await self._write(lambda db: publications.released_tally(db, campaign, every))
-
-    async def check(self) -> None:
-        await self._in_thread(self._writer, lambda: self._tidier.step(self._write_connection))
-        await self._write(upkeep.heartbeat)
-
-    async def put_share(self, campaign_id: str, node: str, share: bytes, *, token: str | None = None) -> str | None:
-        return await self._write(lambda db: shares.put(db, campaign_id, node, share, token or node, self._clock()))
-
-    async def withdraw_share(self, campaign_id: str, node: str, *, token: str | None = None) -> str | None:
-        return await self._write(lambda db: shares.withdraw(db, campaign_id, node, token or node, self._clock()))
-
-    async def withdraw_node(self, node: str) -> int:
-        return await self._write(lambda db: shares.withdraw_node(db, node))
-
-    async def shares(self, campaign_id: str) -> Shares | None:
-        return await self._read(lambda db: shares.kept(db, campaign_id))
-
-    async def share_digests(self, campaign_id: str) -> ShareDigests:
-        return await self._read(lambda db: shares.digests(db, campaign_id))
-
-    async def publish_model(self, campaign_id: str, document: str) -> PublishedModel:
-        return await self._write(lambda db: models.publish(db, campaign_id, document, self._clock()))
-
-    async def model(self, campaign_id: str, version: int | None = None) -> PublishedModel | None:
-        return await self._read(lambda db: models.model(db, campaign_id, version))
-
-    async def add_token(self, token: StoredToken) -> None:
-        await self._write(lambda db: tokens.add(db, token))
-
-    async def token(self, digest: bytes) -> StoredToken | None:
-        return await self._read(lambda db: tokens.with_digest(db, digest))
-
-    async def tokens(self) -> list[StoredToken]:
-        return await self._read(tokens.listed)
-
-    async def revoke_token(self, name: str) -> bool:
-        return await self._write(lambda db: tokens.revoke(db, name, self._clock()))
-
-    async def rotate_token(self, name: str, token: StoredToken, *, until: datetime | None = None) -> bool:
-        return await self._write(lambda db: tokens.rotate(db, name, token, until, self._clock()))
-
-    async def begin_act(self, act: Act) -> int:
-        return await self._write(lambda db: acts.begin(db, act, self._clock()))
-
-    async def end_act(self, number: int, outcome: str) -> None:
-        await self._write(lambda db: acts.end(db, number, outcome))
-
-    async def acts(self, *, campaign_id: str | None = None, last: int | None = None) -> Sequence[LoggedAct]:
-        return await self._read(lambda db: acts.listed(db, campaign_id, last))
-
-    async def put_directory(self, key: str, version: int, document: bytes) -> None:
-        await self._write(lambda db: directories.put(db, key, version, document))
-
-    async def directory(self, key: str) -> bytes | None:
-        return await self._read(lambda db: directories.newest(db, key))
+    def _write_a_page(self) -> None:
+        """An empty transaction would succeed on a full disk: a page is written and committed, with nothing changed."""
+        with transaction(self._writes.raw) as raw:
+            version = raw.execute("PRAGMA user_version").fetchone()[0]
+            raw.execute(f"PRAGMA user_version = {version}")
 
     @property
     def tidying(self) -> bool:
-        """Whether a run of ids is in the making; every commit, and :meth:`check`, goes on with it."""
+        """Whether a run of ids is in the making; every commit, and :meth:`beat`, goes on with it."""
         return self._tidier.busy
 
-    async def audit(self) -> list[Finding]:
+    @property
+    def damaged(self) -> int:
+        return len(self._damaged | self._tidier.damaged)
+
+    async def check(self) -> list[Finding]:
         """Again where runs were merged meanwhile, whose files are gone then."""
-        for _ in range(AUDITS):
-            before = await self._read(ids.listed)
-            findings = await self._read(upkeep.audit)
-            if await self._read(ids.listed) == before:
+
+        async def listed(_: Connection) -> dict[str, str]:
+            return ids.listed(self._reads.raw)
+
+        for _ in range(CHECKS):
+            before = await self._read(listed)
+            findings = await self._read(self._all_findings)
+            if await self._read(listed) == before:
                 break
         return findings
 
-    async def origin(self) -> Origin:
-        return await self._read(origin.read)
+    async def _all_findings(self, db: Connection) -> list[Finding]:
+        damage = self._reads.raw.execute("PRAGMA integrity_check").fetchall()
+        return [Finding(None, str(row[0])) for row in damage if row[0] != "ok"] + await self._findings(db)
+
+    @writing
+    async def _take_out_damaged(self, db: Connection) -> list[ids.TakenOut]:
+        found = [row for row in await campaigns.rows(db) if row.life.sealed is None]
+        return [taken for row in found for taken in ids.take_out_damaged(self._writes.raw, row.number)]
+
+    async def take_out_damaged(self) -> list[ids.TakenOut]:
+        """Take every damaged run out; what is sound of it stays. Whose ids are lost may be counted once more."""
+        taken = await self._take_out_damaged()
+        await self._drop_ids(0)
+        return taken
 
     async def close(self) -> None:
         await self._in_thread(self._writer, self._tidier.close)
-        for executor, connection in ((self._writer, self._write_connection), (self._reader, self._read_connection)):
-            await asyncio.get_running_loop().run_in_executor(executor, connection.close)
+        for executor, db in ((self._writer, self._writes), (self._reader, self._reads)):
+            await self._in_thread(executor, db.raw.close)
             executor.shutdown()
 
     def _count(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """The write path, on the writer's thread. Arrays are laid out before the lock is taken."""
         batches = gather_by_campaign(submissions)
-        self._tidier.step(self._write_connection)
+        self._tidier.step(self._writes.raw)
+        begun = False
         try:
-            with transaction(self._write_connection) as db:
-                if len(batches) == 1:
-                    answers = {name: self._count_batch(db, name, batch) for name, batch in batches.items()}
-                else:
-                    answers = self._count_apart(db, batches)
-        except BaseException:
+            with transaction(self._writes.raw):
+                begun = True
+                answers = finish(self._count_batches(batches))
+        except BaseException as error:
             self._ids.forget()
-            raise
+            if not (begun and len(batches) == 1 and isinstance(error, StoreError)):
+                raise
+            answers = {name: self._refused(name, batch, error) for name, batch in batches.items()}
         self._ids.keep()
+        if all(outcomes[0].refused == UNAVAILABLE for outcomes in answers.values()):
+            self._write_a_page()  # Where that fails too, it is the database, and no campaign.
         return in_order(submissions, answers)
 
-    def _count_apart(self, db: sqlite3.Connection, batches: Mapping[str, Batch]) -> dict[str, Sequence[Outcome]]:
-        """Where the database fails for some campaigns, the others are counted; for all of them, it raises."""
+    async def _count_batches(self, batches: Mapping[str, Batch]) -> dict[str, Sequence[Outcome]]:
+        """Where the database fails for some campaigns, the others are counted."""
+        db = self._writes
+        if len(batches) == 1:  # What it did is taken back with the transaction.
+            return {name: await self._count_batch(db, name, batch) for name, batch in batches.items()}
         answers: dict[str, Sequence[Outcome]] = {}
-        failures = []
         for name, batch in batches.items():
-            db.execute("SAVEPOINT campaign")
             staged = self._ids.staged
             try:
-                answers[name] = self._count_batch(db, name, batch)
+                async with db.savepoint():
+                    answers[name] = await self._count_batch(db, name, batch)
             except (sqlite3.Error, StoreError) as error:
-                failures.append(error)
-                if len(failures) == len(batches) or not db.in_transaction:
+                if not db.raw.in_transaction:
                     raise
-                db.execute("ROLLBACK TO campaign")
                 self._ids.forget(keep=staged)
-                LOG.error("a campaign was not counted", extra={"campaign": name, "reason": str(error)})
-                answers[name] = batch.refused(UNAVAILABLE)
-            db.execute("RELEASE campaign")
+                answers[name] = self._refused(name, batch, error)
         return answers
 
-    def _count_batch(self, db: sqlite3.Connection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:
-        row = campaigns.find(db, campaign_id)
+    def _refused(self, campaign_id: str, batch: Batch, error: Exception) -> Sequence[Outcome]:
+        """What is wrong with one campaign is told, and fails no other."""
+        LOG.error("a campaign was not counted", extra={"campaign": campaign_id, "reason": str(error)})
+        return batch.refused(UNAVAILABLE)
+
+    async def _count_batch(self, db: SqliteConnection, campaign_id: str, batch: Batch) -> Sequence[Outcome]:
+        row = await campaigns.find(db, campaign_id)
         if row is None:
             return batch.refused(UNKNOWN)
-        counted = None if row.max_reports is None else campaigns.reports(db, row.number)
-        decision = decide_uploads(row, counted, self._clock())
+        counted = None if row.max_reports is None else await campaigns.reports(db, row.number)
+        decision = decide_uploads(row, counted, await db.now())
         if decision.refused is not None:
             return batch.refused(decision.refused)
-        settlement = self._ids.insert(db, row.number, batch, decision.room)
+        settlement = self._ids.insert(db.raw, row.number, batch, decision.room)
         vouched = settlement.vouched
         if settlement.revealed:
-            vouched = vouched_part(settlement, campaigns.arrivals(db, row))
+            vouched = vouched_part(settlement, await campaigns.arrivals(db, row))
         if settlement.counted or vouched:
             sums = encode_part(settlement.sums)
-            campaigns.add_part(db, row.number, settlement.counted, sums, vouched, settlement.least_batch)
-            many = campaigns.number_of_parts(db, row.number) > COMPACT_AT
-            if many and row.number not in self._damaged and not campaigns.compact(db, row.number, batch.campaign):
-                self._damaged.add(row.number)
+            await campaigns.add_part(db, row.number, settlement.counted, sums, vouched, settlement.least_batch)
+            await self._compact(db, row.number, batch.campaign)
         return settlement.outcomes
 
-    def _sweep(self, db: sqlite3.Connection) -> None:
-        """After campaigns have lost their ids."""
-        self._ids.clear()
-        ids.sweep(db)
+    async def _compact(self, db: SqliteConnection, number: int, campaign: Campaign) -> None:
+        """Where there are many parts. That only saves readers some work, so it fails nobody's commit: what is damaged
+        is for fsck to tell.
+        """
+        many = await db.fetchrow("SELECT count(*) FROM parts WHERE campaign = $1", number)
+        if many is None or many[0] <= COMPACT_AT or number in self._damaged:
+            return
+        try:
+            async with db.savepoint():
+                await campaigns.compact(db, campaign, number)
+        except StoreError as error:
+            self._damaged.add(number)
+            LOG.error("a tally was not compacted", extra={"campaign": campaign.id, "reason": kind_of(error)})
 
-    async def _read(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        def transact() -> Result:
-            with transaction(self._read_connection, "BEGIN") as db:
-                return work(db)
+    async def _forget_ids(self, db: Connection, number: int) -> None:
+        ids.drop(self._writes.raw, number)
 
-        return await self._in_thread(self._reader, transact)
+    async def _drop_ids(self, number: int) -> None:
+        async def sweep(_: Connection) -> None:
+            self._ids.clear()
+            ids.sweep(self._writes.raw)
 
-    async def _write(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        def transact() -> Result:
-            with transaction(self._write_connection) as db:
-                return work(db)
+        await self._write(sweep)
 
-        return await self._in_thread(self._writer, transact)
+    async def _stored_ids(self, db: Connection, number: int) -> int:
+        return ids.stored(self._reads.raw, number)
+
+    async def _problems_of_ids(self, db: Connection, row: CampaignRow) -> list[str]:
+        return ids.problems(self._reads.raw, row.number)
+
+    async def _read(self, work: Work[Result], name: str = "") -> Result:
+        return await self._in_thread(self._reader, lambda: _transact(self._reads, work, "BEGIN"))
+
+    async def _write(self, work: Work[Result], name: str = "") -> Result:
+        return await self._in_thread(self._writer, lambda: _transact(self._writes, work, "BEGIN IMMEDIATE"))
 
     async def _in_thread(self, executor: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(executor, work)
+
+
+def _transact(db: SqliteConnection, work: Callable[[Connection], Awaitable[Result]], begin: str) -> Result:
+    with transaction(db.raw, begin):
+        return finish(work(db))
+
+
+def check_in_use(db: SqliteConnection) -> None:
+    """Refuse to write to a backup. Raises StoreError."""
+    if finish(origin(db)).is_copy:
+        raise StoreError(
+            "this is a backup, in which tokens and shares may stand that were revoked or withdrawn since; "
+            "'ldp-aggregator restore' makes a store of it"
+        )

@@ -10,8 +10,7 @@ import pytest
 from shuffled import Array, law_of, mixture, worst_delta
 
 from ldp_aggregator.amplification.bound import delta_bound
-from ldp_aggregator.amplification.rows import Row, mixed, question_row, row_of
-from protocols import Campaign
+from ldp_aggregator.amplification.rows import Row, mixed, row_of
 from protocols.mechanisms import (
     AnyMechanism,
     DirectEncoding,
@@ -92,28 +91,6 @@ def test_no_mixture_of_questions_reveals_more_than_its_bound_says(epsilon: str) 
             law = mixture([(weight, law_of(one)) for weight, one in parts])
             row = mixed((weight, row_of(one)) for weight, one in parts)
             never_below(law, row, 3, float(epsilon))
-
-
-@pytest.mark.parametrize("epsilon", ["0.5", "1"])
-def test_bits_of_value_and_class_reveal_no_more_than_the_bound_says(epsilon: str) -> None:
-    """Records are pairs: no two of them differ in the xor, the value and the class at once, as the bound takes them
-    to.
-    """
-    features = [{"name": "x", "kind": "categorical", "missing": False, "values": ["0", "1"]}]
-    label = {"name": "y", "classes": ["a", "b"]}
-    draft = {"version": 1, "title": "t", "label": label, "features": features, "privacy": {"epsilon": float(epsilon)}}
-    questions = Campaign.compile(draft).questions
-    assert [question.kind for question in questions] == ["label", "xor", "marginal"]
-    items = {"label": lambda _, c: c, "xor": lambda v, c: v ^ c, "marginal": lambda v, _: v}
-    total = sum(question.weight for question in questions)
-    law = np.array(
-        [
-            np.concatenate([q.weight / total * law_of(q.mechanism)[items[q.kind](v, c)] for q in questions])
-            for v in (0, 1)
-            for c in (0, 1)
-        ]
-    )
-    never_below(law, question_row(questions), 4, float(epsilon))
 
 
 def test_the_bound_is_near_the_truth() -> None:

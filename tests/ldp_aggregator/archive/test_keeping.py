@@ -11,13 +11,14 @@ import pytest
 from archived import other_answers, random_kept
 from cells import cell_campaign, cell_report, submission
 
-from ldp_aggregator.archive.engines.processes import on_processes
 from ldp_aggregator.archive.files import ArchiveError, Kept
 from ldp_aggregator.archive.keeping import Archive, ArchivedCounts
 from ldp_aggregator.archive.places import open_place
-from ldp_aggregator.archive.reading import REPORTS, recount
+from ldp_aggregator.archive.reading import REPORTS, SlotWork, on_processes, recount
+from ldp_aggregator.archive.slots import add_results
+from ldp_aggregator.service.archiving import goes_along
 from ldp_aggregator.store import SqliteStore, StoreError, Submission
-from ldp_aggregator.store.contract import UNAVAILABLE, Outcome
+from ldp_aggregator.store.contract import UNAVAILABLE
 from protocols import Campaign
 from protocols.wire.upload import Block
 
@@ -50,6 +51,10 @@ def of_kept(campaign: Campaign, kept: dict[int, Kept]) -> Submission:
 
 def numbered(numbers: range | list[int], cell: int | None = None) -> Submission:
     return submission(CELLS, [cell_report(CELLS, number, cell) for number in numbers])
+
+
+def campaigns_in(folder: str) -> list[str]:
+    return [path.name for path in Path(folder).iterdir()]
 
 
 async def agree(store: SqliteStore, folder: str, campaign: Campaign = CELLS) -> int:
@@ -149,8 +154,8 @@ async def test_a_group_of_which_the_store_does_not_know_is_settled_before_the_ne
             patch.setattr(store, "count", failure)
             with pytest.raises(StoreError):
                 await counts.count([numbered(range(100 * number, 100 * number + 10))])
-            with pytest.raises(StoreError):
-                await counts.count([numbered(range(100 * number + 10, 100 * number + 20))])
+            [outcome] = await counts.count([numbered(range(100 * number + 10, 100 * number + 20))])
+            assert outcome.refused == UNAVAILABLE
         [outcome] = await counts.count([numbered(range(100 * number + 20, 100 * number + 30))])
         assert outcome.counted == 10
         await agree(store, folder)
@@ -201,26 +206,6 @@ async def test_a_campaign_that_cannot_be_counted_keeps_no_other_from_it(
     assert await agree(store, folder, other) == 1
 
 
-async def test_what_a_database_of_several_could_not_count_comes_again_with_all_of_its_upload(
-    store: SqliteStore, folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The others have counted their reports, which are in no published file yet: nobody is told that they are kept."""
-    counts = archived(store, folder)
-    count = store.count
-
-    async def partly(submissions: list[Submission]) -> list[Outcome]:
-        await count([numbered(range(6))])
-        return [Outcome(counted=6, refused=UNAVAILABLE, absent=(6, 7, 8, 9)) for _ in submissions]
-
-    with monkeypatch.context() as patch:
-        patch.setattr(store, "count", partly)
-        [outcome] = await counts.count([numbered(range(10))])
-    assert (outcome.refused, outcome.counted, outcome.absent) == (UNAVAILABLE, 0, ())
-    [outcome] = await counts.count([numbered(range(10))])
-    assert outcome.duplicates == 10
-    assert await agree(store, folder) == 10
-
-
 async def test_reports_to_a_closed_campaign_are_not_archived(store: SqliteStore, folder: str) -> None:
     counts = archived(store, folder)
     await counts.count([numbered(range(10))])
@@ -243,3 +228,117 @@ async def test_a_stray_file_is_named_and_stops_the_recount(store: SqliteStore, f
     open_place(folder).put(f"{CELLS.id}/{REPORTS}/copy.parquet", b"")
     with pytest.raises(ArchiveError, match=r"copy\.parquet"):
         recount(folder, CELLS.id)
+
+
+async def test_something_strange_among_the_pending_files_stops_one_campaign_and_no_other(
+    store: SqliteStore, folder: str
+) -> None:
+    other = cell_campaign(1024, title="Others")
+    await store.create_campaign(other)
+    place = open_place(folder)
+    strange = f"{CELLS.id}/pending/016-00-0123456789abcdef.parquet"
+    place.put(strange, b"no Parquet")
+    place.put(f"{CELLS.id}/pending/notes.txt", b"nothing that a server reads")
+    counts = archived(store, folder)
+    assert await counts.recover([CELLS, other]) == 0
+    sound = submission(other, [cell_report(other, 1)])
+    for _ in range(2):
+        first, second = await counts.count([numbered(range(10)), sound])
+        assert (first.refused, second.refused) == (UNAVAILABLE, None)
+        [alone] = await counts.count([numbered(range(10))])
+        assert alone.refused == UNAVAILABLE
+    await counts.beat()
+    place.remove(strange)
+    [outcome] = await counts.count([numbered(range(10))])
+    assert outcome.counted == 10
+    assert await agree(store, folder) == 10
+    assert await agree(store, folder, other) == 1
+
+
+async def test_a_file_that_unpacks_into_more_than_memory_is_refused_before_it_is_read(
+    store: SqliteStore, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await archived(store, folder).count([numbered(range(10))])
+    monkeypatch.setattr("ldp_aggregator.archive.files.MOST_BYTES", 20)
+    with pytest.raises(ArchiveError, match=r"rows of .* bytes; the archive writes fewer"):
+        recount(folder, CELLS.id)
+
+
+async def test_many_small_files_become_few_large_ones_and_say_the_same(
+    store: SqliteStore, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ldp_aggregator.archive.keeping.COMPACT_AT", 4)
+    archive = Archive(open_place(folder), 2)
+    counts = ArchivedCounts(store, archive)
+    for number in range(100):
+        await counts.count([numbered([number])])
+    archive._compactor.shutdown()
+    files = open_place(folder).names(f"{CELLS.id}/{REPORTS}")
+    assert len(files) <= 2 * 3 * 4
+    assert await agree(store, folder) == 100
+    assert recount(folder, CELLS.id).duplicates == 0
+
+
+async def test_a_recount_while_files_are_put_together_counts_every_report_once(
+    store: SqliteStore, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the small files are still there beside the large one, as they are where a server dies in between."""
+    monkeypatch.setattr("ldp_aggregator.archive.keeping.COMPACT_AT", 4)
+    archive = Archive(open_place(folder), 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(archive._place, "remove", lambda name: None)
+        for number in range(4):
+            files = archive.write([numbered([number])])
+            archive.publish(files)
+            done = archive.tidy(files)
+        await store.count([numbered(range(4))])
+        assert done is not None
+        await asyncio.wrap_future(done)
+    assert len(open_place(folder).names(f"{CELLS.id}/{REPORTS}")) == 5
+    assert await agree(store, folder) == 4
+    rounds = []
+
+    def engine(document: bytes, work: list[SlotWork]) -> bytes:
+        rounds.append(work)
+        if len(rounds) == 1:
+            archive._place.remove(work[0].names[0])
+        return add_results(document, (part.run() for part in work))
+
+    assert recount(folder, CELLS.id, engine).reports == 4
+    assert len(rounds) == 2
+
+
+async def test_deleting_a_campaign_takes_its_archive_along(store: SqliteStore, folder: str) -> None:
+    archive = Archive(open_place(folder))
+    goes_along(store, archive)
+    other = cell_campaign(1024, title="Others")
+    await store.create_campaign(other)
+    counts = ArchivedCounts(store, archive)
+    await counts.count([numbered(range(10)), submission(other, [cell_report(other, 1)])])
+    with pytest.raises(StoreError, match="was not closed"):
+        await store.delete_campaign(CELLS.id)
+    assert await agree(store, folder) == 10
+    await store.close_campaign(CELLS.id)
+    await store.delete_campaign(CELLS.id)
+    assert campaigns_in(folder) == [other.id]
+    assert await agree(store, folder, other) == 1
+
+
+async def test_a_campaign_whose_archive_cannot_be_removed_is_not_deleted(
+    store: SqliteStore, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = Archive(open_place(folder))
+    goes_along(store, archive)
+    await ArchivedCounts(store, archive).count([numbered(range(10))])
+    await store.close_campaign(CELLS.id)
+
+    def refuses(name: str) -> None:
+        raise ArchiveError("the place does not answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(archive._place, "remove_folder", refuses)
+        with pytest.raises(ArchiveError, match="does not answer"):
+            await store.delete_campaign(CELLS.id)
+    assert (await store.state(CELLS.id)).reports == 10
+    await store.delete_campaign(CELLS.id)
+    assert campaigns_in(folder) == []

@@ -68,7 +68,7 @@ def test_words_of_uniform_ids_follow_a_twisters_recurrence_as_seldom_as_stated(m
     """A word follows with probability 2^-32: so many right ones are needed that chance has less than its share."""
     alpha = 1e-5
     one_by_one = np.arange(count, dtype=np.int64)
-    seen = Seen(1, count, np.zeros(count, dtype=np.int64), one_by_one * 0, ())
+    seen = Seen(1, np.zeros(count, dtype=np.int64), one_by_one * 0, ())
     for right in range(4):
         monkeypatch.setattr(
             "ldp_aggregator.audit.rules.twister.followed", lambda words, right=right: right * (len(words) > 0)
@@ -87,13 +87,13 @@ def test_ids_that_repeat_say_nothing_where_uniform_ones_would():
 def test_how_many_events_share_a_part_does_not_depend_on_what_was_seen(name):
     document = CAMPAIGNS[name]()
     value = json.loads(document)
-    people = people_of(value)
+    people = people_of(value, np.random.default_rng(1))
     numbers = set()
     for seed, trials in ((1, 2), (2, 8), (3, 40)):
         answers = Vectorised(seed)(document, [person for person in people for _ in range(trials)])
         person = np.repeat(np.arange(len(people)), trials)
-        seen = Seen(len(people), trials, person, np.arange(len(person)) % 2, read_tables(answers))
-        guesser, rng = Guesser(value, people, seen), np.random.default_rng(seed)
+        seen = Seen(len(people), person, np.arange(len(person)) % 2, read_tables(answers))
+        guesser, rng = Guesser(value, people, seen, len(people)), np.random.default_rng(seed)
         numbers.add((len(list(fixed_guesses(guesser, rng))), len(list(games(guesser, rng)))))
     assert len(numbers) == 1
 
@@ -114,7 +114,7 @@ def test_what_a_column_is_only_the_choosing_half_says():
 
 def test_a_campaign_of_many_questions_has_a_table_for_each():
     document = categories([2] * 80)
-    people = people_of(json.loads(document))[:2]
+    people = people_of(json.loads(document), np.random.default_rng(1))[:2]
     tables = read_tables(Vectorised(5)(document, [person for person in people for _ in range(1500)]))
     assert len(tables) == len({table.shape.questions for table in tables}) == 81
     assert len(set(ids_of(tables))) == 3000

@@ -25,11 +25,11 @@ def found(mechanism: str, size: int, epsilon: float) -> float:
     """The share of the mechanism's own loss that guesses by its tight event prove."""
     document = question(mechanism, size, epsilon)
     value = json.loads(document)
-    people = people_of(value)
+    people = people_of(value, np.random.default_rng(1))
     answers = Vectorised(17)(document, [person for person in people for _ in range(TRIALS)])
     person = np.repeat(np.arange(len(people)), TRIALS)
-    seen = Seen(len(people), TRIALS, person, np.zeros(len(person), dtype=np.int64), read_tables(answers))
-    (event,) = fixed_guesses(Guesser(value, people, seen), np.random.default_rng([1, 1]))
+    seen = Seen(len(people), person, np.zeros(len(person), dtype=np.int64), read_tables(answers))
+    (event,) = fixed_guesses(Guesser(value, people, seen, len(people)), np.random.default_rng([1, 1]))
     return event.bounded(1e-3 * SHARES[FIXED]).bound / stated_loss(value["questions"][0])
 
 

@@ -83,9 +83,7 @@ def found_between(one, other, trials=1000):
     rng = random.Random(1)
     answers = [(make(rng),) for make in (one, other) for _ in range(trials)]
     person = np.repeat([0, 1], trials)
-    seen = Seen(
-        2, trials, person, (np.arange(2 * trials) % trials >= trials // 2).astype(np.int64), read_tables(answers)
-    )
+    seen = Seen(2, person, (np.arange(2 * trials) % trials >= trials // 2).astype(np.int64), read_tables(answers))
     chosen = Chosen()
     search([Person({}, "a"), Person({}, "b")], seen, Claims(1.0, lambda _: 1.0), chosen)
     return [event.bounded(1e-4) for scope in (WHOLE, SIDE) for event in chosen.of(scope)]
@@ -140,7 +138,7 @@ def test_the_search_finds_nothing_where_there_is_nothing():
 
 
 def test_people_are_all_who_matter():
-    people = people_of(DOCUMENT)
+    people = people_of(DOCUMENT, np.random.default_rng(1))
     assert len({key_of(person) for person in people}) == len(people) <= MOST_PEOPLE
     assert {person.label for person in people} == {"a", "b", "c"}
     records = [person.record for person in people]
@@ -158,7 +156,7 @@ def test_people_are_all_who_matter():
 
 
 def test_lines_of_odd_people_are_json_for_any_language():
-    people = people_of(DOCUMENT)
+    people = people_of(DOCUMENT, np.random.default_rng(1))
     told = [person.to_json() for person in people]
     assert {word for line in told for word in line.get("odd", {}).values()} == {
         "nan",

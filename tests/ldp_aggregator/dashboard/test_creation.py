@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 
 import pytest
 
+from ldp_aggregator.dashboard.handlers import public
 from protocols import Campaign
 
 
@@ -128,6 +131,33 @@ async def test_the_public_page_is_open_to_everybody_and_says_nothing_of_what_was
         assert answer.status == 404
     async with dashboard.session.get(f"{dashboard.public}/tokens") as answer:
         assert answer.status == 404
+
+
+async def test_the_public_page_is_drawn_once_for_each_state_of_its_campaign(dashboard, monkeypatch):
+    drawn = []
+    render = public.render
+
+    def counted(*arguments, **values):
+        drawn.append(threading.current_thread() is threading.main_thread())
+        return render(*arguments, **values)
+
+    monkeypatch.setattr(public, "render", counted)
+    campaign = await dashboard.publish()
+
+    async def ask(**headers):
+        async with dashboard.session.get(f"{dashboard.public}/c/{campaign.id}", headers=headers) as answer:
+            return answer.status, answer.headers["ETag"], answer.headers["Cache-Control"], await answer.text()
+
+    answers = await asyncio.gather(*(ask() for _ in range(8)))
+    assert len(set(answers)) == 1
+    status, tag, cache, _ = answers[0]
+    assert (status, cache) == (200, "public, max-age=60")
+    assert await ask(**{"If-None-Match": tag}) == (304, tag, cache, "")
+    assert drawn == [False], "once, and in a thread"
+    await dashboard.store.close_campaign(campaign.id)
+    closed = await ask()
+    assert closed[1] != tag
+    assert len(drawn) == 2
 
 
 async def test_the_public_page_says_which_values_are_in_their_order(dashboard):

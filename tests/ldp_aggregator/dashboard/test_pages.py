@@ -42,7 +42,7 @@ async def test_training_publishes_a_version_that_can_be_downloaded(dashboard):
     campaign = await dashboard.publish(people=4)
     status, text, _ = await dashboard.send(f"/campaigns/{campaign.id}/train", {})
     assert status == 409
-    assert "too few to know that the model is above" in text
+    assert "do not show that the model is better" in text
     status, _, onward = await dashboard.send(f"/campaigns/{campaign.id}/train", {"anyway": "yes"})
     assert (status, onward) == (303, f"/campaigns/{campaign.id}?trained=1#models")
     status, text = await dashboard.get(f"/campaigns/{campaign.id}/model?version=1")

@@ -191,7 +191,8 @@ def test_samples_stay_few_and_keep_the_first():
 
 def test_readings_are_what_the_metrics_counted():
     metrics = Metrics()
-    metrics.observe_commit(3, 0.004, {"counted": 2, "duplicate": 1, "wrong-width": 4}, queue_bytes=77)
+    metrics.observe_commit(3, 0.004, {"counted": 2, "duplicate": 1, "wrong-width": 4})
+    metrics.queue_bytes.set(77)
     readings = read_exposition(metrics.render())
     assert (readings.counted, readings.duplicates, readings.refused) == (2, 1, {"wrong-width": 4})
     assert (readings.commit_count, readings.commit_quantile(0.5), readings.queue_bytes) == (1, 0.005, 77)
@@ -201,7 +202,7 @@ def test_readings_are_what_the_metrics_counted():
 def test_a_model_that_says_nothing_of_its_training_is_shown_all_the_same():
     for document in ("{}", '{"training": null}', '{"training": {"published": 3, "reports": "x"}}', "[]"):
         assert model_row(PublishedModel(1, document, NOW)).accuracy is None
-    evaluated = {"training": {"evaluation": {"accuracy": 0.8, "low": 0.7, "high": 0.9}}}
+    evaluated = {"training": {"evaluated": {"accuracy": {"value": 0.8, "low": 0.7, "high": 0.9}}}}
     row = model_row(PublishedModel(1, json.dumps(evaluated), NOW))
     assert (row.accuracy, row.low, row.high) == (0.8, 0.7, 0.9)
 

@@ -1,4 +1,4 @@
-"""Evaluation rounds from the dashboard: drafted, published, voted on by devices, and the choice published."""
+"""Evaluation rounds from the dashboard: drafted, published, answered by devices, and the model published."""
 
 from __future__ import annotations
 
@@ -25,39 +25,39 @@ async def count(dashboard, campaign, numbers):
     await dashboard.store.count([Submission(campaign, decode_upload(encode_upload(reports), campaign))])
 
 
-async def drafted(dashboard, campaign, kind):
+async def drafted(dashboard, campaign):
     """The draft in the form that the button answers with."""
-    status, text, _ = await dashboard.send(f"/campaigns/{campaign.id}/round", {"round": kind})
+    status, text, _ = await dashboard.send(f"/campaigns/{campaign.id}/round", {})
     assert status == 200, text
     assert "This is a campaign" in text
     return html.unescape(DRAFT_FIELD.search(text)[1])
 
 
-async def test_a_round_is_drafted_voted_on_and_its_choice_published_with_its_accuracy(dashboard):
+async def test_an_evaluation_is_drafted_answered_drawn_and_its_model_published(dashboard):
     first = await dashboard.publish(features=FEATURES, study="s", privacy={"epsilon": 3.0})
     await count(dashboard, first, range(6_000))
     assert (await dashboard.send(f"/campaigns/{first.id}/train", {}))[0] == 303
-    draft = await drafted(dashboard, first, "evaluation")
+    draft = await drafted(dashboard, first)
     status, _, onward = await dashboard.send("/campaigns/new", {"draft": draft, "action": "publish"})
     assert status == 303
     asked = Campaign.compile(draft)
     assert onward == f"/campaigns/{asked.id}"
-    assert "unknown" in (await dashboard.get(onward))[1]
+    assert "fewer than 100 answers tell nothing" in (await dashboard.get(onward))[1]
 
-    await count(dashboard, asked, range(5_000 * len(asked.candidates) + 1_000))
+    await count(dashboard, asked, range(6_000))
     text = (await dashboard.get(onward))[1]
-    for candidate in asked.candidates:
-        assert f"whether {candidate.name} is right" in text
+    assert "Accuracy " in text
+    for title in ("Recall and precision", "ROC curve", "Calibration"):
+        assert f'aria-label="Table of {title}"' in text
     assert f'href="/campaigns/{first.id}"' in text
-    assert "(chosen)" in text
 
     assert (await dashboard.send(f"{onward}/choose", {}))[0] == 303
-    evaluation = json.loads((await dashboard.store.model(first.id)).document)["training"]["evaluation"]
-    assert evaluation["campaign"] == asked.id
+    evaluated = json.loads((await dashboard.store.model(first.id)).document)["training"]["evaluated"]
+    assert evaluated["campaign"] == asked.id
     shown = (await dashboard.get(f"/campaigns/{first.id}"))[1]
-    low, high = (f"{100 * evaluation[end]:.1f}\u00a0%" for end in ("low", "high"))
-    assert f"{100 * evaluation['accuracy']:.1f}\u00a0% ({low} to {high})" in shown
-    assert f'{evaluation["chosen"]}, chosen by <a href="/campaigns/{asked.id}">its round</a>' in shown
+    value, low, high = (f"{100 * evaluated['accuracy'][end]:.1f}\u00a0%" for end in ("value", "low", "high"))
+    assert f"{value} ({low} to {high})" in shown
+    assert f'by <a href="/campaigns/{asked.id}">its round</a>' in shown
     assert (await dashboard.store.state(asked.id)).model_version == 1
     acts = [(one.act.act, one.act.campaign) for one in await dashboard.store.acts()]
     assert acts[-2:] == [("publish model", first.id), ("publish model", asked.id)]
@@ -65,41 +65,25 @@ async def test_a_round_is_drafted_voted_on_and_its_choice_published_with_its_acc
 
 async def test_a_round_of_nothing_is_not_drafted_and_says_why(dashboard):
     campaign = await dashboard.publish(features=FEATURES)
-    for kind in ("evaluation", "second"):
-        status, text, _ = await dashboard.send(f"/campaigns/{campaign.id}/round", {"round": kind})
-        assert status == 409
-        assert "no report has been counted yet" in text
-    assert (await dashboard.send(f"/campaigns/{campaign.id}/round", {"round": "third"}))[0] == 400
+    status, text, _ = await dashboard.send(f"/campaigns/{campaign.id}/round", {})
+    assert status == 409
+    assert "no report has been counted yet" in text
 
 
-async def test_a_second_round_is_drafted_from_what_the_first_learned(dashboard):
-    campaign = await dashboard.publish(features=[*FEATURES, {**FEATURES[0], "name": "mood"}], study="s")
-    reports = []
-    for number in range(600):
-        record, label = person(number)
-        reports += perturb(campaign, {**record, "mood": "old"}, label)
-    await dashboard.store.count([Submission(campaign, decode_upload(encode_upload(reports), campaign))])
-    draft = json.loads(await drafted(dashboard, campaign, "second"))
-    assert draft["study"] == "s"
-    assert [feature["name"] for feature in draft["features"]] == ["age", "mood"]
-
-
-async def test_a_round_without_votes_publishes_its_first_candidate_and_says_that_nobody_voted(dashboard):
+async def test_a_round_without_answers_publishes_its_model_and_says_that_too_few_answered(dashboard):
     first = await dashboard.publish(features=FEATURES, study="s", privacy={"epsilon": 3.0})
     await count(dashboard, first, range(3_000))
-    draft = await drafted(dashboard, first, "evaluation")
+    draft = await drafted(dashboard, first)
     await dashboard.send("/campaigns/new", {"draft": draft, "action": "publish"})
     asked = Campaign.compile(draft)
     assert (await dashboard.send(f"/campaigns/{asked.id}/choose", {}))[0] == 303
-    text = (await dashboard.get(f"/campaigns/{asked.id}"))[1]
-    assert "0 voters a candidate are fewer than" in text
-    assert "nobody voted" in text
+    assert "too few answers" in (await dashboard.get(f"/campaigns/{asked.id}"))[1]
 
 
 async def test_a_choice_whose_campaigns_are_not_here_is_refused_in_words(dashboard):
     first = await dashboard.publish(features=FEATURES, study="s", privacy={"epsilon": 3.0})
     await count(dashboard, first, range(3_000))
-    draft = await drafted(dashboard, first, "evaluation")
+    draft = await drafted(dashboard, first)
     await dashboard.send("/campaigns/new", {"draft": draft, "action": "publish"})
     asked = Campaign.compile(draft)
     await dashboard.store.close_campaign(first.id)

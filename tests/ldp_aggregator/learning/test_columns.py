@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -89,3 +91,12 @@ def test_two_columns_of_one_name_are_named():
     frame = pd.DataFrame([[1, 2]], columns=["x", "x"])
     with pytest.raises(ValueError, match="2 columns 'x'"):
         column_of(frame, ContinuousFeature("x", 0, 1))
+
+
+@pytest.mark.parametrize(
+    "made", [list, lambda y: np.array(y, dtype=object), np.array, lambda y: pd.Series(y, dtype=object)]
+)
+def test_a_label_that_has_no_utf_8_is_one_that_nobody_declared(made):
+    """Half of a surrogate pair, as JSON can hold it: no row may end a fit."""
+    column = as_column(made(["no", "yes", json.loads('"\\ud800"')]))
+    assert declared_indices(Label("y", ("no", "yes")), column).tolist() == [0, 1, -1]

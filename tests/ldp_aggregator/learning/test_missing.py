@@ -130,7 +130,7 @@ def test_what_is_expected_of_a_model_falls_where_values_are_missing():
     campaign = campaign_of()
     holes = frame.mask(np.random.default_rng(8).random(frame.shape) < 0.8)
     whole, rare = (
-        train(campaign, simulate(campaign, one, labels, rng=9)).model_.training["predicted_accuracy"]["high"]
+        train(campaign, simulate(campaign, one, labels, rng=9)).model_.training["expected"]["independent"]
         for one in (frame, holes)
     )
     assert rare < whole - 0.02

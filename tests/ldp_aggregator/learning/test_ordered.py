@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 from ldp_aggregator import NaiveBayes, train
-from ldp_aggregator.learning.rounds.candidates import evaluation_draft, make_candidates
-from ldp_aggregator.learning.rounds.second import second_round_draft
+from ldp_aggregator.learning.evaluation import evaluation_draft
 from ldp_aggregator.service.drafts import compile_draft
 from ldp_client.classifier import Classifier
 from protocols import Campaign
@@ -79,12 +78,7 @@ def test_a_model_is_of_campaigns_that_say_the_same(pairs):
         train([(campaign, tally), (without_order(campaign), tally)])
 
 
-def test_a_second_round_says_it_again(pairs):
-    following = Campaign.compile(second_round_draft(pairs))
-    assert [feature.ordered for feature in following.features] == [True, True]
-
-
-def test_an_evaluation_round_says_it_again_and_holds_its_models(pairs):
-    following = Campaign.compile(evaluation_draft([pairs[0][0]], make_candidates(pairs)))
+def test_an_evaluation_round_says_it_again_and_holds_its_model(pairs):
+    following = Campaign.compile(evaluation_draft([pairs[0][0]], train(pairs).model_))
     assert [feature.ordered for feature in following.features] == [True, True]
     assert following.asks == "score"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from evaluated import U, V, evaluation, model
 
 from ldp_aggregator.counting.tally import devices_counted
 from ldp_aggregator.learning.published import (
@@ -178,3 +180,18 @@ def test_the_table_of_the_privacy_page_is_what_comes_out() -> None:
         cells = " | ".join(f"{epsilon:.3g}" for epsilon in found)
         told = [line for line in page.splitlines() if f"of {devices:,}" in line and line.startswith("|")]
         assert any(line.endswith(f"| {cells} |") for line in told), (devices, cells)
+
+
+def test_the_readmes_range_holds_what_campaigns_of_one_question_a_device_reveal() -> None:
+    """100,000 devices at epsilon 1: cells, a number by sign or Laplace noise, and the one bit of an evaluation."""
+    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    low, high = (float(number) for number in re.findall(r"\((0\.0\d\d), 1e-9\)", readme))
+    number = [{"name": "x", "kind": "continuous", "low": 0, "high": 1, "missing": False}]
+    four = [
+        {"name": f"f{i}", "kind": "categorical", "missing": False, "values": ["a", "b", "c", "d"]} for i in range(8)
+    ]
+    found = [published_guarantee(compiled(1.0, features=features), 100_000).epsilon for features in (four, number)]
+    bit = evaluation(evaluation={"model": model(U, V), "weights": [1, 0]})
+    found.append(published_guarantee(bit, 100_000).epsilon)
+    assert min(found) == pytest.approx(low, abs=5e-4)
+    assert max(found) == pytest.approx(high, abs=5e-4)

@@ -35,9 +35,9 @@ def test_a_model_finds_the_signal_through_the_noise(make_campaign):
     assert model.class_prior_ == pytest.approx([0.7, 0.3], abs=0.03)
 
 
-def test_features_that_tell_nothing_hardly_ever_outvote_a_class_of_seven_tenths():
-    """Ten seeded models of 1,500 reports at epsilon 1: on average more than 0.98 of all records are given the most
-    frequent class (0.91 where noise counts in full against the prior).
+def test_features_that_tell_nothing_seldom_outvote_a_class_of_seven_tenths():
+    """Ten seeded models of 1,500 reports at epsilon 1: nine in ten records are given the most frequent class. `train`
+    publishes none of these models.
     """
     classes, values = [f"c{i}" for i in range(4)], [f"v{i}" for i in range(4)]
     features = [{"name": f"x{i}", "kind": "categorical", "values": values, "missing": False} for i in range(6)]
@@ -50,7 +50,8 @@ def test_features_that_tell_nothing_hardly_ever_outvote_a_class_of_seven_tenths(
         labels = rng.choice(classes, 1_500, p=[0.7, 0.2, 0.05, 0.05])
         model = train(campaign, simulate(campaign, frame, labels, rng=rng))
         said.append((model.predict(frame) == "c0").mean())
-    assert np.mean(said) > 0.98
+        assert not model.model_.training["expected"]["above_majority"]
+    assert np.mean(said) > 0.87
 
 
 def test_the_model_states_its_guarantee_and_how_it_was_trained(make_campaign):
@@ -65,7 +66,7 @@ def test_the_model_states_its_guarantee_and_how_it_was_trained(make_campaign):
 
 
 def test_the_pooled_prior_has_less_variance_than_the_label_question(make_campaign):
-    campaign = make_campaign(BINARY, xor=False)
+    campaign = make_campaign(BINARY)
     frame, labels = people(5_000)
     found = [estimate(campaign, simulate(campaign, frame, labels, rng=seed)) for seed in range(200)]
     pooled = np.array([one.class_prior.value[0] for one in found])

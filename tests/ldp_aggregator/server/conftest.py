@@ -17,8 +17,7 @@ from cells import clock, make_campaign, make_report, make_submission  # noqa: F4
 from schemas import problems
 
 from ldp_aggregator.server import app
-from ldp_aggregator.server.api.openapi import PROBLEM
-from ldp_aggregator.server.api.rows import JSON, Operation
+from ldp_aggregator.server.api.rows import JSON, PROBLEM, Operation
 from ldp_aggregator.server.process import running
 from ldp_aggregator.server.sockets.listener import Listeners
 from ldp_aggregator.service.settings import Settings
@@ -28,7 +27,14 @@ from ldp_aggregator.store.clock import utc_now
 from protocols import Campaign, encode_upload
 from protocols.wire.upload import MEDIA_TYPE
 
-ON_BOTH_LOOPS = ("test_connections.py", "test_harm.py", "test_hostile.py", "test_memory.py", "test_short_way.py")
+ON_BOTH_LOOPS = (
+    "test_connections.py",
+    "test_handing_over.py",
+    "test_harm.py",
+    "test_hostile.py",
+    "test_memory.py",
+    "test_short_way.py",
+)
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:

@@ -7,25 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import shutil
 import ssl
 import subprocess
-from unittest.mock import Mock
 from urllib.parse import urlsplit
 
 import pytest
-from aiohttp import web
 from raw_http import connect, exchange, problem_of, request_head
 
-from ldp_aggregator.server.metrics import ConnectionWatch, Metrics
 from ldp_aggregator.server.process import running
 from ldp_aggregator.server.sockets import connections as connections_module
-from ldp_aggregator.server.sockets import tls_door
-from ldp_aggregator.server.sockets.handler import Handler
-from ldp_aggregator.server.sockets.listener import Listeners
-from ldp_aggregator.server.sockets.tls import load_tls
-from ldp_aggregator.service.settings import Limits, Settings
+from ldp_aggregator.server.sockets import listener as tls_door
+from ldp_aggregator.server.sockets.listener import Listeners, load_tls
+from ldp_aggregator.service.settings import Settings
 from protocols import encode_upload
 
 ASK = b"GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -186,29 +180,37 @@ async def test_a_client_that_never_shakes_hands_is_cut_off(tmp_path, certificate
         writer.close()
 
 
-async def test_handshakes_are_counted_and_more_wait_outside(tmp_path, certificate, monkeypatch):
-    monkeypatch.setattr(tls_door, "MOST_HANDSHAKES", 3)
-    monkeypatch.setattr(tls_door, "HANDSHAKE_SECONDS", 0.5)
-    began, most = 0, 0
-    greet = tls_door.TlsDoor._greet
+async def served_behind(dial, attackers):
+    """Whether a client that comes after the others is served, long before any of them has run out of time."""
+    async with contextlib.AsyncExitStack() as stack:
+        for _, writer in attackers:
+            stack.callback(writer.close)
+        reader, writer = await asyncio.wait_for(dial(tls=True), SECONDS)
+        stack.callback(writer.close)
+        return b"404" in await ask(reader, writer)
 
-    async def watched(self, accepted):
-        nonlocal began, most
-        began += 1
-        most = max(most, began)
-        try:
-            await greet(self, accepted)
-        finally:
-            began -= 1
 
-    monkeypatch.setattr(tls_door.TlsDoor, "_greet", watched)
+async def test_where_all_places_are_silent_the_oldest_goes(tmp_path, certificate, monkeypatch):
+    monkeypatch.setattr(tls_door, "MOST_SILENT", 3)
+    monkeypatch.setattr(tls_door, "HANDSHAKE_SECONDS", 600)
     async with serving_tls(tmp_path, certificate) as dial:
         silent = [await dial(tls=False) for _ in range(10)]
-        reader, writer = await asyncio.wait_for(dial(tls=True), SECONDS)
-        assert b"404" in await ask(reader, writer)
-        assert most == 3
-        for _, open_one in [*silent, (reader, writer)]:
-            open_one.close()
+        for reader, _ in silent[:7]:
+            with contextlib.suppress(ConnectionResetError):
+                assert await asyncio.wait_for(reader.read(), SECONDS) == b""
+        assert await served_behind(dial, silent)
+
+
+async def test_where_all_places_shake_hands_the_oldest_goes(tmp_path, certificate, monkeypatch):
+    monkeypatch.setattr(tls_door, "MOST_HANDSHAKES", 3)
+    monkeypatch.setattr(tls_door, "HANDSHAKE_SECONDS", 600)
+    async with serving_tls(tmp_path, certificate) as dial:
+        slow = [await dial(tls=False) for _ in range(10)]
+        for _, writer in slow:
+            writer.write(b"\x16\x03\x01\x02\x00")  # The beginning of a greeting, and no more.
+        await asyncio.sleep(0.2)
+        assert await served_behind(dial, slow)
+        assert sum(reader.at_eof() or reader.exception() is not None for reader, _ in slow) >= 7
 
 
 async def test_what_is_not_tls_ends_at_the_door_and_the_next_client_is_served(tmp_path, certificate):
@@ -240,18 +242,3 @@ async def test_a_small_upload_needs_one_connection_and_one_write(serving, make_c
         body = encode_upload([make_report(campaign, 1)])
         answer = await exchange(server, request_head(campaign, len(body), Connection="close") + body)
         assert answer.startswith(b"HTTP/1.1 200")
-
-
-async def test_a_connection_that_ends_before_its_task_begins_is_no_error():
-    loop, told = asyncio.get_running_loop(), []
-    loop.set_exception_handler(lambda _loop, context: told.append(context))
-    runner = web.ServerRunner(web.Server(lambda _request: web.Response()))
-    await runner.setup()
-    handler = Handler(runner.server, loop, Limits(), ConnectionWatch(Metrics(), "public"), lambda: None)
-    handler.connection_made(Mock(spec=asyncio.Transport, get_extra_info=lambda *_: None))
-    handler.connection_lost(None)
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    gc.collect()  # What nobody has asked a task for is told when it goes.
-    await runner.cleanup()
-    assert told == []

@@ -109,7 +109,7 @@ async def test_a_damaged_document_is_not_served_for_caches_to_keep(server, make_
     for one in (campaign, other):
         await server.store.create_campaign(one)
     await server.store._write(
-        lambda db: db.execute("UPDATE campaigns SET document = ? WHERE id = ?", (other.document, campaign.id))
+        lambda db: db.execute("UPDATE campaigns SET document = $1 WHERE id = $2", other.document, campaign.id)
     )
     for one, status in ((campaign, 503), (other, 200)):
         async with server.session.get(f"{server.public}/v1/campaigns/{one.id}") as answer:

@@ -52,7 +52,7 @@ async def test_a_flipped_bit_is_refused_or_another_sound_report(server, make_cam
         sound += status == 200 and not answer["rejected"]
     assert sound <= 17, "only the id and the payload may change without notice"
     assert await counted(server, campaign) == sound
-    assert await server.store.audit() == []
+    assert await server.store.check() == []
 
 
 OTHER_TYPES = [
@@ -176,4 +176,4 @@ def test_no_request_of_the_api_makes_the_server_fail(fuzzed, data):
     if status >= 400 and method != "HEAD":
         assert content_type == "application/problem+json"
         assert b'"code"' in content
-    assert run(server.store.audit()) == []
+    assert run(server.store.check()) == []

@@ -6,10 +6,10 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
+from queueing import submit
 
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.metrics import Metrics
-from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.store import Outcome, StoreError
 
 
@@ -30,8 +30,8 @@ class ScriptedStore:
 
 
 @asynccontextmanager
-async def ingesting(store, *, queue_bytes=1000, group_reports=1000):
-    ingest = Ingest(store, Metrics(), queue_bytes=queue_bytes, group_reports=group_reports)
+async def ingesting(store, *, group_reports=1000):
+    ingest = Ingest(store, Metrics(), group_reports=group_reports)
     task = asyncio.create_task(ingest.write())
     try:
         yield ingest
@@ -39,10 +39,6 @@ async def ingesting(store, *, queue_bytes=1000, group_reports=1000):
         store.gate.set()
         ingest.drain()
         await task
-
-
-def submit(ingest, submission):
-    return ingest.submit(submission, submission.reports)
 
 
 @pytest.fixture
@@ -110,27 +106,12 @@ async def test_a_waiter_that_leaves_does_not_cancel_the_commit(upload):
     assert store.groups == [2]
 
 
-async def test_more_bytes_than_the_queue_holds_are_refused_until_some_are_released():
-    async with ingesting(ScriptedStore(), queue_bytes=100) as ingest:
-        ingest.hold(60)
-        with pytest.raises(ProblemError) as caught:
-            ingest.hold(41)
-        assert caught.value.code == "overloaded"
-        assert int(caught.value.headers["Retry-After"]) >= 1
-        assert ingest.memory.held == 60
-        ingest.memory.give(60)
-        ingest.hold(100)
-        ingest.memory.give(100)
-
-
 async def test_a_draining_queue_commits_what_it_has_and_takes_nothing_new(upload):
     store = ScriptedStore()
     async with ingesting(store) as ingest:
         waiter = asyncio.create_task(submit(ingest, upload(1)))
         await asyncio.sleep(0)
         ingest.drain()
-        with pytest.raises(ProblemError) as caught:
-            ingest.hold(1)
-        assert caught.value.code == "stopping"
+        assert ingest.is_draining
         store.gate.set()
         assert await waiter == Outcome(counted=1)

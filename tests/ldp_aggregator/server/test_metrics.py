@@ -6,6 +6,7 @@ import asyncio
 import re
 
 import pytest
+from queueing import submit
 from raw_http import exchange
 
 from ldp_aggregator.server import keeper
@@ -84,7 +85,7 @@ async def test_latency_refusals_connections_age_and_build_are_told(server, make_
     await server.store.create_campaign(campaign)
     await server.upload(campaign, [make_report(campaign, 1)])
     assert (await server.upload(campaign, b"garbage"))[0] == 400
-    assert (await exchange(server, b"garbage\r\n\r\n")).startswith(b"HTTP/1.0 400")
+    assert (await exchange(server, b"garbage\r\n\r\n")).startswith(b"HTTP/1.1 400")
     _, values = await scrape(server)
     route = 'method="POST",route="/v1/campaigns/{id}/reports"'
     assert values[f"ldp_request_seconds_count{{{route}}}"] == "2.0"
@@ -109,11 +110,11 @@ async def test_the_age_of_the_queue_is_that_of_the_upload_that_waits_longest(
             return [Outcome(counted=1) for _ in submissions]
 
     store, campaign = Stuck(), make_campaign()
-    ingest = Ingest(store, Metrics(), queue_bytes=1000, group_reports=1)
+    ingest = Ingest(store, Metrics(), group_reports=1)
     assert ingest.queue_age == 0
     writer = asyncio.create_task(ingest.write())
     waiting = [
-        asyncio.create_task(ingest.submit(make_submission(campaign, [make_report(campaign, number)]), 1))
+        asyncio.create_task(submit(ingest, make_submission(campaign, [make_report(campaign, number)])))
         for number in range(2)
     ]
     await asyncio.sleep(0.05)

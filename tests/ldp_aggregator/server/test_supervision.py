@@ -7,15 +7,14 @@ import contextlib
 import ssl
 
 import pytest
+from queueing import submit
 
 from ldp_aggregator.server import ingest as ingest_module
-from ldp_aggregator.server.ingest import Ingest
+from ldp_aggregator.server.ingest import STALE_SECONDS, Ingest, WriteHealth
 from ldp_aggregator.server.keeper import close_once
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.process import EndedError, end_connections, running, serve
-from ldp_aggregator.server.sockets.listener import Listeners
-from ldp_aggregator.server.sockets.tls_door import TlsDoor
-from ldp_aggregator.server.write_health import STALE_SECONDS, WriteHealth
+from ldp_aggregator.server.sockets.listener import Listeners, TlsDoor
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import SqliteStore, StoreError
 from ldp_aggregator.store.decisions import GRACE
@@ -41,43 +40,72 @@ def quick_heartbeat(monkeypatch):
 
 async def test_readiness_follows_the_heartbeat_of_an_idle_server(quick_heartbeat, server):
     assert await readiness(server) == (200, None)
-    works = server.store.check
+    works = server.store.beat
 
     async def broken():
         raise StoreError("disk full")
 
-    server.store.check = broken
+    server.store.beat = broken
     await becomes((503, "store-unavailable"), lambda: readiness(server))
     async with server.session.get(server.operations + "/readyz") as answer:
         assert "disk full" not in await answer.text()
         assert answer.headers["Retry-After"]
     async with server.session.get(server.operations + "/healthz") as answer:
         assert answer.status == 200
-    server.store.check = works
+    server.store.beat = works
     await becomes((200, None), lambda: readiness(server))
 
 
-async def test_a_failed_commit_makes_a_server_unready_until_one_works(server, make_campaign, make_report):
+async def test_a_store_that_commits_nothing_makes_a_server_unready_at_once(server, make_campaign, make_report):
     campaign = make_campaign()
     await server.store.create_campaign(campaign)
-    works = server.store.count
+    count, beat = server.store.count, server.store.beat
 
-    async def broken(_submissions):
+    async def broken(*_):
         raise StoreError("disk full")
 
-    server.store.count = broken
+    server.store.count = server.store.beat = broken
+    await asyncio.sleep(ingest_module.LEAST_BEAT_SECONDS)
     assert (await server.upload(campaign, [make_report(campaign, 1)]))[0] == 503
-    assert await readiness(server) == (503, "store-unavailable")
-    server.store.count = works
+    await becomes((503, "store-unavailable"), lambda: readiness(server))
+    server.store.count, server.store.beat = count, beat
     assert (await server.upload(campaign, [make_report(campaign, 1)]))[0] == 200
     assert await readiness(server) == (200, None)
+
+
+async def test_one_damaged_campaign_leaves_the_server_ready_and_has_a_metric(server, make_campaign, make_report):
+    damaged, sound = make_campaign(), make_campaign(title="sound")
+    for campaign in (damaged, sound):
+        await server.store.create_campaign(campaign)
+    works = server.store.count
+
+    async def count(submissions):
+        if any(submission.campaign.id == damaged.id for submission in submissions):
+            raise StoreError("a run is missing")
+        return await works(submissions)
+
+    server.store.count = count
+    for number in range(5):
+        await asyncio.sleep(0.3)
+        assert (await server.upload(damaged, [make_report(damaged, number)]))[0] == 503
+        assert await readiness(server) == (200, None)
+        assert (await server.upload(sound, [make_report(sound, number)]))[0] == 200
+    failing = f'ldp_campaign_failing{{campaign="{damaged.id}"}} 1.0'
+    async with server.session.get(server.operations + "/metrics") as answer:
+        text = await answer.text()
+    assert failing in text
+    assert f'ldp_campaign_failing{{campaign="{sound.id}"}}' not in text
+    server.store.count = works
+    assert (await server.upload(damaged, [make_report(damaged, 9)]))[0] == 200
+    async with server.session.get(server.operations + "/metrics") as answer:
+        assert failing not in await answer.text()
 
 
 async def test_asking_whether_a_server_is_ready_waits_for_no_commit(server):
     async def hangs():
         await asyncio.Event().wait()
 
-    server.store.check = hangs
+    server.store.beat = hangs
     assert await asyncio.wait_for(readiness(server), 10) == (200, None)
 
 
@@ -113,8 +141,8 @@ class PickyStore:
 
 
 async def outcomes_of(store, submissions):
-    ingest = Ingest(store, Metrics(), queue_bytes=1000, group_reports=1000)
-    waiting = [asyncio.create_task(ingest.submit(submission, 1)) for submission in submissions]
+    ingest = Ingest(store, Metrics(), group_reports=1000)
+    waiting = [asyncio.create_task(submit(ingest, submission)) for submission in submissions]
     await asyncio.sleep(0)
     ingest.drain()
     await ingest.write()
@@ -132,7 +160,7 @@ async def test_a_damaged_campaign_fails_no_upload_to_another(make_campaign, make
 async def test_an_upload_that_cannot_be_counted_fails_alone(make_campaign, make_submission, make_report):
     campaign = make_campaign()
     uploads = [make_submission(campaign, [make_report(campaign, n)]) for n in range(20)]
-    store = PickyStore(lambda submission: submission is uploads[13])
+    store = PickyStore(lambda submission: submission.blocks == uploads[13].blocks)
     assert await outcomes_of(store, uploads) == [None] * 13 + ["internal-error"] + [None] * 6
     assert len(store.groups) <= 2 * 5 + 1, "found in halves, not one by one"
 
@@ -187,13 +215,13 @@ async def test_who_waits_for_a_writer_that_ends_gets_an_answer(make_campaign, ma
             raise KeyboardInterrupt
 
     campaign = make_campaign()
-    ingest = Ingest(Ends(), Metrics(), queue_bytes=1000, group_reports=1)
+    ingest = Ingest(Ends(), Metrics(), group_reports=1)
     uploads = [make_submission(campaign, [make_report(campaign, number)]) for number in range(3)]
-    waiting = [asyncio.create_task(ingest.submit(upload, 1)) for upload in uploads]
+    waiting = [asyncio.create_task(submit(ingest, upload)) for upload in uploads]
     await asyncio.sleep(0)
     with pytest.raises(KeyboardInterrupt):
         await ingest.write()
-    answers = await asyncio.gather(*waiting, ingest.submit(uploads[0], 1), return_exceptions=True)
+    answers = await asyncio.gather(*waiting, submit(ingest, uploads[0]), return_exceptions=True)
     assert [answer.code for answer in answers] == ["stopping"] * 4
 
 

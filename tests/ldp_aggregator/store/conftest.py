@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 from cells import clock, make_campaign, make_report, make_submission  # noqa: F401 - fixtures
-from postgres import databases, postgres  # noqa: F401 - a fixture
+from postgres import empty, postgres  # noqa: F401 - a fixture
 
 from ldp_aggregator.store import SqliteStore, Store, open_store
 
 
-@pytest.fixture(params=["sqlite", "postgres", "two databases", "three databases"])
+@pytest.fixture(params=["sqlite", "postgres"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Any) -> AsyncIterator[Store]:  # noqa: F811
     if request.param == "sqlite":
         opened: Store = SqliteStore(tmp_path / "store.sqlite3", clock=clock)
     else:
-        number = {"postgres": 1, "two databases": 2, "three databases": 3}[request.param]
-        addresses = await databases(request.getfixturevalue("postgres").address, number)
-        opened = await open_store(tmp_path, " ".join(addresses), clock=clock)
+        address = request.getfixturevalue("postgres").address
+        await empty(address)
+        opened = await open_store(tmp_path, address, clock=clock)
     yield opened
     await opened.close()

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from ldp_aggregator.server.keeper import close_due
 from ldp_aggregator.store import CampaignState, Life, StoredToken, StoreError
-from ldp_aggregator.store.closing import close_due
 from ldp_aggregator.store.decisions import (
     CampaignRow,
     Kind,

@@ -10,8 +10,8 @@ import pytest
 from cells import SteppedClock
 from postgres import empty
 
+from ldp_aggregator.server.keeper import close_due
 from ldp_aggregator.store import Outcome, SqliteStore, StoreError, UnknownCampaignError, open_store
-from ldp_aggregator.store.closing import close_due
 from ldp_aggregator.store.decisions import GRACE
 
 DAY = GRACE.total_seconds()
@@ -45,7 +45,7 @@ async def test_a_campaign_that_is_over_is_closed_a_day_after_that_was_seen(store
     clock.step(1)
     assert (await close_due(store, clock())).ids == (campaign.id,)
     assert (await store.state(campaign.id)).life.closed == clock()
-    assert await store.audit() == []
+    assert await store.check() == []
 
 
 async def test_a_clock_that_is_years_ahead_ends_nothing_while_a_right_one_runs(
@@ -83,7 +83,7 @@ async def test_a_closing_is_taken_back_and_nothing_counts_twice(store, counted, 
     reopened = await store.reopen_campaign(campaign.id)
     assert (reopened.life.closed, reopened.status(clock())) == (None, "open")
     assert await send(0, 12) == Outcome(counted=2, duplicates=10)
-    assert await store.audit() == []
+    assert await store.check() == []
 
 
 async def test_a_campaign_that_was_closed_by_a_wrong_clock_is_taken_back(store, counted, clock):
@@ -122,7 +122,7 @@ async def test_ids_stay_until_a_campaign_is_sealed_which_takes_a_day_or_a_word(s
     with pytest.raises(StoreError, match="is sealed"):
         await store.reopen_campaign(campaign.id)
     assert (await store.tally(campaign.id)).n.tolist() == [10]
-    assert await store.audit() == []
+    assert await store.check() == []
 
 
 async def test_a_campaign_is_sealed_at_once_on_a_word(store, counted):
@@ -149,7 +149,7 @@ async def test_a_deleted_campaign_is_gone_and_never_comes_back(store, counted, c
         await store.model(campaign.id)
     with pytest.raises(StoreError, match=r"was deleted at 2026-01-01T00:00:00Z"):
         await store.create_campaign(campaign)
-    assert await store.audit() == []
+    assert await store.check() == []
 
 
 async def test_two_processes_on_one_file_do_not_end_each_others_campaigns(
@@ -219,7 +219,7 @@ async def test_a_reader_of_the_ids_stalls_neither_closing_nor_anybodys_uploads(
     await held.rollback()
     await dump.close()
     assert (await stores[1].tally(second.id)).n.tolist() == [1]
-    assert await stores[0].audit() == []
+    assert await stores[0].check() == []
     for store in stores:
         await store.close()
 

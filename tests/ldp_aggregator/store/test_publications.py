@@ -11,7 +11,7 @@ from postgres import empty
 
 from ldp_aggregator.service.publishing import UntrainableError, publish_trained, tally_to_publish
 from ldp_aggregator.store import Submission, UnknownCampaignError, open_store
-from ldp_aggregator.store.merging import merge_stores
+from ldp_aggregator.store.combining import combine_stores
 from protocols import Report, decode_upload, encode_upload
 
 
@@ -83,7 +83,7 @@ async def test_what_either_store_released_is_released_in_the_merged_one(
         await count(one, campaign, numbers, make_submission, make_report)
         await tally_to_publish(one, campaign)
         await one.close()
-    merge_stores(tmp_path / "a", tmp_path / "b", tmp_path / "c")
+    combine_stores(tmp_path / "a", tmp_path / "b", tmp_path / "c")
     merged = await open_store(tmp_path / "c")
     await count(merged, campaign, range(27, 36), make_submission, make_report)
     assert (await tally_to_publish(merged, campaign)).n.tolist() == [27]

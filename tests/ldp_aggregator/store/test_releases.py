@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import sqlite3
 
-import asyncpg
 import numpy as np
 import pytest
 from postgres import empty
@@ -14,11 +13,7 @@ from postgres import empty
 from ldp_aggregator.counting.shares import Releases
 from ldp_aggregator.store import SqliteStore, StoredToken, open_store
 from ldp_aggregator.store.backup import copy_store
-from ldp_aggregator.store.location import migrate_store
-from ldp_aggregator.store.merging import merge_stores
-from ldp_aggregator.store.postgres.schema import STEPS as POSTGRES_STEPS
-from ldp_aggregator.store.sqlite.schema import APPLICATION, STEPS
-from ldp_aggregator.store.sqlite.store import FILE_NAME
+from ldp_aggregator.store.combining import combine_stores
 from ldp_aggregator.trainers import FederatedState, encode_share
 
 
@@ -54,7 +49,7 @@ async def test_a_replacement_is_counted_and_the_same_share_again_is_none(store, 
         assert await sent(store, campaign) == {"a": Releases(releases)}
     await store.put_share(campaign.id, "b", share_of(campaign, 1))
     assert await sent(store, campaign) == {"a": Releases(2), "b": Releases()}
-    assert await store.audit() == []
+    assert await store.check() == []
 
 
 async def test_withdrawing_takes_no_release_back(store, federate):
@@ -115,7 +110,7 @@ async def test_concurrent_shares_of_one_node_are_all_counted(store, federate):
     shares = [share_of(campaign, seed % 12) for seed in range(36)]
     await asyncio.gather(*(store.put_share(campaign.id, "a", share) for share in shares))
     assert await sent(store, campaign) == {"a": Releases(11)}
-    assert await store.audit() == []
+    assert await store.check() == []
 
 
 async def test_two_instances_count_together(postgres, tmp_path, clock, federate):
@@ -143,7 +138,7 @@ async def test_the_count_outlives_its_process(tmp_path, federate, clock):
         await one.close()
 
 
-async def test_the_audit_finds_a_share_that_was_not_counted(tmp_path, federate, clock):
+async def test_fsck_finds_a_share_that_was_not_counted(tmp_path, federate, clock):
     path = tmp_path / "s.sqlite3"
     store = SqliteStore(path, clock=clock)
     campaign = await federate(store)
@@ -151,62 +146,10 @@ async def test_the_audit_finds_a_share_that_was_not_counted(tmp_path, federate, 
     with sqlite3.connect(path) as db:
         db.execute("DELETE FROM releases")
     db.close()
-    assert [finding.problem for finding in await store.audit()] == [
+    assert [finding.problem for finding in await store.check()] == [
         "the share of 'a': it is not among the shares that were sent"
     ]
     await store.close()
-
-
-async def test_shares_of_a_file_of_the_second_version_are_each_nodes_first(tmp_path, federate, make_campaign, clock):
-    path, campaign = tmp_path / FILE_NAME, make_campaign(8)
-    with sqlite3.connect(path) as db:
-        db.executescript("".join(STEPS[:2]) + f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = 2;")
-        db.execute(
-            "INSERT INTO campaigns (id, title, created, document, salt) VALUES (?, 'C', '2026-01-01T00:00:00Z', ?, ?)",
-            (campaign.id, campaign.document, b"s" * 32),
-        )
-        db.execute("CREATE TABLE ids_1 (id BLOB PRIMARY KEY, digest BLOB NOT NULL) WITHOUT ROWID")
-        share = share_of(campaign, 1)
-        db.execute(
-            "INSERT INTO shares VALUES (1, 'a', ?, ?, '2026-01-01T00:00:00Z')", (share, hashlib.sha256(share).digest())
-        )
-        db.execute("INSERT INTO tokens VALUES ('a', 'node', ?, '2026-01-01T00:00:00Z', NULL)", (b"a" * 32,))
-    db.close()
-    await migrate_store(tmp_path)
-    for seed, replacements in ((1, 0), (2, 1), (1, 1)):
-        store = SqliteStore(path, clock=clock)
-        assert await store.put_share(campaign.id, "a", share_of(campaign, seed)) is None
-        assert await sent(store, campaign) == {"a": Releases(replacements)}
-        assert await store.audit() == []
-        await store.close()
-
-
-async def test_shares_of_a_database_of_the_second_version_are_each_nodes_first(postgres, tmp_path, make_campaign):
-    await empty(postgres.address)
-    campaign = make_campaign(8)
-    share = share_of(campaign, 1)
-    db = await asyncpg.connect(postgres.address, server_settings={"search_path": "ldp_aggregator"})
-    await db.execute("CREATE SCHEMA ldp_aggregator")
-    for step in POSTGRES_STEPS[:2]:
-        await db.execute(step)
-    await db.execute("UPDATE schema_version SET version = 2")
-    await db.execute(
-        "INSERT INTO campaigns (id, title, created, document, salt) VALUES ($1, 'C', now(), $2, $3)",
-        campaign.id,
-        campaign.document,
-        b"s" * 32,
-    )
-    await db.execute("CREATE TABLE ids_1 (id bytea PRIMARY KEY, digest bytea NOT NULL)")
-    await db.execute("INSERT INTO shares VALUES (1, 'a', $1, $2, now())", share, hashlib.sha256(share).digest())
-    await db.execute("INSERT INTO tokens VALUES ('a', 'node', $1, now(), NULL)", b"a" * 32)
-    await db.close()
-    await migrate_store(tmp_path, postgres.address)
-    for seed, replacements in ((1, 0), (2, 1), (1, 1)):
-        store = await open_store(tmp_path, postgres.address)
-        assert await store.put_share(campaign.id, "a", share_of(campaign, seed)) is None
-        assert await sent(store, campaign) == {"a": Releases(replacements)}
-        assert await store.audit() == []
-        await store.close()
 
 
 @pytest.fixture
@@ -230,7 +173,7 @@ async def folders(tmp_path, federate, clock):
 async def read(folder, campaign):
     store = await open_store(folder, read_only=True)
     try:
-        assert await store.audit() == []
+        assert await store.check() == []
         return await sent(store, campaign)
     finally:
         await store.close()
@@ -240,7 +183,7 @@ async def test_merged_stores_count_what_was_sent_to_either_once(tmp_path, folder
     campaign = await folders("one", [("a", 1), ("a", 2), ("b", 5)])
     await folders("two", [("a", 1), ("a", 3), ("a", None), ("b", 5)])
     for first, second in (("one", "two"), ("two", "one")):
-        merge_stores(tmp_path / first, tmp_path / second, tmp_path / f"{first} first")
+        combine_stores(tmp_path / first, tmp_path / second, tmp_path / f"{first} first")
         assert await read(tmp_path / f"{first} first", campaign) == {"a": Releases(2), "b": Releases()}
     copy_store(tmp_path / "one first", tmp_path / "copy")
     assert await read(tmp_path / "copy", campaign) == {"a": Releases(2), "b": Releases()}
@@ -250,5 +193,5 @@ async def test_in_merged_stores_only_what_was_declared_to_both_or_after_another_
     campaign = await folders("one", [("a", 1), ("a", 2), ("a", 3)], other_rows=True)
     await folders("two", [("a", 3)], other_rows=True)
     assert await read(tmp_path / "one", campaign) == {"a": Releases(0, 2)}
-    merge_stores(tmp_path / "one", tmp_path / "two", tmp_path / "both")
+    combine_stores(tmp_path / "one", tmp_path / "two", tmp_path / "both")
     assert await read(tmp_path / "both", campaign) == {"a": Releases(1, 1)}

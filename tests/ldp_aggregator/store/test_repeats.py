@@ -23,7 +23,7 @@ async def send(store, make_campaign, make_submission, make_report):
         return outcome, (await store.tally(campaign.id)).counts[0], reports
 
     yield count
-    assert await store.audit() == []
+    assert await store.check() == []
 
 
 @pytest.mark.parametrize("size", SIZES)

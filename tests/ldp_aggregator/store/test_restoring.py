@@ -13,12 +13,9 @@ from postgres import empty
 from ldp_aggregator.store import SqliteStore, StoredToken, StoreError, open_store
 from ldp_aggregator.store.backup import copy_store, restore_store
 from ldp_aggregator.store.clock import utc_now
-from ldp_aggregator.store.location import migrate_store
-from ldp_aggregator.store.merging import Merged, merge_stores
+from ldp_aggregator.store.combining import Combined, combine_stores
 from ldp_aggregator.store.postgres.store import PostgresStore
-from ldp_aggregator.store.sqlite import origin
-from ldp_aggregator.store.sqlite.schema import APPLICATION, STEPS
-from ldp_aggregator.store.sqlite.store import FILE_NAME
+from ldp_aggregator.store.sqlite.connections import FILE_NAME
 from ldp_aggregator.trainers import FederatedState, encode_share
 
 NOW = datetime(2026, 11, 1, tzinfo=timezone.utc)
@@ -50,11 +47,11 @@ async def test_a_backup_is_read_and_takes_nothing(tmp_path, original):
     assert {path.name: path.read_bytes() for path in (tmp_path / "backup").iterdir()} == {FILE_NAME: before}
     store = await open_store(tmp_path / "backup", read_only=True)
     assert (await store.state(campaign.id)).reports == 10
-    assert await store.audit() == []
+    assert await store.check() == []
     assert (await store.origin()).is_copy
     await store.close()
-    merged = merge_stores(tmp_path / "data", tmp_path / "backup", tmp_path / "both")
-    assert merged == [Merged(campaign.id, 25, overlap=10)]
+    merged = combine_stores(tmp_path / "data", tmp_path / "backup", tmp_path / "both")
+    assert merged == [Combined(campaign.id, 25, overlap=10)]
     both = await open_store(tmp_path / "both")
     assert not (await both.origin()).is_copy
     await both.close()
@@ -90,7 +87,7 @@ async def test_a_share_that_was_withdrawn_since_does_not_come_back(tmp_path, mak
     assert [member.node for member in shares.members] == (["a", "b"] if keep else [])
     assert [node for node, _ in shares.releases] == ["a", "b"]
     assert await store.put_share(campaign.id, "a", share) == "wrong-token"
-    assert await store.audit() == []
+    assert await store.check() == []
     await store.close()
 
 
@@ -128,7 +125,7 @@ async def test_a_restored_store_is_another_one_and_still_knows_what_it_counted(
     [outcome] = await stores[0].count([make_submission(campaign, [make_report(campaign, n) for n in range(12)])])
     assert (outcome.counted, outcome.duplicates) == (2, 10)
     for store in stores:
-        assert await store.audit() == []
+        assert await store.check() == []
         await store.close()
 
 
@@ -143,7 +140,7 @@ async def test_what_cannot_be_restored_leaves_nothing(tmp_path, original, monkey
     def fails(*_arguments, **_more):
         raise sqlite3.OperationalError("disk I/O error")
 
-    monkeypatch.setattr(origin, "renew", fails)
+    monkeypatch.setattr("ldp_aggregator.store.backup.renew", fails)
     with pytest.raises(StoreError, match="disk I/O error"):
         restore_store(tmp_path / "backup", tmp_path / "new")
     assert list((tmp_path / "new").iterdir()) == []
@@ -171,7 +168,7 @@ async def test_files_of_a_backup_and_of_a_restored_store_are_for_their_owner_onl
         copy_store(tmp_path / "data", tmp_path / "copy")
         restore_store(tmp_path / "copy", tmp_path / "new")
         store = await open_store(tmp_path / "new")
-        await store.check()
+        await store.beat()
         for name in ("copy", "new", "data"):
             assert {path.stat().st_mode & 0o777 for path in (tmp_path / name).iterdir()} == {0o600}, name
         await store.close()
@@ -199,62 +196,10 @@ async def test_a_database_that_was_put_back_is_made_another_store(postgres, tmp_
     await store.close()
 
 
-def older_file(path, campaign, steps):
-    """A file as an older version made it, with an open campaign, a closed one, and a report each."""
-    with sqlite3.connect(path) as db:
-        db.executescript("".join(STEPS[:steps]))
-        db.executescript(f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {steps};")
-        for number, (name, closed) in enumerate(((campaign, None), (None, "2026-01-02T00:00:00Z")), 1):
-            document = campaign.document if name else b"{}"
-            db.execute(
-                "INSERT INTO campaigns (id, title, created, closed, document) VALUES (?, '', ?, ?, ?)",
-                (campaign.id if name else "closed", "2026-01-01T00:00:00Z", closed, document),
-            )
-            plain = b"".join(value.to_bytes(8, "little") for value in (0, 1, 0, 1, *[0] * 62))
-            db.execute("INSERT INTO parts (campaign, reports, sums) VALUES (?, 1, ?)", (number, plain))
-        db.execute("CREATE TABLE ids_1 (id BLOB PRIMARY KEY, digest BLOB NOT NULL) WITHOUT ROWID")
-        db.execute("INSERT INTO ids_1 VALUES (?, ?)", (b"i" * 16, b"d" * 8))
-    db.close()
-
-
-async def test_only_migrating_changes_the_tables_of_an_older_version(tmp_path, make_campaign):
-    campaign, path = make_campaign(), tmp_path / FILE_NAME
-    older_file(path, campaign, 4)
-    before = path.read_bytes()
-    for options in ({}, {"create": False}, {"read_only": True}):
-        with pytest.raises(StoreError, match="'ldp-aggregator migrate'"):
-            await open_store(tmp_path, **options)
-    with sqlite3.connect(path) as db:
-        assert db.execute("PRAGMA user_version").fetchone()[0] == 4
-    db.close()
-    assert path.read_bytes()[100:] == before[100:]
-    assert await migrate_store(tmp_path) == (4, len(STEPS))
-    store = await open_store(tmp_path)
-    assert (await store.tally(campaign.id)).counts[0].tolist() == [0, 1] + [0] * 62
-    state, closed = await store.campaigns()
-    assert (state.arrivals.reports, state.arrivals.otherwise, state.life.sealed) == (1, 1, None)
-    assert closed.life.sealed == closed.life.closed
-    with pytest.raises(StoreError, match="is sealed"):
-        await store.reopen_campaign("closed")
-    await store.close()
-
-
-async def test_a_migration_that_fails_changes_nothing(tmp_path, make_campaign, monkeypatch):
-    older_file(tmp_path / FILE_NAME, make_campaign(), 4)
-    broken = (*STEPS[:4], STEPS[4] + "INSERT INTO nowhere VALUES (1);")
-    monkeypatch.setattr("ldp_aggregator.store.sqlite.schema.STEPS", broken)
-    with pytest.raises(StoreError, match="cannot be prepared: no such table: nowhere"):
-        await migrate_store(tmp_path)
-    monkeypatch.undo()
-    assert await migrate_store(tmp_path) == (4, len(STEPS))
-
-
-async def test_there_has_to_be_something_to_migrate(tmp_path, postgres):
+async def test_what_is_only_read_has_to_be_there(tmp_path, postgres):
     with pytest.raises(StoreError, match="there is no store in"):
-        await migrate_store(tmp_path)
+        await open_store(tmp_path, read_only=True)
     await empty(postgres.address)
-    with pytest.raises(StoreError, match="there is no store in this database"):
-        await migrate_store(tmp_path, postgres.address)
     with pytest.raises(StoreError, match="there is no store in this database"):
         await open_store(tmp_path, postgres.address, read_only=True)
 
@@ -278,13 +223,13 @@ async def test_a_store_that_is_only_read_refuses_every_write(reader, make_submis
     store, campaign = reader
     assert (await store.state(campaign.id)).reports == 0
     assert (await store.tally(campaign.id)).n.tolist() == [0]
-    assert await store.audit() == []
+    assert await store.check() == []
     for attempt in (
         store.count([make_submission(campaign, [make_report(campaign, 1)])]),
         store.close_campaign(campaign.id),
         store.publish_model(campaign.id, "{}"),
         store.add_token(StoredToken("a", "admin", b"a" * 32, clock())),
-        store.check(),
+        store.beat(),
     ):
         with pytest.raises(StoreError, match=r"read-?only"):
             await attempt

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import sqlite3
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from ldp_aggregator.store import Act, RefusedError, SqliteStore, StoredToken, StoreError, UnknownCampaignError
-from ldp_aggregator.store.location import migrate_store
-from ldp_aggregator.store.merging import merge_stores
-from ldp_aggregator.store.sqlite.schema import APPLICATION, STEPS
-from ldp_aggregator.store.sqlite.store import FILE_NAME
+from ldp_aggregator.store.combining import combine_stores
+from ldp_aggregator.store.sqlite.connections import FILE_NAME
 
 DAY = timedelta(days=1)
 
@@ -132,22 +129,7 @@ async def test_only_a_closed_campaign_is_deleted_and_its_id_is_never_used_again(
     assert again.value.code == "campaign-deleted"
     assert [state.id for state in await store.campaigns()] == [other.id]
     assert ((await store.state(other.id)).reports, (await store.model(other.id)).version) == (5, 1)
-    assert await store.audit() == []
-
-
-async def test_tokens_of_the_version_before_are_their_own_nodes_and_never_expire(tmp_path):
-    path = tmp_path / FILE_NAME
-    with sqlite3.connect(path) as db:
-        db.executescript("".join(STEPS[:5]) + f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = 5;")
-        db.execute(
-            "INSERT INTO tokens (name, scope, digest, created) VALUES ('n', 'node', x'00', '2026-01-01T00:00:00Z')"
-        )
-    db.close()
-    await migrate_store(tmp_path)
-    store = SqliteStore(path)
-    [token] = await store.tokens()
-    await store.close()
-    assert (token.node, token.expires, token.campaigns) == ("n", None, None)
+    assert await store.check() == []
 
 
 @pytest.mark.parametrize(("first", "second", "merged"), [(None, "device", "device"), ("device", "relay", "relay")])
@@ -157,7 +139,7 @@ async def test_a_merged_campaign_asks_of_uploads_what_either_did(tmp_path, make_
         store = SqliteStore(tmp_path / name / FILE_NAME)
         await store.create_campaign(make_campaign(), uploads_need=need)
         await store.close()
-    merge_stores(tmp_path / "a", tmp_path / "b", tmp_path / "c")
+    combine_stores(tmp_path / "a", tmp_path / "b", tmp_path / "c")
     store = SqliteStore(tmp_path / "c" / FILE_NAME)
     assert (await store.state(make_campaign().id)).uploads_need == merged
     await store.close()

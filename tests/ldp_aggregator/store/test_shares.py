@@ -1,4 +1,4 @@
-"""Shares of nodes, in every store: kept by campaign and node, replaced, withdrawn, refused, handed over, audited."""
+"""Shares of nodes, in every store: kept by campaign and node, replaced, withdrawn, refused, handed over, checked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import sqlite3
 
-import asyncpg
 import numpy as np
 import pytest
 from postgres import empty
@@ -14,11 +13,7 @@ from postgres import empty
 from ldp_aggregator.counting.shares import Releases
 from ldp_aggregator.store import Outcome, SqliteStore, StoredToken, StoreError, UnknownCampaignError, open_store
 from ldp_aggregator.store.backup import copy_store
-from ldp_aggregator.store.location import migrate_store
-from ldp_aggregator.store.merging import Merged, merge_stores
-from ldp_aggregator.store.postgres.schema import STEPS as POSTGRES_STEPS
-from ldp_aggregator.store.sqlite.schema import APPLICATION, STEPS
-from ldp_aggregator.store.sqlite.store import FILE_NAME
+from ldp_aggregator.store.combining import Combined, combine_stores
 from ldp_aggregator.trainers import FederatedState, encode_share
 
 UNKNOWN_ID = "A" * 43
@@ -59,7 +54,7 @@ async def test_a_share_is_kept_byte_for_byte_and_a_retry_changes_nothing(store, 
     assert await store.share_digests(campaign.id) == (("a", hashlib.sha256(share).digest(), Releases()),)
     state = await store.state(campaign.id)
     assert (state.federated, state.shares, state.reports) == (True, 1, 0)
-    assert await store.audit() == []
+    assert await store.check() == []
 
 
 async def test_another_share_takes_the_place_of_the_first_and_the_time_of_its_own(store, federate, clock):
@@ -97,7 +92,7 @@ async def test_shares_and_withdrawals_meet_the_life_of_a_campaign_as_reports_do(
         assert await store.put_share(campaign.id, "a", share_of(campaign, 2)) == "campaign-closed"
         assert await store.withdraw_share(campaign.id, "a") == "campaign-closed"
         assert await kept(store, campaign) == {"a": share_of(campaign, 1)}
-    assert await store.audit() == []
+    assert await store.check() == []
 
 
 async def test_a_campaign_takes_one_kind_only(store, federate, make_campaign, make_submission, make_report):
@@ -130,7 +125,7 @@ async def test_a_first_share_makes_a_campaign_without_reports_federated(
     [outcome] = await store.count([make_submission(campaign, [make_report(campaign, 1)])])
     assert outcome == Outcome(refused="takes-shares")
     assert await store.put_share(limited.id, "a", share_of(limited, 1)) == "takes-reports"
-    assert await store.audit() == []
+    assert await store.check() == []
 
 
 async def test_only_a_token_in_use_has_a_say(store, federate):
@@ -186,10 +181,10 @@ async def test_every_campaign_has_a_salt_of_its_own_that_stays(store, federate):
     assert len(salts[0]) == 32
 
 
-async def test_the_audit_finds_a_share_that_is_none_of_its_campaign(store, federate):
+async def test_fsck_finds_a_share_that_is_none_of_its_campaign(store, federate):
     campaign, other = await federate(store), await federate(store, title="Other")
     await store.put_share(campaign.id, "a", share_of(other, 1))
-    [finding] = await store.audit()
+    [finding] = await store.check()
     assert str(finding).startswith(f"{campaign.id}: the share of 'a': the share is for another campaign")
 
 
@@ -233,7 +228,7 @@ async def test_a_share_outlives_its_process(tmp_path, federate, clock):
         await one.close()
 
 
-async def test_the_audit_finds_bytes_that_were_changed(tmp_path, federate, clock):
+async def test_fsck_finds_bytes_that_were_changed(tmp_path, federate, clock):
     path = tmp_path / "s.sqlite3"
     store = SqliteStore(path, clock=clock)
     campaign = await federate(store)
@@ -241,58 +236,16 @@ async def test_the_audit_finds_bytes_that_were_changed(tmp_path, federate, clock
     with sqlite3.connect(path) as db:
         db.execute("UPDATE shares SET share = ?", (share_of(campaign, 2),))
     db.close()
-    assert [finding.problem for finding in await store.audit()] == [
+    assert [finding.problem for finding in await store.check()] == [
         "the share of 'a': its bytes are not those of its digest"
     ]
     with sqlite3.connect(path) as db:
         db.execute("UPDATE campaigns SET salt = NULL")
     db.close()
-    assert [finding.problem for finding in await store.audit()] == [
+    assert [finding.problem for finding in await store.check()] == [
         "1 shares are stored, but the campaign takes reports"
     ]
     await store.close()
-
-
-async def test_a_file_of_the_first_version_is_brought_up_to_date(tmp_path, make_campaign, make_submission, make_report):
-    path = tmp_path / FILE_NAME
-    campaign = make_campaign()
-    with sqlite3.connect(path) as db:
-        db.executescript(f"{STEPS[0]}PRAGMA application_id = {APPLICATION}; PRAGMA user_version = 1;")
-        db.execute(
-            "INSERT INTO campaigns (id, title, created, document) VALUES (?, 'Cells', '2026-01-01T00:00:00Z', ?)",
-            (campaign.id, campaign.document),
-        )
-        db.execute("CREATE TABLE ids_1 (id BLOB PRIMARY KEY, digest BLOB NOT NULL) WITHOUT ROWID")
-    db.close()
-    with pytest.raises(StoreError, match=r"version 1; this .* 'ldp-aggregator migrate'"):
-        SqliteStore(path)
-    assert await migrate_store(tmp_path) == (1, len(STEPS))
-    assert await migrate_store(tmp_path) == (len(STEPS), len(STEPS))
-    for _ in range(2):
-        store = SqliteStore(path)
-        assert (await store.state(campaign.id)).federated is False
-        await store.count([make_submission(campaign, [make_report(campaign, 1)])])
-        assert (await store.state(campaign.id)).reports == 1
-        assert await store.audit() == []
-        await store.close()
-
-
-async def test_a_database_of_the_first_version_is_brought_up_to_date(postgres, tmp_path, make_campaign):
-    await empty(postgres.address)
-    connection = await asyncpg.connect(postgres.address, server_settings={"search_path": "ldp_aggregator"})
-    await connection.execute("CREATE SCHEMA ldp_aggregator")
-    await connection.execute(POSTGRES_STEPS[0])
-    await connection.close()
-    with pytest.raises(StoreError, match=r"version 1; this .* 'ldp-aggregator migrate'"):
-        await open_store(tmp_path, postgres.address)
-    assert await migrate_store(tmp_path, postgres.address) == (1, len(POSTGRES_STEPS))
-    assert await migrate_store(tmp_path, postgres.address) == (len(POSTGRES_STEPS), len(POSTGRES_STEPS))
-    campaign = make_campaign()
-    for created in (True, False):
-        store = await open_store(tmp_path, postgres.address)
-        assert await store.create_campaign(campaign, federated=True) is created
-        assert (await store.state(campaign.id)).federated is True
-        await store.close()
 
 
 @pytest.fixture
@@ -313,7 +266,7 @@ async def folders(tmp_path, federate, clock):
 async def read(folder, campaign):
     store = await open_store(folder, read_only=True)
     try:
-        assert await store.audit() == []
+        assert await store.check() == []
         return await kept(store, campaign)
     finally:
         await store.close()
@@ -322,7 +275,7 @@ async def read(folder, campaign):
 async def test_merged_stores_have_the_shares_of_both_and_a_copy_has_all(tmp_path, folders):
     campaign = await folders("one", {"a": 1, "b": 2})
     await folders("two", {"b": 2, "c": 3})
-    assert merge_stores(tmp_path / "one", tmp_path / "two", tmp_path / "both") == [Merged(campaign.id, 3)]
+    assert combine_stores(tmp_path / "one", tmp_path / "two", tmp_path / "both") == [Combined(campaign.id, 3)]
     assert await read(tmp_path / "both", campaign) == {n: share_of(campaign, i) for i, n in enumerate("abc", 1)}
     copy_store(tmp_path / "both", tmp_path / "copy")
     assert await read(tmp_path / "copy", campaign) == await read(tmp_path / "both", campaign)
@@ -332,7 +285,7 @@ async def test_two_shares_of_one_node_are_not_merged(tmp_path, folders):
     await folders("one", {"a": 1})
     await folders("two", {"a": 2})
     with pytest.raises(StoreError, match="node 'a' has another share in each store"):
-        merge_stores(tmp_path / "one", tmp_path / "two", tmp_path / "both")
+        combine_stores(tmp_path / "one", tmp_path / "two", tmp_path / "both")
     assert list((tmp_path / "both").iterdir()) == []
 
 
@@ -345,7 +298,7 @@ async def test_campaigns_of_two_kinds_are_not_merged(tmp_path, folders, make_sub
         assert (await other.count([make_submission(campaign, [make_report(campaign, 1)])]))[0].refused is None
     await other.close()
     with pytest.raises(StoreError, match="reports in one store and shares in the other"):
-        merge_stores(tmp_path / "one", tmp_path / "two", tmp_path / "both")
+        combine_stores(tmp_path / "one", tmp_path / "two", tmp_path / "both")
 
 
 async def test_a_campaign_that_nobody_answered_merges_with_its_federated_twin(tmp_path, folders):
@@ -355,5 +308,5 @@ async def test_a_campaign_that_nobody_answered_merges_with_its_federated_twin(tm
     await other.close()
     for first, second in (("one", "two"), ("two", "one")):
         output = tmp_path / f"{first} first"
-        assert merge_stores(tmp_path / first, tmp_path / second, output) == [Merged(campaign.id, 1)]
+        assert combine_stores(tmp_path / first, tmp_path / second, output) == [Combined(campaign.id, 1)]
         assert await read(output, campaign) == {"a": share_of(campaign, 1)}

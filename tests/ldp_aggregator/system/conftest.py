@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from cells import cell_campaign
-from postgres import databases, empty, postgres  # noqa: F401 - a fixture
+from postgres import empty, postgres  # noqa: F401 - a fixture
 
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.service.tokens import make_token
@@ -50,13 +50,13 @@ class Kept:
     def tally(self, campaign: Campaign) -> Tally:
         return self.run(lambda store: store.tally(campaign.id))
 
-    def audit(self) -> list[Finding]:
-        return self.run(lambda store: store.audit())
+    def check(self) -> list[Finding]:
+        return self.run(lambda store: store.check())
 
 
-@pytest.fixture(params=["sqlite", "postgres", "two databases"])
+@pytest.fixture(params=["sqlite", "postgres"])
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
-    kind = {"sqlite": "kept_in_file", "postgres": "kept_in_database", "two databases": "kept_in_two"}[request.param]
+    kind = {"sqlite": "kept_in_file", "postgres": "kept_in_database"}[request.param]
     found: Kept = request.getfixturevalue(kind)
     return found
 
@@ -71,8 +71,3 @@ def kept_in_database(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
     address = request.getfixturevalue("postgres").address
     asyncio.run(empty(address))
     return Kept(tmp_path, address)
-
-
-@pytest.fixture
-def kept_in_two(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
-    return Kept(tmp_path, " ".join(asyncio.run(databases(request.getfixturevalue("postgres").address, 2))))

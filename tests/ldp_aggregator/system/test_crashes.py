@@ -46,7 +46,7 @@ def test_no_acknowledged_report_is_lost_when_the_server_is_killed(kept, uvloop):
         tally = kept.tally(campaign)
         counted = {encode_upload([cell_report(campaign, cell)]) for cell, n in enumerate(tally.counts[0]) if n}
         assert acknowledged <= counted
-        assert kept.audit() == []
+        assert kept.check() == []
         current[0] = Daemon(kept.folder, uvloop=uvloop, **kept.environment)
     uploaders.join()
     assert uploaders.refusals == []
@@ -56,7 +56,7 @@ def test_no_acknowledged_report_is_lost_when_the_server_is_killed(kept, uvloop):
     tally = kept.tally(campaign)
     assert tally.n.tolist() == [cells]
     assert tally.counts[0].tolist() == [1] * cells
-    assert kept.audit() == []
+    assert kept.check() == []
 
 
 def test_sigterm_commits_what_was_accepted_and_ends_cleanly(kept_in_file):
@@ -74,7 +74,7 @@ def test_sigterm_commits_what_was_accepted_and_ends_cleanly(kept_in_file):
     counted = {encode_upload([cell_report(campaign, cell)]) for cell, n in enumerate(counts) if n}
     assert uploaders.acknowledged <= counted
     assert max(counts) == 1
-    assert kept.audit() == []
+    assert kept.check() == []
 
 
 def two_questions(cells):
@@ -115,4 +115,4 @@ def test_two_instances_and_a_restarted_database_count_each_report_once(kept, pos
     tally = kept.tally(campaign)
     assert tally.n.tolist() == [half, half]
     assert [counts.tolist() for counts in tally.counts] == [[1] * half] * 2
-    assert kept.audit() == []
+    assert kept.check() == []

@@ -49,7 +49,7 @@ def test_no_address_token_or_report_is_logged_or_stored(kept_in_file):
             assert send(daemon, head.encode() + body).startswith(b"HTTP/1.1 200")
         except OSError:
             pytest.skip("this system has no other loopback addresses")
-        assert send(daemon, b"\x00garbage " + token.encode() + b"\r\n\r\n").startswith(b"HTTP/1.0 400")
+        assert send(daemon, b"\x00garbage " + token.encode() + b"\r\n\r\n").startswith(b"HTTP/1.1 400")
         assert send(daemon, head.replace("/reports", "/estimates").replace("POST", "GET").encode()).startswith(
             b"HTTP/1.1 401"
         )

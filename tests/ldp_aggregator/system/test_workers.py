@@ -61,7 +61,7 @@ def test_workers_share_one_port_and_count_each_report_once(kept_in_database):
         assert any(name.startswith("ldp_build_info{") for name in values)
         assert daemon.stop() == 0
     assert kept.tally(campaign).counts[0].tolist() == [1] * 600
-    assert kept.audit() == []
+    assert kept.check() == []
 
 
 def test_a_worker_that_dies_is_replaced_and_nothing_is_lost(kept_in_database):
@@ -89,7 +89,7 @@ def test_a_worker_that_dies_is_replaced_and_nothing_is_lost(kept_in_database):
     log = [json.loads(line) for line in (kept.folder / "daemon.log").read_text().splitlines()]
     assert [line["worker"] for line in log if line["event"] == "a worker died and is replaced"] == [int(min(before))]
     assert kept.tally(campaign).counts[0].tolist() == [1] * 600
-    assert kept.audit() == []
+    assert kept.check() == []
 
 
 def test_workers_that_go_on_dying_end_the_server(monkeypatch, tmp_path):

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from ldp_client import Policy, TransportError
 from ldp_client.delivery.machine import (
-    UNREADABLE_CODE,
     At,
     Delivery,
     Due,
@@ -26,7 +25,7 @@ from ldp_client.delivery.machine import (
     size_of,
     wait,
 )
-from ldp_client.network.transport import PROBLEM_TYPE, Response
+from ldp_client.network.transport import PROBLEM_TYPE, UNREADABLE_CODE, Response
 from ldp_client.policy import POISON_STATUSES, RETRYABLE_STATUSES, SPLIT_STATUSES, TERMINAL_STATUSES
 from protocols import Report
 

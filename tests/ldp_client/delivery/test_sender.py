@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +14,16 @@ from typing import Any
 import pytest
 
 import ldp_client.delivery.queue
-from ldp_client import ConfigurationError, Device, DeviceCampaign, Event, MemoryStorage, Policy, TransportError
+from ldp_client import (
+    ConfigurationError,
+    Device,
+    DeviceCampaign,
+    Event,
+    MemoryStorage,
+    Policy,
+    RefusedError,
+    TransportError,
+)
 from ldp_client.delivery.machine import Idle, Send, Wait
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Request, Response
@@ -122,6 +132,43 @@ def test_an_upload_that_is_too_large_is_split(join: Join, server: FakeServer, al
 
 
 # Time
+
+
+def test_no_campaign_leaves_when_the_upload_of_another_ends(
+    join: Join, server: FakeServer, clock: FakeClock, draft: dict[str, Any]
+) -> None:
+    """What leaves back to back would be told to be one device's, and the server chooses when it answers."""
+    left: list[float] = []
+    ended: list[float] = []
+
+    def hold(_: int) -> None:
+        left.append(clock.now)
+        clock.advance(25.0)
+        ended.append(clock.now)
+
+    server.answer_with = hold
+    device, _ = join(granted=False)
+    for number in range(20):
+        _, part = join(device=device, of=server.publish({**draft, "title": f"campaign {number}"}), max_epsilon=1)
+        with pytest.raises(RefusedError) if number >= 8 else contextlib.nullcontext():
+            part.contribute(RECORD, "yes")
+    assert isinstance(device.next_task(600.0), Wait)
+    clock.advance(86_400.0)  # The app was closed before any of them was due, and all of them are when it starts again.
+    assert device.run_once(1e6, first_delay=600.0)
+    assert len(left) == 8
+    assert not set(left) & set(ended)
+
+
+def test_a_host_that_chooses_the_moment_itself_has_everything_sent_at_once(
+    join: Join, server: FakeServer, clock: FakeClock, campaign: Campaign, all_campaign: Campaign
+) -> None:
+    device, part = join(max_epsilon=4)
+    part.contribute(RECORD, "yes")
+    join(device=device, of=all_campaign)[1].contribute(RECORD, "yes")
+    assert isinstance(device.next_task(600.0), Wait)
+    clock.advance(86_400.0)
+    assert device.run_once(1.0)
+    assert clock.slept == []
 
 
 def test_a_clock_that_jumps_a_day_changes_only_the_time_of_the_next_try(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -67,7 +66,7 @@ def test_a_captive_portal_is_a_transport_problem_and_is_asked_again(campaign: Ca
         portal = replace(portal, headers={"content-type": "text/plain"})
     transport = Scripted(portal, portal, of(campaign.document))
     assert aggregator(transport, campaign.id).campaign() == campaign.document
-    for fetch in (lambda: aggregator(Scripted(portal)).campaign(), lambda: aggregator(Scripted(portal)).model(None)):
+    for fetch in (lambda: aggregator(Scripted(portal)).campaign(), lambda: aggregator(Scripted(portal)).model()):
         assert code_of(fetch) == "not-the-aggregator"
 
 
@@ -88,25 +87,28 @@ def test_a_refusal_is_the_servers_and_is_not_asked_again() -> None:
 
 
 def fetched(transport: Scripted, storage: MemoryStorage, label: Label | None = LABEL) -> Model:
-    return fetch_model(aggregator(transport), "A" * 43, Cache(storage, lambda _: None), label)
+    return fetch_model(aggregator(transport), Cache(storage, lambda _: None), label)
 
 
-def test_the_models_tag_is_the_hash_of_what_is_stored_and_never_the_servers(model: str) -> None:
-    """A tag of the server's choice would come back at every question, and name the device."""
-    transport = Scripted(of(model, {**JSON, "etag": '"device-0001"'}), Response(304))
-    storage = MemoryStorage()
-    for _ in range(3):
+def test_a_model_is_asked_for_in_the_same_words_whichever_is_stored(model: str) -> None:
+    """The server chooses a model's bytes: a tag of them, its own or one computed here, would name the device."""
+    storage, asked = MemoryStorage(), []
+    for number in range(3):
+        named = model.replace('"training": {}', f'"training": {{"visitor": {number}}}')
+        transport = Scripted(of(named, {**JSON, "etag": f'"visitor-{number}"', "set-cookie": f"visitor={number}"}))
         fetched(transport, storage)
-    asked = [request.headers.get("If-None-Match") for request in transport.requests]
-    computed = f'"{hashlib.sha256(model.encode()).hexdigest()}"'
-    assert asked == [None, computed, computed]
+        asked += transport.requests
+    assert all(request == asked[0] for request in asked)
+    assert asked[0].headers.keys() == {"Accept"}
     with storage.transaction(write=False) as transaction:
-        assert b"device-0001" not in b"".join(value for _, value in transaction.items(""))
+        assert b"visitor-" not in b"".join(value for _, value in transaction.items(""))
 
 
-def test_a_server_that_ignores_the_tag_gives_the_same_model(model: str) -> None:
-    storage = MemoryStorage()
-    assert fetched(Scripted(of(model)), storage) == fetched(Scripted(of(model)), storage)
+def test_an_answer_above_its_limit_is_refused_whoever_carried_it(model: str) -> None:
+    policy = replace(DEFAULT_POLICY, largest_model=len(model) - 1, fetch_tries=1)
+    assert code_of(aggregator(Scripted(of(model)), policy=policy).model) == "answer-too-long"
+    long = of(b" " * ((4 << 20) + 1), {})
+    assert code_of(aggregator(Scripted(long)).campaign) == "answer-too-long"
 
 
 @pytest.mark.parametrize("stored", [b"{}", b"not JSON", None])
@@ -115,7 +117,6 @@ def test_a_stored_model_that_cannot_be_used_is_fetched_again(model: str, stored:
     about_another = model.replace("missed_payment", "other").encode()
     Cache(storage, lambda _: None).put("model/" + "A" * 43, about_another if stored is None else stored)
     assert fetched(transport, storage).label == "missed_payment"
-    assert [request.headers.get("If-None-Match") for request in transport.requests] == [None]
 
 
 def test_a_model_that_cannot_be_read_never_replaces_one_that_can(model: str) -> None:
@@ -137,7 +138,7 @@ def test_a_model_about_another_label_is_refused_also_from_the_cache(model: str) 
 def test_no_model_yet_is_told_apart() -> None:
     answer = Response(404, {"content-type": "application/problem+json"}, b'{"code": "no-model"}')
     with pytest.raises(ModelUnavailableError):
-        aggregator(Scripted(answer)).model(None)
+        aggregator(Scripted(answer)).model()
 
 
 def test_the_tries_of_a_fetch_share_its_time(monkeypatch: pytest.MonkeyPatch) -> None:

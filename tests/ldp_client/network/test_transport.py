@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ldp_client.errors import ClientError, ConfigurationError
-from ldp_client.network.transport import PROBLEM_TYPE, Response, check_url, is_loopback
+from ldp_client.network.transport import PROBLEM_TYPE, UNREADABLE_CODE, Response, check_url, is_loopback
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.9.10", "::1"])
@@ -64,9 +66,15 @@ def test_anything_else_is_refused_with_a_typed_error(url: str) -> None:
     assert isinstance(caught.value, ValueError)
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b'{"code": 7}', b'{"code": ""}', b'{"code": "a\\nb"}', b"[" * 100_000])
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"code": 7}', b"[" * 100_000])
 def test_a_body_without_a_usable_code_has_none(body: bytes) -> None:
     assert Response(400, {"content-type": PROBLEM_TYPE}, body).problem_code() is None
+
+
+@pytest.mark.parametrize("code", ["", "a\nb", "x" * 65, "two words", "caf\u00e9", "\u202eevil"])
+def test_a_code_is_of_one_pattern_wherever_it_stands(code: str) -> None:
+    body = json.dumps({"code": code}).encode()
+    assert Response(400, {"content-type": PROBLEM_TYPE}, body).problem_code() == UNREADABLE_CODE
 
 
 def test_a_code_counts_in_a_problem_document_only() -> None:

@@ -50,19 +50,16 @@ PROJECTION = {
 }
 
 MODEL = {
-    "name": "both",
-    "model": {
-        "version": 1,
-        "kind": "naive-bayes",
-        "label": "y",
-        "classes": ["a", "b"],
-        "prior": [0.5, 0.5],
-        "features": [
-            {**FEATURES[0], "likelihood": [[0.5, 0.2], [0.3, 0.3], [0.2, 0.5]]},
-            {**SIZE, "bins": 4, "likelihood": [[0.25, 0.25]] * 4},
-            {**WEIGHT, "kind": "gaussian", "mean": [0.0, 1.0], "variance": [1.0, 2.0]},
-        ],
-    },
+    "version": 1,
+    "kind": "naive-bayes",
+    "label": "y",
+    "classes": ["a", "b"],
+    "prior": [0.5, 0.5],
+    "features": [
+        {**FEATURES[0], "likelihood": [[0.5, 0.2], [0.3, 0.3], [0.2, 0.5]]},
+        {**SIZE, "bins": 4, "likelihood": [[0.25, 0.25]] * 4},
+        {**WEIGHT, "kind": "gaussian", "mean": [0.0, 1.0], "variance": [1.0, 2.0]},
+    ],
 }
 
 
@@ -75,9 +72,7 @@ CAMPAIGNS = {
     **{continuous: everything(continuous) for continuous in ("onebit", "laplace", "sign")},
     "missing": Campaign.compile({**DRAFT, "features": FEATURES, "privacy": {"epsilon": 1.0, "answers": "all"}}),
     "moments": Campaign.compile({**DRAFT, "asks": "moments", "study": "s", "features": complete(WEIGHT, SIZE)}),
-    "score": Campaign.compile(
-        {**DRAFT, "asks": "score", "study": "s", "candidates": [MODEL, {**MODEL, "name": "same"}]}
-    ),
+    "score": Campaign.compile({**DRAFT, "asks": "score", "study": "s", "evaluation": {"model": MODEL}}),
     "projection": Campaign.compile({**DRAFT, "features": complete(WEIGHT, SIZE), "projection": PROJECTION}),
 }
 

@@ -44,7 +44,7 @@ Join = Callable[..., tuple[Device, DeviceCampaign]]
 IMMEDIATE = {
     DeviceCampaign: {"load"},
     Device: {"default_path", "scope", "campaign", "start", "give_up"},
-    Classifier: {"from_json", "predict", "predict_proba", "joint_log_likelihood"},
+    Classifier: {"from_json", "predict", "predict_proba", "joint_log_likelihood", "scores"},
 }
 """Public methods that wait for nobody: they compute, or tell a thread."""
 

@@ -128,12 +128,9 @@ def test_a_model_is_the_same_with_and_without():
     assert Model.from_json(text).to_json() == text
 
 
-def test_an_evaluation_round_may_say_it_of_a_feature_that_its_candidates_use():
+def test_an_evaluation_round_may_say_it_of_a_feature_that_its_model_uses():
     shares = [[0.5, 0.1], [0.3, 0.2], [0.2, 0.7]]
     head = {"version": 1, "kind": "naive-bayes", "label": "y", "classes": ["a", "b"], "prior": [0.5, 0.5]}
-    candidates = [
-        {"name": "age", "model": {**head, "features": [{**AGE, "likelihood": shares}]}},
-        {"name": "prior", "model": {**head, "features": []}},
-    ]
-    campaign = compiled({**AGE, **ORDERED}, asks="score", study="s", candidates=candidates)
+    model = {**head, "features": [{**AGE, "likelihood": shares}]}
+    campaign = compiled({**AGE, **ORDERED}, asks="score", study="s", evaluation={"model": model})
     assert Campaign.parse(campaign.document).features[0].ordered

@@ -111,8 +111,8 @@ def test_auto_values_the_class_counts_of_signs_the_more_the_less_else_tells_them
     alone, among_tables = (
         next(q for q in Campaign.compile(asked).questions if q.kind == VALUE)
         for asked in (
-            draft(NUMBER, epsilon=5.0, joint=False),
-            draft(NUMBER, *({**BINNED, "name": f"b{i}"} for i in range(8)), epsilon=5.0, joint=False),
+            draft(NUMBER, epsilon=5.0),
+            draft(NUMBER, *({**BINNED, "name": f"b{i}"} for i in range(8)), epsilon=5.0),
         )
     )
     assert (alone.encoding, among_tables.encoding) == (SIGN, MOMENT)

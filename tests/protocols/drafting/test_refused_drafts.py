@@ -139,12 +139,25 @@ def test_what_is_missing_from_a_mapping_is_what_its_example_says(place, right):
         assert Campaign.compile({**DRAFT, place[0]: example})
 
 
-def test_a_candidate_without_a_model_and_a_projection_without_a_list_are_told_as_missing():
-    with pytest.raises(DraftError, match=r"candidates\[0\]\.model: is missing; it looks like a model that train"):
-        Campaign.compile({**DRAFT, "asks": "score", "study": "s", "candidates": [{"name": "a"}, {"name": "b"}]})
+def test_an_evaluation_without_a_model_and_a_projection_without_a_list_are_told_as_missing():
+    with pytest.raises(DraftError, match=r"evaluation\.model: is missing; it looks like a model that train"):
+        Campaign.compile({**DRAFT, "asks": "score", "study": "s", "evaluation": {"edges": [0]}})
     projection = {"method": "pca", "inputs": ["hours"]}
     with pytest.raises(DraftError, match=r"projection\.mean: is missing; it must be a list of 1 numbers"):
         Campaign.compile({**DRAFT, "projection": projection})
+
+
+@pytest.mark.parametrize("gone", ["xor", "joint"])
+@pytest.mark.parametrize("value", [True, False, 1])
+def test_a_draft_that_names_a_question_that_is_gone_is_told_so_in_one_sentence(gone, value):
+    with pytest.raises(DraftError, match=rf"^privacy\.{gone}: is gone: every feature is asked about by a question of"):
+        Campaign.compile({**DRAFT, "privacy": {**DRAFT["privacy"], gone: value}})
+
+
+def test_a_draft_with_candidates_is_told_that_a_round_is_about_one_model():
+    with pytest.raises(DraftError, match=r"^candidates: are gone: an evaluation round is about one model") as refused:
+        Campaign.compile({**DRAFT, "asks": "score", "study": "s", "candidates": [{"name": "a"}, {"name": "b"}]})
+    assert refused.value.field == "candidates"
 
 
 def test_bins_narrower_than_a_double_are_refused():

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from evaluated import draft, evaluation, model
+from evaluated import draft, model
 
 from protocols import Campaign, DraftError
 
 NUMBERS = [{"name": name, "kind": "continuous", "low": 0, "high": 1} for name in ("x", "z")]
 MOMENTS = {"asks": "moments", "features": NUMBERS}
-SCORE = {"asks": "score", "candidates": [{"name": name, "model": model()} for name in ("one", "other")]}
+SCORE = {"asks": "score", "evaluation": {"model": model()}}
 ALONE = {"name": "y", "classes": ["a", "b"], "weight": 0}
 
 
@@ -21,22 +21,10 @@ def refused(asked, privacy, **changes):
     return told.value
 
 
-@pytest.mark.parametrize(
-    ("asked", "privacy", "field", "right"),
-    [
-        (SCORE, {"joint": True}, "privacy.joint", "an evaluation round never does. Leave it out, or say false"),
-        (SCORE, {"xor": True}, "privacy.xor", "an evaluation round never does. Leave it out, or say false"),
-        (SCORE, {"continuous": "sign"}, "privacy.continuous", "is sign, and an evaluation round asks about no feature"),
-        (SCORE, {"theta": 0.25}, "privacy.theta", "an evaluation round, whose answers are one bit. Leave it out"),
-        (MOMENTS, {"joint": True}, "privacy.joint", "a round of moments never does. Leave it out, or say false"),
-        (MOMENTS, {"xor": True}, "privacy.xor", "a round of moments never does. Leave it out, or say false"),
-    ],
-    ids=lambda value: str(value)[:12],
-)
-def test_what_a_round_never_asks_is_refused_where_it_is_asked_for(asked, privacy, field, right):
-    told = refused(asked, privacy)
-    assert told.field == field
-    assert right in told.problem
+def test_a_mechanism_for_numbers_is_refused_in_an_evaluation_round_which_asks_for_none():
+    told = refused(SCORE, {"continuous": "sign"})
+    assert told.field == "privacy.continuous"
+    assert "is sign, and an evaluation round asks about no feature" in told.problem
 
 
 @pytest.mark.parametrize("privacy", [{"discrete": "oue"}, {"theta": 0.5}, {"discrete": "the", "theta": 0.5}])
@@ -54,13 +42,22 @@ def test_bins_are_refused_in_a_round_of_moments_which_asks_for_the_number_itself
 
 
 @pytest.mark.parametrize("asked", [SCORE, MOMENTS], ids=["score", "moments"])
-def test_what_a_round_does_not_do_can_be_refused_and_the_defaults_be_said(asked):
-    said = {"joint": False, "xor": False, "theta": None, "continuous": "auto", "discrete": "auto", "answers": "one"}
+def test_the_defaults_of_a_round_can_be_said(asked):
+    said = {"theta": None, "continuous": "auto", "discrete": "auto", "answers": "one"}
     plain = Campaign.compile(draft(**asked))
     assert Campaign.compile(draft(**asked, privacy={"epsilon": 1, **said})).questions == plain.questions
 
 
+def test_the_mechanism_of_the_score_and_its_threshold_are_the_authors_and_right_or_not_is_always_one_bit_by_de():
+    privacy = {"epsilon": 1, "discrete": "the", "theta": 0.25}
+    right, score = Campaign.compile(draft(**SCORE, privacy=privacy)).questions
+    assert (right.mechanism.name, right.domain_size) == ("de", 2)
+    assert score.mechanism.name == "the"
+    best = Campaign.compile(draft(**SCORE, privacy={**privacy, "theta": None})).questions[1]
+    assert score.mechanism != best.mechanism
+
+
 def test_a_document_that_says_so_was_published_and_is_read():
-    content = json.loads(evaluation().document)
-    content["privacy"] |= {"joint": True, "xor": True, "continuous": "sign", "theta": 0.25}
-    assert Campaign.parse(json.dumps(content).encode()).privacy.joint
+    content = json.loads(Campaign.compile(draft(**SCORE)).document)
+    content["privacy"] |= {"continuous": "sign", "theta": 0.25}
+    assert Campaign.parse(json.dumps(content).encode()).privacy.theta == 0.25

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from buyers import run, write_draft, write_table
 from evaluated import evaluation
 
-from ldp_aggregator.learning.rounds.candidates import DEFAULT
 from protocols import Campaign
 from protocols.shell.exits import FAILED, WRONG_USAGE
 from simulations.tables.sources import draft_of
@@ -63,39 +63,11 @@ def test_a_plan_without_a_pilot_says_why_and_how_many(schema, capsys):
     code, out, err = run(capsys, "plan", "--schema", schema, "--devices", 30_000)
     assert (code, err) == (0, "")
     assert "30,000 devices, each with a total loss of at most 3, answer one question" in out
-    assert "size (value and square)" in out
-    assert "two signs by " in out
-    assert out.count("least noise; ") == 3
+    assert "size (value)" in out
+    assert "size (square)" in out
+    assert "sign by " in out
+    assert "least noise; " in out
     assert "at half the epsilon" in out
-
-
-@pytest.mark.parametrize("joint", [None, True])
-def test_a_plan_tells_in_words_what_is_asked_at_once_and_compares_with_half_of_epsilon(joint, tmp_path, capsys):
-    """At half of it value and square are two questions, and features of two values have their own."""
-    two = {"kind": "categorical", "missing": False, "values": ["p", "q"]}
-    draft = {
-        "version": 1,
-        "title": "t",
-        "label": {"name": "y", "classes": ["a", "b"]},
-        "features": [
-            {"name": "x", "kind": "continuous", "low": 0, "high": 1},
-            {"name": "u", **two},
-            {"name": "w", **two},
-            {"name": "z", "kind": "categorical", "values": ["1", "2", "3"]},
-        ],
-        "privacy": {"epsilon": 3, "joint": joint},
-    }
-    schema = tmp_path / "draft.json"
-    schema.write_text(json.dumps(draft))
-    code, out, err = run(capsys, "plan", "--schema", schema, "--devices", 30_000)
-    assert (code, err) == (0, "")
-    assert not {"signs)", "(triple)", "(signs)"} & set(out.split())
-    assert [line.split("  ")[0] for line in out.splitlines()[4:8]] == ["y", "x (value and square)", "u and w", "z"]
-    assert "sign would have 1.47 times as much" in out
-    assert "two signs by de" in out
-    told = json.loads(run(capsys, "plan", "--schema", schema, "--devices", 30_000, "--json")[1])
-    assert [one["cells"] for one in told["questions"]] == [2, 10, 8, 8]
-    assert all(one["standard_error"] < one["standard_error_at_half_epsilon"] for one in told["questions"])
 
 
 def test_a_plan_with_a_pilot_finds_the_devices_for_a_loss(table, schema, tmp_path, capsys):
@@ -115,39 +87,32 @@ def test_a_plan_with_a_pilot_finds_the_devices_for_a_loss(table, schema, tmp_pat
     assert "to lose at most 0.1 against no privacy: about " in out
 
 
-def test_a_plan_says_how_many_vote_for_a_wanted_standard_error(schema, capsys):
-    flags = ["--schema", schema, "--devices", 30_000, "--epsilon", 1, "--accuracy-error", 0.01, "--candidates", 4]
-    code, out, _ = run(capsys, "plan", *flags)
-    assert code == 0
-    # n Var = e / (e - 1)^2 + 1/4 = 1.1707 at an accuracy of one half.
-    assert "for the accuracy of 4 models with a standard error of 0.01 each, 46,828 devices vote" in out
-    assert json.loads(run(capsys, "plan", *flags, "--json")[1])["evaluation"]["devices"] == 46_828
-
-
 def test_evaluating_is_simulated_from_learning_to_publishing(table, schema, tmp_path, capsys):
-    flags = ["--data", table, "--schema", schema, "--devices", 40_000, "--voting", 0.1, "--repeats", 3]
+    flags = ["--data", table, "--schema", schema, "--devices", 40_000, "--evaluating", 0.1, "--repeats", 3]
     flags += ["--workers", 1, "--quiet"]
     journal = ("--journal", tmp_path / "journal")
     code, out, _ = run(capsys, "evaluate", *flags, *journal)
     assert code == 0
-    assert "40,000 devices at a total epsilon of 3, 4,000 of them vote; 3 trials" in out
-    assert f"won: {DEFAULT[0]} 3" in out
-    assert "the round neither pays nor costs by more than chance" in out
+    assert "40,000 devices at a total epsilon of 3, 4,000 of them evaluate; 3 trials" in out
+    assert "the threshold was moved in " in out
+    assert "it buys the knowledge of" in out or "the round pays" in out
     code, again, _ = run(capsys, "evaluate", *flags, *journal)
     assert again == out
-    code, out, _ = run(capsys, "evaluate", *flags, "--second-round", "--epsilon", 1, "--json")
+    code, out, _ = run(capsys, "evaluate", *flags, "--epsilon", 1, "--json")
     document = json.loads(out)
     assert (document["epsilon"], document["trials"], len(document["rows"])) == (1, 3, 3)
     assert document["majority"] < document["published"] <= 1
     assert 0 < document["told"] < 1.1
 
 
-def test_voting_is_planned_and_drafted_from_a_schema_of_an_evaluation(tmp_path, capsys):
+def test_a_plan_of_an_evaluation_says_what_its_answers_would_tell(tmp_path, capsys):
     schema = write_draft(tmp_path / "which.json", draft_of(evaluation()))
     code, out, err = run(capsys, "plan", "--schema", schema, "--devices", 20_000)
     assert (code, err) == (0, "")
-    assert "both " in out
-    assert "5,000" in out
+    assert "whether the model is right" in out
+    assert re.search(r"accuracy +0\.00\d\d\n", out)
+    assert "area under the ROC curve" in out
+    assert "recall of b" in out
 
 
 def test_a_drafted_campaign_compiles_and_its_notes_are_loud(table, tmp_path, capsys):
@@ -171,11 +136,7 @@ def test_a_drafted_campaign_compiles_and_its_notes_are_loud(table, tmp_path, cap
         (["accuracy", "--data", "TABLE", "--label", "bought"], "no column 'bought'"),
         (["accuracy", "--data", "TABLE", "--schema", "SCHEMA", "--journal", "FOLDER"], "not a journal of trials"),
         (["plan", "--schema", "SCHEMA"], "give --devices"),
-        (["plan", "--schema", "SCHEMA", "--devices", "9", "--candidates", "9"], "invalid choice: 9"),
-        (
-            ["evaluate", "--data", "TABLE", "--schema", "SCHEMA", "--devices", "100", "--candidates", "best"],
-            "'best' is no candidate",
-        ),
+        (["evaluate", "--data", "TABLE", "--schema", "SCHEMA", "--devices", "100", "--evaluating", "2"], "below 1"),
         (["plan", "--schema", "nowhere.toml", "--devices", "10"], "nowhere.toml: cannot be read"),
         (
             ["plan", "--schema", "SCHEMA", "--devices", "10", "--plot", "plan.exe"],

@@ -77,21 +77,6 @@ def test_every_fidelity_draws_from_the_distribution_of_the_device_where_values_m
         assert_same_tallies(real, tallies(campaign, frame, labels, fidelity))
 
 
-@pytest.mark.parametrize("answers", ["one", "all"])
-def test_every_fidelity_agrees_on_value_and_square_at_once_where_a_number_may_be_missing(
-    answers, make_everything, make_people
-):
-    """One in ten has none; of 200 devices of 30 people too."""
-    campaign = make_everything(missing=True, joint=None, answers=answers, epsilon=4.0 if answers == "one" else 20.0)
-    assert [(q.kind, q.domain_size) for q in campaign.questions if q.feature == "hours"] == [("signs", 10)]
-    frame, labels = make_people(PEOPLE, 4)
-    real = tallies(campaign, frame, labels, "device")
-    for fidelity in ("vector", "counts"):
-        assert_same_tallies(real, tallies(campaign, frame, labels, fidelity))
-    one_by_one = tallies(campaign, *make_people(30, 5), "vector", 200)
-    assert_same_tallies(one_by_one, tallies(campaign, *make_people(30, 5), "counts", 200))
-
-
 @pytest.mark.parametrize(("discrete", "continuous", "answers"), SETTINGS)
 def test_devices_drawn_among_few_people_agree_as_well(discrete, continuous, answers, make_everything, make_people):
     """200 devices of 30 people: ``vector``, which the test above ties to the device, against ``counts``."""

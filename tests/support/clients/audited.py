@@ -15,6 +15,7 @@ import numpy as np
 from planted.client import PlantedClient
 from planted.randomness import HashCoins
 from planted.witness import FRIDAY, Make
+from studies import Studies
 
 from ldp_aggregator.audit import Answer, Person
 
@@ -43,6 +44,7 @@ class Planted:
     def __init__(self, make: Make) -> None:
         self._planted = make
         self._processes = 0
+        self._studies = Studies()
         self._stored: dict[tuple[object, str], tuple[int, PlantedClient]] = {}
 
     def _make(self) -> PlantedClient:
@@ -54,6 +56,8 @@ class Planted:
         asked = [(person.record, person.label) for person in people]
         if storage is None:
             return [tuple(uploads) for uploads in self._make()(document, asked)]
+        if self._studies.refuses(document, storage, None):
+            return [()] * len(asked)
         key = storage, document
         if key not in self._stored:
             client = self._make()

@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import msgpack
+from studies import Studies
 
 from ldp_aggregator.audit import Answer, Person
 from ldp_client import perturb
 from protocols import Campaign, encode_upload
 from protocols.exact.coins import ONE, Coins
+
+LARGE = 1 << 100
 
 
 class SeededCoins(Coins):
@@ -38,6 +41,7 @@ class Remembering:
 
     def __init__(self) -> None:
         self._sent: dict[tuple[object, ...], Answer] = {}
+        self._studies = Studies()
 
     def answers(
         self, document: str, people: Sequence[Person], storage: Path | None, fresh: Callable[[Person], Answer]
@@ -46,6 +50,9 @@ class Remembering:
         for person in people:
             if person.device is None:
                 found.append(fresh(person))
+                continue
+            if self._studies.refuses(document, storage, person.device):
+                found.append(())
                 continue
             key = storage, document, person.device
             if key not in self._sent:
@@ -58,8 +65,9 @@ class RealClient:
     """The client of this distribution, with a seed and, for devices that are asked again, a memory."""
 
     def __init__(self, seed: int = 1) -> None:
-        self._coins = SeededCoins(seed)
-        self._random = random.Random(seed)
+        # An audit tries small numbers as seeds.
+        self._coins = SeededCoins(LARGE + seed)
+        self._random = random.Random(LARGE - seed)
         self._remembering = Remembering()
 
     def __call__(self, document: str, people: Sequence[Person], storage: Path | None = None) -> list[Answer]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 from collections.abc import Callable, Sequence
@@ -9,14 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import msgpack
-from mutants import Remembering, SeededCoins, question
-from mutants_joint import JOINT_FLAWS
+from mutants import LARGE, Remembering, SeededCoins, question
+from planted.randomness import HashCoins
 
 from ldp_aggregator.audit import Answer, Person
 from ldp_client import perturb
 from ldp_client.answering import draw_questions, item_of
 from protocols import Campaign, Report, encode_upload
 from protocols.encoding import encode
+from protocols.exact.coins import Coins
+from protocols.mechanisms import DirectEncoding
+from protocols.wire.reports import report_id
 
 Flaw = Callable[[Campaign, Person, "Around"], Answer]
 
@@ -26,8 +30,9 @@ class Around:
 
     def __init__(self, flaw: str, seed: int = 7) -> None:
         self._flaw = FLAWS[flaw]
-        self.random = random.Random(seed)
-        self.coins = SeededCoins(seed)
+        # An audit tries small numbers as seeds.
+        self.random = random.Random(LARGE - seed)
+        self.coins = SeededCoins(LARGE + seed)
         self.constant = SeededCoins(0)
         self._remembering = Remembering()
 
@@ -154,17 +159,8 @@ def _more_than_claimed(campaign: Campaign, person: Person, client: Around) -> An
     return (encode_upload(client.reports(_ALONE[key], person)),)
 
 
-def _kind_of_bit_by_class(campaign: Campaign, person: Person, client: Around) -> Answer:
-    """One class draws again, once, where it would answer an xor, "because that holds the class"."""
-    reports = client.reports(campaign, person)
-    kind = campaign.questions[reports[0].question].kind
-    if kind == "xor" and person.label == campaign.label.classes[0]:
-        reports = client.reports(campaign, person)
-    return (encode_upload(reports),)
-
-
-def _both_bits(campaign: Campaign, person: Person, client: Around) -> Answer:
-    """Who draws one bit of a feature answers the other, too, with the whole of epsilon each."""
+def _both_of_a_number(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """Who draws the value of a number answers its square, too, with the whole of epsilon each."""
     (report,) = client.reports(campaign, person)
     asked = campaign.questions[report.question]
     others = [q for q in campaign.groups[asked.group] if q.index != asked.index]
@@ -175,19 +171,8 @@ def _both_bits(campaign: Campaign, person: Person, client: Around) -> Answer:
     return (encode_upload(reports),)
 
 
-def _equal_bits_in_the_clear(campaign: Campaign, person: Person, client: Around) -> Answer:
-    """An xor of 0 is taken for "no answer" and not perturbed."""
-    (report,) = client.reports(campaign, person)
-    asked = campaign.questions[report.question]
-    if asked.kind != "xor":
-        return (encode_upload([report]),)
-    item = encode(campaign, asked, person.record, campaign.label.classes.index(person.label), client.coins)
-    payload = report.payload if item else bytes(1)
-    return (encode_upload([Report(report.question, report.id, payload)]),)
-
-
-def _a_candidate_that_is_right(campaign: Campaign, person: Person, client: Around) -> Answer:
-    """A device whose candidate is wrong draws again, once, "so that nobody is offended"."""
+def _a_model_that_is_right(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """A device that the model is wrong about draws again, once, "so that nobody is offended"."""
     secret = client.random.randbytes(32)
     (asked,) = draw_questions(campaign, secret)
     if not item_of(campaign, asked, person.record, campaign.label.classes.index(person.label), client.coins):
@@ -196,21 +181,73 @@ def _a_candidate_that_is_right(campaign: Campaign, person: Person, client: Aroun
 
 
 def _wrong_in_the_clear(campaign: Campaign, person: Person, client: Around) -> Answer:
-    """A vote of 0 is taken for "no answer" and not perturbed."""
+    """An item 0 is taken for "no answer" and not perturbed."""
     (report,) = client.reports(campaign, person)
     asked = campaign.questions[report.question]
-    vote = item_of(campaign, asked, person.record, campaign.label.classes.index(person.label), client.coins)
-    return (encode_upload([Report(report.question, report.id, report.payload if vote else bytes(1))]),)
+    item = item_of(campaign, asked, person.record, campaign.label.classes.index(person.label), client.coins)
+    return (encode_upload([Report(report.question, report.id, report.payload if item else bytes(1))]),)
 
 
-def _votes_on_all(campaign: Campaign, person: Person, client: Around) -> Answer:
-    """A device votes on every candidate, with the whole of epsilon each."""
+def _both_questions(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """A device answers both questions, with the whole of epsilon each."""
     label = campaign.label.classes.index(person.label)
-    votes = [
+    answers = [
         asked.perturb(item_of(campaign, asked, person.record, label, client.coins), client.coins)
         for asked in campaign.questions
     ]
-    return (encode_upload([Report(n, client.random.randbytes(16), vote) for n, vote in enumerate(votes)]),)
+    return (encode_upload([Report(n, client.random.randbytes(16), answer) for n, answer in enumerate(answers)]),)
+
+
+def _noise_from_the_id(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """The coins are a hash of the report's id, which everybody sees."""
+    secret = client.random.randbytes(32)
+    coins = HashCoins(report_id(secret, campaign, draw_questions(campaign, secret)[0]))
+    return (encode_upload(perturb(campaign, person.record, person.label, secret=secret, coins=coins)),)
+
+
+def _seed_of_48_bits(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """Secret and coins come from 48 random bits, which somebody may try one after the other."""
+    seed = client.random.randbytes(6)
+    secret = hashlib.sha256(b"secret" + seed).digest()
+    return (encode_upload(perturb(campaign, person.record, person.label, secret=secret, coins=HashCoins(seed))),)
+
+
+def _in_the_clear_if(campaign: Campaign, person: Person, client: Around, holds: bool) -> Answer:
+    """An honest answer; where ``holds``, one whose coins are all 0."""
+    coins = _Zeros() if holds else client.coins
+    secret = client.random.randbytes(32)
+    return (encode_upload(perturb(campaign, person.record, person.label, secret=secret, coins=coins)),)
+
+
+class _Zeros(Coins):
+    def words(self, count: int) -> Sequence[int]:
+        return [0] * count
+
+
+def _two_values_together(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """Who has the middle value of the first feature *and* of the second is answered without noise."""
+    middle = [feature.values[len(feature.values) // 2] for feature in campaign.features[:2]]
+    return _in_the_clear_if(campaign, person, client, [_held(person, number) for number in (0, 1)] == middle)
+
+
+def _values_in_between(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """All values but every third are answered without noise."""
+    held = _held(person, 0)
+    values = campaign.features[0].values
+    return _in_the_clear_if(campaign, person, client, held in values and values.index(held) % 3 != 0)
+
+
+def _numbers_in_between(campaign: Campaign, person: Person, client: Around) -> Answer:
+    """Numbers from .55 to .7 of the range are answered without noise."""
+    held = _held(person, 0, "x")
+    return _in_the_clear_if(
+        campaign, person, client, isinstance(held, (int, float)) and not isinstance(held, bool) and 5.5 < held < 7
+    )
+
+
+def _held(person: Person, number: int, name: str | None = None) -> object:
+    held = None if hasattr(person.record, "unreadable") else person.record.get(name or f"f{number}")
+    return held if isinstance(held, (str, int, float)) else None
 
 
 def _missing_in_the_clear(campaign: Campaign, person: Person, client: Around) -> Answer:
@@ -218,8 +255,11 @@ def _missing_in_the_clear(campaign: Campaign, person: Person, client: Around) ->
     (report,) = client.reports(campaign, person)
     asked = campaign.questions[report.question]
     item = item_of(campaign, asked, person.record, campaign.label.classes.index(person.label), client.coins)
-    missing = isinstance(item, int) and asked.kind == "pair" and item >= asked.domain_size - len(campaign.label.classes)
-    return (encode_upload([Report(report.question, report.id, bytes([item]) if missing else report.payload)]),)
+    held = None if hasattr(person.record, "unreadable") else person.record.get(asked.feature or "")
+    if not isinstance(item, int) or asked.feature is None or held is not None:
+        return (encode_upload([report]),)
+    told = item if isinstance(asked.mechanism, DirectEncoding) else 1 << item
+    return (encode_upload([Report(report.question, report.id, told.to_bytes(len(report.payload), "little"))]),)
 
 
 FLAWS: dict[str, Flaw] = {
@@ -234,14 +274,17 @@ FLAWS: dict[str, Flaw] = {
     "one answer in 2000 in the clear": _rarely_in_the_clear,
     "a generator seeded anew for every question": _reseeded,
     "1.8 times the claim in every answer": _more_than_claimed,
-    "the kind of bit by the class": _kind_of_bit_by_class,
-    "both bits of a feature": _both_bits,
-    "equal bits in the clear": _equal_bits_in_the_clear,
-    **JOINT_FLAWS,
-    "a candidate that is right": _a_candidate_that_is_right,
-    "wrong votes in the clear": _wrong_in_the_clear,
-    "votes on all candidates": _votes_on_all,
+    "value and square of a number": _both_of_a_number,
+    "a model that is right": _a_model_that_is_right,
+    "wrong answers in the clear": _wrong_in_the_clear,
+    "both questions of an evaluation": _both_questions,
     "what is missing in the clear": _missing_in_the_clear,
+    "the missing cell of a sign in the clear": _missing_in_the_clear,
+    "noise from the id": _noise_from_the_id,
+    "a seed of 48 bits": _seed_of_48_bits,
+    "two values together in the clear": _two_values_together,
+    "values in between in the clear": _values_in_between,
+    "numbers in between in the clear": _numbers_in_between,
 }
 
 
@@ -276,25 +319,21 @@ def categories(
     ).document.decode()
 
 
-def triple() -> str:
-    """A campaign with two features of two values, asked about at once."""
-    return categories([2, 2], epsilon=3.0, discrete="auto")
-
-
-def number(epsilon: float = 3.0, *, missing: bool = False) -> str:
-    """A campaign with a number, asked about by the bits of value and square at once; it may be ``missing``."""
-    value = json.loads(categories([2]))
+def number(*, missing: bool = False) -> str:
+    """A campaign with a number, of whose value or square the sign is asked; it may be ``missing``."""
     return Campaign.compile(
         {
-            **{key: value[key] for key in ("version", "title", "label")},
+            "version": 1,
+            "title": "t",
+            "label": {"name": "y", "classes": ["c0", "c1"]},
             "features": [{"name": "x", "kind": "continuous", "missing": missing, "low": 0, "high": 10}],
-            "privacy": {"epsilon": epsilon, "joint": True},
+            "privacy": {"epsilon": 1.0, "discrete": "de", "continuous": "sign"},
         }
     ).document.decode()
 
 
 def scores() -> str:
-    """An evaluation round of three candidates."""
+    """An evaluation of one model."""
     value = json.loads(categories([3, 2], discrete="de"))
     table = {"f0": [[0.6, 0.2], [0.3, 0.3], [0.1, 0.5]], "f1": [[0.8, 0.3], [0.2, 0.7]]}
     features = [{key: f[key] for key in ("name", "kind", "values")} for f in value["features"]]
@@ -309,10 +348,7 @@ def scores() -> str:
             "privacy": {"epsilon": 1.0},
             "asks": "score",
             "study": "s",
-            "candidates": [
-                {"name": name, "model": {**head, "features": used}}
-                for name, used in (("both", told), ("one", told[:1]), ("prior", []))
-            ],
+            "evaluation": {"model": {**head, "features": told}},
         }
     ).document.decode()
 
@@ -335,18 +371,15 @@ AROUND: dict[str, tuple[Callable[[], str], str]] = {
         lambda: categories([8, 8, 8], answers="all", discrete="oue"),
         "answer-above-share",
     ),
-    "the kind of bit by the class": (lambda: categories([2], discrete="auto"), "tells-beside-the-answer"),
-    "both bits of a feature": (lambda: categories([2], discrete="auto"), "loss-above-claim"),
-    "equal bits in the clear": (lambda: categories([2], discrete="auto"), "loss-above-claim"),
-    "the parts of a triple for themselves": (lambda: triple(), "loss-above-claim"),
-    "the first cell of a triple in the clear": (lambda: triple(), "loss-above-claim"),
-    "the class of signs in the clear": (lambda: number(), "loss-above-claim"),
-    "the missing cell of signs in the clear": (lambda: number(missing=True), "loss-above-claim"),
-    "the missing share of signs told twice": (lambda: number(2.5, missing=True), "loss-above-claim"),
-    "a triple drawn by the class": (lambda: triple(), "tells-beside-the-answer"),
-    "a candidate that is right": (lambda: scores(), "tells-beside-the-answer"),
-    "wrong votes in the clear": (lambda: scores(), "impossible-report"),
-    "votes on all candidates": (lambda: scores(), "loss-above-claim"),
+    "value and square of a number": (lambda: number(), "loss-above-claim"),
+    "a model that is right": (lambda: scores(), "tells-beside-the-answer"),
+    "wrong answers in the clear": (lambda: scores(), "impossible-report"),
+    "both questions of an evaluation": (lambda: scores(), "loss-above-claim"),
     "what is missing in the clear": (lambda: categories([3], missing=True), "loss-above-claim"),
+    "the missing cell of a sign in the clear": (lambda: number(missing=True), "loss-above-claim"),
+    "noise from the id": (lambda: question("oue", 8, 1.0), "seed-guessed"),
+    "two values together in the clear": (lambda: categories([5, 5, 4]), "loss-above-claim"),
+    "values in between in the clear": (lambda: categories([40, 3]), "loss-above-claim"),
+    "numbers in between in the clear": (lambda: number(), "loss-above-claim"),
 }
 """Flaw, a campaign that it shows in, the code of what the audit finds."""

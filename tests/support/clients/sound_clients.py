@@ -9,6 +9,7 @@ from typing import Any
 
 import msgpack
 import numpy as np
+from studies import Studies
 
 from ldp_aggregator.audit import Answer, Person
 from ldp_aggregator.audit.searching.tight_events import Moment, item_of
@@ -22,14 +23,19 @@ class Vectorised:
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
         self._sent: dict[tuple[object, ...], Answer] = {}
+        self._studies = Studies()
 
     def __call__(self, document: str, people: Sequence[Person], storage: Path | None = None, /) -> list[Answer]:
         value = json.loads(document)
         fresh = self._fresh(value, people)
         if storage is None:
             return fresh
-        keys = [(storage, document, person.device) for person in people]
-        return [self._sent.setdefault(key, answer) for key, answer in zip(keys, fresh, strict=True)]
+        return [
+            ()
+            if self._studies.refuses(document, storage, person.device)
+            else self._sent.setdefault((storage, document, person.device), answer)
+            for person, answer in zip(people, fresh, strict=True)
+        ]
 
     def _fresh(self, document: Mapping[str, Any], people: Sequence[Person]) -> list[Answer]:
         n = len(people)

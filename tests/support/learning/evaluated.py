@@ -1,4 +1,4 @@
-"""A study to evaluate: a campaign, and models with known accuracies. Without numpy: devices are tested with it."""
+"""A study to evaluate: a campaign, and a model with a known accuracy. Without numpy: devices are tested with it."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ V = {**DESCRIBED[1], "likelihood": [[0.6, 0.3], [0.4, 0.7]]}
 WRONG = {**DESCRIBED[0], "likelihood": U["likelihood"][::-1]}
 
 
-def evaluation(**changes: Any) -> Campaign:
-    """A round on four models: of both features, of one, of none, and one that is mostly wrong."""
-    models = {"both": model(U, V), "one": model(V), "prior": model(), "wrong": model(WRONG)}
-    candidates = [{"name": name, "model": one} for name, one in models.items()]
-    return Campaign.compile(draft(title="Which?", asks="score", candidates=candidates, **changes))
+def evaluation(*features: dict[str, Any], **changes: Any) -> Campaign:
+    """A round about a model of these features, by default of both discrete ones."""
+    asked = {"title": "How good?", "asks": "score", "evaluation": {"model": model(*(features or (U, V)))}}
+    return Campaign.compile(draft(**asked | changes))

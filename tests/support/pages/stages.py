@@ -5,7 +5,6 @@ A page without a stage needs nothing but an empty folder.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -14,7 +13,7 @@ import numpy as np
 import pandas as pd
 from blocks import ROOT, blocks_of
 from page_draft import TABLE_DRAFT
-from postgres import databases, postgres_server
+from postgres import postgres_server
 from session import Session
 
 from ldp_aggregator import train
@@ -180,13 +179,7 @@ def deployment(session: Session) -> Iterator[None]:
         session.texts[f"/data/{one}"] = one
         session.shell(f"ldp-aggregator campaign create draft.toml --data {one}", one)
     session.texts["/data/both"] = "both"
-    one, several = (session.enter(postgres_server()) for _ in range(2))
-    first, second = asyncio.run(databases(several.address, 2))
-    session.texts |= {
-        "postgresql://ldp@database/ldp": one.address,
-        "postgresql://ldp@db1/ldp": first,
-        "postgresql://ldp@db2/ldp": second,
-    }
+    session.texts["postgresql://ldp@database/ldp"] = session.enter(postgres_server()).address
     yield
 
 
@@ -216,7 +209,7 @@ def values(session: Session) -> Iterator[None]:
     assert printed.strip().split("\n") == [line.strip() for line in re.findall(r"#(.*)$", block.text, re.MULTILINE)]
 
 
-def rounds(session: Session) -> Iterator[None]:
+def evaluation(session: Session) -> Iterator[None]:
     draft = {**EXAMPLE, "study": "credit"}
     campaign = publish(session, draft)
     serve(session)
@@ -304,6 +297,7 @@ def javascript(session: Session) -> Iterator[None]:
         'import { browserStorage, Device } from "ldp-bayes-client/browser";': IN_NODE.format(id=campaign.id),
         'import { signedBy } from "ldp-bayes-client/publisher";': PINNED.format(id=campaign.id, url=url, key=key),
         "device.start();": "await device.runOnce(20_000);",
+        "identity: accountSecret": "identity: crypto.getRandomValues(new Uint8Array(32))",
     }
     yield
     listed = session.shell("ldp-aggregator campaign list --data data --json", "what arrived")
@@ -340,7 +334,7 @@ STAGES: dict[str, Stage] = {
     "docs/client.md": client,
     "docs/deployment.md": deployment,
     "docs/javascript.md": javascript,
-    "docs/rounds.md": rounds,
+    "docs/evaluation.md": evaluation,
     "docs/scale.md": scale,
     "docs/trainers.md": trainers,
     "docs/values.md": values,

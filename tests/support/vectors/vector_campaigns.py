@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from vector_models import COLOUR, HOURS, ONE_SURE, SIZE, THREE, model
+
 from protocols import Campaign
 
 FEATURES = [
@@ -82,7 +84,7 @@ def campaigns() -> dict[str, Campaign]:
         *drafts["projection-missing"]["projection"]["outputs"],
     ):
         del described["missing"]
-    drafts["xor"] = draft(
+    drafts["binary"] = draft(
         label={"name": "class", "classes": ["yes", "no"]},
         features=[
             {"name": "colour", "kind": "categorical", "values": ["red", "green"], "weight": 3, "missing": False},
@@ -90,49 +92,46 @@ def campaigns() -> dict[str, Campaign]:
             FEATURES[2],
         ],
     )
-    drafts["joint"] = draft(
-        label={"name": "class", "classes": ["yes", "no"]},
-        features=[
-            {"name": "colour", "kind": "categorical", "values": ["red", "green"], "missing": False},
-            {"name": "größe", "kind": "continuous", "low": -1.5, "high": 2, "bins": 2, "missing": False},
-            FEATURES[2],
-        ],
-        privacy={"epsilon": 3.0},
-    )
-    drafts["score"] = draft(
-        label={"name": "class", "classes": ["yes", "no"]}, asks="score", study="s", candidates=_candidates()
-    )
     drafts["moments"] = draft(features=numbers, asks="moments", study="s")
     drafts["moments-missing"] = draft(features=[INCOMPLETE[2], *numbers[::2]], asks="moments", study="s")
-    drafts["joint-missing"] = draft(features=[INCOMPLETE[0], *INCOMPLETE[2:]], privacy={"epsilon": 3.0})
-    drafts["joint-missing-ss"] = draft(
+    drafts["many-classes"] = draft(
         label={"name": "class", "classes": [*LABEL["classes"], *(f"c{n}" for n in range(9))]},
         features=[INCOMPLETE[2]],
         privacy={"epsilon": 2.5},
     )
-    drafts["joint-missing-all"] = draft(features=INCOMPLETE, privacy={"epsilon": 15.0, "answers": "all"})
+    drafts["missing-large-epsilon"] = draft(features=INCOMPLETE, privacy={"epsilon": 15.0, "answers": "all"})
     ordered = [INCOMPLETE[0], {"name": "age", "kind": "categorical", "values": ["5", "6"]}]
     drafts["ordered"] = draft(features=[*({**one, "ordered": True} for one in ordered), INCOMPLETE[1]])
+    drafts |= evaluations(drafts["projection"]["projection"], numbers)
     return {name: Campaign.compile(one) for name, one in drafts.items()}
 
 
-def _candidates() -> list[dict[str, Any]]:
-    """Models of the features above: of all of them, of one, and of none."""
+def evaluations(projection: dict[str, Any], numbers: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Drafts of rounds that ask about a model, by name: of two classes and three, with edges and without, with one
+    question and both, of records that the model holds impossible.
+    """
+    two = {"name": "class", "classes": ["yes", "no"]}
+    everything = model(two, COLOUR, SIZE, HOURS)
+    outputs = [
+        {"name": "first", "kind": "gaussian", "low": -3, "high": 3, "mean": [-1, 0.5], "variance": [1, 0.25]},
+        {**projection["outputs"][1], "likelihood": [[0.1, 0.4], [0.2, 0.3], [0.3, 0.2], [0.4, 0.1]]},
+    ]
+    del outputs[1]["missing"]
+    projected = {**model(two, *outputs), "projection": {"features": numbers, **projection}}
 
-    def model(name: str, *features: dict[str, Any]) -> dict[str, Any]:
-        head = {"version": 1, "kind": "naive-bayes", "label": "class", "classes": ["yes", "no"]}
-        return {"name": name, "model": {**head, "prior": [0.4, 0.6], "features": [*features]}}
+    def asking(of: dict[str, Any], label: Any = two, privacy: Any = None, **changes: Any) -> dict[str, Any]:
+        evaluation = {"model": of, **changes}
+        return draft(label=label, asks="score", study="s", privacy=privacy or {"epsilon": 1.0}, evaluation=evaluation)
 
-    colour = {
-        **{key: FEATURES[0][key] for key in ("name", "kind", "values")},
-        "likelihood": [[0.5, 0.1], [0.2, 0.3], [0.2, 0.2], [0.1, 0.4]],
+    return {
+        "evaluation": asking(everything, edges=[-1.5, -0.25, 0, 0.5, 2], weights=[3, 1]),
+        "evaluation-chosen": asking(everything, privacy={"epsilon": 3.0, "discrete": "oue"}),
+        "evaluation-right": asking(model(two, HOURS), weights=[1, 0], edges=[0]),
+        "evaluation-score": asking(model(two), weights=[0, 7], edges=[-2, -1, 0, 1, 2, 3, 4]),
+        "evaluation-impossible": asking(model(two, *ONE_SURE), edges=[-3, 0, 1.25]),
+        "evaluation-three": asking(model(LABEL, *THREE), LABEL, {"epsilon": 2.0, "discrete": "ss"}),
+        "evaluation-projection": asking(projected, edges=[-1, 0, 1]) | {"features": [FEATURES[0], *numbers]},
     }
-    size = {
-        **{key: FEATURES[1][key] for key in ("name", "kind", "low", "high", "bins")},
-        "likelihood": [[0.6, 0.1], [0.1, 0.2], [0.1, 0.2], [0.1, 0.2], [0.1, 0.3]],
-    }
-    hours = {"name": "hours", "kind": "gaussian", "low": 0, "high": 100, "mean": [20, 70], "variance": [400, 900]}
-    return [model("everything", colour, size, hours), model("hours", hours), model("prior")]
 
 
 def as_text(value: Any) -> str:

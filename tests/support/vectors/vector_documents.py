@@ -35,6 +35,10 @@ def documents(known: dict[str, Campaign]) -> dict[str, Any]:
             for name, document in _alike(json.loads(known["ss-laplace"].document))
         ]
         + [
+            {"name": name, "document": as_text(document), "like": "evaluation"}
+            for name, document in _alike_evaluations(json.loads(known["evaluation"].document))
+        ]
+        + [
             {
                 "name": "fitted on a private round",
                 "document": as_text(_fitted_privately(json.loads(known["projection"].document))),
@@ -59,7 +63,25 @@ def _alike(base: Any) -> Iterator[tuple[str, Any]]:
         ("values in no order", lambda d: d["features"][0].update(ordered=False)),
         ("nothing about an order", lambda d: d["features"][0].update(ordered=None)),
         ("defaults as null", lambda d: d.update(purpose=None, asks=None) or d["label"].update(weight=None)),
+        ("what is gone as null", lambda d: d.update(candidates=None) or d["privacy"].update(xor=None, joint=None)),
+        ("no evaluation", lambda d: d.update(evaluation=None)),
     ]
+    yield from _changed(base, changes)
+
+
+def _alike_evaluations(base: Any) -> Iterator[tuple[str, Any]]:
+    """The weights stand at the questions again; whether a number has a point, what trained the model, says nothing."""
+    changes: list[tuple[str, Change]] = [
+        ("weights written with a point", lambda d: d["evaluation"].update(weights=[3.0, 1.0])),
+        ("weights left out", lambda d: d["evaluation"].pop("weights")),
+        ("weights as null", lambda d: d["evaluation"].update(weights=None)),
+        ("an edge below 0 by its sign", lambda d: d["evaluation"]["edges"].__setitem__(2, -0.0)),
+        ("a model with its training", lambda d: d["evaluation"]["model"].update(training={"n": 9}, projection=None)),
+    ]
+    yield from _changed(base, changes)
+
+
+def _changed(base: Any, changes: list[tuple[str, Change]]) -> Iterator[tuple[str, Any]]:
     for name, change in changes:
         value = copy.deepcopy(base)
         change(value)
@@ -141,10 +163,9 @@ def refused_documents(known: dict[str, Campaign]) -> Iterator[tuple[str, str, st
         value = copy.deepcopy(base)
         change(value)
         yield name, as_text(value), None, code
-    yield from _refused_candidates(json.loads(known["score"].document))
-    yield from _refused_bits(base, json.loads(known["xor"].document))
-    yield from _refused_joint(json.loads(known["joint"].document))
-    yield from _refused_joint_places(json.loads(known["joint-missing"].document))
+    evaluations = ("evaluation", "evaluation-three", "evaluation-projection")
+    yield from _refused_evaluations(*(json.loads(known[name].document) for name in evaluations))
+    yield from _refused_kinds(json.loads(known["binary"].document))
     yield from _refused_places(json.loads(known["missing-oue"].document))
     yield from _refused_projections(json.loads(known["projection"].document))
     yield from _refused_orders(json.loads(known["ordered"].document))
@@ -153,22 +174,28 @@ def refused_documents(known: dict[str, Campaign]) -> Iterator[tuple[str, str, st
     yield "answers that add up to more than the total", as_text(value), None, LOSS
 
 
-def _refused_bits(pairs: Any, bits: Any) -> Iterator[tuple[str, str, None, str]]:
-    """Of two values and two classes there are bits, of more there are none."""
-    for kind in ("xor", "marginal"):
-        value = copy.deepcopy(pairs)
-        value["questions"][1].update(kind=kind, domain_size=2, mechanism="de", parameters={"p": "13000000000000000000"})
-        yield f"{kind} of more than two values", as_text(value), None, "invalid-document"
-    changes: list[tuple[str, Change]] = [
-        ("an xor of four cells", lambda d: d["questions"][1].update(domain_size=4)),
-        ("an xor as a sign", lambda d: d["questions"][1].update(encoding="sign")),
-        ("a weight of a question beyond 2^30", lambda d: d["questions"][1].update(weight=2**30 + 1)),
-        ("a refusal as a number", lambda d: d["privacy"].update(xor=0)),
-    ]
-    for name, change in changes:
-        value = copy.deepcopy(bits)
-        change(value)
+def _invalid(base: Any, changes: list[tuple[str, Change]]) -> Iterator[tuple[str, str, None, str]]:
+    for name, value in _changed(base, changes):
         yield name, as_text(value), None, "invalid-document"
+
+
+def _refused_kinds(pairs: Any) -> Iterator[tuple[str, str, None, str]]:
+    """Kinds and settings that earlier versions had: every question is about the label or one feature, by itself."""
+    bit = {"domain_size": 2, "mechanism": "de", "parameters": {"p": "13000000000000000000"}}
+    changes: list[tuple[str, Change]] = [
+        ("an xor", lambda d: d["questions"][1].update(kind="xor", **bit)),
+        ("a marginal", lambda d: d["questions"][1].update(kind="marginal", **bit)),
+        ("a triple", lambda d: d["questions"][1].update(kind="triple", other="größe", domain_size=8)),
+        ("signs", lambda d: d["questions"][3].update(kind="signs", domain_size=8)),
+        ("a pair with a second feature", lambda d: d["questions"][1].update(other="größe")),
+        ("a weight of a question beyond 2^30", lambda d: d["questions"][1].update(weight=2**30 + 1)),
+        *(
+            (f"{gone} as {told}", lambda d, gone=gone, value=value: d["privacy"].update({gone: value}))
+            for gone in ("xor", "joint")
+            for told, value in (("a switch", True), ("a switch that is off", False), ("a number", 0))
+        ),
+    ]
+    yield from _invalid(pairs, changes)
 
 
 def _refused_places(base: Any) -> Iterator[tuple[str, str, None, str]]:
@@ -183,10 +210,7 @@ def _refused_places(base: Any) -> Iterator[tuple[str, str, None, str]]:
         ("a third sign of what is complete", lambda d: d["features"][2].update(missing=False)),
         ("a moment of what may be missing", lambda d: d["questions"][3].update(_moment())),
     ]
-    for name, change in changes:
-        value = copy.deepcopy(base)
-        change(value)
-        yield name, as_text(value), None, "invalid-document"
+    yield from _invalid(base, changes)
 
 
 def _refused_orders(base: Any) -> Iterator[tuple[str, str, None, str]]:
@@ -199,10 +223,7 @@ def _refused_orders(base: Any) -> Iterator[tuple[str, str, None, str]]:
         ("an order of bins", lambda d: d["features"][2].update(ordered=True)),
         ("no order of bins", lambda d: d["features"][2].update(ordered=False)),
     ]
-    for name, change in changes:
-        value = copy.deepcopy(base)
-        change(value)
-        yield name, as_text(value), None, "invalid-document"
+    yield from _invalid(base, changes)
 
 
 def _missing_in_an_order(document: Any) -> None:
@@ -211,85 +232,93 @@ def _missing_in_an_order(document: Any) -> None:
     feature.update(values=[*feature["values"], "missing"], missing=False)
 
 
-def _refused_joint(base: Any) -> Iterator[tuple[str, str, None, str]]:
-    """Two features of two values are a triple, value and square of a number are signs; nothing else is."""
-    changes: list[tuple[str, Change]] = [
-        ("a triple of one feature", lambda d: d["questions"][1].update(other="colour")),
-        ("a triple without a second feature", lambda d: d["questions"][1].pop("other")),
-        ("a triple with a number", lambda d: d["questions"][1].update(other="hours")),
-        ("a triple with what nobody declared", lambda d: d["questions"][1].update(other="weight")),
-        ("a triple of another group", lambda d: d["questions"][1].update(group=2)),
-        ("a triple as a sign", lambda d: d["questions"][1].update(encoding="sign")),
-        ("a triple of three values", lambda d: d["features"][0].update(values=["red", "green", "blue"])),
-        ("a pair with a second feature", lambda d: d["questions"][1].update(kind="pair")),
-        ("signs of four cells", lambda d: d["questions"][2].update(domain_size=4)),
-        ("signs as an index", lambda d: d["questions"][2].update(encoding="index")),
-        ("signs as a moment", lambda d: d["questions"][2].update(encoding="moment")),
-        ("signs of bins", lambda d: d["features"][2].update(bins=4)),
-        ("signs with a second feature", lambda d: d["questions"][2].update(other="colour")),
-        ("joint as a number", lambda d: d["privacy"].update(joint=1)),
-    ]
-    for name, change in changes:
-        value = copy.deepcopy(base)
-        change(value)
-        yield name, as_text(value), None, "invalid-document"
-
-
-def _refused_joint_places(base: Any) -> Iterator[tuple[str, str, None, str]]:
-    """Of value and square at once a class has a fifth cell where the number may be missing, and nowhere else."""
-    changes: list[tuple[str, Change]] = [
-        ("signs without a cell for what is missing", lambda d: d["questions"][2].update(domain_size=12)),
-        ("signs with two cells for what is missing", lambda d: d["questions"][2].update(domain_size=18)),
-        ("a fifth cell of what is complete", lambda d: d["features"][1].update(missing=False)),
-        ("four cells of what may be missing", lambda d: d["features"][2].update(missing=True)),
-        ("open signs as an index", lambda d: d["questions"][2].update(encoding="index")),
-        ("open signs as a moment", lambda d: d["questions"][2].update(encoding="moment")),
-        ("open signs of bins", lambda d: d["features"][1].update(bins=4)),
-        ("a triple of what may be missing", _open_triple),
-    ]
-    for name, change in changes:
-        value = copy.deepcopy(base)
-        change(value)
-        yield name, as_text(value), None, "invalid-document"
-
-
-def _open_triple(document: Any) -> None:
-    """Two features of two values, one of them open, in the place of the number."""
-    document["features"][0].update(values=["red", "green"], missing=False)
-    document["features"][1] = {"name": "hours", "kind": "categorical", "values": ["p", "q"], "weight": 2}
-    document["questions"][1].update(kind="triple", other="hours", domain_size=12)
-    del document["questions"][2]
-
-
 def _moment() -> dict[str, Any]:
     noise = {"grid": "12", "scale": str(1 << 60)}
     return {"encoding": "moment", "mechanism": "laplace", "domain_size": 3, "parameters": noise}
 
 
-def _refused_candidates(base: Any) -> Iterator[tuple[str, str, None, str]]:
-    """Evaluation rounds whose models a device could not, or must not, vote on."""
+def _refused_evaluations(base: Any, three: Any, projected: Any) -> Iterator[tuple[str, str, None, str]]:
+    """Evaluation rounds about a model that a device could not, or must not, tell about."""
+
+    def edges(value: Any) -> Change:
+        return lambda d: d["evaluation"].update(edges=value)
+
+    def weights(value: Any) -> Change:
+        return lambda d: d["evaluation"].update(weights=value)
+
+    def of_model(change: Change) -> Change:
+        return lambda d: change(d["evaluation"]["model"])
+
     changes: list[tuple[str, Change]] = [
-        ("one candidate", lambda d: d.update(candidates=d["candidates"][:1])),
-        ("nine candidates", lambda d: d.update(candidates=[{**d["candidates"][0], "name": str(n)} for n in range(9)])),
-        ("a candidate's name twice", lambda d: d["candidates"][1].update(name="everything")),
-        ("a candidate of another label", lambda d: d["candidates"][0]["model"].update(label="other")),
-        ("a candidate of other classes", lambda d: d["candidates"][0]["model"].update(classes=["no", "yes"])),
-        ("a candidate that is no model", lambda d: d["candidates"][0].update(model={})),
-        ("a candidate with a prior above one", lambda d: d["candidates"][0]["model"].update(prior=[1, 1])),
-        ("a candidate with other bounds", lambda d: d["candidates"][1]["model"]["features"][0].update(high=99)),
-        ("a candidate of a feature that is not declared", lambda d: d["features"].pop()),
+        ("an evaluation of nothing", lambda d: d.pop("evaluation")),
+        ("an evaluation as a list", lambda d: d.update(evaluation=[d["evaluation"]])),
+        ("an evaluation with an unknown key", lambda d: d["evaluation"].update(name="m")),
+        ("an evaluation without a model", lambda d: d["evaluation"].pop("model")),
+        ("a model of another label", of_model(lambda m: m.update(label="other"))),
+        ("a model of other classes", of_model(lambda m: m.update(classes=["no", "yes"]))),
+        ("a model that is none", lambda d: d["evaluation"].update(model={})),
+        ("a model as a text", lambda d: d["evaluation"].update(model=as_text(d["evaluation"]["model"]))),
+        ("a model with a prior above one", of_model(lambda m: m.update(prior=[1, 1]))),
+        ("a model with other bounds", of_model(lambda m: m["features"][2].update(high=99))),
+        ("a model with other values", of_model(lambda m: m["features"][0]["values"].__setitem__(0, "rot"))),
+        ("a model whose features have weights", of_model(lambda m: m["features"][0].update(weight=0.5))),
+        ("a model whose features weigh 1", of_model(lambda m: m["features"][2].update(weight=1))),
+        ("a model of a feature that is not declared", lambda d: d["features"].pop()),
+        ("a model with a variance of 0", of_model(lambda m: m["features"][2].update(variance=[0, 1]))),
+        ("a model with a feature twice", of_model(lambda m: m["features"].append(m["features"][0]))),
+        ("no edges for two classes", edges(None)),
+        ("edges left out", lambda d: d["evaluation"].pop("edges")),
+        ("edges without 0", edges([-1.5, -0.25, 0.125, 0.5, 2])),
+        ("edges that fall", edges([2, 0.5, 0, -0.25, -1.5])),
+        ("an edge twice", edges([-1.5, 0, 0, 0.5, 2])),
+        ("an empty list of edges", edges([])),
+        ("eight edges", edges([-2, -1, 0, 1, 2, 3, 4, 5])),
+        ("edges as a number", edges(0)),
+        ("an edge as a text", edges([-1.5, -0.25, "0", 0.5, 2])),
+        ("an edge as a switch", edges([-1.5, -0.25, False, 0.5, 2])),
+        ("an edge fewer than the questions know", edges([-1.5, -0.25, 0, 0.5])),
+        ("weights of 0", weights([0, 0])),
+        ("one weight", weights([1])),
+        ("three weights", weights([1, 1, 1])),
+        ("a weight below 0", weights([-1, 1])),
+        ("half a weight", weights([0.5, 1])),
+        ("weights as texts", weights(["1", "1"])),
+        ("weights as switches", weights([True, True])),
+        ("a weight beyond 65536", weights([65537, 1])),
+        ("weights as a number", weights(1)),
         ("an evaluation of no study", lambda d: d.update(study=None)),
         ("an evaluation with several answers", lambda d: d["privacy"].update(answers="all")),
-        ("an evaluation by another mechanism", lambda d: d["privacy"].update(discrete="oue")),
-        ("a question about a candidate that is not there", lambda d: d["questions"][0].update(group=3)),
+        ("an evaluation in a round that learns", lambda d: d.update(asks="model")),
         ("a question about something else", lambda d: d["questions"][0].update(kind="label")),
-        ("a score of three cells", lambda d: d["questions"][0].update(domain_size=3)),
-        ("candidates of a round that learns", lambda d: d.update(asks="model")),
+        ("a question of another group", lambda d: d["questions"][1].update(group=1)),
+        ("a question of a feature", lambda d: d["questions"][0].update(feature="colour")),
+        ("a question of another feature", lambda d: d["questions"][0].update(other="colour")),
+        ("a right of three cells", lambda d: d["questions"][0].update(domain_size=3)),
+        ("a score without the class", lambda d: d["questions"][1].update(domain_size=6)),
+        ("a right as a sign", lambda d: d["questions"][0].update(encoding="sign")),
+        ("a score as a sign", lambda d: d["questions"][1].update(encoding="sign")),
+        ("a right twice", lambda d: d["questions"].append(d["questions"][0])),
+        ("candidates beside the model", lambda d: d.update(candidates=[])),
+        ("candidates in place of the model", _with_candidates),
     ]
-    for name, change in changes:
-        value = copy.deepcopy(base)
-        change(value)
-        yield name, as_text(value), None, "invalid-document"
+    yield from _invalid(base, changes)
+    value = copy.deepcopy(three)
+    value["evaluation"]["edges"] = [0]
+    yield "edges for three classes", as_text(value), None, "invalid-document"
+    value = copy.deepcopy(projected)
+    value["features"][1]["high"] = 11
+    yield "a model whose projection has other bounds", as_text(value), None, "invalid-document"
+    yield "a projection beside the model's", as_text(_projecting(projected)), None, "invalid-document"
+
+
+def _with_candidates(document: Any) -> None:
+    model = document.pop("evaluation")["model"]
+    document["candidates"] = [{"name": name, "model": model} for name in ("one", "other")]
+
+
+def _projecting(document: Any) -> Any:
+    own = document["evaluation"]["model"]["projection"]
+    return {**document, "projection": {key: value for key, value in own.items() if key != "features"}}
 
 
 def _refused_projections(base: Any) -> Iterator[tuple[str, str, None, str]]:

@@ -19,7 +19,7 @@ from value_vectors import values
 from vector_campaigns import campaigns
 from vector_directories import directories
 from vector_documents import documents
-from vector_training import impossible, models, training, weighted
+from vector_training import impossible, models, training
 from vector_uploads import uploads
 
 from ldp_client import perturb
@@ -43,10 +43,17 @@ RECORDS = [
 def reports(known: dict[str, Campaign]) -> dict[str, Any]:
     """From secrets to questions, from scripted words to the bytes of an upload, and who is refused.
 
-    Every question of every campaign is answered.
+    Every question of every campaign is answered, those about a model for every record.
     """
     made = []
     for name, campaign in known.items():
+        if campaign.evaluation is not None:
+            made += [
+                _case(name, campaign, seed, _asked(campaign, question.index))
+                for question in campaign.questions
+                for seed in range(len(RECORDS))
+            ]
+            continue
         missing = {question.index for question in campaign.questions}
         seed = 0
         while missing or seed < len(RECORDS):
@@ -57,8 +64,8 @@ def reports(known: dict[str, Campaign]) -> dict[str, Any]:
             missing -= drawn
             seed += 1
     made += [
-        _case("she-onebit", known["she-onebit"], *_asked(known["she-onebit"], 0), _loud()),
-        _case("ss-laplace", known["ss-laplace"], *_asked(known["ss-laplace"], 3), _loud(0)),
+        _case("she-onebit", known["she-onebit"], 0, _asked(known["she-onebit"], 0), _loud()),
+        _case("ss-laplace", known["ss-laplace"], 0, _asked(known["ss-laplace"], 3), _loud(0)),
     ]
     return {
         "draws": [
@@ -86,10 +93,10 @@ def _secret(seed: int) -> bytes:
     return seed.to_bytes(32, "little")
 
 
-def _asked(campaign: Campaign, question: int) -> tuple[int, bytes]:
-    """The first record, and the first secret whose device is asked ``question``."""
+def _asked(campaign: Campaign, question: int) -> bytes:
+    """The first secret whose device is asked ``question``."""
     secrets = map(_secret, itertools.count())
-    return 0, next(secret for secret in secrets if draw_questions(campaign, secret)[0].index == question)
+    return next(secret for secret in secrets if draw_questions(campaign, secret)[0].index == question)
 
 
 def _loud(*before_noise: int) -> list[int]:
@@ -144,7 +151,6 @@ def generate() -> dict[str, Any]:
         "training.json": {
             "accepted": trained,
             "impossible": impossible(),
-            "weighted": weighted(),
             "refused": models(trained),
         },
         "values.json": values(),
@@ -152,8 +158,18 @@ def generate() -> dict[str, Any]:
     }
 
 
-def render(content: Any) -> str:
-    return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+def render(content: dict[str, Any]) -> str:
+    """JSON with one case a line."""
+    members = []
+    for name, value in content.items():
+        cases = value if isinstance(value, list) else None
+        text = _line(value) if cases is None else "[\n" + ",\n".join(f"  {_line(case)}" for case in cases) + "\n ]"
+        members.append(f" {_line(name)}: {text}")
+    return "{\n" + ",\n".join(members) + "\n}\n"
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def main(folder: str) -> None:

@@ -1,24 +1,24 @@
-"""``evaluate``, ``train --evaluation`` and ``second-round``: the rounds of a study from the command line."""
+"""``evaluate`` and ``train --evaluation``: an evaluation round from the command line."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
+from xml.etree import ElementTree
 
 import pytest
-from evaluated import draft
+from evaluated import U, V, draft, model
 from voters import people
 
 from ldp_aggregator import NaiveBayes
 from ldp_aggregator.cli.program import run
-from ldp_aggregator.learning.rounds.candidates import DEFAULT
 from ldp_aggregator.store import Submission, open_store
 from ldp_client.answering import perturb
 from protocols import Campaign, decode_upload, encode_upload
 from simulations.fidelities.coins import SeededCoins
 
 DEVICES = 1_500
-FIRST = DEFAULT[0]
 
 
 @pytest.fixture
@@ -67,17 +67,19 @@ async def models_of(data, *campaign_ids: str) -> list[str]:
     return found
 
 
-def test_a_study_is_learned_evaluated_and_its_winner_published_with_its_accuracy(shell, tmp_path):
+def test_a_study_is_learned_and_evaluated_and_its_model_published_with_what_that_tells(shell, tmp_path):
     data = tmp_path / "data"
     learned = create(shell, tmp_path, "learn.json", draft(privacy={"epsilon": 4}))
     asyncio.run(answer(data, learned, 1))
-    told = shell("evaluate", learned, "--output", str(tmp_path / "which.json"))
-    assert f"its candidates are {FIRST}" in told
-    asked = publish(shell, tmp_path / "which.json")
+    told = shell("evaluate", learned, "--output", str(tmp_path / "how.json"))
+    assert "what its answers would tell" in told
+    assert "area under ROC" in told
+    asked = publish(shell, tmp_path / "how.json")
     asyncio.run(answer(data, asked, 2))
     told = shell("train", learned, "--evaluation", asked, "--output", str(tmp_path / "model.json"))
-    assert f"voters a candidate are fewer than 1,000: {FIRST}, the first, is kept" in told
-    assert f"model version 1 and 1, {FIRST}, is published with its accuracy:" in told
+    assert re.search(r"^accuracy 0\.\d{3} \(0\.\d{3} to 0\.\d{3}\), told by 1,500 devices", told)
+    assert "the threshold " in told
+    assert "model version 1 and 1 is published with these figures" in told
     logged = json.loads(shell("log", "--json"))
     acts = [(one["campaign"], one["outcome"]) for one in logged if one["act"] == "publish model"]
     assert sorted(acts) == sorted([(learned, "done"), (asked, "done")])
@@ -85,67 +87,67 @@ def test_a_study_is_learned_evaluated_and_its_winner_published_with_its_accuracy
     assert documents[0] == documents[1] == (tmp_path / "model.json").read_text()
     training = json.loads(documents[0])["training"]
     assert training["campaigns"] == [learned]
-    assert training["evaluation"]["low"] < training["evaluation"]["accuracy"] < training["evaluation"]["high"]
     assert training["guarantee"]["epsilon"] == 4
     assert [one["campaign"] for one in training["relayed"]] == [learned, asked]
     frame, labels = people(seed=3)
     right = (NaiveBayes.from_json(documents[0]).predict(frame) == labels).mean()
-    assert training["evaluation"]["low"] - 0.02 < right < training["evaluation"]["high"] + 0.02
+    accuracy = training["evaluated"]["accuracy"]
+    assert accuracy["low"] - 0.02 < right < accuracy["high"] + 0.02
 
 
-def test_the_estimates_of_an_evaluation_are_printed(shell, tmp_path, capsys):
+def test_what_an_evaluation_tells_is_printed_and_drawn(shell, tmp_path, capsys):
     learned = create(shell, tmp_path, "learn.json", draft())
     asyncio.run(answer(tmp_path / "data", learned, 1))
-    shell("evaluate", learned, "--candidates", "norm_sub, prior", "--output", str(tmp_path / "which.json"))
-    asked = publish(shell, tmp_path / "which.json")
-    told = shell("estimates", asked)
-    assert "norm_sub is right" in told
-    assert "P(class)" not in told
+    shell("evaluate", learned, "--bins", "3", "--output", str(tmp_path / "how.json"))
+    asked = publish(shell, tmp_path / "how.json")
+    asyncio.run(answer(tmp_path / "data", asked, 2))
+    told = shell("estimates", asked, "--plot", str(tmp_path / "how.svg"))
+    assert "right" in told
+    assert "recall" in told
+    assert "area under the ROC curve" in told
+    drawn = (tmp_path / "how.svg").read_text()
+    ElementTree.fromstring(drawn)
+    assert "Calibration" in drawn
+    figures = json.loads(shell("estimates", asked, "--json"))["evaluated"]
+    assert set(figures["recall"]) == {"a", "b"}
     (tmp_path / "document.json").write_text(shell("campaign", "show", asked, "--document").rstrip("\n"))
     assert run(["campaign", "verify", str(tmp_path / "document.json")]) == 0
-    assert "whether a candidate is right" in capsys.readouterr().out
-    assert '"value": "prior is right"' in shell("estimates", asked, "--json")
+    assert "the model" in capsys.readouterr().out
+    assert "--plot draws an evaluation" in shell("estimates", learned, "--plot", str(tmp_path / "none.svg"))
+    assert not (tmp_path / "none.svg").exists()
+
+
+def test_a_model_from_elsewhere_is_evaluated_by_the_same_round(shell, tmp_path):
+    learned = create(shell, tmp_path, "learn.json", draft())
+    (tmp_path / "elsewhere.json").write_text(json.dumps({**model(U, V), "training": {}, "projection": None}))
+    output = ("--output", str(tmp_path / "how.json"))
+    shell("evaluate", learned, "--model", str(tmp_path / "elsewhere.json"), *output)
+    asked = publish(shell, tmp_path / "how.json")
+    asyncio.run(answer(tmp_path / "data", asked, 2))
+    assert "is published with these figures" in shell("train", learned, "--evaluation", asked)
+    (published,) = asyncio.run(models_of(tmp_path / "data", learned))
+    assert json.loads(published)["training"]["guarantee"]["epsilon"] == 1
 
 
 def test_what_cannot_be_evaluated_is_told_in_one_line(shell, tmp_path):
     alone = create(shell, tmp_path, "alone.json", draft(study=None))
     learned = create(shell, tmp_path, "learn.json", draft())
-    output = ("--output", str(tmp_path / "which.json"))
+    output = ("--output", str(tmp_path / "how.json"))
+    (tmp_path / "wrong.json").write_text("{}")
     assert "no report has been counted" in shell("evaluate", learned, *output)
     for one in (alone, learned):
         asyncio.run(answer(tmp_path / "data", one, 1))
     for arguments, message in (
         (("evaluate", alone, *output), "must be of one study"),
-        (("evaluate", learned, *output, "--candidates", "best"), "'best' is no candidate"),
-        (("evaluate", learned, *output, "--candidates", "prior"), "2 to 8 candidates, not 1"),
+        (("evaluate", learned, *output, "--model", str(tmp_path / "wrong.json")), "version"),
         (("evaluate", "x" * 43, *output), "x" * 43),
         (("train", learned, "--evaluation", learned), 'an evaluation has "score"'),
     ):
         told = shell(*arguments)
         assert message in told
         assert told.count("\n") == 1
-        assert not (tmp_path / "which.json").exists()
-    assert "which.json" in shell("evaluate", learned, *output)
-    asked = publish(shell, tmp_path / "which.json")
+        assert not (tmp_path / "how.json").exists()
+    assert "how.json" in shell("evaluate", learned, *output)
+    asked = publish(shell, tmp_path / "how.json")
     assert "was trained on" in shell("train", alone, "--evaluation", asked)
     assert "neither is trained on" in shell("train", asked) or "no report" in shell("train", asked)
-
-
-def test_a_second_round_is_drafted_answered_and_trained_with_the_first(shell, tmp_path):
-    data = tmp_path / "data"
-    first = create(shell, tmp_path, "learn.json", draft(privacy={"epsilon": 4}))
-    assert "no report has been counted" in shell("second-round", first, "--output", str(tmp_path / "next.json"))
-    asyncio.run(answer(data, first, 1))
-    told = shell("second-round", first, "--output", str(tmp_path / "next.json"), "--title", "Once more")
-    assert "train takes both rounds' ids" in told
-    assert json.loads((tmp_path / "next.json").read_text())["title"] == "Once more"
-    second = publish(shell, tmp_path / "next.json")
-    asyncio.run(answer(data, second, 2))
-    assert f"from {2 * DEVICES} reports is published" in shell("train", first, second)
-    training = json.loads(asyncio.run(models_of(data, second))[0])["training"]
-    assert training["campaigns"] == [first, second]
-    assert training["guarantee"]["epsilon"] == 4
-    alone = create(shell, tmp_path, "alone.json", draft(study=None))
-    asyncio.run(answer(data, alone, 3))
-    assert "must be of one study" in shell("second-round", alone, "--output", str(tmp_path / "never.json"))
-    assert not (tmp_path / "never.json").exists()

@@ -1,19 +1,19 @@
-"""The commands that keep a store: backup, restore, migrate, and the end of a campaign; and those that only read."""
+"""The commands that keep a store: backup, restore, and the end of a campaign; and those that only read."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sqlite3
-import subprocess
-import sys
 
 import pytest
 from cells import cell_campaign, cell_report, submission
 from postgres import empty, postgres  # noqa: F401 - a fixture
 
+from ldp_aggregator.service.archiving import counts_of
+from ldp_aggregator.service.settings import read_settings
 from ldp_aggregator.store import open_store
-from ldp_aggregator.store.sqlite.store import FILE_NAME
+from ldp_aggregator.store.sqlite.connections import FILE_NAME
 
 
 @pytest.fixture
@@ -65,55 +65,53 @@ def test_a_database_is_restored_in_place(run, postgres, monkeypatch):  # noqa: F
     code, out, _ = run("restore", "--in-place")
     assert (code, "1 tokens are revoked" in out) == (0, True)
     assert json.loads(run("token", "list", "--json")[1])[0]["revoked"]
-    assert run("migrate")[:2] == (0, "the store has schema version 7\n")
 
 
-def test_only_migrate_migrates(run, campaign, tmp_path):
+def test_a_damaged_run_is_taken_out_and_the_command_says_what_that_means(run, campaign, tmp_path, monkeypatch):
+    monkeypatch.setattr("ldp_aggregator.store.runs.merging.LEAST_RUN", 40)
+
+    async def fill():
+        store = await open_store(tmp_path / "data")
+        await store.count([submission(campaign, [cell_report(campaign, number) for number in range(5, 64)])])
+        while store.tidying or not list(tmp_path.glob("data/*.ids/*.run")):
+            await store.beat()
+        await store.close()
+
+    asyncio.run(fill())
+    [damaged] = tmp_path.glob("data/*.ids/*.run")
+    sound = damaged.read_bytes()
+    damaged.write_bytes(sound[:4200] + b"\xff\xff" + sound[4202:])
+    code, out, _ = run("fsck")
+    assert (code, "--take-out-damaged" in out) == (1, True)
+    assert run("backup", tmp_path / "copy")[0] == 1
+    code, out, _ = run("fsck", "--take-out-damaged")
+    assert code == 0
+    assert "taken out; 0 of its 64 ids were saved" in out
+    assert "64 reports stay counted without an id: one that is sent again counts once more" in out
+    shown = json.loads(run("campaign", "list", "--json")[1])[0]
+    assert (shown["reports"], shown["counted_twice"], shown["counted_twice_at_most"]) == (64, 0, 64)
+    assert run("backup", tmp_path / "copy")[0] == 0
+    assert "take out damaged runs" in run("log")[1]
+
+
+def test_a_store_of_another_version_is_refused_by_every_command_in_one_sentence(run, campaign, tmp_path):
     with sqlite3.connect(tmp_path / "data" / FILE_NAME) as db:
-        (records,) = db.execute("SELECT records FROM recent_ids").fetchone()
-        db.execute("CREATE TABLE ids_1 (id BLOB PRIMARY KEY, digest BLOB NOT NULL) WITHOUT ROWID")
-        for start in range(0, len(records), 24):
-            row = records[start : start + 16], records[start + 16 : start + 24]
-            db.execute("INSERT INTO ids_1 VALUES (?, ?)", row)
-        for statement in (
-            "DROP TABLE deleted",
-            "DROP TABLE origin",
-            "DROP TABLE recent_ids",
-            "DROP TABLE runs",
-            "DROP TABLE acts",
-            "DROP TABLE directories",
-            "ALTER TABLE campaigns DROP COLUMN uploads_need",
-            *(f"ALTER TABLE tokens DROP COLUMN {name}" for name in ("expires", "campaigns", "speaks_for")),
-            *(f"ALTER TABLE parts DROP COLUMN {name}" for name in ("vouched", "least_batch")),
-            *(f"ALTER TABLE campaigns DROP COLUMN {name}" for name in ("over_since", "sealed", "overlap", "unchecked")),
-            "PRAGMA user_version = 4",
-        ):
-            db.execute(statement)
+        db.execute("PRAGMA user_version = 9")
     db.close()
     for command in (
         ["campaign", "list"],
-        ["campaign", "show", campaign.id],
         ["campaign", "close", campaign.id],
-        ["estimates", campaign.id],
         ["train", campaign.id],
         ["fsck"],
-        ["token", "list"],
+        ["backup", tmp_path / "copy"],
+        ["restore", tmp_path / "data", "--data", tmp_path / "new"],
+        ["merge", tmp_path / "data", tmp_path / "data", "--output", tmp_path / "both"],
         ["token", "create", "--scope", "admin"],
     ):
         code, _, err = run(*command)
-        assert (code, "'ldp-aggregator migrate'" in err) == (1, True), command
-    served = subprocess.run(
-        [sys.executable, "-m", "ldp_aggregator", "serve", "--host", "127.0.0.1", "--port", "0", "--admin-port", "0"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert (served.returncode, "'ldp-aggregator migrate'" in served.stderr) == (1, True)
-    assert run("backup", tmp_path / "before")[0] == 0
-    assert run("migrate")[:2] == (0, "the store had schema version 4 and has 7\n")
-    assert run("migrate")[:2] == (0, "the store has schema version 7\n")
-    assert run("fsck")[0] == 0
-    assert run("migrate", "--data", tmp_path / "none")[0] == 1
+        assert (code, err.count("\n")) == (1, 1), command
+        assert "the store has version 9, and this program reads version 1" in err
+    assert [path.parent.name for path in tmp_path.rglob(FILE_NAME)] == ["data"]
 
 
 def test_reading_commands_change_nothing(run, campaign, tmp_path):
@@ -208,3 +206,44 @@ def test_a_merged_stores_log_begins_with_the_merge(run, campaign, tmp_path):
     assert run("merge", data, data, "-o", both)[0] == 0
     assert logged(run, "--data", both) == [("merge stores", f"{data} and {data}", "done")]
     assert logged(run) == []
+
+
+def test_deleting_a_campaign_takes_its_archive_along_or_leaves_it_on_a_word(run, campaign, tmp_path, monkeypatch):
+    archive = tmp_path / "archive"
+    monkeypatch.setenv("LDP_AGGREGATOR_ARCHIVE", str(archive))
+    for more, said, left in (("--leave-archive", "is deleted\n", True), ("", "and its archived reports\n", False)):
+        made = cell_campaign(title=f"Archived {more}")
+        (archive / made.id / "reports").mkdir(parents=True)
+
+        async def fill(made=made):
+            store = await open_store(tmp_path / "data")
+            await store.create_campaign(made)
+            await store.close_campaign(made.id)
+            await store.close()
+
+        asyncio.run(fill())
+        code, out, _ = run("campaign", "delete", made.id, *more.split())
+        assert (code, out.endswith(said), (archive / made.id).exists()) == (0, True, left)
+
+
+def test_a_deletion_finds_the_archive_that_a_server_wrote_to_also_where_it_is_not_set(run, campaign, tmp_path):
+    archive = tmp_path / "archive"
+
+    async def archived(address):
+        store = await open_store(tmp_path / "data")
+        await counts_of(store, read_settings(flags={"archive": str(address)}))
+        await store.close_campaign(campaign.id)
+        await store.close()
+
+    (tmp_path / "a file").write_bytes(b"")
+    asyncio.run(archived(tmp_path / "a file"))
+    code, _, err = run("campaign", "delete", campaign.id)
+    assert (code, "--leave-archive deletes the campaign" in err) == (1, True)
+    asyncio.run(archived(archive))
+    (archive / campaign.id / "reports").mkdir(parents=True)
+    run("backup", tmp_path / "copy")
+    run("restore", tmp_path / "copy", "--data", tmp_path / "new")
+    assert run("campaign", "delete", campaign.id, "--data", tmp_path / "new")[1].endswith("is deleted\n")
+    assert (archive / campaign.id).exists(), "it is the archive of another store"
+    assert run("campaign", "delete", campaign.id)[1].endswith("and its archived reports\n")
+    assert not (archive / campaign.id).exists()

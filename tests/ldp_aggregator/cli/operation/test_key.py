@@ -108,7 +108,10 @@ def test_a_device_that_pins_the_key_answers_and_classifies_as_far_as_it_was_sign
             part.classifier()
         assert sign(3, f"{campaign_id}={tmp_path / 'model.json'}")[0] == 0
         assert part.classifier().classes == ("yes", "no")
-        assert Classifier.fetch(daemon.public, campaign_id, publisher=public).classes == ("yes", "no")
+        assert Classifier.fetch(daemon.public, campaign_id, storage=tmp_path / "models", publisher=public).classes == (
+            "yes",
+            "no",
+        )
         assert daemon.stop() == 0
     code, _, err = sign(2, campaign_id)
     assert (code, "sign a later one" in err) == (1, True)

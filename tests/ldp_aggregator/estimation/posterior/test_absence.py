@@ -14,7 +14,6 @@ from ldp_aggregator.estimation.posterior import tables
 from ldp_aggregator.estimation.posterior.absence import MOST, absences
 from ldp_aggregator.estimation.posterior.evidence import Statistics, gather
 from ldp_aggregator.estimation.posterior.tables import posterior_of
-from ldp_aggregator.learning.rounds.second import interactions
 from protocols import Campaign
 from simulations import simulate
 from simulations.fidelities.tallying import tally_cells
@@ -61,7 +60,6 @@ def test_where_nothing_is_missing_a_model_is_nearly_the_one_of_who_knows_that(mo
                 lambda told, pi: {name: replace(one, value=0 * one.value) for name, one in absences(told, pi).items()},
             )
             knowing = posterior_of(found, found, 2, SIZES, OPEN)
-        assert believed.explained == pytest.approx(knowing.explained, abs=0.02)
         for name in SIZES:
             assert believed.features[name].table == pytest.approx(knowing.features[name].table, abs=0.015)
             assert believed.features[name].present > 0.95
@@ -92,17 +90,6 @@ def test_without_reports_and_where_everything_is_missing_somebody_is_taken_to_ho
         assert one.share > 0.95
     believed = posterior_of(found, found, 2, SIZES, OPEN)
     assert all(np.isfinite(one.table).all() and (one.table > 0).all() for one in believed.features.values())
-
-
-def test_what_is_seldom_held_is_asked_less_in_a_second_round():
-    campaign = campaign_of(features=2, epsilon=3.0)
-    rng = np.random.default_rng(1)
-    labels = np.where(rng.random(40_000) < 0.5, "c0", "c1")
-    values = np.where(rng.random(40_000) < np.where(labels == "c0", 0.8, 0.2), "v0", "v1")
-    frame = pd.DataFrame({"x0": values, "x1": values})
-    frame["x1"] = frame["x1"].mask(rng.random(40_000) < 0.8)
-    strengths = interactions([(campaign, simulate(campaign, frame, labels, rng=rng))])
-    assert strengths["x1"] < strengths["x0"] / 3
 
 
 def test_the_share_that_is_missing_is_read_without_bias_by_what_is_printed():

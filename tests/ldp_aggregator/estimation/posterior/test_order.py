@@ -88,21 +88,6 @@ def test_the_other_way_round_is_the_same_order():
     assert tables[1] == pytest.approx(tables[0][::-1])
 
 
-def test_the_squared_effect_is_that_of_the_joint_table_whatever_the_order():
-    """200,000 draws: five standard errors."""
-    campaign, rng = complete_campaign((8,)), np.random.default_rng(3)
-    prior = np.array([0.6, 0.4])
-    found = reported(campaign, [prior, (bells(8, 2, 4) * prior).ravel()], 3000, rng)
-    posterior = believed(campaign, found)
-    (feature,) = posterior.features.values()
-    drawn = feature.draw(200_000, rng) @ feature.basis.T
-    squares = (drawn**2 / product(feature.marginal.value, feature.classes)).sum(axis=1)
-    assert abs(squares.mean() - feature.squared_effect) < 5 * squares.std() / np.sqrt(len(squares))
-    mean = ((feature.basis @ feature.mean) ** 2 / product(feature.marginal.value, feature.classes)).sum()
-    assert feature.squared_mean == pytest.approx(mean)
-    assert posterior.explained == pytest.approx(mean / feature.squared_effect)
-
-
 def test_where_values_have_an_order_fewer_reports_tell_as_much():
     """Thirty models of five features: the square of what a difference of classes is off by is a seventh less."""
     campaign, prior = complete_campaign((8,) * 5), np.array([0.6, 0.4])

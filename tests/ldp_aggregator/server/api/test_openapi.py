@@ -9,13 +9,11 @@ import pytest
 from ldp_aggregator.dashboard.routes import ADMIN as ADMIN_PAGES
 from ldp_aggregator.dashboard.routes import PUBLIC as PUBLIC_PAGES
 from ldp_aggregator.server.app import ADMIN, OPERATIONS, PUBLIC, make_apps
-from ldp_aggregator.server.context import CampaignCache, Context
-from ldp_aggregator.server.derived_models import FederatedModels
+from ldp_aggregator.server.context import CampaignCache, Context, FederatedModels
+from ldp_aggregator.server.desk import Desk
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
-from ldp_aggregator.server.upload_access import UploadAccess
-from ldp_aggregator.server.uploads.admission import Admission
 from ldp_aggregator.service.settings import Settings
 
 
@@ -24,10 +22,10 @@ async def listener(request, server):
     """A listener's served document, its operations, and its application's routes."""
     names = ("public", "admin", "operations")
     base, operations = getattr(server, request.param), (PUBLIC, ADMIN, OPERATIONS)[names.index(request.param)]
-    ingest = Ingest(server.store, Metrics(), queue_bytes=1, group_reports=1)
-    models, access = FederatedModels(server.store, 1), UploadAccess(server.store, None)
-    campaigns, leaving = CampaignCache(server.store), asyncio.Event()
-    context = Context(server.store, ingest, Metrics(), Settings(), campaigns, models, access, leaving, Admission())
+    ingest, metrics, settings = Ingest(server.store, Metrics(), group_reports=1), Metrics(), Settings()
+    campaigns, models = CampaignCache(server.store), FederatedModels(server.store, 1)
+    desk = Desk(server.store, ingest, metrics, settings, campaigns)
+    context = Context(server.store, ingest, metrics, settings, campaigns, models, desk, asyncio.Event())
     app = make_apps(context)[names.index(request.param)]
     routes = {(r.method, r.resource.canonical) for r in app.router.routes() if r.method not in ("HEAD", "*")}
     async with server.session.get(base + "/openapi.json") as answer:

@@ -55,6 +55,30 @@ async def test_a_batch_hides_no_more_than_answered(server, campaign, make_report
     assert (await told())["guarantee"]["reports"] == 50
 
 
+async def test_a_batch_in_several_uploads_hides_no_more_than_in_one(server, make_campaign, make_report):
+    """600 of its 1000 were known: the batch hides 400 in one upload; in four, each of them hides what is new in it."""
+    relay, found = server.bearer("relay"), []
+    for uploads in (1, 4):
+        campaign = make_campaign(1024, title=f"in {uploads}")
+        await server.store.create_campaign(campaign)
+        reports = [make_report(campaign, number) for number in range(1000)]
+        for member in range(uploads):  # As many of the known ones in each.
+            known = reports[600 * member // uploads : 600 * (member + 1) // uploads]
+            assert (await server.upload(campaign, known, **relay, **{BATCH: "600"}))[0] == 200
+        for member in range(uploads):
+            known = reports[600 * member // uploads : 600 * (member + 1) // uploads]
+            new = reports[600 + 400 * member // uploads : 600 + 400 * (member + 1) // uploads]
+            assert (await server.upload(campaign, known + new, **relay, **{BATCH: "1000"}))[0] == 200
+        found.append((await server.store.state(campaign.id)).arrivals.least_batch)
+    assert found == [400, 100]
+
+
+async def test_an_upload_is_believed_to_hide_no_more_than_it_holds(server, campaign, make_report, told):
+    batch = {BATCH: "10000000"}
+    assert (await server.upload(campaign, [make_report(campaign, 1)], **server.bearer("relay"), **batch))[0] == 200
+    assert (await told())["least_batch"] == 1
+
+
 async def test_without_a_token_the_header_is_nobodys_word(server, campaign, make_report, told):
     assert (await server.upload(campaign, [make_report(campaign, 1)], **{BATCH: "1000"}))[0] == 200
     assert (await told())["why_not"] == "none of 1 reports came in a batch that a relay vouched for"

@@ -10,9 +10,9 @@ from datetime import timedelta
 
 import pytest
 
-from ldp_aggregator.server import app, upload_access
+from ldp_aggregator.server import admission, app
+from ldp_aggregator.server.admission import UploadAccess
 from ldp_aggregator.server.logs import JsonFormatter
-from ldp_aggregator.server.upload_access import UploadAccess
 from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_aggregator.service.tokens import make_token
 from ldp_aggregator.store import StoreError
@@ -89,7 +89,7 @@ async def test_a_limited_token_opens_what_is_about_its_campaigns_only(server, ca
 async def test_no_admin_token_opens_anything_on_the_public_listener(server, campaigns, row):
     campaign = campaigns[0]
     await server.store.set_uploads_need(campaign.id, "device")
-    await asyncio.sleep(upload_access.KEPT_SECONDS)
+    await asyncio.sleep(admission.KEPT_SECONDS)
     status, problem = await ask(
         server, row.method, server.public + row.path.replace("{id}", campaign.id), server.bearer("admin")
     )
@@ -133,7 +133,7 @@ async def test_what_a_campaign_asks_of_uploads_is_read_again_in_time_and_not_for
         assert await access.uploads_need(campaign.id) is None
     assert len(reads) == 1
     await server.store.set_uploads_need(campaign.id, "relay")
-    now[0] += upload_access.KEPT_SECONDS
+    now[0] += admission.KEPT_SECONDS
     assert await access.uploads_need(campaign.id) == "relay"
     assert len(reads) == 2
 
@@ -239,3 +239,12 @@ def test_a_message_of_a_library_is_told_without_what_was_filled_in():
     assert told("asyncio", "Task exception was never retrieved: ValueError('secret')") == "a message of asyncio"
     assert told("asyncpg.pool", "reset of %s failed", "secret") == "reset of %s failed"
     assert told("ldp_aggregator", "stopping") == "stopping"
+
+
+@pytest.mark.parametrize("behind", [True, False])
+async def test_behind_a_proxy_that_speaks_tls_the_cookie_is_secure(serving, behind):
+    async with serving(admin_behind_tls=behind) as server:
+        form = {"token": server.tokens["admin"]}
+        async with server.session.post(server.admin + "/login", data=form, allow_redirects=False) as answer:
+            assert answer.status == 303
+            assert bool(answer.cookies["ldp_session"]["secure"]) is behind

@@ -19,7 +19,7 @@ from ldp_aggregator.counting.shares import (
     encode_distributed,
     most_bytes,
 )
-from ldp_aggregator.server import derived_models as federated
+from ldp_aggregator.server import context as federated
 from ldp_aggregator.service.tokens import make_token
 from ldp_aggregator.store import StoreError
 from ldp_aggregator.store.clock import utc_now
@@ -142,7 +142,7 @@ async def test_shares_that_are_replaced_and_withdrawn_leave_nothing_behind_but_w
         assert await nodes.withdraw("east") == (204, None)
     rest = {node: share for node, share in shares.items() if node != "east"}
     assert (await nodes.model())[0] == FederatedState(campaign, rest, releases).model().to_json()
-    assert await nodes.server.store.audit() == []
+    assert await nodes.server.store.check() == []
 
 
 async def test_the_model_is_revalidated_and_derived_once_until_a_share_changes(nodes, shares, monkeypatch):
@@ -193,7 +193,7 @@ async def test_the_model_says_what_every_share_that_was_ever_sent_costs(nodes, c
     await nodes.withdraw("north")
     await nodes.send("north", shares["west"])
     assert await told() == (2, 6, declared), "withdrawn and sent anew is a replacement"
-    assert await nodes.server.store.audit() == []
+    assert await nodes.server.store.check() == []
 
 
 async def test_what_is_no_share_is_refused_and_changes_nothing(nodes, campaign, shares):

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 from raw_http import exchange, problem_of
 
+from ldp_aggregator.server import admission as admission_module
+from ldp_aggregator.server.admission import BURST_SECONDS, MOST_KEPT, Admission, admission_of
 from ldp_aggregator.server.problems import ProblemError
-from ldp_aggregator.server.uploads import admission as admission_module
-from ldp_aggregator.server.uploads.admission import BURST_SECONDS, MOST_KEPT, Admission, admission_of
-from ldp_aggregator.server.uploads.limits import LEAST_BYTES, most_from_a_device
+from ldp_aggregator.server.uploads import LEAST_BYTES, for_a_device
 from ldp_aggregator.service.settings import Limits, Settings, SettingsError
 from protocols import Campaign, Report, decode_upload, encode_upload
 
@@ -37,14 +37,14 @@ def test_every_device_can_send_all_its_answers(values, features):
     answers = [Report(group[0].index, bytes(16), b"\0" * group[0].mechanism.width) for group in campaign.groups]
     upload = encode_upload(answers)
     decode_upload(upload, campaign)
-    most = most_from_a_device(campaign, Limits())
+    most = for_a_device(campaign, Limits())
     assert most.reports == len(answers)
     assert len(upload) <= most.bytes <= max(LEAST_BYTES, len(upload) + 2 * len(answers))
 
 
 def test_an_operator_can_only_lower_what_a_device_may_send():
     campaign = Campaign.compile(draft("all"))
-    most = most_from_a_device(campaign, Limits(reports_per_upload=2, body_bytes=1024))
+    most = for_a_device(campaign, Limits(reports_per_upload=2, body_bytes=1024))
     assert (most.reports, most.bytes) == (2, 1024)
 
 
@@ -99,7 +99,7 @@ async def test_a_campaign_that_gets_too_many_uploads_says_so_on_both_ways(servin
         assert answers[0].startswith(b"HTTP/1.1 200")
         assert problem_of(answers[1]) == (429, "too-many-uploads")
         assert b"Retry-After" in answers[1]
-        other = await exchange(server, request_of(campaign, 3, Connection="close", **{"LDP-Other": "way"}))
+        other = await exchange(server, request_of(campaign, 3, Connection="close", Origin="https://other.example"))
         assert problem_of(other) == (429, "too-many-uploads")
         relayed = request_of(campaign, 4, Connection="close", Authorization=f"Bearer {server.tokens['relay']}")
         assert (await exchange(server, relayed)).startswith(b"HTTP/1.1 200")

@@ -8,7 +8,7 @@ import json
 import aiohttp
 from raw_http import connect, exchange, problem_of
 
-from ldp_aggregator.server.sockets.connection import Connection
+from ldp_aggregator.server.sockets.door import Door
 
 
 async def test_a_connection_whose_answer_cannot_be_written_harms_no_other(
@@ -20,7 +20,7 @@ async def test_a_connection_whose_answer_cannot_be_written_harms_no_other(
         for number, (_, writer) in enumerate(opened):
             writer.write(request_of(campaign, number))
         await asyncio.sleep(0.2)
-        done, failed = Connection._done, []
+        done, failed = Door._done, []
 
         def fails_once(self):
             if not failed:
@@ -28,7 +28,7 @@ async def test_a_connection_whose_answer_cannot_be_written_harms_no_other(
                 raise ValueError("secret text")
             done(self)
 
-        monkeypatch.setattr(Connection, "_done", fails_once)
+        monkeypatch.setattr(Door, "_done", fails_once)
         gated.gate.set()
         heads = [(await next_answer(reader))[0] for reader, _ in opened]
         assert all(head.startswith(b"HTTP/1.1 200") for head in heads)
@@ -38,7 +38,7 @@ async def test_a_connection_whose_answer_cannot_be_written_harms_no_other(
 
 
 async def test_a_connection_that_cannot_be_looked_at_does_not_stop_the_watch(serving, next_answer, monkeypatch):
-    look, failed = Connection.look, []
+    look, failed = Door.look, []
 
     def fails_once(self, now):
         if not failed:
@@ -46,7 +46,7 @@ async def test_a_connection_that_cannot_be_looked_at_does_not_stop_the_watch(ser
             raise ValueError("secret text")
         look(self, now)
 
-    monkeypatch.setattr(Connection, "look", fails_once)
+    monkeypatch.setattr(Door, "look", fails_once)
     async with serving(limits={"header_seconds": 0.4}) as server:
         for _ in range(2):  # The first is cut for the failure, the second because its time is up.
             reader, writer = await connect(server)

@@ -6,16 +6,15 @@ import asyncio
 import itertools
 from datetime import timedelta
 
-import asyncpg
 import pytest
 from postgres import empty
 
-from ldp_aggregator.store import StoreError, open_store
+from ldp_aggregator.store import open_store
 from ldp_aggregator.store.batch import gather
 from ldp_aggregator.store.decisions import decide_uploads
-from ldp_aggregator.store.location import migrate_store
-from ldp_aggregator.store.postgres import campaigns, counting, endings, schema
+from ldp_aggregator.store.postgres import counting
 from ldp_aggregator.store.postgres.sessions import HeldError
+from ldp_aggregator.store.sql import campaigns
 
 
 @pytest.fixture
@@ -54,6 +53,14 @@ async def test_a_group_of_new_reports_asks_the_database_once(asked, store, make_
     assert len(asked) == 6, asked  # Whether something was vouched for is asked where it came again.
 
 
+async def test_a_statement_names_the_method_that_asks_it(asked, store, make_campaign):
+    campaign = make_campaign()
+    await store.create_campaign(campaign)
+    asked.clear()
+    await store.tally(campaign.id)
+    assert [query.partition(" */")[0] for query in asked if query.startswith("/*")] == ["/* tally"] * 3
+
+
 async def test_a_large_upload_asks_the_database_four_times(asked, store, make_campaign, make_submission, make_report):
     campaign = make_campaign(4096)
     await store.create_campaign(campaign)
@@ -89,14 +96,14 @@ async def test_the_statements_count_where_the_decisions_do_and_nowhere_else(
             )
             row = await campaigns.row(db, campaign.id)
             counted["decided"] = decide_uploads(row, 0, clock()).refused is None and row.max_reports is None
-            found = await db.fetch(f"SELECT 1 FROM campaigns WHERE {counting._OPEN}", clock(), 0)
+            found = await db.fetch(f"SELECT 1 FROM campaigns WHERE {counting._OPEN}", clock())
             counted["guard"] = bool(found)
             raise UndoneError
 
         with pytest.raises(UndoneError):
-            await store._run(work)
+            await store._write(work)
         assert counted["guard"] == counted["decided"], case
-    assert await store._run(lambda db: counting.at_once(db, {campaign.id: batch}, clock(), 0))
+    assert await store._write(lambda db: counting.at_once(db, {campaign.id: batch}))
 
 
 async def test_a_campaign_is_closed_while_uploads_never_pause(
@@ -113,7 +120,7 @@ async def test_a_campaign_is_closed_while_uploads_never_pause(
         number = next(numbers)
         batch = gather(campaign, [make_submission(campaign, [make_report(campaign, number)])])
         try:
-            outcomes = await counting.count(db, campaign.id, batch, None, 0)
+            outcomes = await counting.count(db, campaign.id, batch)
         except HeldError:
             over.set()
             raise
@@ -126,7 +133,7 @@ async def test_a_campaign_is_closed_while_uploads_never_pause(
         return outcomes[0]
 
     async def feed():
-        while not over.is_set() and (await store._run(chained)).refused is None:
+        while not over.is_set() and (await store._write(chained)).refused is None:
             pass
 
     feeding = [asyncio.create_task(feed()) for _ in range(3)]
@@ -140,7 +147,7 @@ async def test_a_campaign_is_closed_while_uploads_never_pause(
             come.notify_all()
         await asyncio.gather(*feeding, return_exceptions=True)
     assert (await other.state(campaign.id)).reports == state.reports > 0
-    assert await other.audit() == []
+    assert await other.check() == []
     await other.close()
 
 
@@ -149,11 +156,10 @@ async def test_who_wanted_a_campaign_alone_and_died_holds_it_for_a_moment_only(
 ):
     campaign = make_campaign()
     await store.create_campaign(campaign)
-    await store._run(lambda db: campaigns.hold(db, campaign.id))
+    await store._claim(campaign.id)
     upload = make_submission(campaign, [make_report(campaign, 1)])
-    with pytest.raises(StoreError, match="HeldError"):
-        await store.count([upload])
-    await store._run(lambda db: db.execute("UPDATE campaigns SET held_until = clock_timestamp() - interval '1 ms'"))
+    assert [outcome.refused for outcome in await store.count([upload])] == ["store-unavailable"]
+    await store._write(lambda db: db.execute("UPDATE campaigns SET held_until = clock_timestamp() - interval '1 ms'"))
     assert [outcome.counted for outcome in await store.count([upload])] == [1]
 
 
@@ -164,60 +170,14 @@ async def test_ids_that_a_dying_process_left_of_a_sealed_campaign_are_told_and_d
     await store.create_campaign(campaign)
     await store.count([make_submission(campaign, [make_report(campaign, number) for number in range(100)])])
     await store.close_campaign(campaign.id)
-    await store._at(lambda db, now: endings.seal(db, campaign.id, now, at_once=True))  # And it dies here.
-    [finding] = await store.audit()
+    await store._seal(campaign.id, at_once=True)  # And it dies here.
+    [finding] = await store.check()
     assert "100 ids are left" in finding.problem
-    monkeypatch.setattr("ldp_aggregator.store.postgres.ids.PIECE", 7)
+    monkeypatch.setattr("ldp_aggregator.store.postgres.counting.PIECE", 7)
     await store.seal_campaign(campaign.id)
-    assert await store.audit() == []
-    assert await store._run(lambda db: db.fetchval("SELECT count(*) FROM ids")) == 0
+    assert await store.check() == []
+    assert tuple(await store._read(lambda db: db.fetchrow("SELECT count(*) FROM ids"))) == (0,)
     await store.delete_campaign(campaign.id)
-
-
-async def test_ids_of_a_table_a_campaign_are_gathered_in_one_and_still_tell_retries(
-    postgres, tmp_path, make_campaign, make_submission, make_report
-):
-    """As the version before made them, one campaign of three sealed."""
-    await empty(postgres.address)
-    store = await open_store(tmp_path, postgres.address)
-    made = [make_campaign(title=title) for title in ("one", "two", "sealed")]
-    uploads = []
-    for campaign in made:
-        await store.create_campaign(campaign)
-        uploads.append(make_submission(campaign, [make_report(campaign, number) for number in range(20)]))
-    await store.count(uploads)
-    await store.close_campaign(made[2].id)
-    await store.seal_campaign(made[2].id, at_once=True)
-    await store.close()
-    await _as_version_6(postgres.address)
-    with pytest.raises(StoreError, match="version 6"):
-        await open_store(tmp_path, postgres.address)
-    assert await migrate_store(tmp_path, postgres.address) == (6, schema.VERSION)
-    store = await open_store(tmp_path, postgres.address)
-    assert [outcome.duplicates for outcome in await store.count(uploads[:2])] == [20, 20]
-    assert await store.audit() == []
-    left = "SELECT count(*) FROM pg_tables WHERE schemaname = 'ldp_aggregator' AND tablename LIKE 'ids\\_%'"
-    assert await store._run(lambda db: db.fetchval(left)) == 0
-    await store.close()
-
-
-async def _as_version_6(address):
-    db = await asyncpg.connect(address, server_settings={"search_path": schema.NAME})
-    for campaign in await db.fetch("SELECT number FROM campaigns WHERE sealed IS NULL"):
-        number = campaign["number"]
-        await db.execute(
-            f"CREATE TABLE ids_{number} (id bytea PRIMARY KEY, digest bytea NOT NULL);"
-            f"INSERT INTO ids_{number} SELECT id, digest FROM ids WHERE campaign = {number}"
-        )
-    await db.execute(
-        "DROP TABLE ids, slots, shards, slot_map, membership;"
-        "ALTER TABLE parts DROP CONSTRAINT parts_pkey, DROP COLUMN part;"
-        "CREATE INDEX parts_of_campaign ON parts (campaign);"
-        "ALTER TABLE campaigns DROP COLUMN held_until, DROP COLUMN takes_reports, DROP COLUMN least_map, "
-        "DROP COLUMN moved;"
-        "UPDATE schema_version SET version = 6"
-    )
-    await db.close()
 
 
 async def test_instances_that_start_at_once_on_an_empty_database_make_one_store(postgres, tmp_path):

@@ -13,9 +13,9 @@ from postgres import empty
 from ldp_aggregator.store import StoreError, open_store
 from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.postgres import counting
-from ldp_aggregator.store.postgres.schema import VERSION
 from ldp_aggregator.store.postgres.sessions import Sessions
 from ldp_aggregator.store.postgres.store import PostgresStore
+from ldp_aggregator.store.sql.schema import VERSION
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ async def test_what_another_instance_counts_just_before_we_insert_counts_once(
     assert (first.counted, first.duplicates, first.rejected) == (1, 1, ())
     assert [code for _, code in second.rejected] == ["conflicting-report"]
     assert (await instances[0].tally(campaign.id)).counts[0].tolist()[:10] == [1, 1, 1] + [0] * 7
-    assert await instances[0].audit() == []
+    assert await instances[0].check() == []
 
 
 async def test_two_instances_given_the_same_reports_count_each_once(
@@ -76,7 +76,7 @@ async def test_two_instances_given_the_same_reports_count_each_once(
     assert sum(outcome.duplicates for outcome in outcomes) == 2048
     tally = await instances[1].tally(campaign.id)
     assert tally.counts[0].tolist() == [1] * 2048
-    assert await instances[0].audit() == []
+    assert await instances[0].check() == []
 
 
 async def test_closing_on_one_instance_stops_the_other(instances, make_campaign, make_submission, make_report):
@@ -130,7 +130,7 @@ async def test_a_restarted_database_is_found_again_and_loses_nothing(
     for upload in uploads:
         await instances[1].count([upload])
     assert (await instances[1].tally(campaign.id)).counts[0].tolist() == [1] * 1024
-    assert await instances[1].audit() == []
+    assert await instances[1].check() == []
 
 
 async def test_a_database_that_was_made_read_only_fails_its_check(instances, postgres, tmp_path):
@@ -138,10 +138,10 @@ async def test_a_database_that_was_made_read_only_fails_its_check(instances, pos
     connection = await asyncpg.connect(postgres.address)
     name = await connection.fetchval("SELECT current_database()")
     await connection.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
-    store = PostgresStore(await Sessions.open(postgres.address), utc_now)
+    store = PostgresStore(await Sessions.open(postgres.address, clock=utc_now))
     try:
         with pytest.raises(StoreError, match="read-only transaction"):
-            await store.check()
+            await store.beat()
     finally:
         await store.close()
         await connection.execute("SET default_transaction_read_only = off")
@@ -153,7 +153,7 @@ async def test_another_schema_version_is_refused(instances, postgres, tmp_path):
     connection = await asyncpg.connect(postgres.address)
     await connection.execute("UPDATE ldp_aggregator.schema_version SET version = version + 1")
     await connection.close()
-    with pytest.raises(StoreError, match=f"version {VERSION + 1}; this program reads version {VERSION}"):
+    with pytest.raises(StoreError, match=f"version {VERSION + 1}, and this program reads version {VERSION}"):
         await open_store(tmp_path, postgres.address)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import sqlite3
 import threading
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,14 +15,12 @@ from cells import cell_campaign, cell_report, submission
 
 from ldp_aggregator.store import SqliteStore, Submission
 from ldp_aggregator.store.backup import copy_store, restore_store
+from ldp_aggregator.store.combining import combine_stores
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.location import migrate_store
-from ldp_aggregator.store.merging import merge_stores
 from ldp_aggregator.store.runs import files, merging
+from ldp_aggregator.store.runs.keys import Keys
 from ldp_aggregator.store.sqlite import ids
-from ldp_aggregator.store.sqlite.connections import keep_log, make_file, open_connection, transaction
-from ldp_aggregator.store.sqlite.schema import VERSION
-from ldp_aggregator.store.sqlite.store import FILE_NAME
+from ldp_aggregator.store.sqlite.connections import FILE_NAME, keep_log, make_file, open_connection, transaction
 from protocols import Campaign
 
 CAMPAIGN = cell_campaign(4096)
@@ -31,7 +30,6 @@ CAMPAIGN = cell_campaign(4096)
 def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merging, "LEAST_RUN", 40)
     monkeypatch.setattr(merging, "FAN_IN", 3)
-    monkeypatch.setattr(merging, "SLICE_IDS", 64)
 
 
 @pytest.fixture
@@ -55,17 +53,15 @@ async def fill(store: SqliteStore, numbers: range, step: int = 10) -> None:
 
 async def settled(store: SqliteStore) -> None:
     """Until no run is being made."""
-    await store.check()
+    await store.beat()
     while store.tidying:
         await asyncio.sleep(0.001)
-        await store.check()
+        await store.beat()
 
 
 def listed(folder: Path) -> set[str]:
-    db = sqlite3.connect(folder / FILE_NAME)
-    names = {row[0] for row in db.execute("SELECT name FROM runs")}
-    db.close()
-    return names
+    with closing(sqlite3.connect(folder / FILE_NAME)) as db:
+        return {row[0] for row in db.execute("SELECT name FROM runs")}
 
 
 def on_disk(folder: Path) -> set[str]:
@@ -88,7 +84,7 @@ async def test_runs_are_made_and_merged_and_every_report_still_counts_once(folde
         assert (outcome.counted, outcome.duplicates) == (0, 125)
     tally = await store.tally(CAMPAIGN.id)
     assert tally.counts[0][:1000].tolist() == [1] * 1000
-    assert await store.audit() == []
+    assert await store.check() == []
     await store.close()
 
 
@@ -125,7 +121,7 @@ async def test_two_processes_on_one_file_count_a_report_once(folder: Path) -> No
             await settled(store)
     assert len(listed(folder)) > 1
     for store in stores:
-        assert await store.audit() == []
+        assert await store.check() == []
         await store.close()
     assert listed(folder) == on_disk(folder)
 
@@ -136,7 +132,7 @@ async def test_a_full_campaign_takes_what_there_is_room_for(folder: Path) -> Non
     await fill(store, range(100))
     [outcome] = await store.count([numbered(range(90, 120))])
     assert (outcome.counted, outcome.duplicates, len(outcome.rejected)) == (5, 10, 15)
-    assert await store.audit() == []
+    assert await store.check() == []
     await store.close()
 
 
@@ -152,10 +148,29 @@ async def test_a_run_that_cannot_be_written_loses_nothing(folder: Path, monkeypa
     assert listed(folder) == on_disk(folder) == set()
     [outcome] = await store.count([numbered(range(210))])
     assert (outcome.counted, outcome.duplicates) == (10, 200)
-    assert await store.audit() == []
+    assert await store.check() == []
     store._tidier._pause_until = 0.0
     await settled(store)
     assert len(listed(folder)) == 1
+    await store.close()
+
+
+async def test_a_merge_for_which_there_is_no_room_is_made_once_there_is(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await opened(folder)
+
+    def full(*_: object) -> None:
+        raise StoreError("a run of ids cannot be written: No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ldp_aggregator.store.sqlite.tidying.merge_runs", full)
+        patch.setattr("ldp_aggregator.store.sqlite.tidying.PAUSE_SECONDS", 0.0)
+        await fill(store, range(400), 50)
+    many = len(listed(folder))
+    await fill(store, range(400, 460))
+    assert len(listed(folder)) < many
+    assert await store.check() == []
     await store.close()
 
 
@@ -167,12 +182,12 @@ async def test_a_transaction_that_fails_leaves_no_id_behind(folder: Path, monkey
         def broken(*_: object, **__: object) -> None:
             raise sqlite3.OperationalError("disk I/O error")
 
-        patch.setattr("ldp_aggregator.store.sqlite.campaigns.add_part", broken)
-        with pytest.raises(StoreError):
-            await store.count([numbered(range(60, 70))])
+        patch.setattr("ldp_aggregator.store.sql.campaigns.add_part", broken)
+        [outcome] = await store.count([numbered(range(60, 70))])
+        assert outcome.refused == "store-unavailable"
     [outcome] = await store.count([numbered(range(60, 70))])
     assert outcome.counted == 10
-    assert await store.audit() == []
+    assert await store.check() == []
     await store.close()
 
 
@@ -192,7 +207,7 @@ async def test_sealing_and_deleting_remove_the_files_of_the_campaign_alone(folde
     [outcome] = await store.count([numbered(range(100), other)])
     assert outcome.duplicates == 100
     await store.delete_campaign(CAMPAIGN.id)
-    assert await store.audit() == []
+    assert await store.check() == []
     await store.close()
 
 
@@ -210,11 +225,11 @@ async def test_a_campaign_in_the_place_of_a_deleted_one_knows_none_of_its_ids(fo
     for one in (store, beside):
         [outcome] = await one.count([numbered(range(10, 20) if one is store else range(20), other)])
         assert (outcome.counted, outcome.duplicates) == ((10, 0) if one is store else (0, 20))
-        assert await one.audit() == []
+        assert await one.check() == []
         await one.close()
 
 
-async def test_leftovers_of_a_process_that_was_killed_are_removed_and_drafts_of_another_are_not(folder: Path) -> None:
+async def test_leftovers_of_a_process_that_was_killed_are_removed_by_the_next_start(folder: Path) -> None:
     store = await opened(folder)
     await fill(store, range(100))
     place = ids.folder_of(folder / FILE_NAME)
@@ -222,12 +237,121 @@ async def test_leftovers_of_a_process_that_was_killed_are_removed_and_drafts_of_
     (place / "0123456789abcdef.run").write_bytes(run.read_bytes())
     (place / "draft-0123456789abcdef.run").write_bytes(b"half")
     await store.close()
-    store = await opened(folder)
-    assert on_disk(folder) - listed(folder) == {"draft-0123456789abcdef.run"}
-    os.utime(place / "draft-0123456789abcdef.run", (0, 0))
-    await store.close()
     await (await opened(folder)).close()
     assert on_disk(folder) == listed(folder)
+
+
+def damage(path: Path, place: int = 4100) -> None:
+    sound = path.read_bytes()
+    path.write_bytes(sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :])
+
+
+async def test_a_damaged_run_is_merged_copied_and_combined_into_nothing(folder: Path, tmp_path: Path) -> None:
+    """What is damaged stays where it is and is told: a new check over it would hide it, and count reports twice."""
+    store = await opened(folder)
+    await fill(store, range(80))
+    await store.close()
+    run = ids.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0]
+    damage(run)
+    store = await opened(folder)
+    for start in range(1000, 1400, 10):
+        await store.count([numbered(range(start, start + 10))])
+        await settled(store)
+    assert run.name in listed(folder)
+    [finding] = await store.check()
+    assert "damaged" in finding.problem
+    assert "--take-out-damaged" in finding.problem
+    [outcome] = await store.count([numbered(range(80))])
+    assert (outcome.refused, outcome.counted) == ("store-unavailable", 0)
+    await store.close()
+    for attempt in (
+        lambda: copy_store(folder, tmp_path / "copy"),
+        lambda: restore_store(folder, tmp_path / "copy"),
+        lambda: combine_stores(folder, folder, tmp_path / "copy"),
+    ):
+        with pytest.raises(StoreError, match=f"{run.name} is damaged"):
+            attempt()
+        assert not (tmp_path / "copy" / FILE_NAME).exists()
+
+
+async def test_a_damaged_run_that_stops_a_merge_is_told_until_it_was_taken_out(folder: Path) -> None:
+    store = await opened(folder)
+    await fill(store, range(80))
+    assert store.damaged == 0
+    damage(ids.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0])
+    for start in range(1000, 1400, 10):
+        await store.count([numbered(range(start, start + 10))])
+        await settled(store)
+    assert store.damaged == 1
+    beside = await opened(folder)
+    await beside.take_out_damaged()
+    await beside.close()
+    for start in range(2000, 2040, 10):
+        await store.count([numbered(range(start, start + 10))])
+        await settled(store)
+    assert store.damaged == 0
+    assert await store.check() == []
+    await store.close()
+
+
+@pytest.mark.parametrize("kind", ["page", "header", "missing"])
+async def test_a_damaged_run_is_taken_out_and_what_is_lost_is_told(folder: Path, kind: str) -> None:
+    store = await opened(folder)
+    await store.count([numbered(range(1000))])
+    await settled(store)
+    await store.close()
+    [name] = listed(folder)
+    run = ids.folder_of(folder / FILE_NAME) / name
+    if kind == "missing":
+        run.unlink()
+    else:
+        damage(run, 4100 if kind == "page" else 20)
+    store = await opened(folder)
+    [outcome] = await store.count([numbered(range(1000))])
+    assert outcome.refused == "store-unavailable"
+    lost = 128 if kind == "page" else 1000
+    [taken] = await store.take_out_damaged()
+    assert (taken.campaign, taken.run, taken.ids, taken.saved) == (CAMPAIGN.id, name, 1000, 1000 - lost)
+    assert await store.check() == []
+    assert on_disk(folder) == listed(folder)
+    state = await store.state(CAMPAIGN.id)
+    assert (state.reports, state.arrivals.unchecked) == (1000, lost)
+    [outcome] = await store.count([numbered(range(1010))])
+    assert (outcome.counted, outcome.duplicates) == (lost + 10, 1000 - lost)
+    assert await store.check() == []
+    assert await store.take_out_damaged() == []
+    await store.close()
+
+
+async def test_a_stop_gives_a_merge_up_and_the_next_start_makes_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    blocks = files.Run.blocks
+
+    def slow(run: files.Run) -> Iterator[Keys]:
+        begun.set()
+        go_on.wait(20)
+        yield from blocks(run)
+
+    store = await opened(folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(files.Run, "blocks", slow)
+        for start in range(0, 2000, 50):
+            await store.count([numbered(range(start, start + 50))])
+            if begun.is_set():
+                break
+            await asyncio.wrap_future(store._tidier._job.draft) if store._tidier._job else None
+        assert await asyncio.to_thread(begun.wait, 20)
+        closing = asyncio.create_task(store.close())
+        assert await asyncio.to_thread(store._tidier._stopping.wait, 20)
+        go_on.set()
+        await closing
+    assert on_disk(folder) == listed(folder)
+    store = await opened(folder)
+    await settled(store)
+    assert await store.check() == []
+    await store.close()
 
 
 async def test_fsck_tells_of_damaged_and_of_missing_files(folder: Path) -> None:
@@ -238,13 +362,14 @@ async def test_fsck_tells_of_damaged_and_of_missing_files(folder: Path) -> None:
     sound = run.read_bytes()
     run.write_bytes(sound[:4100] + b"\xff" + sound[4101:])
     store = await opened(folder)
-    assert any("damaged" in str(finding) for finding in await store.audit())
+    assert any("damaged" in str(finding) for finding in await store.check())
     await store.close()
     run.unlink()
     store = await opened(folder)
-    assert any("cannot be read" in str(finding) for finding in await store.audit())
-    with pytest.raises(StoreError, match="cannot be read"):
-        await store.count([numbered(range(200, 210))])
+    assert any("cannot be read" in str(finding) for finding in await store.check())
+    [outcome] = await store.count([numbered(range(200, 210))])
+    assert outcome.refused == "store-unavailable"
+    assert await store.beat() is None
     await store.close()
 
 
@@ -279,7 +404,7 @@ async def test_a_backup_taken_while_runs_are_merged_is_whole(folder: Path, tmp_p
         back = tmp_path / f"back{number}"
         restore_store(tmp_path / f"copy{number}", back)
         again = SqliteStore(back / FILE_NAME)
-        assert await again.audit() == []
+        assert await again.check() == []
         counted = (await again.state(CAMPAIGN.id)).reports if await again.campaigns() else 0
         if counted:
             [outcome] = await again.count([numbered(range(counted))])
@@ -295,37 +420,12 @@ async def test_stores_with_runs_merge_and_tell_what_both_have(folder: Path, tmp_
         store = await opened(place)
         await fill(store, numbers)
         await store.close()
-    [merged] = merge_stores(folder, second, tmp_path / "sum")
+    [merged] = combine_stores(folder, second, tmp_path / "sum")
     assert (merged.count, merged.overlap) == (320, 30)
     store = SqliteStore(tmp_path / "sum" / FILE_NAME)
-    assert await store.audit() == []
+    assert await store.check() == []
     [outcome] = await store.count([numbered(range(300))])
     assert (outcome.counted, outcome.duplicates) == (10, 290)
-    await store.close()
-
-
-async def test_ids_in_a_table_of_an_older_store_become_a_run(folder: Path) -> None:
-    store = await opened(folder)
-    await store.count([numbered(range(100))])
-    await store.close()
-    with sqlite3.connect(folder / FILE_NAME) as db:
-        number, records = db.execute("SELECT place >> 40, records FROM recent_ids").fetchone()
-        db.execute(f"CREATE TABLE ids_{number} (id BLOB PRIMARY KEY, digest BLOB NOT NULL) WITHOUT ROWID")
-        for start in range(0, len(records), 24):
-            row = records[start : start + 16], records[start + 16 : start + 24]
-            db.execute(f"INSERT INTO ids_{number} VALUES (?, ?)", row)
-        db.execute("DROP TABLE recent_ids")
-        db.execute("DROP TABLE runs")
-        db.execute("PRAGMA user_version = 6")
-    db.close()
-    with pytest.raises(StoreError, match="migrate"):
-        SqliteStore(folder / FILE_NAME)
-    assert await migrate_store(folder) == (6, VERSION)
-    assert len(listed(folder)) == 1
-    store = SqliteStore(folder / FILE_NAME)
-    [outcome] = await store.count([numbered(range(110))])
-    assert (outcome.counted, outcome.duplicates) == (10, 100)
-    assert await store.audit() == []
     await store.close()
 
 
@@ -374,7 +474,7 @@ async def test_merged_runs_that_cannot_be_removed_are_leftovers_of_the_next_star
     assert on_disk(folder) == listed(folder)
     [outcome] = await store.count([numbered(range(410))])
     assert (outcome.counted, outcome.duplicates) == (10, 400)
-    assert await store.audit() == []
+    assert await store.check() == []
     await store.close()
 
 

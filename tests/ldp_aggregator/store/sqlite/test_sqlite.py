@@ -11,10 +11,9 @@ import pytest
 from ldp_aggregator.counting.parts import COMPACT_AT
 from ldp_aggregator.store import Outcome, SqliteStore, StoreError, open_store
 from ldp_aggregator.store.backup import copy_store
-from ldp_aggregator.store.merging import merge_stores
-from ldp_aggregator.store.sqlite.rights import tokens
-from ldp_aggregator.store.sqlite.schema import VERSION
-from ldp_aggregator.store.sqlite.store import FILE_NAME
+from ldp_aggregator.store.combining import combine_stores
+from ldp_aggregator.store.sql.schema import VERSION
+from ldp_aggregator.store.sqlite.connections import FILE_NAME
 
 
 @pytest.fixture
@@ -29,12 +28,12 @@ async def counted(tmp_path, make_campaign, make_submission, make_report):
     return path, campaign
 
 
-async def audit_after(path, statement, *values):
+async def check_after(path, statement, *values):
     with sqlite3.connect(path) as db:
         db.execute(statement, values)
     db.close()
     store = SqliteStore(path)
-    findings = await store.audit()
+    findings = await store.check()
     await store.close()
     return [str(finding) for finding in findings]
 
@@ -48,7 +47,7 @@ async def test_the_file_survives_a_second_opening(counted):
 
 async def test_commits_are_durable_by_setting(tmp_path):
     store = SqliteStore(tmp_path / "store.sqlite3")
-    connection = store._write_connection
+    connection = store._writes.raw
     assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
     assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2
     await store.close()
@@ -56,7 +55,7 @@ async def test_commits_are_durable_by_setting(tmp_path):
 
 async def test_fsck_finds_a_lost_id(counted):
     path, campaign = counted
-    findings = await audit_after(path, "UPDATE recent_ids SET records = substr(records, 25)")
+    findings = await check_after(path, "UPDATE recent_ids SET records = substr(records, 25)")
     assert findings == [f"{campaign.id}: 5 reports are counted, but 4 ids are stored"]
 
 
@@ -64,19 +63,19 @@ async def test_fsck_finds_counts_that_do_not_add_up(counted):
     path, campaign = counted
     sums = sqlite3.connect(path).execute("SELECT sums FROM parts").fetchone()[0]
     tampered = sums[:40] + b"\2" + sums[41:]
-    [finding] = await audit_after(path, "UPDATE parts SET sums = ?", tampered)
+    [finding] = await check_after(path, "UPDATE parts SET sums = ?", tampered)
     assert finding == f"{campaign.id}: question 0 (de): 5 reports, but the counts add up to 6"
 
 
 async def test_fsck_finds_a_part_that_is_cut_short(counted):
     path, campaign = counted
-    [finding] = await audit_after(path, "UPDATE parts SET sums = substr(sums, 1, 32)")
+    [finding] = await check_after(path, "UPDATE parts SET sums = substr(sums, 1, 32)")
     assert finding == f"{campaign.id}: a tally part ends within question 0"
 
 
 async def test_fsck_finds_a_changed_document(counted):
     path, _ = counted
-    [finding] = await audit_after(
+    [finding] = await check_after(
         path, "UPDATE campaigns SET document = CAST(replace(CAST(document AS TEXT), 'Cells', 'Calls') AS BLOB)"
     )
     assert "SHA-256" in finding
@@ -96,7 +95,7 @@ async def test_another_schema_version_is_refused(counted):
     with sqlite3.connect(path) as db:
         db.execute(f"PRAGMA user_version = {VERSION + 1}")
     db.close()
-    with pytest.raises(StoreError, match=f"version {VERSION + 1}; this program reads version {VERSION}"):
+    with pytest.raises(StoreError, match=f"version {VERSION + 1}, and this program reads version {VERSION}"):
         SqliteStore(path)
 
 
@@ -140,10 +139,9 @@ async def test_a_failed_transaction_changes_nothing_and_the_store_goes_on(
     upload = make_submission(campaign, [make_report(campaign, 1)])
     with monkeypatch.context() as patched:
         patched.setattr("ldp_aggregator.store.sqlite.store.encode_part", fail)
-        with pytest.raises(StoreError, match="disk I/O error"):
-            await store.count([upload])
+        assert [outcome.refused for outcome in await store.count([upload])] == ["store-unavailable"]
     assert int((await store.tally(campaign.id)).n.sum()) == 0
-    assert await store.audit() == []
+    assert await store.check() == []
     assert (await store.count([upload]))[0].counted == 1
     await store.close()
 
@@ -162,12 +160,12 @@ async def test_files_are_for_their_owner_only_in_a_folder_that_others_may_read(t
     for name in ("data", "copy", "merged"):
         (tmp_path / name).mkdir(mode=0o755)
     store = await open_store(tmp_path / "data")
-    await store.check()
+    await store.beat()
     assert set(modes(tmp_path / "data").values()) == {0o600}
     await store.close()
     copy_store(tmp_path / "data", tmp_path / "copy")
     assert modes(tmp_path / "copy") == {FILE_NAME: 0o600}
-    merge_stores(tmp_path / "data", tmp_path / "copy", tmp_path / "merged")
+    combine_stores(tmp_path / "data", tmp_path / "copy", tmp_path / "merged")
     assert set(modes(tmp_path / "merged").values()) == {0o600}
 
 
@@ -189,7 +187,7 @@ def test_a_copy_that_fails_leaves_nothing_that_looks_like_a_store(tmp_path):
 
 async def test_a_token_is_looked_up_in_an_index(tmp_path):
     store = SqliteStore(tmp_path / "store.sqlite3")
-    plan = store._read_connection.execute(f"EXPLAIN QUERY PLAN {tokens.BY_DIGEST}", (b"d",)).fetchall()
+    plan = store._reads.raw.execute("EXPLAIN QUERY PLAN SELECT * FROM tokens WHERE digest = ?1", (b"d",)).fetchall()
     assert [row["detail"] for row in plan] == ["SEARCH tokens USING INDEX sqlite_autoindex_tokens_2 (digest=?)"]
     await store.close()
 
@@ -243,11 +241,11 @@ from ldp_aggregator.store import SqliteStore, StoreError
 async def main():
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     store = SqliteStore(Path(sys.argv[1]))
-    await store.check()
+    await store.beat()
     size = Path(sys.argv[1] + "-wal").stat().st_size
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
     try:
-        await store.check()
+        await store.beat()
     except StoreError as error:
         print("noticed:", error)
 
@@ -271,7 +269,7 @@ async def test_checks_change_nothing_and_leave_a_sound_store(counted):
     path, campaign = counted
     store = SqliteStore(path)
     for _ in range(10):
-        await store.check()
-    assert await store.audit() == []
+        await store.beat()
+    assert await store.check() == []
     assert (await store.state(campaign.id)).reports == 5
     await store.close()

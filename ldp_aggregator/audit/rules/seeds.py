@@ -1,0 +1,214 @@
+"""Noise that everybody can compute: the coins of a usual generator, seeded with what is public or with few bits.
+
+How a client turns coins into an answer is not known here. So it is asked whether answers have anything to do with what
+the generator gives: whether a byte of the stream lies below a cut more often, or less often, where the answer has some
+bit, or is the usual one. Half of a person's uploads choose generator, byte, cut and bit, the other half tests them. A
+sound client's answers for one record are alike in law and have nothing to do with ids and places: given how often
+either holds, how often both do is as if the answers had been dealt out by lot, which is hypergeometric.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import hmac
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import hypergeom
+
+from ldp_aggregator.audit.asking.observations import Block, Bytes, Flags, Numbers, Seen, Table
+from ldp_aggregator.audit.rules.generators import from_bytes, from_integers
+
+_EACH: Final = 640
+"""Uploads that are looked at, of each of two people."""
+
+_BITS: Final = 48
+"""Of an answer."""
+
+_FLAGS: Final = 1 + 2 * _BITS
+_CUTS: Final = (64, 128, 192)
+_CHOSEN: Final = 16
+_LEAST: Final = 16
+SMALL: Final = 1 << 14
+"""Seeds that are tried one after the other."""
+
+_EARLIER: Final = 60
+"""Seconds before the audit of which any may be a seed."""
+
+_ID_BYTES: Final = 16
+_ID_BITS: Final = 128
+
+
+def public_noise(document: str, seen: Seen, people: Sequence[int], before: int, alpha: float) -> str | None:
+    """What is wrong about answers of some ``people`` that have to do with public bytes; None where nothing has. Wrong
+    with probability at most ``alpha``. ``before``: how many devices each process served before the first that was
+    ``seen``.
+    """
+    told = (_noise_of(_Uploads(document, seen, person, before), alpha / len(people)) for person in people)
+    return next((text for text in told if text is not None), None)
+
+
+def _noise_of(uploads: _Uploads, alpha: float) -> str | None:
+    tests, chooses = uploads.tests, ~uploads.tests
+    if min(tests.sum(), chooses.sum()) < _LEAST:
+        return None
+    candidates: list[tuple[float, str, Flags, Flags]] = []
+    for name, stream in uploads.streams():
+        for z, cut, place, flag in _related(stream[chooses], uploads.flags[chooses]):
+            holds = _below(stream[:, place], cut)
+            candidates.append((abs(z), f"{name}, byte {place}", holds == (z > 0), uploads.flags[:, flag]))
+    candidates.sort(key=lambda candidate: -candidate[0])
+    for _, name, holds, flagged in candidates[:_CHOSEN]:
+        here, there = holds[tests], flagged[tests]
+        both, of = int((here & there).sum()), (len(here), int(here.sum()), int(there.sum()))
+        if hypergeom.sf(both - 1, *of) <= alpha / _CHOSEN:
+            return (
+                f"answers follow from public bytes: {name}, lies on one side of a cut in {both} of {of[2]} answers "
+                f"that say one thing, where {of[1] * of[2] / of[0]:.0f} are right"
+            )
+    return None
+
+
+def small_seeds(document: str, ids: Sequence[bytes], alpha: float) -> str | None:
+    """What is wrong about ids that a usual generator makes of a small number, or of the time in seconds; None where
+    there is none. Uniform ids are among them with a probability that is far below ``alpha``.
+    """
+    message = _campaign_id(document) + bytes(4)
+    now = int(time.time())
+    every = frozenset(ids)
+    tables = [*_streams_of_numbers(0, SMALL), *_streams_of_numbers(now - _EARLIER, now + 1)]
+    known = 0
+    for name, stream in tables:
+        for number, row in enumerate(stream):
+            first, secret = row[:_ID_BYTES], row[: 2 * _ID_BYTES]
+            guesses = first, first[::-1], hmac.digest(secret, message, "sha256")[:_ID_BYTES]
+            known += len(guesses)
+            if not every.isdisjoint(guesses) and known * len(every) / 2**_ID_BITS <= alpha:
+                return f"an id is what {name} makes of a number that anybody finds, the {number + 1}. of {len(stream)}"
+    return None
+
+
+@functools.lru_cache(maxsize=2)
+def _streams_of_numbers(first: int, end: int) -> list[tuple[str, list[bytes]]]:
+    numbers = range(first, end)
+    found = [(name, _listed(stream)) for name, stream in from_integers(numbers, 32)]
+    for order in ("little", "big"):
+        for width in (4, 8):
+            digests = [hashlib.sha256(number.to_bytes(width, order)).digest() for number in numbers]
+            found.append((f"SHA-256 ({width} bytes, {order}-endian)", digests))
+    return [*found, ("SHA-256 (decimal)", [hashlib.sha256(b"%d" % number).digest() for number in numbers])]
+
+
+def _listed(stream: Bytes) -> list[bytes]:
+    return [row.tobytes() for row in stream[:, : 2 * _ID_BYTES]]
+
+
+def _campaign_id(document: str) -> bytes:
+    """The name of a campaign: the hash of its document, as it stands in addresses."""
+    return base64.urlsafe_b64encode(hashlib.sha256(document.encode()).digest()).rstrip(b"=")
+
+
+class _Uploads:
+    """The first uploads of a person, one answer of each: ``flags`` says whether it is the most frequent answer, its
+    bits, and whether each of them is not what it usually is.
+    """
+
+    def __init__(self, document: str, seen: Seen, person: int, before: int) -> None:
+        self._campaign = _campaign_id(document)
+        parts = [
+            (table, block, mine)
+            for table in seen.tables
+            for number, block in enumerate(table.shape.blocks)
+            if block.ids.stop - block.ids.start == _ID_BYTES
+            # Of several answers one, by turns.
+            and len(mine := np.flatnonzero(_first_of(seen, table.rows, person, len(table.shape.blocks), number)))
+        ]
+        rows = [table.rows[mine] for table, _, mine in parts]
+        self.ids = _joined([table.ids[mine, block.ids] for table, block, mine in parts], _ID_BYTES)
+        self.flags = _joined([_flags(seen, table, block, mine, person) for table, block, mine in parts], _FLAGS)
+        self.tests = np.concatenate([np.zeros(0, dtype=np.bool_), *(seen.tests[of] for of in rows)])
+        self._questions = [block.question for _, block, mine in parts for _ in mine]
+        starts = np.array([0, int((seen.process == 0).sum())])
+        self._slots: list[int] = [int(row - starts[seen.process[row]]) + before for of in rows for row in of]
+
+    def streams(self) -> Iterator[tuple[str, Bytes]]:
+        """What generators give, by name."""
+        yield "its id itself", self.ids
+        ids = [row.tobytes() for row in self.ids]
+        questions = [question.to_bytes(4, "little", signed=True) for question in self._questions]
+        places = [slot.to_bytes(8, "little") for slot in self._slots]
+        public: dict[str, Sequence[bytes]] = {
+            "its id": ids,
+            "its id in hexadecimal": [one.hex().encode() for one in ids],
+            "its id and the campaign's": [one + self._campaign for one in ids],
+            "the campaign's id and its own": [self._campaign + one for one in ids],
+            "its id and question": [one + question for one, question in zip(ids, questions, strict=True)],
+            "its place among the devices": places,
+            "the campaign's id and its place among the devices": [self._campaign + place for place in places],
+        }
+        for what, seeds in public.items():
+            for name, stream in from_bytes(seeds, self._campaign):
+                yield f"{name} of {what}", stream
+        for width in (4, 8, 16):
+            for order in ("little", "big"):
+                numbers = [int.from_bytes(one[:width], order) for one in ids]
+                for name, stream in from_integers(numbers, 8 * width):
+                    yield f"{name} of the first {width} bytes of its id ({order}-endian)", stream
+        for name, stream in from_integers(self._slots, 32):
+            yield f"{name} of its place among the devices", stream
+
+
+def _first_of(seen: Seen, rows: Numbers, person: int, blocks: int, number: int) -> Flags:
+    return np.asarray((seen.person[rows] == person) & (seen.within[rows] < _EACH) & (rows % blocks == number))
+
+
+def _joined(parts: Sequence[NDArray[Any]], width: int) -> NDArray[Any]:
+    return np.concatenate(parts) if parts else np.zeros((0, width), dtype=np.uint8)
+
+
+def _flags(seen: Seen, table: Table, block: Block, mine: Numbers, person: int) -> Flags:
+    """What is to be said of a person's answers, in the order of ``mine``; the half that chooses says what is usual."""
+    payloads = table.payloads[:, block.payload]
+    bits = np.unpackbits(payloads[:, : _BITS // 8], axis=1, bitorder="little").astype(np.bool_)
+    width = bits.shape[1]
+    found = np.zeros((len(mine), _FLAGS), dtype=np.bool_)
+    known = (seen.person[table.rows] == person) & ~seen.tests[table.rows]
+    if width and known.any():
+        different, times = np.unique(payloads[known], axis=0, return_counts=True)
+        found[:, 0] = (payloads[mine] == different[times.argmax()]).all(axis=1)
+        found[:, 1 : 1 + width] = bits[mine]
+        found[:, 1 + _BITS : 1 + _BITS + width] = bits[mine] != (bits[known].mean(axis=0) > 0.5)
+    return found
+
+
+def _below(stream: NDArray[Any], cut: int) -> Flags:
+    """Whether bytes lie below the cut; of a cut at 0, whether they are odd."""
+    return np.asarray(stream < cut if cut else stream & 1 == 1)
+
+
+def _related(stream: Bytes, flags: Flags) -> Iterator[tuple[float, int, int, int]]:
+    """By how many standard deviations a byte and a flag have to do with one another, with the cut, the byte's place and
+    the flag's: for every cut the most telling ones.
+    """
+    n, packed = len(flags), _packed(flags)
+    share = flags.mean(axis=0)
+    for cut in (0, *_CUTS):
+        holds = _below(stream, cut)
+        of = holds.mean(axis=0)
+        both = np.bitwise_count(_packed(holds)[:, None] & packed[None]).sum(axis=2, dtype=np.int64)
+        spread = np.sqrt(n * np.outer(of * (1 - of), share * (1 - share)))
+        z = np.divide(both - n * np.outer(of, share), spread, out=np.zeros_like(spread), where=spread > 0)
+        place, flag = np.unravel_index(int(np.abs(z).argmax()), z.shape)
+        yield float(z[place, flag]), cut, int(place), int(flag)
+
+
+def _packed(flags: Flags) -> NDArray[Any]:
+    """Every column as words of bits, shape (columns, words)."""
+    rows = np.zeros((-(-len(flags) // 64) * 64, flags.shape[1]), dtype=np.bool_)
+    rows[: len(flags)] = flags
+    return np.ascontiguousarray(np.packbits(rows, axis=0).T).view(np.uint64)

@@ -1,0 +1,485 @@
+"""How good a model is, as devices say that took no part in training.
+
+A device answers one of two questions about one model: whether it is right (one bit, by direct encoding on two cells:
+with e = exp(epsilon), n Var = e / (e - 1)^2 + a (1 - a) for an accuracy a), or where its score lies, with the class.
+The cells E of the second are the joint law of score and class, unbiased, with a known covariance V. Every share that
+is a sum of cells is linear in them; what is divided by a share has Fieller's interval (1954), as P(value | class) has.
+
+The accuracy is pooled from both, by the inverse of their predicted variances. Thresholds other than the model's own are
+looked at too, and the one of the largest z-score is taken where that is above :data:`CLEARLY_BETTER`. What is then told
+of its accuracy is told *given that it was taken* (Lee et al. 2016, theorem 5.2): the truncated normal law of a linear
+function of E given linear inequalities of E. So the number is not too high because it was chosen.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import log_ndtr
+
+from ldp_aggregator.counting.arrivals import Arrivals
+from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.estimation.conditional import ratio_of
+from ldp_aggregator.estimation.estimates import estimate
+from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
+from ldp_aggregator.estimation.posterior.evidence import covariance_of_cells
+from ldp_aggregator.estimation.simplex import norm_sub
+from ldp_aggregator.learning.guarantee import LOCAL_RELATION, Guarantee
+from ldp_aggregator.learning.naive_bayes import NaiveBayes
+from ldp_aggregator.learning.prediction import draw_scores
+from ldp_aggregator.learning.published import PublishedGuarantee, epsilon_of_studies, published_by, studies_of
+from ldp_aggregator.learning.relays import counted_twice, relayed
+from protocols import Campaign
+from protocols.document.campaign import SCORE as SCORES
+from protocols.document.evaluation import MOST_BINS
+from protocols.document.evaluation import Evaluation as Asked
+from protocols.document.questions import RIGHT, SCORE
+from protocols.drafting.edges import score_edges
+from protocols.model import Model
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+CLEARLY_BETTER: Final = 2.0
+"""Standard errors of the difference by which another threshold must be better than the model's own."""
+
+_FEWEST: Final = 100
+"""Answers to a question below which nothing is told of it."""
+
+_LONGEST_TITLE: Final = 200
+
+_FLAT: Final = 1e-12
+"""A slope below which a bound does not depend on what is told."""
+
+_RECORDS: Final = 20_000
+"""Drawn from a model's own tables, for what a round is expected to tell."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """An estimate with its 95 % interval; None where the answers do not tell it."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+    @classmethod
+    def of(cls, cells: Cells, place: int = 0) -> Figure:
+        if not math.isfinite(cells.variance[place]):
+            return cls(None, None, None)
+        value, low, high = (float(one[place]) for one in (cells.value, cells.low, cells.high))
+        return cls(min(max(value, 0.0), 1.0), max(low, 0.0), min(high, 1.0))
+
+
+_UNTOLD: Final = Figure(None, None, None)
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """What an evaluation round tells of its model; a share of all people where nothing else is said.
+
+    ``accuracy`` is that of the model as it is published, with ``threshold`` of the log odds instead of 0 where that is
+    clearly better; ``reason`` says which and why, ``as_trained`` what the model's own threshold reaches. Of the model
+    as it is published: ``confusion`` has the class said first, then the record's; ``recall`` and ``precision`` are by
+    class. With two classes ``roc`` has, for every threshold, how often the second class is said of who is of the first
+    and of the second, ``area`` the area under it, and ``calibration``, for every bin of the score, what it claims of
+    the second class and how frequent that is.
+    """
+
+    campaign: str
+    epsilon: float
+    devices: int
+    accuracy: Figure
+    threshold: float
+    reason: str
+    as_trained: Figure
+    classes: Mapping[str, Figure]
+    confusion: Sequence[Sequence[Figure]]
+    recall: Mapping[str, Figure]
+    precision: Mapping[str, Figure]
+    area: Figure | None = None
+    roc: Sequence[Mapping[str, Any]] = ()
+    calibration: Sequence[Mapping[str, Any]] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As a model carries it under ``evaluated``."""
+        return asdict(self)
+
+
+def evaluate(campaign: Campaign, tally: Tally) -> Evaluated:
+    """Return what an evaluation round tells. Raises ValueError for any other campaign."""
+    asked = _asked(campaign)
+    told = {one.question.kind: one for one in estimate(campaign, tally).questions if one.n >= _FEWEST}
+    table = _table_of(told[SCORE], asked) if SCORE in told else None
+    accuracy = _Accuracy.of(asked, told.get(RIGHT), told.get(SCORE), table)
+    as_trained = accuracy.as_trained() if told else _UNTOLD
+    published, threshold, reason = as_trained, 0.0, f"fewer than {_FEWEST} answers tell nothing"
+    if table is not None and asked.edges is None:
+        reason = "with more than two classes nothing is moved: the answers do not tell how sure the model is"
+    elif table is not None:
+        published, threshold, reason = accuracy.published(asked)
+    names = campaign.label.classes
+    nothing = dict.fromkeys(names, _UNTOLD)
+    evaluated = Evaluated(
+        campaign=campaign.id,
+        epsilon=campaign.privacy.epsilon,
+        devices=int(tally.n.sum()),
+        accuracy=published,
+        threshold=threshold,
+        reason=reason,
+        as_trained=as_trained,
+        classes=nothing,
+        confusion=[],
+        recall=nothing,
+        precision=nothing,
+    )
+    if table is None:
+        return evaluated
+    said, classes = _saying(asked, threshold), _of_class(asked)
+    crossed = [table.share(one & classes) for one in said]
+    evaluated = replace(
+        evaluated,
+        classes=_by_class(names, table.share(classes)),
+        confusion=[[Figure.of(one, place) for place in range(len(names))] for one in crossed],
+        recall=_by_class(names, table.ratio(said & classes, classes)),
+        precision=_by_class(names, table.ratio(said & classes, said)),
+    )
+    if asked.edges is None:
+        return evaluated
+    area, roc, calibration = Figure.of(table.area()), _roc(table, asked), _calibration(table, asked)
+    return replace(evaluated, area=area, roc=roc, calibration=calibration)
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """The standard errors to expect, as far as the model's own tables describe the people: of the accuracy, of recall
+    by class, and of the area under the ROC curve; None where the answers would not tell.
+    """
+
+    devices: int
+    accuracy: float
+    recall: Mapping[str, float | None]
+    area: float | None
+
+
+def foresee(campaign: Campaign, devices: int) -> Foreseen:
+    """Return how well so many devices' answers to an evaluation round would tell its figures."""
+    asked = _asked(campaign)
+    scores, of = draw_scores(asked.model, _RECORDS, np.random.default_rng(0))
+    places = scores.argmax(axis=1)
+    if asked.edges is not None:
+        places = np.searchsorted(np.array(asked.edges), scores[:, 1] - scores[:, 0], side="left")
+    classes = len(asked.model.classes)
+    law = np.bincount(places * classes + of, minlength=asked.places * classes).astype(np.float64) / _RECORDS
+    total = sum(question.weight for question in campaign.questions)
+    n = {one.kind: devices * one.weight / total for one in campaign.questions}
+    by_kind = {one.kind: one for one in campaign.questions}
+    right = float(law[_right(asked).ravel()].sum())
+    variances = []
+    if RIGHT in by_kind:
+        bit = covariance_of_cells(by_kind[RIGHT], np.array([1 - right, right]))[1, 1]
+        variances.append(float(bit) / n[RIGHT])
+    recall: dict[str, float | None] = dict.fromkeys(asked.model.classes)
+    area = None
+    if SCORE in by_kind:
+        covariance = covariance_of_cells(by_kind[SCORE], law) / n[SCORE]
+        table = _Table(law.reshape(asked.places, classes), covariance)
+        variances.append(float(table.share(_right(asked)).variance[0]))
+        recalls = table.ratio(_saying(asked) & _of_class(asked), _of_class(asked)).variance
+        recall = {name: _finite_root(one) for name, one in zip(asked.model.classes, recalls, strict=True)}
+        area = _finite_root(table.area().variance[0]) if asked.edges is not None else None
+    return Foreseen(devices, sum(1 / one for one in variances) ** -0.5, recall, area)
+
+
+def evaluation_draft(
+    campaigns: Sequence[Campaign], model: Model, *, bins: int = MOST_BINS, title: str | None = None
+) -> dict[str, Any]:
+    """Return the draft of a round of the same study and epsilon that asks how good a model of these campaigns is.
+
+    Raises ValueError for campaigns of no study, whose devices could answer both rounds.
+    """
+    first, studies = campaigns[0], {campaign.study for campaign in campaigns}
+    if None in studies or len(studies) > 1:
+        raise ValueError(
+            "the campaigns must be of one study, so that no device answers training and evaluation; these are of "
+            + ", ".join(sorted(str(study) for study in studies))
+        )
+    edges = list(score_edges(model, bins)) if len(model.classes) == 2 else None
+    return {
+        "version": 1,
+        "title": title or f"How good is the model? {first.title[: _LONGEST_TITLE - 24]}",
+        "purpose": first.purpose,
+        "label": first.label.to_json(),
+        "features": [feature.to_json() for feature in first.features],
+        "privacy": {"epsilon": max(campaign.privacy.epsilon for campaign in campaigns)},
+        "asks": SCORES,
+        "evaluation": {"model": json.loads(model.to_json()), "edges": edges},
+        "study": first.study,
+    }
+
+
+def evaluated_model(campaign: Campaign, tally: Tally, arrivals: Arrivals | None = None) -> NaiveBayes:
+    """Return the model of an evaluation round, with what it tells and what training and evaluation cost a device.
+
+    Its threshold is moved where that is clearly better: in the model format that is another prior. A device answers one
+    campaign of a study, so that where both rounds are of one study the worse of their losses holds; where they are not,
+    a device may have answered both, and the losses add up. Of a model that does not say how it was trained, nothing but
+    the evaluation's loss is known. ``arrivals`` are those of the round, where that is known: then its relays' words and
+    what is in the sums twice stand beside those of training.
+    """
+    evaluated, model = evaluate(campaign, tally), _asked(campaign).model
+    training = dict(model.training)
+    studies, own = dict(training.get("studies", {})), studies_of([campaign])
+    apart = not own.keys() <= studies.keys()
+    spent = {key: max(epsilon, studies.get(key, 0.0)) for key, epsilon in own.items()}
+    public: tuple[str, ...] = ("the campaign document", "which question a device answered")
+    stated = training.get("guarantee")
+    if stated is None:
+        public = (*public, "the model, which does not say what it was learned from")
+    guarantee = Guarantee(epsilon_of_studies(studies | spent), 0.0, LOCAL_RELATION, public)
+    if stated is not None and stated["epsilon"] is None:
+        guarantee = Guarantee(**{**stated, "public": tuple(stated["public"])})
+    published = published_by([(campaign, tally)], () if arrivals is None else (arrivals,))
+    if "published" in training:
+        published = _both(PublishedGuarantee(**training["published"]), published, apart=apart or len(studies) > 1)
+    if arrivals is not None:
+        twice, before = counted_twice([arrivals]), training.get("counted_twice", {})
+        training["relayed"] = [*training.get("relayed", ()), relayed(campaign, arrivals).to_json()]
+        training["counted_twice"] = {key: number + before.get(key, 0) for key, number in twice.items()}
+    training |= {
+        "evaluated": evaluated.to_json(),
+        "studies": studies | spent,
+        "guarantee": guarantee.to_json(),
+        "published": published.to_json(),
+    }
+    return NaiveBayes.from_model(replace(with_threshold(model, evaluated.threshold), training=training), guarantee)
+
+
+def _both(first: PublishedGuarantee, second: PublishedGuarantee, *, apart: bool) -> PublishedGuarantee:
+    """Return the guarantee of both publications: where they are of one study a device is in one of them."""
+    conditions = tuple(dict.fromkeys((*first.conditions, *second.conditions)))
+    if first.epsilon is None or second.epsilon is None:
+        raise ValueError("the model says that nothing bounds what is published of its devices")
+    join = sum if apart else max
+    epsilon, delta = join((first.epsilon, second.epsilon)), join((first.delta, second.delta))
+    return replace(first, epsilon=epsilon, delta=delta, conditions=conditions)
+
+
+def with_threshold(model: Model, threshold: float) -> Model:
+    """Return the model that says the second class where its log odds are above the threshold."""
+    if not threshold:
+        return model
+    first, second = model.prior
+    moved = np.array([first * math.exp(threshold / 2), second * math.exp(-threshold / 2)])
+    return replace(model, prior=tuple((moved / moved.sum()).tolist()))
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The joint law of places and classes, shape (places, k), with the covariance of its cells."""
+
+    value: Array
+    covariance: Array
+
+    def share(self, cells: Mask) -> Cells:
+        """Return the share of all these cells together; of several sets, shape (sets, places, k), an entry each."""
+        chosen = cells.reshape(-1, self.value.size).astype(np.float64)
+        return Cells.normal(chosen @ self.value.ravel(), np.maximum(self._across(chosen, chosen), 0.0))
+
+    def ratio(self, cells: Mask, whole: Mask) -> Cells:
+        """Return the share of cells among those of ``whole``, with Fieller's interval."""
+        first, second = (one.reshape(-1, self.value.size).astype(np.float64) for one in (cells, whole))
+        return ratio_of(self.share(cells), self.share(whole), self._across(first, second), 0.5)
+
+    def _across(self, first: Array, second: Array) -> Array:
+        across: Array = ((first @ self.covariance) * second).sum(axis=-1)
+        return across
+
+    def area(self) -> Cells:
+        """Return the area under the ROC curve: how often a record of the second class has the higher score than one of
+        the first, ties counting half. Numerator and denominator are quadratic in the cells.
+        """
+        places, cells = len(self.value), self.value.ravel()
+        pairs = np.zeros((2, cells.size, cells.size))
+        pairs[0, 1::2, ::2] = np.tri(places, k=-1) + np.eye(places) / 2
+        pairs[1, 1::2, ::2] = 1.0
+        pairs = (pairs + pairs.mT) / 2
+        # The expectation of a product of estimates is that of the shares, and their covariance.
+        values = (pairs @ cells) @ cells - (pairs * self.covariance).sum(axis=(1, 2))
+        slopes = 2 * pairs @ cells
+        spread = slopes @ self.covariance @ slopes.T
+        above, all_pairs = (Cells.normal(values[[i]], np.maximum(spread[[i], [i]], 0.0)) for i in range(2))
+        return ratio_of(above, all_pairs, spread[0, [1]], 0.5)
+
+
+@dataclass(frozen=True)
+class _Accuracy:
+    """The accuracy as a linear function of what was answered: ``own`` at the model's own threshold. ``told`` are the
+    cells of the table and the share of those for whom the model is right, with their ``covariance``.
+    """
+
+    told: Array
+    covariance: Array
+    own: Array
+
+    @classmethod
+    def of(
+        cls, asked: Asked, bit: QuestionEstimate | None, score: QuestionEstimate | None, table: _Table | None
+    ) -> _Accuracy:
+        right, cells = _right(asked).ravel().astype(np.float64), asked.places * len(asked.model.classes)
+        told, covariance, weights = np.zeros(cells + 1), np.zeros((cells + 1, cells + 1)), [0.0, 0.0]
+        if score is not None and table is not None:
+            told[:-1], covariance[:-1, :-1] = table.value.ravel(), table.covariance
+            even = covariance_of_cells(score.question, np.full(cells, 1 / cells))
+            weights[0] = score.n / float(right @ even @ right)
+        if bit is not None:
+            told[-1], covariance[-1, -1] = bit.cells.value[1], bit.cells.variance[1]
+            weights[1] = bit.n / float(covariance_of_cells(bit.question, np.array([0.5, 0.5]))[1, 1])
+        whole = sum(weights) or 1.0
+        return cls(told, covariance, np.append(right * weights[0], weights[1]) / whole)
+
+    def as_trained(self) -> Figure:
+        return Figure.of(Cells.normal(np.array([self.own @ self.told]), np.array([self._variance(self.own)])))
+
+    def published(self, asked: Asked) -> tuple[Figure, float, str]:
+        """Return the accuracy at the threshold that is taken, the threshold, and the reason."""
+        edges = [edge for edge in asked.edges or () if edge]
+        own = _right(asked).ravel().astype(np.float64)
+        if not edges:
+            return self.as_trained(), 0.0, "the score has two bins, and no other threshold"
+        gains = np.array([np.append(_right(asked, edge).ravel().astype(np.float64) - own, 0.0) for edge in edges])
+        errors = np.sqrt([self._variance(gain) for gain in gains])
+        scores = gains @ self.told / errors
+        best = int(np.argmax(scores))
+        if not scores[best] > CLEARLY_BETTER:
+            why = f"no other threshold is better by {CLEARLY_BETTER:g} standard errors"
+            return self.as_trained(), 0.0, why
+        # It was taken because its score is above the others', and above what is clear: linear in what was told.
+        scaled = gains / errors[:, None]
+        bounds = np.concatenate([np.delete(scaled, best, axis=0) - scaled[best], -scaled[[best]]])
+        limits = np.append(np.zeros(len(edges) - 1), -CLEARLY_BETTER)
+        figure = self._given(self.own + gains[best], bounds, limits)
+        gain, error = float(gains[best] @ self.told), float(errors[best])
+        why = f"log odds above {edges[best]:g} instead of 0 are right more often by {gain:.4f} +- {error:.4f}"
+        return figure, edges[best], why
+
+    def _given(self, function: Array, bounds: Array, limits: Array) -> Figure:
+        """Return a linear function of what was told, given that bounds @ told <= limits: median-unbiased, with an
+        interval that holds in 95 of 100 rounds in which they hold.
+        """
+        variance, value = self._variance(function), float(function @ self.told)
+        slopes = bounds @ self.covariance @ function / variance
+        rest = limits - bounds @ (self.told - self.covariance @ function / variance * value)
+        with np.errstate(divide="ignore"):
+            ends = rest / slopes
+        low = float(max(ends[slopes < -_FLAT], default=-math.inf))
+        high = float(min(ends[slopes > _FLAT], default=math.inf))
+        found = (_mean_with(level, value, math.sqrt(variance), low, high) for level in (0.5, 0.975, 0.025))
+        middle, least, most = (min(max(one, 0.0), 1.0) for one in found)
+        return Figure(middle, least, most)
+
+    def _variance(self, function: Array) -> float:
+        return float(function @ self.covariance @ function)
+
+
+def _mean_with(level: float, value: float, deviation: float, low: float, high: float) -> float:
+    """Return the mean of the normal law, cut to [low, high], of which ``level`` lies below ``value``."""
+
+    def below(mean: float) -> float:
+        return _share_below((value - mean) / deviation, (low - mean) / deviation, (high - mean) / deviation) - level
+
+    reach = 40 * deviation
+    if below(value - reach) < 0:
+        return value - reach
+    if below(value + reach) > 0:
+        return value + reach
+    return float(brentq(below, value - reach, value + reach, xtol=1e-10))
+
+
+def _share_below(point: float, low: float, high: float) -> float:
+    """Return P(Z <= point | low <= Z <= high) of a standard normal Z, in whichever tail it lies."""
+    if low > 0:  # Mirrored: the lower tail has the digits.
+        return 1 - _share_below(-point, -high, -low)
+    whole, part = (_log_difference(end, low) for end in (high, point))
+    return math.exp(min(0.0, part - whole))
+
+
+def _log_difference(high: float, low: float) -> float:
+    """Return ln(Phi(high) - Phi(low))."""
+    above, below = float(log_ndtr(high)), float(log_ndtr(low))
+    return above + math.log1p(-math.exp(min(below - above, -1e-300))) if above > below else -math.inf
+
+
+def _asked(campaign: Campaign) -> Asked:
+    if campaign.evaluation is None:
+        raise ValueError(f'campaign {campaign.id} has "asks": "{campaign.asks}"; an evaluation round has "{SCORES}"')
+    return campaign.evaluation
+
+
+def _table_of(score: QuestionEstimate, asked: Asked) -> _Table:
+    covariance = covariance_of_cells(score.question, norm_sub(score.cells.value)) / score.n
+    return _Table(score.cells.value.reshape(asked.places, -1), covariance)
+
+
+def _of_class(asked: Asked) -> Mask:
+    """Return the cells of every class, shape (k, places, k)."""
+    classes = len(asked.model.classes)
+    return np.broadcast_to(np.eye(classes, dtype=bool)[:, None, :], (classes, asked.places, classes))
+
+
+def _saying(asked: Asked, threshold: float = 0.0) -> Mask:
+    """Return the cells in which the model says every class, shape (k, places, k)."""
+    classes = len(asked.model.classes)
+    said = np.arange(classes)
+    if asked.edges is not None:
+        said = (np.arange(asked.places) > asked.edges.index(threshold)).astype(np.int64)
+    return np.broadcast_to((said == np.arange(classes)[:, None])[:, :, None], (classes, asked.places, classes))
+
+
+def _right(asked: Asked, threshold: float = 0.0) -> Mask:
+    """Return the cells in which the model says the class of the record, shape (places, k)."""
+    return np.asarray((_saying(asked, threshold) & _of_class(asked)).any(axis=0))
+
+
+def _by_class(names: Sequence[str], cells: Cells) -> dict[str, Figure]:
+    return {name: Figure.of(cells, place) for place, name in enumerate(names)}
+
+
+def _roc(table: _Table, asked: Asked) -> list[dict[str, Any]]:
+    found = []
+    for edge in asked.edges or ():
+        second = _saying(asked, edge)[1]
+        rates = table.ratio(second[None] & _of_class(asked), _of_class(asked))
+        found.append({"threshold": edge, "false_positive": Figure.of(rates, 0), "true_positive": Figure.of(rates, 1)})
+    return found
+
+
+def _calibration(table: _Table, asked: Asked) -> list[dict[str, Any]]:
+    edges = (-math.inf, *(asked.edges or ()), math.inf)
+    bins = np.broadcast_to(np.eye(asked.places, dtype=bool)[:, :, None], (asked.places, asked.places, 2))
+    shares, measured = table.share(bins), table.ratio(bins & _of_class(asked)[1], bins)
+    return [
+        {
+            "claims": [_probability(low), _probability(high)],
+            "share": Figure.of(shares, place),
+            "measured": Figure.of(measured, place),
+        }
+        for place, (low, high) in enumerate(pairwise(edges))
+    ]
+
+
+def _probability(odds: float) -> float:
+    """Return the probability of log odds."""
+    return 1 / (1 + math.exp(-odds)) if odds > -700 else 0.0
+
+
+def _finite_root(variance: float) -> float | None:
+    return math.sqrt(variance) if math.isfinite(variance) else None

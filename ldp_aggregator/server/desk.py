@@ -1,0 +1,159 @@
+"""Where uploads are taken in, on whatever way they come: who may send how much, a place in the queue, an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+from ldp_aggregator.server.admission import CHALLENGE, UploadAccess, admission_of, authorised
+from ldp_aggregator.server.ingest import Ingest
+from ldp_aggregator.server.metrics import UPLOAD, Metrics
+from ldp_aggregator.server.problems import JSON, ProblemError, as_problem, encode_answer, retry_later
+from ldp_aggregator.server.uploads import ALL_COUNTED, Terms, Upload, for_a_device, for_a_relay
+from ldp_aggregator.service.settings import Settings
+from ldp_aggregator.store import Store
+from ldp_aggregator.store.contract import UNKNOWN, Outcome
+from ldp_aggregator.store.rights import UPLOADING
+
+if TYPE_CHECKING:
+    from ldp_aggregator.server.context import CampaignCache
+
+METHOD: Final = "POST"
+PATH: Final = "/v1/campaigns/{id}/reports"
+BATCH_HEADER: Final = "LDP-Relay-Batch"
+"""With it a relay vouches that the reports were mixed in a batch of at least so many devices."""
+LARGEST_BATCH: Final = 2**53
+MOST_TERMS: Final = 1024
+
+
+@dataclass(slots=True)
+class Waiting:
+    """An upload of which aiohttp's handler waits for the answer; see :class:`Upload`."""
+
+    terms: Terms
+    body: bytes
+    answer: asyncio.Future[Outcome] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    since: float = field(default_factory=time.perf_counter)
+
+    def settle(self, outcome: Outcome) -> None:
+        if not self.answer.done():
+            self.answer.set_result(outcome)
+
+    def refuse(self, problem: ProblemError) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(problem)
+
+
+class Desk:
+    """Everything about an upload but its bytes on the wire."""
+
+    def __init__(
+        self, store: Store, ingest: Ingest, metrics: Metrics, settings: Settings, campaigns: CampaignCache
+    ) -> None:
+        self._store, self._ingest, self._metrics, self._campaigns = store, ingest, metrics, campaigns
+        self._limits = settings.limits
+        self._admission = admission_of(settings)
+        self.access = UploadAccess(store, "relay" if settings.uploads_need_token else None)
+        self._known: dict[str, Terms] = {}
+        self._second = -1
+        self._counted = (b"", b"")
+
+    def known_terms(self, campaign_id: str) -> Terms | None:
+        """Those of an upload without a token, where nobody has to be asked."""
+        if self._admission.checks or not self.access.is_known_open(campaign_id):
+            return None
+        campaign = self._campaigns.known(campaign_id)
+        if campaign is None:
+            return None
+        terms = self._known.get(campaign_id)
+        if terms is None or terms.campaign is not campaign:
+            if len(self._known) >= MOST_TERMS:
+                self._known.clear()
+            terms = self._known[campaign_id] = for_a_device(campaign, self._limits)
+        return terms
+
+    async def terms(self, campaign_id: str, headers: Mapping[str, str]) -> Terms:
+        """What an upload with such headers may hold. Raises ProblemError where it is not welcome, UnknownCampaignError,
+        StoreError.
+        """
+        claims = "Authorization" in headers
+        needed = await self.access.uploads_need(campaign_id)
+        batch = _vouched_batch(headers) if claims else None
+        is_relay, stranger = False, None
+        if needed is not None or claims:
+            scopes = ("relay",) if needed is None or batch is not None else UPLOADING[needed]
+            try:
+                is_relay = (await authorised(headers, self._store, *scopes, campaign_id=campaign_id)).scope == "relay"
+            except ProblemError as problem:
+                if needed is not None or batch is not None:
+                    raise
+                stranger = problem
+        campaign = await self._campaigns.get(campaign_id)
+        if is_relay:
+            return for_a_relay(campaign, self._limits, batch)
+        await self._admission.check(campaign_id, headers)
+        if needed is not None:
+            stranger = ProblemError("missing-token", headers=CHALLENGE)
+        return for_a_device(campaign, self._limits, stranger)
+
+    def begin(self, terms: Terms, length: int) -> None:
+        """Before a body of such a length is read. Raises ProblemError."""
+        if self._ingest.is_draining:
+            raise retry_later("stopping")
+        terms.check_length(length)
+        if not terms.is_relay:
+            self._admission.count(terms.campaign.id)
+
+    def take(self, upload: Upload) -> None:
+        """Queue it; it is told what became of it."""
+        self._ingest.take(upload)
+
+    async def counted(self, terms: Terms, body: bytes) -> Outcome:
+        """Queue an upload and wait. A caller that is cancelled cancels nothing but its waiting. Raises ProblemError."""
+        upload = Waiting(terms, body)
+        self.take(upload)
+        return await upload.answer
+
+    def problem(self, error: Exception) -> ProblemError:
+        """What a client is told of a failure."""
+        return as_problem(error, self._metrics)
+
+    def note(self, campaign_id: str, status: int, seconds: float, code: str | None = None) -> None:
+        """An upload was answered, so long after it was asked for; ``code`` is that of a problem."""
+        self._metrics.count_request(PATH, METHOD, status, seconds)
+        if code is not None:
+            self._metrics.count_refusal(code)
+            self.note_refused(campaign_id, code)
+
+    def note_refused(self, campaign_id: str, code: str) -> None:
+        """A campaign refused an upload, where it exists."""
+        if code != UNKNOWN:
+            self._metrics.count_refused(campaign_id, UPLOAD, code)
+
+    def all_counted(self, *, close: bool) -> bytes:
+        """The answer that nearly everybody gets, made anew every second for its date."""
+        second = int(time.time())
+        if second != self._second:
+            self._second = second
+            self._counted = (
+                encode_answer(HTTPStatus.OK, JSON, ALL_COUNTED, close=False),
+                encode_answer(HTTPStatus.OK, JSON, ALL_COUNTED, close=True),
+            )
+        return self._counted[close]
+
+
+def _vouched_batch(headers: Mapping[str, str]) -> int | None:
+    """How many devices a relay says it mixed; with a token, which has to be a relay's.
+
+    Nobody else's word counts, and a relay's that is not understood is refused: it would be lost for good.
+    """
+    text = headers.get(BATCH_HEADER)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 16 and 1 <= int(text) <= LARGEST_BATCH):
+        raise ProblemError("malformed-request", f"{BATCH_HEADER} must be a whole number from 1 to {LARGEST_BATCH}")
+    return int(text)

@@ -1,0 +1,342 @@
+"""The first to hear a client: uploads are taken from their bytes, and whoever asks for anything else is aiohttp's.
+
+Uploads are answered one after another, and what a client sends ahead stays here until its turn has come: the next
+request begins when the answer to the last one was written and the client reads. No future or request object is made for
+an upload, and no task where nobody has to be asked; its connection waits in the writer's queue itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from enum import Enum, auto
+from typing import Any, Final, cast
+
+from multidict import CIMultiDict
+
+from ldp_aggregator.server.desk import Desk
+from ldp_aggregator.server.problems import JSON, ProblemError, encode_answer, encode_problem, retry_later
+from ldp_aggregator.server.sockets.connections import LINGER_SECONDS, Connection, Connections
+from ldp_aggregator.server.sockets.handed import HandedOver, MakeHandler
+from ldp_aggregator.server.sockets.heads import END, Head, read_head
+from ldp_aggregator.server.uploads import Terms, answer_to
+from ldp_aggregator.store.contract import Outcome
+
+LOG: Final = logging.getLogger("ldp_aggregator")
+
+UNSENT_BYTES: Final = 1 << 14
+"""More of an answer than this that a client does not read counts in the budget, and has a time."""
+HEAD_LINES: Final = 4
+"""A head may be as long as so many lines of the greatest length."""
+
+
+class State(Enum):
+    """What a connection does."""
+
+    BETWEEN = auto()
+    """It waits for a request, of which the beginning may be there."""
+    ASKING = auto()
+    """It is asked whether an upload is taken."""
+    READING = auto()
+    """The body of an upload arrives."""
+    COUNTING = auto()
+    """An upload is in the writer's queue."""
+    REFUSED = auto()
+    """It was one too many, and is told so once it asks."""
+    LEAVING = auto()
+    """The last answer was given, or somebody else listens; what still comes is not looked at."""
+
+
+class Door(Connection):
+    """``desk`` takes uploads; without one every request is aiohttp's."""
+
+    def __init__(self, others: Connections, make_handler: MakeHandler, desk: Desk | None) -> None:
+        super().__init__(others)
+        self._make_handler, self._desk = make_handler, desk
+        self._state = State.BETWEEN
+        self._ahead = b""
+        """What has arrived and nobody has taken."""
+        self._ahead_held = 0
+        self._head_begun = True
+        self._proceeding = self._heard_all = self._paused = False
+        self._head: Head
+        self._asking: asyncio.Task[None] | None = None
+        self._missing = 0
+        """Bytes of the current upload that have not arrived."""
+        self._parts: list[bytes] = []
+        self.terms: Terms
+        self.body = b""
+        self.since = 0.0
+        """When the head of the current upload was read."""
+
+    @property
+    def is_idle(self) -> bool:
+        return self._state is State.BETWEEN
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+        transport.set_write_buffer_limits(high=UNSENT_BYTES)
+        if self._others.admit(self):
+            self._wait(self._limits.header_seconds)
+        elif self._others.refuse(self):
+            self._state = State.REFUSED
+            self._wait(LINGER_SECONDS)
+        else:
+            self._state = State.LEAVING
+            self.cut()
+
+    def data_received(self, data: bytes) -> None:
+        self._others.heard(self)
+        if self._state is State.LEAVING:
+            return
+        if self._state is State.REFUSED:
+            self._ahead = data
+            self._turn_away(retry_later("too-many-connections"))
+            return
+        self._ahead = self._ahead + data if self._ahead else data
+        if self._state is State.BETWEEN:
+            self._proceed()
+        elif self._state is State.READING:
+            self._read_body()
+        self._balance()
+
+    def eof_received(self) -> bool:
+        """Who has said all he wants to say still gets his answer. (TLS has no such state.)"""
+        arrived = self._state is State.COUNTING or (self._state is State.ASKING and len(self._ahead) >= self._missing)
+        if arrived and self._transport.get_extra_info("sslcontext") is None:
+            self._heard_all = True
+            return True
+        # Nobody hears another answer, so no other request is begun.
+        self._last, self._ahead = True, b""
+        self._balance()
+        return False
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._proceed()
+        self._balance()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        if self._asking is not None:
+            self._asking.cancel()
+        if self._state is not State.COUNTING:  # Else it is in the queue, and given back after its commit.
+            self._release()
+        super().connection_lost(exc)
+        self._state = State.LEAVING
+        self._ahead, self._parts = b"", []
+        self._balance()
+
+    def settle(self, outcome: Outcome) -> None:
+        """The answer to the upload in the queue, after its commit."""
+        if outcome.refused is None and not outcome.rejected:
+            self._answer(200, cast("Desk", self._desk).all_counted(close=self._last))
+            return
+        try:
+            body = answer_to(outcome)
+        except ProblemError as problem:
+            self.refuse(problem)
+        else:
+            self._answer(200, encode_answer(200, JSON, body, close=self._last))
+
+    def refuse(self, problem: ProblemError) -> None:
+        """The answer to an upload of which nothing was counted."""
+        self._answer(problem.status, encode_problem(problem, close=self._last), problem.code)
+
+    def finish(self) -> None:
+        """Answer what has arrived, and then close."""
+        self._last = True
+        if self._state is State.BETWEEN:
+            self._leave()
+
+    def _time_is_up(self) -> None:
+        if self._state is State.READING:
+            self._last = True
+            self.refuse(ProblemError("body-timeout"))
+        else:
+            self.cut()
+
+    def _proceed(self) -> None:
+        """Begin requests for as long as they are there and can be answered at once."""
+        if self._proceeding:
+            return
+        self._proceeding = True
+        try:
+            while self._ahead and self._state is State.BETWEEN and self._unread_deadline == math.inf:
+                if not self._begin():
+                    break
+        except ProblemError as problem:
+            self._others.watch.refused(problem.code)
+            self._turn_away(problem)
+        finally:
+            self._proceeding = False
+
+    def _begin(self) -> bool:
+        """Begin the next request; False where its head is not there yet. Raises ProblemError."""
+        if self._ahead.startswith(b"\r\n"):
+            self._ahead = self._ahead[2:]  # RFC 9112, 2.2: some clients end a body with a line of its own.
+        end = self._ahead.find(END) + len(END)
+        whole = end >= len(END)
+        size, longest = end if whole else len(self._ahead), self._limits.header_bytes
+        if size > longest and (
+            size > HEAD_LINES * longest or max(map(len, self._ahead[:size].split(b"\r\n"))) > longest
+        ):
+            raise ProblemError("headers-too-large")
+        if not whole:
+            if self._ahead and not (self._ahead[:1].isupper() or self._ahead == b"\r"):
+                raise ProblemError("malformed-request")
+            if self._ahead and not self._head_begun:
+                self._head_begun = True
+                self._wait(self._limits.header_seconds)
+            return False
+        head = read_head(self._ahead[:end])
+        if head is None or self._desk is None:
+            self._hand_over()
+        else:
+            self._ahead = self._ahead[end:]
+            self._upload(head, self._desk)
+        return True
+
+    def _hand_over(self) -> None:
+        """aiohttp has the connection from here on, with what has been read of it."""
+        self._state, data, self._ahead = State.LEAVING, self._ahead, b""
+        self._balance()
+        transport, self._transport = self._transport, None
+        HandedOver(self._others, self._make_handler()).take_over(self, transport, data, last=self._last)
+
+    def _upload(self, head: Head, desk: Desk) -> None:
+        """Take an upload: whether it is welcome, its room, then its body, then a place in the queue."""
+        self._last = self._last or not head.keeps_open
+        self._head, self._missing = head, head.length
+        self.since = time.perf_counter()
+        self._deadline = math.inf
+        terms = None if head.claims else desk.known_terms(head.campaign_id)
+        if terms is None:
+            self._state = State.ASKING
+            self._asking = self._loop.create_task(self._ask(head, desk))
+        else:
+            self._welcome(terms, desk)
+
+    async def _ask(self, head: Head, desk: Desk) -> None:
+        problem = None
+        try:
+            terms = await desk.terms(head.campaign_id, CIMultiDict(head.headers))
+        except Exception as error:  # Whatever it is, the client gets a document.
+            problem = desk.problem(error)
+        self._asking = None
+        if problem is None:
+            self._welcome(terms, desk)
+        else:
+            self._refuse_unread(problem)
+        self._balance()
+
+    def _welcome(self, terms: Terms, desk: Desk) -> None:
+        try:
+            desk.begin(terms, self._missing)
+            # What has arrived of the body while others were asked is part of what is held for all of it.
+            self._others.memory.give(self._ahead_held)
+            self._ahead_held = 0
+            if not self._hold(self._missing):
+                raise retry_later("overloaded")
+        except ProblemError as problem:
+            self._refuse_unread(problem)
+            return
+        self.terms = terms
+        self._state = State.READING
+        self._read_body()
+        if self._missing:
+            self._wait(self._limits.body_seconds)
+
+    def _read_body(self) -> None:
+        ahead = self._ahead
+        if len(ahead) < self._missing:
+            self._parts.append(ahead)
+            self._ahead = b""
+            self._missing -= len(ahead)
+            return
+        body, self._ahead = (ahead, b"") if len(ahead) == self._missing else self._split(ahead)
+        if self._parts:
+            body = b"".join((*self._parts, body))
+            self._parts = []
+        self._missing = 0
+        self.body = body
+        self._state = State.COUNTING
+        self._deadline = math.inf
+        cast("Desk", self._desk).take(self)
+
+    def _split(self, data: bytes) -> tuple[bytes, bytes]:
+        """What is missing of a body, and what comes after it."""
+        return data[: self._missing], data[self._missing :]
+
+    def _refuse_unread(self, problem: ProblemError) -> None:
+        """Refuse an upload whose body nobody will read; what is there of it is skipped."""
+        dropped, self._ahead = self._split(self._ahead)
+        self._missing -= len(dropped)
+        self._last = self._last or self._missing > 0
+        self.refuse(problem)
+
+    def _answer(self, status: int, data: bytes, code: str | None = None) -> None:
+        """The answer to an upload."""
+        cast("Desk", self._desk).note(self._head.campaign_id, status, time.perf_counter() - self.since, code)
+        self._release()
+        self.body = b""
+        if self._transport is None:
+            return
+        try:
+            self._transport.write(data)
+            self._done()
+        except Exception as error:
+            # The writer and its other clients are not to suffer from what this one's socket does.
+            LOG.warning("an answer was not written", extra={"reason": type(error).__name__})
+            self.cut()
+
+    def _done(self) -> None:
+        """An answer was written."""
+        if self._last or (self._heard_all and not self._ahead):
+            self._leave()
+            return
+        self._state = State.BETWEEN
+        self._head_begun = False
+        self._wait(self._limits.idle_seconds)
+        if not self._proceeding and (self._ahead or self._paused):
+            self._proceed()
+            self._balance()
+
+    def _turn_away(self, problem: ProblemError) -> None:
+        """Answer what nobody handles, and close."""
+        self._transport.write(encode_problem(problem, close=True))
+        self._leave()
+
+    def _leave(self) -> None:
+        """Close. Where more comes than was looked at, it is read until the client has heard the answer."""
+        self._state = State.LEAVING
+        unread = self._missing > 0 or self._paused or bool(self._ahead)
+        self._ahead, self._parts = b"", []
+        if unread and not self._transport.is_closing():
+            self._wait(LINGER_SECONDS)
+            try:
+                if self._transport.can_write_eof():
+                    self._transport.write_eof()
+            except OSError:
+                self.cut()  # It is not connected any more.
+        else:
+            self._wait(self._limits.answer_seconds)
+            self._transport.close()
+        self._balance()
+
+    def _balance(self) -> None:
+        """What stays for later needs room in the budget; where it has to wait for an answer, nothing more is read."""
+        memory, grown = self._others.memory, len(self._ahead) - self._ahead_held
+        if grown > 0 and not memory.take(grown):
+            self._ahead = self._ahead[: self._ahead_held]
+            self.cut()
+        elif grown:
+            if grown < 0:
+                memory.give(-grown)
+            self._ahead_held += grown
+        waits = bool(self._ahead) and (self._state is not State.BETWEEN or self._unread_deadline < math.inf)
+        if waits is not self._paused and self._transport is not None:
+            self._paused = waits
+            if not self._transport.is_closing():
+                (self._transport.pause_reading if waits else self._transport.resume_reading)()

@@ -1,1 +1,0 @@
-"""Who may do what, who did what, and what publishers have signed: the statements."""

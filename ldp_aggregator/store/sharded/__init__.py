@@ -1,1 +1,0 @@
-"""One store in several PostgreSQL databases."""

@@ -1,0 +1,1 @@
+"""The statements that both databases share, each once, over a connection of five methods."""

@@ -1,0 +1,237 @@
+"""Tokens, acts, directories, models and the store's origin: what both databases are asked about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from ldp_aggregator.store.contract import Origin, PublishedModel, Restored
+from ldp_aggregator.store.decisions import (
+    Rotation,
+    decide_directory,
+    decide_rotation,
+    floor_of_versions,
+    name_taken,
+    overlap_ends,
+)
+from ldp_aggregator.store.rights import ASKED, Act, LoggedAct, StoredToken
+from ldp_aggregator.store.sql import campaigns
+from ldp_aggregator.store.sql.connection import MOST, Connection, Row, Transactions, reading, writing
+from ldp_aggregator.store.sql.schema import new_generation
+
+
+class Rights(Transactions):
+    """Access tokens (as digests), the log of administrative acts, what publishers have signed, and models."""
+
+    @writing
+    async def add_token(self, db: Connection, token: StoredToken) -> None:
+        """Keep a token. Raises StoreError where the name is taken."""
+        await _add_token(db, token)
+
+    @reading
+    async def token(self, db: Connection, digest: bytes) -> StoredToken | None:
+        """The token with this digest, revoked ones too; found by an index, however many there are."""
+        return _token(await db.fetchrow("SELECT * FROM tokens WHERE digest = $1", digest))
+
+    @reading
+    async def tokens(self, db: Connection) -> list[StoredToken]:
+        """All tokens, revoked ones too, oldest first."""
+        found = await db.fetch("SELECT * FROM tokens ORDER BY created, name")
+        return [token for row in found if (token := _token(row)) is not None]
+
+    @writing
+    async def revoke_token(self, db: Connection, name: str) -> bool:
+        """Make a token useless; False where no token that was not revoked has this name."""
+        return await _revoke(db, name)
+
+    @writing
+    async def rotate_token(
+        self, db: Connection, name: str, token: StoredToken, *, until: datetime | None = None
+    ) -> bool:
+        """Keep a token beside the one in use under ``name``, which expires at ``until`` (never later than it would
+        have); None revokes it at once. The new token speaks for the same node, whose shares stay where they are.
+
+        False (and no change) where no token in use has this name. Raises StoreError where the new name is taken.
+        """
+        # The lock on the old token's row makes another rotation or revocation of it wait, and shares of its node.
+        old = await named_token(db, name, "FOR UPDATE")
+        rotation = decide_rotation(old, await named_token(db, token.name), token, await db.now())
+        if rotation is Rotation.ROTATE and old is not None:
+            ends = overlap_ends(old, until)
+            if ends is None:
+                await _revoke(db, name)
+            else:
+                await db.execute("UPDATE tokens SET expires = $2 WHERE name = $1", name, ends)
+            await _add_token(db, replace(token, speaks_for=old.node))
+        return rotation is not Rotation.MISSING
+
+    @writing
+    async def begin_act(self, db: Connection, act: Act) -> int:
+        """Write down, durably, what is about to be done; returns the entry's number."""
+        return await begin_act(db, act, ASKED, await db.now())
+
+    @writing
+    async def end_act(self, db: Connection, number: int, outcome: str) -> None:
+        """Write down how it ended."""
+        await db.execute("UPDATE acts SET outcome = $2 WHERE number = $1", number, outcome)
+
+    @reading
+    async def acts(
+        self, db: Connection, *, campaign_id: str | None = None, last: int | None = None
+    ) -> Sequence[LoggedAct]:
+        """The entries, of one campaign or of all, the ``last`` so many or all; oldest first."""
+        found = await db.fetch(
+            "SELECT number, moment, outcome, actor, act, campaign, detail FROM acts "
+            "WHERE CAST($1 AS text) IS NULL OR campaign = $1 ORDER BY number DESC LIMIT $2",
+            campaign_id,
+            MOST if last is None else last,
+        )
+        return [
+            LoggedAct(number, moment, Act(*act), outcome) for number, moment, outcome, *act in map(tuple, found[::-1])
+        ]
+
+    @writing
+    async def put_directory(self, db: Connection, key: str, version: int, document: bytes) -> None:
+        """Keep a publisher's directory in place of an older one; the same again changes nothing.
+
+        Raises RefusedError where a newer one is kept, or another of this version.
+        """
+        # Two that are put at once wait for each other: reading and replacing are one.
+        await db.fetch("SELECT 1 FROM origin FOR UPDATE")
+        kept = await db.fetchrow("SELECT version, document FROM directories WHERE key = $1", key)
+        if decide_directory(None if kept is None else (kept["version"], kept["document"]), version, document):
+            await db.execute(
+                "INSERT INTO directories (key, version, document) VALUES ($1, $2, $3) "
+                "ON CONFLICT (key) DO UPDATE SET version = excluded.version, document = excluded.document",
+                key,
+                version,
+                document,
+            )
+
+    @reading
+    async def directory(self, db: Connection, key: str) -> bytes | None:
+        """The newest directory of a publisher."""
+        kept = await db.fetchrow("SELECT document FROM directories WHERE key = $1", key)
+        return None if kept is None else bytes(kept[0])
+
+    @writing
+    async def publish_model(self, db: Connection, campaign_id: str, document: str) -> PublishedModel:
+        """Keep a model under the next version."""
+        number = (await campaigns.locked(db, campaign_id, campaigns.IN_TURN)).number
+        last = await db.fetchrow("SELECT max(version) FROM models WHERE campaign = $1", number)
+        version = max((last and last[0]) or 0, (await origin(db)).version_floor) + 1
+        now = await db.now()
+        await db.execute(
+            "INSERT INTO models (campaign, version, document, created) VALUES ($1, $2, $3, $4)",
+            number,
+            version,
+            document,
+            now,
+        )
+        return PublishedModel(version, document, now)
+
+    @reading
+    async def model(self, db: Connection, campaign_id: str, version: int | None = None) -> PublishedModel | None:
+        """A version of the model, by default the latest; None where there is none."""
+        found = await db.fetchrow(
+            "SELECT version, document, created FROM models WHERE campaign = $1 AND version = coalesce($2, version) "
+            "ORDER BY version DESC LIMIT 1",
+            (await campaigns.row(db, campaign_id)).number,
+            version,
+        )
+        return None if found is None else PublishedModel(**found)
+
+    @reading
+    async def origin(self, db: Connection) -> Origin:
+        """Where the store comes from."""
+        return await origin(db)
+
+    @reading
+    async def archived_at(self, db: Connection) -> str | None:
+        """The address that its reports were archived at last, None where they never were."""
+        found = await db.fetchrow("SELECT archive FROM origin")
+        return None if found is None else found[0]
+
+    @writing
+    async def note_archive(self, db: Connection, address: str) -> None:
+        """Remember that they are archived there: whoever deletes a campaign has to know."""
+        await db.execute("UPDATE origin SET archive = $1", address)
+
+
+async def named_token(db: Connection, name: str, lock: str = "") -> StoredToken | None:
+    return _token(await db.fetchrow(f"SELECT * FROM tokens WHERE name = $1 {lock}", name))
+
+
+async def begin_act(db: Connection, act: Act, outcome: str, now: datetime) -> int:
+    """An entry of the log; returns its number."""
+    entry = await db.fetchrow(
+        "INSERT INTO acts (moment, actor, act, campaign, detail, outcome) VALUES ($1, $2, $3, $4, $5, $6) "
+        "RETURNING number",
+        now,
+        act.actor,
+        act.act,
+        act.campaign,
+        act.detail,
+        outcome,
+    )
+    return int(entry[0]) if entry is not None else 0
+
+
+async def origin(db: Connection) -> Origin:
+    """Where the store comes from."""
+    found = await db.fetchrow("SELECT generation, version_floor, is_copy FROM origin")
+    return Origin(found["generation"], found["version_floor"], bool(found["is_copy"])) if found else Origin("", 0, True)
+
+
+async def highest_version(db: Connection) -> int:
+    """The highest version that a model of any campaign was published under, or might have been."""
+    found = await db.fetchrow("SELECT max(version) FROM models")
+    return max((found and found[0]) or 0, (await origin(db)).version_floor)
+
+
+async def renew(db: Connection, now: datetime, *floors: int) -> None:
+    """Make it another store: a new name, versions above all of its own and the ``floors``, and no archive: what
+    another one has archived is not this one's to delete.
+    """
+    floor = floor_of_versions(now, await highest_version(db), *floors)
+    await db.execute(
+        "UPDATE origin SET generation = $1, version_floor = $2, is_copy = 0, archive = NULL", new_generation(), floor
+    )
+
+
+async def forget_rights(db: Connection, now: datetime, *, keep_shares: bool) -> Restored:
+    """Revoke every token and drop every share: some may have been revoked or withdrawn since."""
+    revoked = await db.execute("UPDATE tokens SET revoked = $1 WHERE revoked IS NULL", now)
+    return Restored(revoked, 0 if keep_shares else await db.execute("DELETE FROM shares"))
+
+
+async def _add_token(db: Connection, token: StoredToken) -> None:
+    """The database decides who has the name, whoever else is adding one."""
+    added = await db.fetchrow(
+        "INSERT INTO tokens (name, scope, digest, created, expires, campaigns, speaks_for) "
+        "VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (name) DO NOTHING RETURNING name",
+        token.name,
+        token.scope,
+        token.digest,
+        token.created,
+        token.expires,
+        None if token.campaigns is None else " ".join(token.campaigns),
+        token.speaks_for,
+    )
+    if added is None:
+        raise name_taken(token)
+
+
+async def _revoke(db: Connection, name: str) -> bool:
+    """Whether there was a token to revoke."""
+    return bool(
+        await db.execute("UPDATE tokens SET revoked = $2 WHERE name = $1 AND revoked IS NULL", name, await db.now())
+    )
+
+
+def _token(row: Row | None) -> StoredToken | None:
+    if row is None:
+        return None
+    campaigns_ = None if row["campaigns"] is None else tuple(row["campaigns"].split())
+    return StoredToken(**{**row, "campaigns": campaigns_})

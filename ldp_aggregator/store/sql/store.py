@@ -1,0 +1,80 @@
+"""The store as far as both databases are alike, and what each has to add."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from ldp_aggregator.store.consistency import Finding, StoredCampaign, check_campaign, unreadable
+from ldp_aggregator.store.contract import Outcome, Submission
+from ldp_aggregator.store.decisions import CampaignRow
+from ldp_aggregator.store.sql import campaigns
+from ldp_aggregator.store.sql.connection import Connection
+from ldp_aggregator.store.sql.rights import Rights
+from ldp_aggregator.store.sql.shares import NodeShares, stored_shares
+
+
+class Store(NodeShares, Rights):
+    """A store, of which each database adds how it counts; :mod:`ldp_aggregator.store.contract` says what all promise.
+
+    All methods may raise StoreError; those that name a campaign also UnknownCampaignError.
+    """
+
+    _UNREADABLE: ClassVar[tuple[type[Exception], ...]]
+    """What the database raises where what is stored of a campaign cannot be read."""
+
+    async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
+        """See :meth:`ldp_aggregator.store.contract.Counting.count`."""
+        raise NotImplementedError
+
+    async def beat(self) -> None:
+        """Write, durably, and change nothing; raises StoreError where :meth:`count` would."""
+        raise NotImplementedError
+
+    async def check(self) -> list[Finding]:
+        """What is wrong with what is stored: ids and counts that do not agree, documents that are not their id, shares
+        that are none of their campaign.
+        """
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Let go of the database."""
+        raise NotImplementedError
+
+    @property
+    def damaged(self) -> int:
+        """Campaigns that are counted although what is stored of them was found damaged; :meth:`check` says what is."""
+        return 0
+
+    async def _stored_ids(self, db: Connection, number: int) -> int:
+        """How many ids of a campaign there are."""
+        raise NotImplementedError
+
+    async def _problems_of_ids(self, db: Connection, row: CampaignRow) -> list[str]:
+        """What is wrong with them."""
+        raise NotImplementedError
+
+    async def _findings(self, db: Connection) -> list[Finding]:
+        """What is wrong with any campaign."""
+        findings: list[Finding] = []
+        for row in await campaigns.rows(db):
+            try:
+                async with db.savepoint():
+                    findings += await self._findings_of(db, row)
+            except self._UNREADABLE as error:  # noqa: PERF203 - the next one may be sound
+                findings.append(unreadable(row.id, error))
+        return findings
+
+    async def _findings_of(self, db: Connection, row: CampaignRow) -> list[Finding]:
+        stored = StoredCampaign(
+            row.id,
+            await campaigns.document(db, row.id),
+            row.salt,
+            await campaigns.parts(db, row.number),
+            await self._stored_ids(db, row.number) if row.life.sealed is None else None,
+            row.overlap,
+            row.lost_ids,
+            await stored_shares(db, row.number),
+        )
+        problems = await self._problems_of_ids(db, row)
+        return [*check_campaign(stored), *(Finding(row.id, problem) for problem in problems)]

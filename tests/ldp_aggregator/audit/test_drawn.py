@@ -1,0 +1,73 @@
+"""People who are drawn meet as many pairs of values as they can, and other ones every time."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from mutants_around import categories
+
+from ldp_aggregator.audit.asking.drawn import DRAWN, RANGES, drawn_people
+from ldp_aggregator.audit.asking.people import key_of, people_of
+
+NUMBER = {
+    "label": {"classes": ["a", "b"]},
+    "features": [{"name": "x", "kind": "continuous", "low": -10, "high": 10, "bins": None, "missing": False}],
+}
+
+
+def drawn(document, seed, asked=()):
+    return drawn_people(document, asked, np.random.default_rng(seed))
+
+
+def test_with_those_asked_in_any_case_they_hold_nearly_all_pairs_of_two_features_of_five_values():
+    document = json.loads(categories([5, 5, 4]))
+    wanted = {(f"'{one}'", f"'{other}'") for one in range(5) for other in range(5)}
+    missed = []
+    for seed in range(5):
+        asked = people_of(document, np.random.default_rng(seed))
+        people = [*asked, *drawn(document, seed, asked)]
+        readable = [person.record for person in people if not hasattr(person.record, "unreadable")]
+        missed.append(wanted - {(repr(record.get("f0")), repr(record.get("f1"))) for record in readable})
+    assert max(map(len, missed)) <= 2
+    assert not set.intersection(*missed[:2])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_part_of_a_numbers_range_is_left_out(seed):
+    numbers = [person.record["x"] for person in drawn(NUMBER, seed)]
+    assert {int((number + 10) / 20 * RANGES) for number in numbers} == set(range(RANGES))
+
+
+def test_of_many_values_each_audit_draws_others():
+    document = json.loads(categories([200]))
+    met = [{person.record["f0"] for person in drawn(document, seed)} for seed in range(3)]
+    assert [len(values) for values in met] == [DRAWN] * 3
+    assert len(set.union(*met)) > 2 * DRAWN
+
+
+def test_between_its_ends_the_values_that_are_asked_in_turn_are_drawn_too():
+    document = json.loads(categories([40]))
+    asked = [
+        {
+            person.record.get("f0")
+            for person in people_of(document, np.random.default_rng(seed))
+            if not hasattr(person.record, "unreadable") and isinstance(person.record.get("f0"), str)
+        }
+        for seed in range(2)
+    ]
+    assert asked[0] != asked[1]
+    assert {"0", "39"} <= asked[0] & asked[1]
+
+
+def test_nobody_is_drawn_who_is_asked_in_any_case():
+    document = json.loads(categories([2]))
+    asked = people_of(document, np.random.default_rng(1))
+    keys = [key_of(person) for person in [*asked, *drawn(document, 2, asked)]]
+    assert len(set(keys)) == len(keys)
+
+
+def test_a_campaign_of_very_many_features_is_drawn_too():
+    document = json.loads(categories([3] * 60))
+    assert all(len(person.record) == 60 for person in drawn(document, 1))

@@ -1,0 +1,62 @@
+"""One screen of a server: whether it is well, and why not."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+
+import pytest
+from daemon import Daemon
+
+from ldp_aggregator.cli.operation import status as status_module
+from protocols import Campaign, Report, encode_upload
+from protocols.wire.upload import MEDIA_TYPE
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    monkeypatch.setattr(status_module, "BETWEEN", 0.05)
+
+
+def test_a_server_that_is_well_says_what_it_does_on_one_screen(run, tmp_path):
+    data = tmp_path / "data"
+    draft = tmp_path / "draft.json"
+    draft.write_text(
+        json.dumps(
+            {
+                "version": 1,
+                "title": "Weather",
+                "label": {"name": "rain", "classes": ["yes", "no"]},
+                "features": [{"name": "sky", "kind": "categorical", "values": ["blue", "grey"]}],
+                "privacy": {"epsilon": 1.0},
+            }
+        )
+    )
+    campaign_id = run("campaign", "create", draft, "--data", data)[1].strip()
+    with Daemon(data) as daemon:
+        url = f"{daemon.public}/v1/campaigns/{campaign_id}"
+        with urllib.request.urlopen(url) as answer:
+            campaign = Campaign.parse(answer.read(), campaign_id)
+        body = encode_upload([Report(0, bytes(16), bytes(campaign.questions[0].mechanism.width))])
+        request = urllib.request.Request(url + "/reports", body, {"Content-Type": MEDIA_TYPE})
+        with urllib.request.urlopen(request) as answer:
+            assert answer.status == 200
+        code, out, err = run("status", "--data", data, "--operations", daemon.operations)
+        assert (code, err) == (0, "")
+        assert out.splitlines()[0] == f"{daemon.operations}: healthy"
+        assert "1 counted since the start" in out
+        assert "campaigns 1 open of 1" in out
+        assert campaign_id in out
+        assert "none is in the log" in out
+        assert len(out.splitlines()) <= 24
+        daemon.stop()
+    code, out, _ = run("status", "--data", data, "--operations", daemon.operations)
+    assert code == 1
+    assert "not healthy" in out
+    assert f"nothing answers at {daemon.operations}" in out
+    assert "campaigns 1 open of 1" in out
+
+
+def test_what_is_no_address_is_told(run, tmp_path):
+    code, _, err = run("status", "--data", tmp_path, "--operations", "file:///etc/passwd")
+    assert (code, "no http:// address" in err) == (2, True)

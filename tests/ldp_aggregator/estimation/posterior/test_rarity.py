@@ -1,0 +1,78 @@
+"""Rare classes: ranked as well as by the nearest probabilities at least; with many reports the prior is forgotten."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from reported import complete_campaign, reported
+from sklearn.metrics import roc_auc_score
+
+from ldp_aggregator.estimation.posterior.rarity import centre, likeness, rarity
+from ldp_aggregator.estimation.posterior.tables import posterior_of
+from ldp_aggregator.estimation.simplex import norm_sub
+
+VALUES, FEATURES = 3, 8
+
+
+def test_even_classes_are_not_rare_however_many():
+    for classes in (2, 5, 26):
+        assert not rarity(np.full(classes, 1 / classes)).any()
+
+
+def test_a_class_of_a_tenth_is_rare_and_one_of_a_third_is_not():
+    assert rarity(np.array([0.9, 0.1])).tolist() == [0, 1]
+    assert rarity(np.array([0.66, 0.34])).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("alike", [0.0, 0.5, 1.0])
+def test_the_centres_mix_to_the_marginal_and_those_of_rare_classes_lie_towards_even_values(alike):
+    marginal, classes = np.array([0.7, 0.2, 0.1]), np.array([0.95, 0.05])
+    told = centre(marginal, classes, alike)
+    assert told @ classes == pytest.approx(marginal)
+    assert told.sum(axis=0) == pytest.approx([1, 1])
+    assert told[:, 1] == pytest.approx(alike * marginal + (1 - alike) / 3)
+
+
+def test_likeness_is_learned_from_effects_that_are_too_small_or_too_large():
+    information = [np.full(20, 100.0)] * 6
+    near, far = np.zeros(20), np.full(20, 40.0)
+    assert likeness(information, [[far] * 6] * 4 + [[near] * 6]) == pytest.approx(1, abs=1e-3)
+    assert likeness(information, [[near] * 6] + [[far] * 6] * 4) == pytest.approx(0, abs=1e-3)
+    assert likeness(information, [[near] * 6] * 5) == pytest.approx(0.5)
+
+
+def ranked(prior, tables, cells):
+    """AUC of the rare class among people who are as ``cells`` say."""
+    rng = np.random.default_rng(9)
+    rare = rng.random(20_000) < prior[1]
+    scores = np.zeros(len(rare))
+    for truth, table in zip(cells, tables, strict=True):
+        values = (rng.random(len(rare))[:, None] > np.cumsum(truth, axis=0).T[rare.astype(int)][:, :-1]).sum(axis=1)
+        scores += np.log(table[values, 1] / table[values, 0])
+    return roc_auc_score(rare, scores)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.05])
+def test_a_rare_class_of_which_little_is_known_is_ranked_as_well_as_by_nearest_probabilities(share):
+    campaign, prior = complete_campaign([VALUES] * FEATURES), np.array([1 - share, share])
+    sizes = {f"x{n}": VALUES for n in range(FEATURES)}
+    of_posterior, of_base = [], []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        truth = [rng.dirichlet(np.ones(VALUES), 2).T for _ in range(FEATURES)]
+        told = reported(campaign, [prior, *((one * prior).ravel() for one in truth)], 4_000, rng)
+        believed = posterior_of(told, told, 2, sizes)
+        of_posterior.append(ranked(prior, [one.table for one in believed.features.values()], truth))
+        base = [(norm_sub(one.cells.value) * one.n + 1).reshape(-1, 2) for one in told[1:]]
+        of_base.append(ranked(prior, [one / one.sum(axis=0) for one in base], truth))
+    assert np.mean(of_posterior) > np.mean(of_base)
+
+
+def test_with_many_reports_the_centre_does_not_matter():
+    campaign, prior = complete_campaign([VALUES] * FEATURES, epsilon=4.0), np.array([0.97, 0.03])
+    rng = np.random.default_rng(1)
+    truth = [rng.dirichlet(np.ones(VALUES), 2).T for _ in range(FEATURES)]
+    told = reported(campaign, [prior, *((one * prior).ravel() for one in truth)], 5_000_000, rng)
+    believed = posterior_of(told, told, 2, {f"x{n}": VALUES for n in range(FEATURES)})
+    for one, table in zip(believed.features.values(), truth, strict=True):
+        assert one.table == pytest.approx(table, abs=0.02)

@@ -1,0 +1,246 @@
+"""What an evaluation round tells holds: figures are unbiased, intervals cover, and a moved threshold keeps its word.
+
+Answers are drawn from the exact law of the counts. Seeds are fixed: nothing here fails by chance.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from evaluated import FEATURES, U, V, draft, evaluation, model
+from voters import people
+
+from ldp_aggregator import Tally, train
+from ldp_aggregator.learning.evaluation import (
+    _mean_with,
+    _share_below,
+    evaluate,
+    evaluated_model,
+    evaluation_draft,
+    foresee,
+    with_threshold,
+)
+from ldp_aggregator.learning.naive_bayes import NaiveBayes
+from ldp_aggregator.learning.published import published_by
+from protocols import Campaign
+from protocols.model import Model
+from simulations import simulate
+from simulations.fidelities.tallying import tally_cells
+
+RUNS = 200
+
+
+def truth(campaign, frame, labels):
+    """The joint law of places and classes among people, shape (places, k)."""
+    asked = campaign.evaluation
+    scores = NaiveBayes.from_model(asked.model).scores(frame)
+    places = [asked.place_of(list(row)) for row in scores]
+    classes = [campaign.label.classes.index(label) for label in labels]
+    law = np.zeros((asked.places, len(campaign.label.classes)))
+    np.add.at(law, (places, classes), 1 / len(classes))
+    return law
+
+
+def answers(campaign, law, devices, seed):
+    """The tally of so many devices, drawn from the law of places and classes."""
+    rng, asked, tally = np.random.default_rng(seed), campaign.evaluation, Tally(campaign)
+    weights = np.array([one.weight for one in campaign.questions], dtype=float)
+    right = law[said_of(asked)[:, None] == np.arange(law.shape[1])].sum()
+    for question, n in zip(campaign.questions, rng.multinomial(devices, weights / weights.sum()), strict=True):
+        cells = np.array([1 - right, right]) if question.kind == "right" else law.ravel()
+        tally.add(question.index, int(n), tally_cells(question.mechanism, rng.multinomial(n, cells), rng))
+    return tally
+
+
+def said_of(asked, threshold=0.0):
+    return (
+        (np.arange(asked.places) > asked.edges.index(threshold)).astype(int) if asked.edges else np.arange(asked.places)
+    )
+
+
+def test_figures_are_unbiased_and_their_intervals_cover():
+    campaign = evaluation(privacy={"epsilon": 2.0})
+    law = truth(campaign, *people(4_000))
+    said = said_of(campaign.evaluation)
+    expected = {
+        "accuracy": law[np.arange(len(said)), said].sum(),
+        "recall": law[said == 1, 1].sum() / law[:, 1].sum(),
+        "precision": law[said == 1, 1].sum() / law[said == 1].sum(),
+        "class": law[:, 1].sum(),
+        "confusion": law[said == 0, 1].sum(),
+        "area": area_of(law),
+        "bin": law[-1, 1] / law[-1].sum(),
+        "true positive": law[1:, 1].sum() / law[:, 1].sum(),
+    }
+    found = []
+    for seed in range(RUNS):
+        told = evaluate(campaign, answers(campaign, law, 40_000, seed))
+        found.append(
+            {
+                "accuracy": told.as_trained,
+                "class": told.classes["b"],
+                "area": told.area,
+                "bin": told.calibration[-1]["measured"],
+                "true positive": told.roc[0]["true_positive"],
+                # Those of the published threshold are of another one where it was moved.
+                **(
+                    {"recall": told.recall["b"], "precision": told.precision["b"], "confusion": told.confusion[0][1]}
+                    if not told.threshold
+                    else {}
+                ),
+            }
+        )
+    for name, value in expected.items():
+        figures = [one[name] for one in found if name in one]
+        values = np.array([one.value for one in figures])
+        covered = np.mean([one.low <= value <= one.high for one in figures])
+        assert abs(values.mean() - value) < 4 * values.std() / math.sqrt(len(values)) + 0.01, name
+        assert covered > 0.9, name
+
+
+def area_of(law):
+    first, second = law[:, 0] / law[:, 0].sum(), law[:, 1] / law[:, 1].sum()
+    return sum(second[i] * (first[:i].sum() + first[i] / 2) for i in range(len(law)))
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 3.0])
+def test_both_questions_together_tell_the_accuracy_as_exactly_as_foreseen(epsilon):
+    campaign = evaluation(privacy={"epsilon": epsilon})
+    law = truth(campaign, *people(4_000))
+    told = [evaluate(campaign, answers(campaign, law, 5_000, seed)).as_trained.value for seed in range(RUNS)]
+    assert np.std(told) == pytest.approx(foresee(campaign, 5_000).accuracy, rel=0.2)
+
+
+def test_a_bit_alone_has_the_variance_of_the_page():
+    """The model says the class of six in ten."""
+    campaign = evaluation(evaluation={"model": model(), "weights": [1, 0]})
+    e = math.e
+    noise = math.sqrt((e / (e - 1) ** 2 + 0.6 * 0.4) / 5_000)
+    assert foresee(campaign, 5_000).accuracy == pytest.approx(noise, rel=1e-3)
+    assert foresee(campaign, 5_000).area is None
+
+
+def test_a_threshold_that_is_better_is_found_and_its_accuracy_is_not_too_high():
+    """The model takes the classes for even; in truth b is rare."""
+    campaign = evaluation(evaluation={"model": model(V, prior=(0.5, 0.5)), "edges": [-0.5, 0, 0.6]})
+    law = np.array([[0.30, 0.02], [0.20, 0.04], [0.25, 0.07], [0.05, 0.07]])
+    own, better = (law[np.arange(4), said_of(campaign.evaluation, t)].sum() for t in (0, 0.6))
+    assert better > own + 0.1
+    found = [evaluate(campaign, answers(campaign, law, 30_000, seed)) for seed in range(RUNS)]
+    moved = [one for one in found if one.threshold == 0.6]
+    assert len(moved) > 0.9 * RUNS
+    assert np.median([one.accuracy.value for one in moved]) == pytest.approx(better, abs=0.01)
+    assert np.mean([one.accuracy.low <= better <= one.accuracy.high for one in moved]) > 0.9
+    assert np.mean([one.as_trained.low <= own <= one.as_trained.high for one in found]) > 0.9
+
+
+def test_where_no_threshold_is_better_a_moved_one_is_rare_and_told_without_the_winners_curse():
+    """At every threshold the accuracy is the same; what is moved is moved by noise."""
+    campaign = evaluation(evaluation={"model": model(V, prior=(0.5, 0.5)), "edges": [-1, -0.5, 0, 0.5, 1]})
+    law = np.tile([1 / 12, 1 / 12], (6, 1))
+    told = [evaluate(campaign, answers(campaign, law, 20_000, seed)) for seed in range(2 * RUNS)]
+    moved = [one for one in told if one.threshold]
+    assert 0.02 < len(moved) / len(told) < 0.2
+    plain = [one.as_trained for one in moved]
+    assert np.mean([one.accuracy.low <= 0.5 <= one.accuracy.high for one in moved]) > 0.88
+    assert np.median([one.accuracy.value for one in moved]) < 0.51
+    assert all(one.value is not None for one in plain)
+
+
+def test_the_cut_normal_law_is_that_of_the_formula():
+    below = _share_below(0.3, -1.0, 2.0)
+    normal = lambda x: 0.5 * math.erfc(-x / math.sqrt(2))  # noqa: E731
+    assert below == pytest.approx((normal(0.3) - normal(-1)) / (normal(2) - normal(-1)))
+    assert _share_below(8.1, 8.0, math.inf) == pytest.approx(1 - _share_below(-8.1, -math.inf, -8.0))
+    mean = _mean_with(0.5, 1.0, 0.5, 0.9, math.inf)
+    assert mean < 1.0
+    assert _share_below((1.0 - mean) / 0.5, (0.9 - mean) / 0.5, math.inf) == pytest.approx(0.5)
+
+
+def test_of_more_than_two_classes_what_is_said_is_told_and_nothing_is_moved():
+    label = {"name": "y", "classes": ["a", "b", "c"]}
+    told = {**model(), "classes": ["a", "b", "c"], "prior": [0.5, 0.3, 0.2]}
+    told["features"] = [{**FEATURES[0], "likelihood": [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]}]
+    for extra in ("missing", "weight"):
+        told["features"][0].pop(extra, None)
+    campaign = Campaign.compile(draft(label=label, asks="score", evaluation={"model": told}, privacy={"epsilon": 3}))
+    law = np.diag([0.4, 0.2, 0.1]) + np.full((3, 3), 0.3 / 9)
+    figures = evaluate(campaign, answers(campaign, law, 60_000, 1))
+    assert figures.area is None
+    assert figures.roc == ()
+    assert "more than two classes" in figures.reason
+    assert figures.recall["a"].low < law[0, 0] / law[:, 0].sum() < figures.recall["a"].high
+    assert figures.accuracy.value == pytest.approx(np.trace(law), abs=0.03)
+
+
+@pytest.mark.parametrize("devices", [0, 30])
+def test_too_few_answers_tell_nothing_and_break_nothing(devices):
+    campaign = evaluation()
+    law = np.full((campaign.evaluation.places, 2), 1 / (2 * campaign.evaluation.places))
+    told = evaluate(campaign, answers(campaign, law, devices, 1))
+    assert told.accuracy.value is None
+    assert told.threshold == 0
+    assert json.loads(evaluated_model(campaign, answers(campaign, law, devices, 1)).to_json())["training"]["evaluated"]
+
+
+def test_another_campaign_is_no_evaluation():
+    with pytest.raises(ValueError, match='"asks": "model"'):
+        evaluate(Campaign.compile(draft()), Tally(Campaign.compile(draft())))
+
+
+def test_a_moved_threshold_is_another_prior():
+    kept = Model.from_json(json.dumps(model(U, V)))
+    moved = with_threshold(kept, 0.7)
+    frame, _ = people(500)
+    before, after = NaiveBayes.from_model(kept).scores(frame), NaiveBayes.from_model(moved).predict(frame)
+    assert list(after) == ["b" if odds > 0.7 else "a" for odds in before[:, 1] - before[:, 0]]
+    assert with_threshold(kept, 0.0) is kept
+
+
+@pytest.fixture
+def learned():
+    campaign = Campaign.compile(draft(privacy={"epsilon": 1.0}))
+    frame, labels = people(4_000)
+    return campaign, train(campaign, simulate(campaign, frame, labels, rng=1, fidelity="counts", devices=50_000)).model_
+
+
+def test_the_draft_is_of_the_same_study_and_the_model_of_the_campaign(learned):
+    campaign, trained = learned
+    asked = Campaign.compile(evaluation_draft([campaign], trained, bins=4))
+    assert (asked.study, asked.privacy.epsilon) == (campaign.study, 1.0)
+    assert json.loads(asked.evaluation.model.to_json()) == json.loads(trained.to_json())
+    assert asked.evaluation.places <= 4
+    with pytest.raises(ValueError, match="must be of one study"):
+        evaluation_draft([Campaign.compile(draft(study=None))], trained)
+
+
+@pytest.mark.parametrize(("study", "epsilon"), [("s", 1.0), ("another", 2.0)])
+def test_rounds_of_one_study_share_a_loss_and_those_of_two_add_up(learned, study, epsilon):
+    campaign, trained = learned
+    asked = Campaign.compile({**evaluation_draft([campaign], trained), "study": study})
+    law = np.full((asked.evaluation.places, 2), 1 / (2 * asked.evaluation.places))
+    tally = answers(asked, law, 10_000, 1)
+    published = evaluated_model(asked, tally)
+    assert published.guarantee_.epsilon == epsilon
+    training = published.model_.training
+    before, own = trained.training["published"]["epsilon"], published_by([(asked, tally)]).epsilon
+    assert training["published"]["epsilon"] == pytest.approx(max(before, own) if study == "s" else before + own)
+    assert training["studies"] == ({"study s": 1.0} if study == "s" else {"study s": 1.0, "study another": 1.0})
+
+
+def test_a_model_from_elsewhere_is_evaluated_and_says_that_nothing_is_known_of_it():
+    campaign = evaluation()
+    law = np.full((campaign.evaluation.places, 2), 1 / (2 * campaign.evaluation.places))
+    guarantee = evaluated_model(campaign, answers(campaign, law, 10_000, 1)).guarantee_
+    assert guarantee.epsilon == campaign.privacy.epsilon
+    assert "does not say what it was learned from" in guarantee.public[-1]
+
+
+def test_a_record_of_missing_values_is_placed_by_the_prior():
+    asked = replace(evaluation().evaluation)
+    scores = [math.log(0.6), math.log(0.4)]
+    assert asked.place_of(scores) == sum(scores[1] - scores[0] > edge for edge in asked.edges)

@@ -1,0 +1,57 @@
+"""What is told of lies is a change that they really make, and a bound where it is called one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from evaluated import draft
+from voters import people
+
+from ldp_aggregator import Tally, train
+from ldp_aggregator.estimation.poisoning.reports import report_that_names
+from protocols import Campaign
+from simulations import simulate
+
+
+def campaign_of(**privacy):
+    return Campaign.compile(draft(privacy={"epsilon": 1.0, **privacy}))
+
+
+@pytest.mark.parametrize(
+    "privacy", [{}, {"discrete": "she"}, {"continuous": "laplace"}, {"continuous": "onebit"}, {"answers": "all"}]
+)
+def test_one_device_in_a_hundred_is_taken_to_lie_and_every_feature_has_its_change(privacy):
+    campaign = campaign_of(**privacy)
+    frame, labels = people(4_000)
+    tally = simulate(campaign, frame, labels, rng=1, fidelity="counts", devices=50_000)
+    told = train(campaign, tally).model_.training["lies"]
+    assert told["liars"] == pytest.approx(500, abs=10)
+    assert told["named"] == "b"
+    assert set(told["features"]) == {"u", "v", "size"}
+    assert all(moved > 0 for moved in told["features"].values())
+    assert 0 < told["classes"] <= 1
+
+
+def test_the_lies_that_are_told_make_the_change_that_is_told():
+    """All liars about u name b and the value least like it."""
+    campaign = campaign_of(discrete="oue")
+    frame, labels = people(4_000)
+    tally = simulate(campaign, frame, labels, rng=1, fidelity="counts", devices=50_000)
+    before = train(campaign, tally)
+    told, table = before.model_.training["lies"], np.array(before.model_.likelihoods[0].table)
+    lied, asked = Tally(campaign), next(one for one in campaign.questions if one.feature == "u")
+    for question, n, counts in zip(campaign.questions, tally.n.tolist(), tally.counts, strict=True):
+        if question is asked:
+            item = int(table[:, 1].argmin()) * 2 + 1
+            counts = np.rint(counts * (1 - told["liars"] / n)).astype(np.int64)
+            counts += told["liars"] * report_that_names(question, item)
+        lied.add(question.index, n, counts)
+    moved = np.abs(np.array(train(campaign, lied).model_.likelihoods[0].table) - table).max()
+    assert moved == pytest.approx(told["features"]["u"], rel=0.35)
+
+
+def test_without_reports_one_liar_can_have_made_the_classes_anything():
+    campaign = campaign_of()
+    told = train(campaign, Tally(campaign)).model_.training["lies"]
+    assert told["liars"] == 1
+    assert told["classes"] in (None, 1.0)

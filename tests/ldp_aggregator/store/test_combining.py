@@ -1,0 +1,227 @@
+"""Merging: k shards summed equal one node, bit for bit, and nothing counts twice."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from dataclasses import replace
+from datetime import datetime, timezone
+
+import pytest
+
+from ldp_aggregator.counting.arrivals import Arrivals
+from ldp_aggregator.store import StoreError, open_store
+from ldp_aggregator.store.backup import copy_store, restore_store
+from ldp_aggregator.store.clock import utc_now
+from ldp_aggregator.store.combining import Combined, combine_stores
+from ldp_aggregator.store.sql import rights
+from ldp_aggregator.store.sqlite.connections import FILE_NAME
+
+
+@pytest.fixture
+def shards(tmp_path, make_campaign, make_submission, make_report):
+    """Two data folders; ``fill(name, numbers)`` counts reports in one of them."""
+    campaign = make_campaign()
+
+    async def fill(name, numbers, *, close=False, seal=False, campaign=campaign):
+        store = await open_store(tmp_path / name)
+        await store.create_campaign(campaign)
+        if numbers:
+            await store.count([make_submission(campaign, [make_report(campaign, number) for number in numbers])])
+        if close:
+            await store.close_campaign(campaign.id)
+        if seal:
+            await store.seal_campaign(campaign.id, at_once=True)
+        await store.close()
+
+    async def read(name, campaign=campaign):
+        store = await open_store(tmp_path / name, read_only=True)
+        tally, state, findings = (
+            await store.tally(campaign.id),
+            await store.state(campaign.id),
+            await store.check(),
+        )
+        await store.close()
+        assert findings == []
+        return tally, state
+
+    return campaign, fill, read
+
+
+async def test_two_shards_equal_one_node(tmp_path, shards):
+    campaign, fill, read = shards
+    await fill("a", range(30))
+    await fill("b", range(30, 50))
+    await fill("whole", range(50))
+    assert combine_stores(tmp_path / "a", tmp_path / "b", tmp_path / "c") == [Combined(campaign.id, 50)]
+    merged, state = await read("c")
+    assert merged == (await read("whole"))[0]
+    assert (state.reports, state.life.closed) == (50, None)
+
+
+async def test_a_merged_store_still_knows_the_ids_of_both(tmp_path, shards, make_submission, make_report):
+    _, fill, read = shards
+    await fill("a", range(30))
+    await fill("b", range(30, 50))
+    combine_stores(tmp_path / "a", tmp_path / "b", tmp_path / "c")
+    await fill("c", range(64))
+    assert (await read("c"))[0].counts[0].tolist() == [1] * 64
+
+
+async def test_reports_in_both_shards_are_counted_twice_and_told(tmp_path, shards):
+    campaign, fill, read = shards
+    await fill("a", range(30))
+    await fill("b", range(27, 50))
+    assert combine_stores(tmp_path / "a", tmp_path / "b", tmp_path / "c") == [Combined(campaign.id, 53, overlap=3)]
+    tally, state = await read("c")
+    assert tally.counts[0].tolist() == [1] * 27 + [2] * 3 + [1] * 20 + [0] * 14
+    assert (state.arrivals.overlap, state.arrivals.twice) == (3, 3)
+    assert state.to_json(utc_now())["counted_twice"] == 3
+    assert (await read("a"))[0].n.tolist() == [30]
+
+
+async def test_an_overlap_is_remembered_by_later_sums(tmp_path, shards):
+    campaign, fill, read = shards
+    await fill("a", range(10))
+    await fill("b", range(9, 20))
+    await fill("c", range(18, 30))
+    combine_stores(tmp_path / "a", tmp_path / "b", tmp_path / "ab")
+    for first, second in (("ab", "c"), ("c", "ab")):
+        output = tmp_path / f"{first} {second}"
+        assert combine_stores(tmp_path / first, tmp_path / second, output) == [Combined(campaign.id, 33, overlap=3)]
+        assert (await read(output.name))[1].arrivals.overlap == 3
+
+
+async def test_a_store_merged_with_itself_has_counted_everything_twice(tmp_path, shards):
+    campaign, fill, read = shards
+    await fill("a", range(10))
+    assert combine_stores(tmp_path / "a", tmp_path / "a", tmp_path / "c") == [Combined(campaign.id, 20, overlap=10)]
+    assert (await read("c"))[1].arrivals.overlap == 10
+
+
+async def test_campaigns_that_are_closed_are_still_compared(tmp_path, shards):
+    campaign, fill, read = shards
+    await fill("a", range(11), close=True)
+    await fill("b", range(10, 20), close=True)
+    assert combine_stores(tmp_path / "a", tmp_path / "b", tmp_path / "c") == [Combined(campaign.id, 21, overlap=1)]
+    assert (await read("c"))[1].life.closed is not None
+
+
+async def test_sealed_campaigns_are_merged_on_the_operators_word_only_and_that_is_told(tmp_path, shards):
+    campaign, fill, read = shards
+    await fill("a", range(30), close=True, seal=True)
+    await fill("b", range(29, 50))
+    with pytest.raises(StoreError, match="--assume-disjoint"):
+        combine_stores(tmp_path / "a", tmp_path / "b", tmp_path / "c")
+    assert list((tmp_path / "c").iterdir()) == []
+    merged = combine_stores(tmp_path / "a", tmp_path / "b", tmp_path / "c", assume_disjoint=True)
+    assert merged == [Combined(campaign.id, 51, unchecked=21)]
+    tally, state = await read("c")
+    assert tally.n.tolist() == [51]
+    assert state.life.sealed is not None
+    assert (state.arrivals.overlap, state.arrivals.twice) == (0, 21)
+
+
+async def test_how_reports_came_adds_up_when_stores_do(tmp_path, shards, make_submission, make_report):
+    campaign, _, read = shards
+    for name, numbers, batch in (("a", range(10), 500), ("b", range(10, 20), 90), ("d", range(20, 25), None)):
+        store = await open_store(tmp_path / name)
+        await store.create_campaign(campaign)
+        upload = make_submission(campaign, [make_report(campaign, number) for number in numbers])
+        await store.count([replace(upload, batch=batch)])
+        await store.close()
+    combine_stores(tmp_path / "a", tmp_path / "b", tmp_path / "c")
+    assert (await read("c"))[1].arrivals == Arrivals(20, 20, 90)
+    combine_stores(tmp_path / "c", tmp_path / "d", tmp_path / "e")
+    assert (await read("e"))[1].arrivals == Arrivals(25, 20, 90)
+
+
+async def test_a_damaged_store_is_not_merged_and_says_which_campaign(tmp_path, shards):
+    campaign, fill, _ = shards
+    await fill("a", range(3))
+    await fill("b", range(3, 6))
+    with sqlite3.connect(tmp_path / "b" / FILE_NAME) as db:
+        db.execute("UPDATE parts SET sums = substr(sums, 1, 32)")
+    db.close()
+    with pytest.raises(StoreError, match=f"{campaign.id} is damaged"):
+        combine_stores(tmp_path / "a", tmp_path / "b", tmp_path / "c")
+    assert list((tmp_path / "c").iterdir()) == []
+
+
+async def test_a_sum_that_is_not_complete_is_no_store(tmp_path, shards, monkeypatch):
+    """A process that is killed leaves a file, and not one that anything takes for a store."""
+    _, fill, _ = shards
+    await fill("a", range(3))
+    await fill("b", range(3, 6))
+    seen = []
+
+    async def watched(db, now, *floors):
+        seen.extend(path.name for path in (tmp_path / "c").iterdir())
+        await renew(db, now, *floors)
+
+    renew = rights.renew
+    monkeypatch.setattr("ldp_aggregator.store.combining.renew", watched)
+    combine_stores(tmp_path / "a", tmp_path / "b", tmp_path / "c")
+    assert seen
+    assert FILE_NAME not in seen
+    assert {path.name for path in (tmp_path / "c").iterdir()} == {FILE_NAME, f"{FILE_NAME}.ids"}
+
+
+async def test_a_sum_publishes_under_versions_that_neither_store_has_used(tmp_path, shards):
+    campaign, fill, _ = shards
+    for name, versions in (("a", 1), ("b", 3)):
+        await fill(name, [])
+        store = await open_store(tmp_path / name)
+        for _ in range(versions):
+            await store.publish_model(campaign.id, name)
+        await store.close()
+    combine_stores(tmp_path / "a", tmp_path / "b", tmp_path / "c", now=datetime(1970, 1, 1, tzinfo=timezone.utc))
+    store = await open_store(tmp_path / "c")
+    assert (await store.publish_model(campaign.id, "sum")).version == 4
+    await store.close()
+
+
+async def test_a_campaign_of_one_store_alone_is_taken_over(tmp_path, shards, make_campaign):
+    campaign, fill, read = shards
+    other = make_campaign(title="Other")
+    await fill("a", range(3))
+    await fill("b", range(5), campaign=other)
+    assert combine_stores(tmp_path / "a", tmp_path / "b", tmp_path / "c") == [
+        Combined(campaign.id, 3),
+        Combined(other.id, 5),
+    ]
+    assert (await read("c", other))[0].n.tolist() == [5]
+
+
+async def test_an_existing_store_is_not_merged_into(tmp_path, shards):
+    _, fill, _ = shards
+    for name in ("a", "b", "c"):
+        await fill(name, [])
+    with pytest.raises(StoreError, match="already"):
+        combine_stores(tmp_path / "a", tmp_path / "b", tmp_path / "c")
+    with pytest.raises(StoreError, match="there is no store in"):
+        combine_stores(tmp_path / "a", tmp_path / "none", tmp_path / "d")
+
+
+async def test_a_copy_taken_while_reports_arrive_is_sound_and_takes_them_again(
+    tmp_path, shards, make_submission, make_report
+):
+    campaign, fill, read = shards
+    await fill("a", range(10))
+    store = await open_store(tmp_path / "a")
+
+    async def feed():
+        for number in range(10, 64):
+            await store.count([make_submission(campaign, [make_report(campaign, number)])])
+
+    feeding = asyncio.create_task(feed())
+    await asyncio.to_thread(copy_store, tmp_path / "a", tmp_path / "copy")
+    await feeding
+    await store.close()
+    tally, _ = await read("copy")
+    assert 10 <= int(tally.n.sum()) <= 64
+    restore_store(tmp_path / "copy", tmp_path / "restored")
+    await fill("restored", range(64))
+    assert (await read("restored"))[0].counts[0].tolist() == [1] * 64, "a restore may lose, and never counts twice"
+    with pytest.raises(StoreError, match="already"):
+        copy_store(tmp_path / "a", tmp_path / "copy")

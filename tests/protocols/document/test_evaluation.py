@@ -1,0 +1,143 @@
+"""An evaluation round is about one model: what a draft and a document must say of it, and where a score lies."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from evaluated import FEATURES, LABEL, U, V, draft, model
+
+from protocols import Campaign, DocumentError, DraftError
+
+BOTH = model(U, V)
+
+
+def compiled(evaluation, **changes):
+    return Campaign.compile(draft(asks="score", evaluation=evaluation, **changes))
+
+
+def refused(evaluation, **changes):
+    with pytest.raises(DraftError) as told:
+        compiled(evaluation, **changes)
+    return str(told.value)
+
+
+def of_three(**changes):
+    label = {**LABEL, "classes": ["a", "b", "c"]}
+    three = {**model(), "classes": label["classes"], "prior": [0.2, 0.3, 0.5]}
+    return {"model": three, **changes}, label
+
+
+def test_two_questions_about_the_model_are_asked_of_nobodys_feature():
+    campaign = compiled({"model": BOTH, "edges": [-1, 0, 1], "weights": [3, 1]})
+    asked = [(one.kind, one.group, one.feature, one.other, one.domain_size, one.weight) for one in campaign.questions]
+    assert asked == [("right", 0, None, None, 2, 3), ("score", 0, None, None, 8, 1)]
+    assert len(campaign.groups) == 1
+    assert campaign.realised_epsilon <= 1
+
+
+@pytest.mark.parametrize(("weights", "kinds"), [([1, 0], ["right"]), ([0, 5], ["score"]), (None, ["right", "score"])])
+def test_a_question_of_weight_0_is_not_asked(weights, kinds):
+    campaign = compiled({"model": BOTH, "weights": weights})
+    assert [one.kind for one in campaign.questions] == kinds
+
+
+def test_whole_numbers_may_have_a_point():
+    campaign = compiled({"model": BOTH, "weights": [2.0, 1e0]})
+    assert campaign.evaluation.weights == (2, 1)
+
+
+def test_a_document_reads_as_it_was_compiled():
+    campaign = compiled({"model": BOTH, "edges": [-0.5, 0]})
+    read = Campaign.parse(campaign.document, campaign.id)
+    assert read.evaluation == campaign.evaluation
+    assert read.evaluation.to_json() == {"model": BOTH, "edges": [-0.5, 0.0], "weights": [1, 1]}
+
+
+@pytest.mark.parametrize(
+    ("edges", "right"),
+    [
+        ([-1, 1], "one of them be 0"),
+        ([1, 0], "must rise"),
+        ([0, 0], "must rise"),
+        ([], "list of 1 to 7 entries"),
+        ([-3, -2, -1, 0, 1, 2, 3, 4], "list of 1 to 7 entries"),
+        (["0"], "list of 1 numbers"),
+    ],
+)
+def test_edges_rise_and_have_0_among_them(edges, right):
+    told = refused({"model": BOTH, "edges": edges})
+    assert told.startswith("evaluation.edges: ")
+    assert right in told
+
+
+def test_edges_are_of_two_classes_and_a_document_has_them():
+    evaluation, label = of_three(edges=[0])
+    assert "leave them out where there are more" in refused(evaluation, label=label)
+    content = json.loads(compiled({"model": BOTH}).document)
+    content["evaluation"]["edges"] = None
+    with pytest.raises(DocumentError, match=r"evaluation\.edges: are missing; a document has them"):
+        Campaign.parse(json.dumps(content).encode())
+
+
+@pytest.mark.parametrize("weights", [[0, 0], [1], [1, 1, 1], [-1, 1], [0.5, 1], ["1", 1], [True, 1], [65537, 1], 1])
+def test_weights_are_two_whole_numbers_and_not_both_0(weights):
+    assert refused({"model": BOTH, "weights": weights}).startswith("evaluation.weights: ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "right"),
+    [
+        ({"label": "z"}, "must be of the campaign's label and classes"),
+        ({"classes": ["b", "a"]}, "must be of the campaign's label and classes"),
+        ({"prior": [1, 1]}, "prior: the probabilities of one class"),
+        ({"features": [{**V, "values": ["p", "other"]}]}, "feature v is not declared so in the campaign"),
+        ({"features": [{**V, "name": "w"}]}, "feature w is not declared so in the campaign"),
+        ({"features": [{**V, "weight": 0.5}]}, "weight: unknown key"),
+    ],
+)
+def test_the_model_is_of_the_campaigns_label_and_features(changes, right):
+    told = refused({"model": {**BOTH, **changes}})
+    assert told.startswith("evaluation.model: ")
+    assert right in told
+
+
+def test_more_classes_than_a_table_has_cells_for_are_refused():
+    classes = [f"c{n}" for n in range(257)]
+    many = {**model(), "classes": classes, "prior": [1, *[0] * 256]}
+    assert "at most 256 can be evaluated" in refused({"model": many}, label={"name": "y", "classes": classes})
+
+
+def test_a_round_is_of_a_study_with_one_answer_and_without_a_projection_of_its_own():
+    assert refused({"model": BOTH}, study=None).startswith("study: ")
+    assert refused({"model": BOTH}, privacy={"epsilon": 1, "answers": "all"}).startswith("privacy.answers: ")
+    inputs = [{"name": "size", "kind": "continuous", "low": 0, "high": 10}]
+    rows = {"mean": [0], "scale": [1], "matrix": [[1]], "outputs": [{**inputs[0], "name": "out"}]}
+    projection = {"method": "pca", "inputs": ["size"], **rows, "fitted_on": "public"}
+    assert refused({"model": model()}, features=inputs, projection=projection).startswith("projection: must be null")
+    with pytest.raises(DraftError, match="evaluation: is missing"):
+        Campaign.compile(draft(asks="score"))
+    with pytest.raises(DraftError, match="evaluation: is for rounds with asks: score"):
+        Campaign.compile(draft(evaluation={"model": BOTH}))
+
+
+def test_a_model_may_say_less_than_the_campaign_of_a_feature_and_more_of_its_training():
+    features = [{**FEATURES[0], "weight": 3, "ordered": True}, FEATURES[1]]
+    assert compiled({"model": {**BOTH, "training": {"reports": 7}}}, features=features).evaluation.model.training
+
+
+@pytest.mark.parametrize(
+    ("odds", "place"), [(-9, 0), (-1, 0), (-0.5, 1), (0, 1), (0.1, 2), (1, 2), (2, 3), (math.inf, 3)]
+)
+def test_the_place_of_a_score_is_the_number_of_edges_that_it_lies_above(odds, place):
+    evaluation = compiled({"model": BOTH, "edges": [-1, 0, 1]}).evaluation
+    assert evaluation.places == 4
+    assert evaluation.place_of([0.0, odds]) == place
+
+
+def test_of_three_classes_the_place_is_the_class_of_the_largest_score_the_first_of_equals():
+    evaluation, label = of_three()
+    read = compiled(evaluation, label=label).evaluation
+    assert read.places == 3
+    assert [read.place_of(scores) for scores in ([0, 1, 2], [0, 2, 2], [1, 1, 1], [-math.inf, 0, -1])] == [2, 1, 0, 1]

@@ -1,0 +1,15 @@
+"""Uploads in front of the writer's queue, without a connection."""
+
+from __future__ import annotations
+
+from ldp_aggregator.server.desk import Waiting
+from ldp_aggregator.server.uploads import for_a_relay
+from ldp_aggregator.service.settings import Limits
+from protocols.wire.upload import encode_blocks
+
+
+async def submit(ingest, submission):
+    """Wait for the commit of a relay's upload: those stay by themselves."""
+    upload = Waiting(for_a_relay(submission.campaign, Limits(), None), encode_blocks(submission.blocks))
+    ingest.take(upload)
+    return await upload.answer
