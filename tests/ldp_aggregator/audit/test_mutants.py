@@ -16,8 +16,12 @@ from ldp_aggregator.audit import Audit, Client, audit
 from ldp_aggregator.audit.verdict import IMPOSSIBLE, LOSS
 
 FEW = trials(300)
+SOME = trials(1200)
 MANY = trials(2500)
 """Enough to find most of a single question's loss."""
+
+ON_SOME_MODELS = ("a model that is right", "wrong answers in the clear")
+"""Flaws that show only with people about whom a model is wrong: 300 trials find them in none of ten audits, 1,200 in all."""
 
 ON_DRAWN = (
     "two values together in the clear",
@@ -82,7 +86,7 @@ def test_the_same_copy_without_a_flaw_passes(mechanism):
 )
 def test_a_flaw_around_a_mechanism_is_caught(flaw):
     make, code = AROUND[flaw]
-    assert code in codes(audited(make(), Around(flaw), FEW))
+    assert code in codes(audited(make(), Around(flaw), SOME if flaw in ON_SOME_MODELS else FEW))
 
 
 @pytest.mark.parametrize("flaw", chosen(AROUND, ["coins from a constant seed"]))
