@@ -21,7 +21,7 @@ MANY = trials(2500)
 """Enough to find most of a single question's loss."""
 
 ON_SOME_MODELS = ("a model that is right", "wrong answers in the clear")
-"""Flaws that show only with people about whom a model is wrong: 300 trials find them in none of ten audits, 1,200 in all."""
+"""Flaws that show only with people about whom a model is wrong: of ten audits, 300 trials find them in none."""
 
 ON_DRAWN = (
     "two values together in the clear",
