@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from ldp_aggregator.counting.parts import tally_of_parts
 from ldp_aggregator.counting.shares import decode_share
 from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.mechanisms import facts_of
 from ldp_aggregator.store.contract import StoreError
 from protocols import Campaign, ProtocolError
-from protocols.mechanisms import DirectEncoding, SubsetSelection, UnaryEncoding
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +93,11 @@ def _problems_of_tally(campaign: Campaign, stored: StoredCampaign) -> Iterator[s
         lost = f" and {stored.lost_ids} were lost with a damaged run" if stored.lost_ids else ""
         yield f"{reports} reports are counted, but {stored.ids} ids are stored{twice}{lost}"
     for question, n, counts in zip(campaign.questions, tally.n, tally.counts, strict=True):
-        mechanism, total = question.mechanism, int(counts.sum())
-        place = f"question {question.index} ({mechanism.name})"
+        place = f"question {question.index} ({question.mechanism.name})"
         if n < 0:
             yield f"{place}: {n} reports"
-        if isinstance(mechanism, DirectEncoding) and total != n:
-            yield f"{place}: {n} reports, but the counts add up to {total}"
-        if isinstance(mechanism, SubsetSelection) and total != n * mechanism.subset_size:
-            yield f"{place}: {n} reports of {mechanism.subset_size} members, but {total} are counted"
-        if isinstance(mechanism, (SubsetSelection, UnaryEncoding)) and not all((counts >= 0) & (counts <= n)):
-            yield f"{place}: a cell is counted more often than there are reports, or less than never"
+        for problem in facts_of(question.mechanism).impossible(int(n), counts):
+            yield f"{place}: {problem}"
 
 
 def _problems_of_shares(campaign: Campaign, stored: StoredCampaign) -> Iterator[str]:

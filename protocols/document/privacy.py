@@ -6,12 +6,21 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from protocols.fields import Fields, Refusal
+from protocols.mechanisms import DISCRETE, MOMENTS
 
 MOST_RELEASE: Final = 1 << 40
 
 ANSWERS: Final = ("one", "all")
-DISCRETE_CHOICES: Final = ("auto", "de", "sue", "oue", "she", "the", "ss")
-CONTINUOUS_CHOICES: Final = ("auto", "laplace", "onebit", "sign")
+
+
+def discrete_choices() -> tuple[str, ...]:
+    """Mechanisms for an index that an author may name."""
+    return "auto", *DISCRETE
+
+
+def continuous_choices() -> tuple[str, ...]:
+    """Mechanisms for a number that an author may name; ``sign`` asks with one of those for an index."""
+    return "auto", *MOMENTS, "sign"
 
 
 @dataclass(frozen=True)
@@ -52,8 +61,8 @@ def read_privacy(value: Any, refuse: Refusal) -> Privacy:
     privacy = Privacy(
         epsilon=epsilon,
         answers=fields.choice("answers", ANSWERS, default="one"),
-        discrete=fields.choice("discrete", DISCRETE_CHOICES, default="auto"),
-        continuous=fields.choice("continuous", CONTINUOUS_CHOICES, default="auto"),
+        discrete=fields.choice("discrete", discrete_choices(), default="auto"),
+        continuous=fields.choice("continuous", continuous_choices(), default="auto"),
         theta=theta,
         release_every=_read_release(fields),
     )

@@ -15,7 +15,7 @@ import numpy as np
 
 from ldp_aggregator.counting.digest import DIGEST_BYTES
 from ldp_aggregator.counting.parts import encode_part
-from ldp_aggregator.counting.rows import Rows
+from ldp_aggregator.mechanisms.facts import Rows
 from ldp_aggregator.store.batch import RECORD_BYTES, Batch, Settlement
 from ldp_aggregator.store.contract import UNKNOWN, Outcome, UnknownCampaignError
 from ldp_aggregator.store.decisions import decide_uploads, refuse_uploads, vouched_part
