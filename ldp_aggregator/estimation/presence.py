@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
+from ldp_aggregator.estimation.poisoning.quotients import quotient_reach
 from ldp_aggregator.estimation.poisoning.reports import sum_range
 from ldp_aggregator.estimation.pooling import pool_shares, weighted
 from ldp_aggregator.estimation.support import support_of
@@ -69,10 +70,7 @@ def among_present(pair: QuestionEstimate, per_liar: Array, classes: int) -> Part
     value = pair.cells.value[here] / present
     both = _covariance_with_missing(pair, missing, classes)[here]
     spread = pair.cells.variance[here] + value**2 * missing.variance[0] + 2 * value * both
-    lie = sum_range(pair.question, classes) / pair.n
-    reach = np.full(size, np.inf)
-    if lie < present:  # See ldp_aggregator.estimation.poisoning.moments on quotients.
-        reach = (per_liar[here] + np.abs(value) * lie) / (present - lie)
+    reach = quotient_reach(value, per_liar[here], np.full(size, present), sum_range(pair.question, classes) / pair.n)
     return Part(Cells.normal(value, np.maximum(spread, 0.0) / present**2), reach)
 
 
