@@ -105,7 +105,7 @@ def answering(
             response = await handler(request, context)
         except Exception as error:  # Whatever it is, the client gets a document and not a traceback.
             problem = as_problem(error, context.metrics)
-            context.metrics.count_refusal(problem.code)
+            context.metrics.refusals.labels(problem.code).inc()
             response = problem.response()
         response.headers.update(SECURITY_HEADERS)
         response.headers.setdefault("Cache-Control", "no-store")
