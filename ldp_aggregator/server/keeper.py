@@ -21,7 +21,7 @@ from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.clock import Clock, utc_now
 from ldp_aggregator.store.contract import StoreError, UnknownCampaignError
-from ldp_aggregator.store.decisions import due
+from ldp_aggregator.store.decisions import is_over
 from ldp_aggregator.store.failures import kind_of
 from ldp_aggregator.store.rights import DONE
 from protocols import DocumentError
@@ -103,14 +103,15 @@ async def close_due(store: Store, now: datetime) -> Closed:
     be listed.
     """
     closed, failed = [], {}
-    for campaign_id in due(await store.campaigns(), now):
+    for state in await store.campaigns():
+        over = state.over_since is not None or is_over(state.life, state.max_reports, state.reports, now)
+        if state.life.closed is not None or not over:
+            continue
         try:
-            state = await store.end_campaign(campaign_id)
-        except Exception as error:  # noqa: PERF203 - whatever is wrong with one, the next gets its turn
-            failed[campaign_id] = error
-        else:
-            if state.life.closed is not None:
-                closed.append(campaign_id)
+            if (await store.end_campaign(state.id)).life.closed is not None:
+                closed.append(state.id)
+        except Exception as error:  # Whatever is wrong with one, the next gets its turn.
+            failed[state.id] = error
     return Closed(tuple(closed), failed)
 
 
