@@ -21,9 +21,8 @@ from ldp_aggregator.estimation.estimators import Z_95, Cells, QuestionEstimate
 from ldp_aggregator.estimation.poisoning.quotients import quotient_reach
 from ldp_aggregator.estimation.pooling import class_shares
 from ldp_aggregator.estimation.simplex import norm_sub
-from ldp_aggregator.estimation.support import support_of
+from ldp_aggregator.mechanisms import facts_of
 from protocols.document.questions import PAIR
-from protocols.mechanisms import PureMechanism
 
 Array = NDArray[np.float64]
 
@@ -96,16 +95,12 @@ def _of_pair(estimates: Estimates, one: QuestionEstimate) -> Array:
     frequency = norm_sub(one.cells.value).reshape(-1, k)
     total, others = frequency.sum(axis=0), len(frequency) - 1
     of_records = frequency * (1 - total)
-    mechanism = one.question.mechanism
-    if isinstance(mechanism, PureMechanism):
-        p, q, one_true, none_true = support_of(mechanism)
-        supported = q + (p - q) * frequency
-        # Over the other cells of the class: how often one of the two is the true one, and how often neither.
-        either = others * frequency + total - frequency
-        together = either * one_true + (others - either) * none_true - supported * (supported.sum(axis=0) - supported)
-        answers = (supported * (1 - supported) + together) / (p - q) ** 2
-    else:
-        answers = mechanism.noise_variance(0.0) + of_records
+    p, q, one_true, none_true, noise = facts_of(one.question.mechanism).support
+    supported = q + (p - q) * frequency
+    # Over the other cells of the class: how often one of the two is the true one, and how often neither.
+    either = others * frequency + total - frequency
+    together = either * one_true + (others - either) * none_true - supported * (supported.sum(axis=0) - supported)
+    answers = (supported * (1 - supported) + together) / (p - q) ** 2 + noise
     if estimates.campaign.privacy.answers == "all":
         # The same records are behind every question; only the noise is this one's own.
         answers = weight * (answers - of_records) + of_records
