@@ -136,8 +136,10 @@ def _populations(model: Model, posterior: Posterior, rng: np.random.Generator) -
     C), that a value is missing after the values; an empty array for a Gaussian one.
     """
     told = posterior.classes
-    noise = rng.multivariate_normal(np.zeros(told.raw.size), told.covariance, size=_POPULATIONS, method="eigh")
-    shares = norm_sub((told.raw + noise).T).T
+    # The symmetric root: others depend on the eigenvectors that a machine happens to find.
+    values, vectors = np.linalg.eigh(told.covariance)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    shares = norm_sub((told.raw + rng.standard_normal((_POPULATIONS, told.raw.size)) @ root).T).T
     names = [likelihood.feature.name for likelihood in model.likelihoods]
     drawn = {name: posterior.features[name].draw(_POPULATIONS, rng) for name in names if name in posterior.features}
     cells = posterior.cells_of(drawn)

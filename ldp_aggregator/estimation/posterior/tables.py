@@ -116,10 +116,16 @@ class FeaturePosterior:
         return np.concatenate([tables * (1 - missing), missing], axis=-2)
 
     def draw(self, populations: int, rng: np.random.Generator) -> Array:
-        """Effects z of one feature, drawn from the posterior, shape (populations, r)."""
+        """Effects z of one feature, drawn from the posterior, shape (populations, r).
+
+        Noise is drawn in the cells and turned into the directions of the basis, which are anybody's choice where they
+        are told equally well: so a seed draws the same tables on every machine.
+        """
         scales = rng.choice(SCALES, p=self.scales, size=(populations, 1))
         gains = scales / (1 + scales * self.information)
-        result: Array = gains * self.effects + np.sqrt(gains) * rng.standard_normal(gains.shape)
+        left, _, right = np.linalg.svd(self.basis, full_matrices=False)
+        noise = rng.standard_normal((populations, len(self.basis))) @ (left @ right)
+        result: Array = gains * self.effects + np.sqrt(gains) * noise
         return result
 
 

@@ -136,7 +136,7 @@ class UniformFacts(PureFacts[Uniform]):
     def reach(self, members: int) -> float:
         return 1 / self.gain
 
-    def loudest(self, cells: Sequence[int], *, high: bool = True) -> bytes:
+    def loudest(self, cells: Sequence[int], *, high: bool = True, against: Sequence[int] = ()) -> bytes:
         return cells[0].to_bytes(3, "big")
 
     def perturb(self, items: Integers, rng: np.random.Generator) -> Rows:
