@@ -66,7 +66,7 @@ export function valueIndex(feature: Discrete, value: unknown): number {
     const number = numberOf(value);
     const { low, high, bins } = feature; // equal widths, half-open
     while (index + 1 < bins && number >= low + ((high - low) * (index + 1)) / bins) index++;
-    if (Number.isNaN(number)) return number;
+    if (isNaN(number)) return number;
   }
   return index < 0 ? NaN : index;
 }
@@ -96,10 +96,10 @@ export function valueOf(
   if (!row) return held(record, name);
   const { inputs, mean, scale } = projection!;
   const numbers = inputs.map((input) => numberOf(held(record, input)));
-  if (numbers.every(Number.isNaN)) return NaN;
+  if (numbers.every(isNaN)) return NaN;
   return row.reduce((total, factor, i) => {
     const input: Input = features.find((feature) => feature.name === inputs[i]);
-    const x = Number.isNaN(numbers[i]) ? (absent?.(input) ?? mean[i]!) : numbers[i]!;
+    const x = isNaN(numbers[i]!) ? (absent?.(input) ?? mean[i]!) : numbers[i]!;
     return total + factor * ((clip(x, input.low, input.high) - mean[i]!) / scale[i]!);
   }, 0);
 }
