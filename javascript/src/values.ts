@@ -52,10 +52,9 @@ const either = (one: number, other: number): number => (one < 0 ? other : one);
 export function position(value: unknown, texts: readonly string[]): number {
   const text = textOf(value);
   const find = (name: string | null): number => texts.findIndex((declared) => composed(declared) === name);
-  let found = find(text); // the digits have other names, where they are not declared themselves
-  if (found < 0 && text === "1") found = either(find("true"), find("True"));
-  if (found < 0 && text === "0") found = either(find("false"), find("False"));
-  return found;
+  // The digits have other names, where they are not declared themselves.
+  const others = text === "1" ? ["true", "True"] : text === "0" ? ["false", "False"] : [];
+  return [text, ...others].map(find).reduce(either);
 }
 
 /** The index of a discrete feature's value: NaN where the record holds none and `missing` is not declared. */
