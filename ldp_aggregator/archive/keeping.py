@@ -75,16 +75,12 @@ class Archive:
     def __init__(self, place: Place, slots: int = 16) -> None:
         check_slots(slots)
         self._place = place
+        self.url = place.url
         self._slots = slots
         self._known: set[str] = set()
         self._compactor = ThreadPoolExecutor(1, thread_name_prefix="archive-compactor")
         self._small: dict[tuple[str, int, int], list[str]] = {}
         """Names of the files that this server published, by campaign, slot and how often they were put together."""
-
-    @property
-    def url(self) -> str:
-        """The address of the place."""
-        return self._place.url
 
     def write(self, submissions: Sequence[Submission]) -> list[PendingFile]:
         """Write the reports of a group, but for those that no device can have sent. Raises ArchiveError."""

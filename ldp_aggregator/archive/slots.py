@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgpack
 import numpy as np
@@ -24,7 +24,7 @@ from ldp_aggregator.counting.tally import Tally
 from protocols import Campaign
 from protocols.wire.reports import ID_BYTES
 
-SLOT_COUNTS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+MOST_SLOTS: Final = 256
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ def slot_of(ids: Rows, slots: int) -> NDArray[np.int64]:
 
 def check_slots(slots: int) -> None:
     """Raises ValueError where a campaign cannot have so many slots."""
-    if slots not in SLOT_COUNTS:
-        raise ValueError(f"slots must be one of {', '.join(map(str, SLOT_COUNTS))}, not {slots}")
+    if not 1 <= slots <= MOST_SLOTS or slots & (slots - 1):
+        raise ValueError(f"slots must be a power of two up to {MOST_SLOTS}, not {slots}")
 
 
 def recount_slot(document: bytes, files: Sequence[bytes], names: Sequence[str] = ()) -> bytes:
@@ -178,5 +178,4 @@ def _unpack(result: bytes) -> tuple[int, int, bytes, bytes]:
         duplicates, refused, conflicts, part = msgpack.unpackb(result)
     except (ValueError, TypeError, msgpack.UnpackException):
         raise ArchiveError("a result of recount_slot is damaged") from None
-    values: tuple[Any, ...] = (duplicates, refused, conflicts, part)
-    return values
+    return duplicates, refused, conflicts, part

@@ -1,4 +1,4 @@
-"""Whether a server archives what it counts, and where."""
+"""Archives beside stores: the one that a server writes to, and what goes along where a campaign is deleted."""
 
 from __future__ import annotations
 
@@ -43,7 +43,17 @@ async def archive_of(store: Store, settings: Settings) -> Archive | None:
     Raises SettingsError, StoreError.
     """
     address = settings.archive or await store.archived_at()
-    return None if address is None else open_archive(address, settings.archive_slots)
+    if address is None:
+        return None
+    try:
+        # pyarrow takes a while to import, and who does not archive need not have it.
+        from ldp_aggregator.archive.keeping import Archive
+        from ldp_aggregator.archive.places import open_place
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            f"setting archive: {error.name} is not installed; archives need pip install 'ldp-bayes[archive]'"
+        ) from None
+    return Archive(open_place(address), settings.archive_slots)
 
 
 def goes_along(store: Store, archive: Archive) -> None:
@@ -53,16 +63,3 @@ def goes_along(store: Store, archive: Archive) -> None:
         await asyncio.to_thread(archive.forget, campaign_id)
 
     store.when_deleting(forget)
-
-
-def open_archive(url: str, slots: int) -> Archive:
-    """Raises SettingsError where it cannot be written to here."""
-    try:
-        # pyarrow takes a while to import, and who does not archive need not have it.
-        from ldp_aggregator.archive.keeping import Archive
-        from ldp_aggregator.archive.places import open_place
-    except ModuleNotFoundError as error:
-        raise SettingsError(
-            f"setting archive: {error.name} is not installed; archives need pip install 'ldp-bayes[archive]'"
-        ) from None
-    return Archive(open_place(url), slots)

@@ -93,16 +93,6 @@ class Batch:
             positions = np.fromiter(known, dtype=np.int64, count=len(known))
             truth[positions] = np.frombuffer(b"".join(known.values()), dtype="<u8")
             new[positions] = False
-        return self._decided(truth, new, inserted)
-
-    def settle_repeated(self) -> Settlement:
-        """Decide every report, where the store held every candidate already, with its very digest."""
-        truth = np.append(self.digests[self.firsts], np.uint64(0))
-        return self._decided(truth, np.zeros(len(truth), dtype=bool), None)
-
-    def _decided(
-        self, truth: NDArray[np.uint64], new: NDArray[np.bool_], inserted: NDArray[np.int64] | None
-    ) -> Settlement:
         shut = np.zeros_like(new)
         if inserted is not None:
             shut = new.copy()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from ldp_aggregator.store.consistency import Finding, check_campaign
-from ldp_aggregator.store.contract import Outcome, Submission
+from ldp_aggregator.store.contract import Counting
 from ldp_aggregator.store.decisions import CampaignRow
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.connection import Connection
@@ -14,7 +13,7 @@ from ldp_aggregator.store.sql.rights import Rights
 from ldp_aggregator.store.sql.shares import NodeShares, stored_shares
 
 
-class Store(NodeShares, Rights):
+class Store(NodeShares, Rights, Counting):
     """A store, of which each database adds how it counts; :mod:`ldp_aggregator.store.contract` says what all promise.
 
     All methods may raise StoreError; those that name a campaign also UnknownCampaignError.
@@ -22,14 +21,6 @@ class Store(NodeShares, Rights):
 
     _UNREADABLE: ClassVar[tuple[type[Exception], ...]]
     """What the database raises where what is stored of a campaign cannot be read."""
-
-    async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
-        """See :meth:`ldp_aggregator.store.contract.Counting.count`."""
-        raise NotImplementedError
-
-    async def beat(self) -> None:
-        """Write, durably, and change nothing; raises StoreError where :meth:`count` would."""
-        raise NotImplementedError
 
     async def check(self) -> list[Finding]:
         """What is wrong with what is stored: ids and counts that do not agree, documents that are not their id, shares

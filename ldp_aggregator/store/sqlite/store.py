@@ -37,8 +37,7 @@ from ldp_aggregator.store.sqlite.connections import (
     prepare_file,
     transaction,
 )
-from ldp_aggregator.store.sqlite.id_sets import IdSets
-from ldp_aggregator.store.sqlite.tidying import Tidier
+from ldp_aggregator.store.sqlite.id_sets import IdSets, Tidier
 from protocols import Campaign
 
 LOG: Final = logging.getLogger("ldp_aggregator")
@@ -163,7 +162,7 @@ class SqliteStore(Store):
             return {name: await self._count_batch(db, name, batch) for name, batch in batches.items()}
         answers: dict[str, Sequence[Outcome]] = {}
         for name, batch in batches.items():
-            staged = self._ids.staged
+            staged = tuple(self._ids.staged)
             try:
                 async with db.savepoint():
                     answers[name] = await self._count_batch(db, name, batch)
@@ -215,7 +214,7 @@ class SqliteStore(Store):
 
     async def _drop_ids(self, number: int) -> None:
         async def sweep(_: Connection) -> None:
-            self._ids.clear()
+            self._ids.known.clear()
             ids.sweep(self._writes.raw)
 
         await self._write(sweep)

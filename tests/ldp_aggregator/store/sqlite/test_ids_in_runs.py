@@ -164,8 +164,8 @@ async def test_a_merge_for_which_there_is_no_room_is_made_once_there_is(
         raise StoreError("a run of ids cannot be written: No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("ldp_aggregator.store.sqlite.tidying.merge_runs", full)
-        patch.setattr("ldp_aggregator.store.sqlite.tidying.PAUSE_SECONDS", 0.0)
+        patch.setattr("ldp_aggregator.store.sqlite.id_sets.merge_runs", full)
+        patch.setattr("ldp_aggregator.store.sqlite.id_sets.PAUSE_SECONDS", 0.0)
         await fill(store, range(400), 50)
     many = len(listed(folder))
     await fill(store, range(400, 460))
