@@ -32,7 +32,7 @@ SCHEMA = pa.schema(
 
 
 class ArchiveError(StoreError):
-    """What is archived cannot be read or written; ``str`` says which file and what is wrong with it."""
+    """The archive cannot be read or written; ``str`` says which file and what is wrong with it."""
 
 
 @dataclass(frozen=True)

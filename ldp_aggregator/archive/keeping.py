@@ -1,4 +1,4 @@
-"""What a server writes: the accepted reports of a commit, a file a slot, before anybody gets an answer.
+"""The archive as a server writes it: the accepted reports of a commit, a file a slot, before anybody gets an answer.
 
 The reports of a group are written as *pending* files, then counted, then published: without what the store refused,
 and without uploads that were nothing but repetitions. A process that dies in between leaves pending files. Whoever
@@ -133,7 +133,7 @@ class Archive:
         self._place.remove(file.pending)
 
     def pending(self, campaign: Campaign) -> list[PendingFile]:
-        """What a process has left of a campaign."""
+        """Read what a process has left of a campaign."""
         found = []
         for name in self._place.names(f"{campaign.id}/{PENDING}"):
             if not name.endswith(SUFFIX):
@@ -339,7 +339,7 @@ def _blocks(reports: Mapping[int, Kept]) -> tuple[Block, ...]:
 
 
 def _accepted(submission: Submission, outcome: Outcome, *, repeated: bool = False) -> Submission:
-    """What of an upload was counted; repetitions may be among it, but alone only where they are asked for."""
+    """Return what of an upload was counted; repetitions may be among it, but alone only where they are asked for."""
     if outcome.refused is not None or not (outcome.counted or repeated):
         return Submission(submission.campaign, ())
     wrong = set(outcome.places)

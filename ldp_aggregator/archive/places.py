@@ -1,4 +1,4 @@
-"""Where an archive lies: a folder, or whatever fsspec opens (``s3://``, ``gs://``, ``abfs://``, ``memory://``).
+"""The places of archives: a folder, or whatever fsspec opens (``s3://``, ``gs://``, ``abfs://``, ``memory://``).
 
 Files are listed, read, put whole and durable, moved and removed. Names use ``/`` and are relative to the place.
 """
@@ -97,7 +97,7 @@ class Folder:
 
     @_told("removed", type(None))
     def remove(self, name: str) -> None:
-        """Where it is there."""
+        """Remove a file, where it is there."""
         (self._root / name).unlink()
 
     @_told("removed", type(None))

@@ -1,4 +1,4 @@
-"""How an archive is laid out, and the work of recounting it, cut into parts that share no id.
+"""The layout of an archive, and the work of recounting it, cut into parts that share no id.
 
 Under the archive's address::
 

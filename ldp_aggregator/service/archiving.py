@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 async def counts_of(store: Store, settings: Settings) -> Counting:
-    """What counts reports: the store alone, or with an archive that first gets what an earlier process left over.
+    """Open what counts reports: the store alone, or with an archive that first gets what an earlier process left over.
 
     Raises SettingsError where the archive cannot be written to here, StoreError where it does not answer.
     """
@@ -57,7 +57,7 @@ async def archive_of(store: Store, settings: Settings) -> Archive | None:
 
 
 def goes_along(store: Store, archive: Archive) -> None:
-    """Whoever deletes a campaign of the store removes its archived reports first."""
+    """Have whoever deletes a campaign of the store remove its archived reports first."""
 
     async def forget(campaign_id: str) -> None:
         await asyncio.to_thread(archive.forget, campaign_id)

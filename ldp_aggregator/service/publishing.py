@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 class UntrainableError(ValueError):
-    """What was counted so far does not give a model."""
+    """The reports that were counted so far do not give a model."""
 
 
 class NotInstalledError(Exception):
-    """What trains is not installed here."""
+    """The libraries that train are not installed here."""
 
     def __init__(self, library: str | None) -> None:
         super().__init__(
@@ -79,13 +79,13 @@ class TrainingOptions:
 
 
 async def tally_to_publish(store: Store, campaign: Campaign) -> Tally:
-    """What may be published now: all that was counted, or as of the last release where the document fixes releases."""
+    """Return what may be published now: all that was counted, or as of the last release where there are releases."""
     every = campaign.privacy.release_every
     return await (store.tally(campaign.id) if every is None else store.released_tally(campaign, every))
 
 
 async def counts_to_publish(store: Store, campaign: Campaign) -> tuple[Tally, Arrivals]:
-    """What may be published now, and how the reports came: of those of the tally at least, since it is asked after."""
+    """Return what may be published now, and how the reports came: those of the tally at least, since it is asked after."""
     tally = await tally_to_publish(store, campaign)
     return tally, (await store.state(campaign.id)).arrivals
 

@@ -27,7 +27,7 @@ RECORD_BYTES: Final = ID_BYTES + DIGEST_BYTES
 
 @dataclass(frozen=True)
 class Settlement:
-    """What a commit adds, and the answer to every submission of the batch."""
+    """All that a commit adds, and the answer to every submission of the batch."""
 
     sums: Sums
     counted: int
@@ -110,7 +110,7 @@ class Batch:
         return Settlement(self._sums(counted), int(new.sum()), outcomes, *self._mixed(outcomes))
 
     def _mixed(self, outcomes: Sequence[Outcome]) -> tuple[int, int | None, int]:
-        """What the relays' words come to: reports vouched for, the least batch, and what was seen again outside of one.
+        """Add up what relays vouch for: reports vouched for, the least batch, and what was seen again outside of one.
 
         An upload of which nothing is new is a relay's second try, and says nothing of its batch.
         """

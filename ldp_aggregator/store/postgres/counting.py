@@ -195,7 +195,6 @@ async def _drop_piece(db: Connection, number: int, after: bytes) -> bytes | None
 
 
 async def stored_ids(db: Connection, number: int) -> int:
-    """How many there are."""
     found = await db.fetchrow("SELECT count(*) FROM ids WHERE campaign = $1", number)
     return 0 if found is None else int(found[0])
 

@@ -133,7 +133,7 @@ class Draft:
 
     @property
     def name(self) -> str:
-        """What it will be called as a run."""
+        """The name that it will have as a run."""
         return self.path.name.removeprefix(DRAFT)
 
     def publish(self) -> str:

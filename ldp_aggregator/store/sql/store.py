@@ -23,8 +23,8 @@ class Store(NodeShares, Rights, Counting):
     """What the database raises where what is stored of a campaign cannot be read."""
 
     async def check(self) -> list[Finding]:
-        """What is wrong with what is stored: ids and counts that do not agree, documents that are not their id, shares
-        that are none of their campaign.
+        """List what is wrong with what is stored: ids and counts that do not agree, documents that are not their id,
+        shares that are none of their campaign.
         """
         raise NotImplementedError
 
@@ -38,15 +38,12 @@ class Store(NodeShares, Rights, Counting):
         return 0
 
     async def _stored_ids(self, db: Connection, number: int) -> int:
-        """How many ids of a campaign there are."""
         raise NotImplementedError
 
     async def _problems_of_ids(self, db: Connection, row: CampaignRow) -> list[str]:
-        """What is wrong with them."""
         raise NotImplementedError
 
     async def _findings(self, db: Connection) -> list[Finding]:
-        """What is wrong with any campaign."""
         findings: list[Finding] = []
         for row in await campaigns.rows(db):
             try:

@@ -55,7 +55,7 @@ class Held:
 
     @property
     def secret(self) -> int:
-        """What the next run's filter is to be hashed with."""
+        """The number to hash the next run's filter with."""
         return next((run.filter.secret for run in self.runs.values()), self.fresh_secret)
 
     @property
@@ -139,7 +139,7 @@ class IdSets:
         return held
 
     def reload(self, number: int) -> None:
-        """Whoever asks next gets what the tables have."""
+        """Give whoever asks next what the tables have."""
         self.known.pop(number, None)
 
 
@@ -193,7 +193,7 @@ class Tidier:
 
     @property
     def busy(self) -> bool:
-        """Whether a run is being made, or is made and not listed yet, or runs that were merged are being removed."""
+        """A run is being made, or is made and not listed yet, or runs that were merged are being removed."""
         return self._job is not None or not (self._removal is None or self._removal.done())
 
     @property
@@ -231,7 +231,7 @@ class Tidier:
             raise StoreError("the store is being closed")
 
     def _start(self) -> None:
-        """Where ids are to be written and runs to be merged, in turn: bulk uploads would leave no time for merging."""
+        """Write ids and merge runs in turn where both are due: bulk uploads would leave no time for merging."""
         first, second = (self._merge, self._flush) if self._flushed else (self._flush, self._merge)
         if not first():
             second()
@@ -304,8 +304,8 @@ class Tidier:
 
 
 def _remove(runs: Sequence[Path]) -> None:
-    """What no table lists any more. To free a large file's blocks takes a while, in which others are to be counted; a
-    process that ends before leaves them to the next start (:func:`ldp_aggregator.store.sqlite.ids.sweep`).
+    """Remove what no table lists any more. To free a large file's blocks takes a while, in which others are to be counted;
+    a process that ends before leaves them to the next start (:func:`ldp_aggregator.store.sqlite.ids.sweep`).
     """
     try:
         for run in runs:

@@ -247,7 +247,7 @@ def damage(path: Path, place: int = 4100) -> None:
 
 
 async def test_a_damaged_run_is_merged_copied_and_combined_into_nothing(folder: Path, tmp_path: Path) -> None:
-    """What is damaged stays where it is and is told: a new check over it would hide it, and count reports twice."""
+    """It stays where it is and is told: a new check over it would hide it, and count reports twice."""
     store = await opened(folder)
     await fill(store, range(80))
     await store.close()
