@@ -119,7 +119,7 @@ def read_result(document: bytes, result: bytes) -> Recount:
 
 
 def _choose(sound: dict[int, Kept]) -> tuple[dict[int, NDArray[np.bool_]], int, bytes]:
-    """Choose the rows of each question that count; tell how many repeat one of these, and the ids in conflict, joined."""
+    """Choose the rows of each question that count; tell how many repeat one, and the ids in conflict, joined."""
     lengths = [len(kept.ids) for kept in sound.values()]
     if not sum(lengths):
         return {question: np.zeros(0, dtype=bool) for question in sound}, 0, b""

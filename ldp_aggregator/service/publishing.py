@@ -85,7 +85,7 @@ async def tally_to_publish(store: Store, campaign: Campaign) -> Tally:
 
 
 async def counts_to_publish(store: Store, campaign: Campaign) -> tuple[Tally, Arrivals]:
-    """Return what may be published now, and how the reports came: those of the tally at least, since it is asked after."""
+    """Return what may be published now, and how the reports came: those of the tally at least."""
     tally = await tally_to_publish(store, campaign)
     return tally, (await store.state(campaign.id)).arrivals
 

@@ -304,8 +304,8 @@ class Tidier:
 
 
 def _remove(runs: Sequence[Path]) -> None:
-    """Remove what no table lists any more. To free a large file's blocks takes a while, in which others are to be counted;
-    a process that ends before leaves them to the next start (:func:`ldp_aggregator.store.sqlite.ids.sweep`).
+    """Remove what no table lists any more. To free a large file's blocks takes a while, in which others are to be
+    counted; a process that ends before leaves them to the next start (:func:`ldp_aggregator.store.sqlite.ids.sweep`).
     """
     try:
         for run in runs:
