@@ -35,13 +35,12 @@ PUBLIC_MODULES = (
 KEPT = frozenset(
     {
         ("ldp_client.network.proxies", "Proxies.__init__"),
-        ("ldp_client.storage.scoped", "scope_prefix"),
+        ("ldp_client.storage.contract", "scope_prefix"),
         ("protocols.document.schema", "ContinuousFeature.size"),
         ("protocols.document.verification", "closed_form"),
         ("protocols.exact.coins", "Coins.below"),
         ("protocols.exact.coins", "ScriptedCoins.words"),
         ("protocols.exact.rationals", "log_upper"),
-        ("protocols.light", "_initialise"),
         ("protocols.wire.reports", "check_secret"),
         ("protocols.wire.upload", "encode_upload"),
     }

@@ -24,7 +24,7 @@ from ldp_aggregator.cli.common import (
     say_table,
 )
 from protocols import Campaign
-from protocols.document.privacy import CONTINUOUS_CHOICES, DISCRETE_CHOICES
+from protocols.document.authored import CONTINUOUS_CHOICES, DISCRETE_CHOICES
 
 TRIALS: Final = 20_000
 REFERENCE: Final = (sys.executable, "-m", "ldp_client.testing.lines")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
-from protocols.document.schema import MOST_CELLS, ContinuousFeature, Feature, Label
+from protocols.document.schema import MOST_CELLS, Feature, Label, is_gaussian
 from protocols.errors import DocumentError
 from protocols.exact.coins import Coins
 from protocols.exact.rationals import exact_epsilon
@@ -115,11 +115,6 @@ def signs_of(question: Question, classes: int) -> int:
     the value may be missing.
     """
     return question.domain_size // (1 if question.kind == PRODUCT else classes)
-
-
-def is_gaussian(feature: Feature | None) -> bool:
-    """Whether a feature is modelled as Gaussian: continuous, without bins."""
-    return isinstance(feature, ContinuousFeature) and feature.bins is None
 
 
 def read_question(

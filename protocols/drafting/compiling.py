@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
-from protocols.document.campaign import MOMENTS, VERSION, Campaign, asked_features, read_authored
+from protocols.document.authored import MOMENTS, SCORE, VERSION, Privacy, asked_features, read_authored
 from protocols.document.questions import Question
+from protocols.document.schema import ContinuousFeature, Feature, Label
+from protocols.drafting.choice import AUTO
 from protocols.drafting.edges import with_edges
 from protocols.drafting.questions import compile_questions, evaluation_questions
-from protocols.drafting.rounds import check_round
-from protocols.errors import DocumentError, DraftError
+from protocols.errors import DraftError
 from protocols.fields import Fields, parse_json
+
+_ROUNDS: Final = {MOMENTS: "a round of moments", SCORE: "an evaluation round"}
 
 
 def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:
@@ -26,7 +29,7 @@ def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:
     fields = Fields(draft, "", DraftError)
     authored = read_authored(fields, DraftError)
     fields.finish()
-    check_round(*(authored[name] for name in ("asks", "label", "features", "privacy")))
+    _check_round(*(authored[name] for name in ("asks", "label", "features", "privacy")))
     if authored["evaluation"] is not None:
         authored["evaluation"] = with_edges(authored["evaluation"])
         questions = evaluation_questions(authored["evaluation"], authored["privacy"])
@@ -37,12 +40,7 @@ def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:
             authored["privacy"],
             moments=authored["asks"] == MOMENTS,
         )
-    document = _write(authored, questions)
-    try:
-        Campaign.parse(document)
-    except DocumentError as error:
-        raise DraftError("draft", f"compiles to a document no device accepts: {error}") from None
-    return document
+    return _write(authored, questions)
 
 
 def _write(authored: Mapping[str, Any], questions: tuple[Question, ...]) -> bytes:
@@ -67,3 +65,41 @@ def _write(authored: Mapping[str, Any], questions: tuple[Question, ...]) -> byte
 
 def _instant(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat().replace("+00:00", "Z")
+
+
+def _check_round(asks: str, label: Label, features: Sequence[Feature], privacy: Privacy) -> None:
+    """Raises DraftError, which names the field and says what would be right; of a round that asks for a model never."""
+    if asks not in _ROUNDS:
+        return
+    this = _ROUNDS[asks]
+    if asks == SCORE:
+        _check_score(privacy, this)
+    else:
+        _check_moments(label, features, privacy, this)
+
+
+def _check_score(privacy: Privacy, this: str) -> None:
+    if privacy.continuous != AUTO:
+        raise DraftError(
+            "privacy.continuous",
+            f"is {privacy.continuous}, and {this} asks about no feature. Leave it out, or say auto",
+        )
+
+
+def _check_moments(label: Label, features: Sequence[Feature], privacy: Privacy, this: str) -> None:
+    for position, feature in enumerate(features):
+        if isinstance(feature, ContinuousFeature) and feature.bins is not None:
+            raise DraftError(
+                f"features[{position}].bins",
+                f"is {feature.bins}, and {this} asks for the number itself. Leave it out here; the round that follows "
+                "may have bins",
+            )
+    if label.weight != 0:
+        return
+    for name, value in (("discrete", None if privacy.discrete == AUTO else privacy.discrete), ("theta", privacy.theta)):
+        if value is not None:
+            raise DraftError(
+                f"privacy.{name}",
+                f"is {value}, and says how {this} asks for the label alone, which it does not. Leave it out, or ask "
+                "for the label (label.weight 1, or leave it out)",
+            )

@@ -9,8 +9,8 @@ from fractions import Fraction
 from itertools import combinations_with_replacement
 from typing import Final
 
+from protocols.document.authored import Privacy
 from protocols.document.evaluation import Evaluation
-from protocols.document.privacy import Privacy
 from protocols.document.questions import (
     INDEX,
     LABEL,
@@ -24,9 +24,8 @@ from protocols.document.questions import (
     SQUARE,
     VALUE,
     Question,
-    is_gaussian,
 )
-from protocols.document.schema import Feature, Label
+from protocols.document.schema import Feature, Label, is_gaussian
 from protocols.drafting.choice import AUTO, make_continuous, make_discrete, make_sign, share_variance
 from protocols.errors import DraftError
 from protocols.exact.rationals import divide_down, exact_epsilon

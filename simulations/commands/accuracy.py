@@ -11,7 +11,7 @@ from typing import Any, Final
 import pandas as pd
 
 from ldp_aggregator.estimation.simplex import POSTERIOR, TRAINING_MODES
-from protocols.document.privacy import ANSWERS, CONTINUOUS_CHOICES, DISCRETE_CHOICES
+from protocols.document.authored import ANSWERS, CONTINUOUS_CHOICES, DISCRETE_CHOICES
 from simulations.commands.common import (
     Groups,
     add_json,

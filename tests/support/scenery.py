@@ -77,7 +77,7 @@ def refuse(aggregator: Aggregator, campaign: Campaign) -> None:
 
 
 def evaluated(browser: Browser, aggregator: Aggregator, campaign: Campaign, devices: int) -> Campaign:
-    """An evaluation round of what a campaign has learned, drafted and published by forms, and its votes."""
+    """An evaluation round of what a campaign has learned, drafted and published by forms, and its answers."""
     browser.open(f"{aggregator.admin_url}/campaigns/{campaign.id}")
     browser.click('form[action$="/train"] input[name="anyway"]')
     browser.click('form[action$="/train"] button')

@@ -22,7 +22,7 @@ from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
 from ldp_aggregator.server.uploads import answer_to
 from ldp_aggregator.service.publishing import counts_to_publish, told_estimates
 from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, REVOKED, TAKES_REPORTS, TAKES_SHARES, UNKNOWN
-from protocols.document.campaign import MODEL
+from protocols.document.authored import MODEL
 from protocols.wire.upload import MEDIA_TYPE
 
 _PATH: Final = "/v1/campaigns/{id}/statistics"

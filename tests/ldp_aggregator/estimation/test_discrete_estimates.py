@@ -12,7 +12,7 @@ from ldp_aggregator.counting.rows import count
 from ldp_aggregator.estimation.estimators import QuestionEstimate, estimate_question
 from protocols import Question
 from protocols.document.questions import INDEX, PAIR
-from protocols.drafting import make_discrete
+from protocols.drafting.choice import make_discrete
 from protocols.mechanisms import DISCRETE
 from simulations.fidelities.perturbation import perturb_items
 
