@@ -4,7 +4,7 @@
 # make test    the whole test suite, but for what takes environments of its own (the next ones)
 # make check   lint, types, layer contracts
 # make flower  the tests of the Flower adapter, with Flower and its simulation in an environment of their own
-# make engines the recount of an archive on Dask and Apache Beam, with both in an environment of their own
+# make engines the recount of an archive on Dask, and the example on Apache Beam, with both in an environment of their own
 # make packages   builds wheels and sources of both distributions, and tests them in empty environments
 # make oldest  trainers' and learning tests with the oldest numpy, pandas, scikit-learn and scipy that pyproject.toml promises
 # make pythons the device's tests on every Python from 3.10 on that is found here
@@ -66,7 +66,7 @@ check: $(INSTALLED)
 $(ENGINES)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml
 	$(PYTHON) -m venv $(ENGINES)
 	$(ENGINES)/bin/python -m pip install -qq --no-compile --config-settings editable_mode=compat \
-	  --editable deploy/client-wheel --editable '.[dask,beam]' hypothesis pytest pytest-asyncio
+	  --editable deploy/client-wheel --editable '.[dask]' 'apache-beam>=2.60,<3' hypothesis pytest pytest-asyncio
 	@touch $@
 
 engines: $(ENGINES)/.installed

@@ -1,6 +1,6 @@
 """How long it takes to count an archive again, beside reading the same files and counting nothing.
 
-    python benchmarks/recount.py [--reports 5000000] [--engine processes|dask|beam]
+    python benchmarks/recount.py [--reports 5000000] [--engine processes|dask]
 
 The archive has 20 questions of 32 cells (OUE, epsilon 1) in 64 slots; 2 in 100 reports are there twice.
 """
@@ -14,14 +14,13 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from importlib import import_module
 
 import numpy as np
 import pyarrow
 
 from ldp_aggregator.archive.keeping import Archive
 from ldp_aggregator.archive.places import open_place
-from ldp_aggregator.archive.reading import Engine, on_processes, parts_of, recount
+from ldp_aggregator.archive.reading import Engine, on_dask, on_processes, parts_of, recount
 from ldp_aggregator.store import Submission
 from protocols import Campaign
 from protocols.wire.upload import Block
@@ -36,7 +35,7 @@ FEATURES = 20
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--reports", type=int, default=5_000_000, help="reports in the archive, retries included")
-    parser.add_argument("--engine", choices=["processes", "dask", "beam"], default="processes")
+    parser.add_argument("--engine", choices=["processes", "dask"], default="processes")
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
     print(
@@ -102,7 +101,7 @@ def _read(folder: str, campaign: Campaign) -> None:
 
 
 def _engine(name: str) -> Engine:
-    return on_processes if name == "processes" else import_module(f"ldp_aggregator.archive.engines.on_{name}").run
+    return on_processes if name == "processes" else on_dask
 
 
 def _median(runs: int, work: Callable[[], object]) -> float:

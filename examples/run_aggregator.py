@@ -9,8 +9,8 @@ import asyncio
 import sys
 from pathlib import Path
 
+from ldp_aggregator.server.process import run_server
 from ldp_aggregator.server.sockets.listener import Addresses
-from ldp_aggregator.server.workers import serve_with_workers
 from ldp_aggregator.service.drafts import compile_draft
 from ldp_aggregator.service.settings import read_settings
 from ldp_aggregator.store import open_store
@@ -37,7 +37,7 @@ def main() -> None:
     # The other listeners stay on this machine; put a TLS proxy in front of the public one.
     own = {"admin_port": 0, "operations_port": 0}
     settings = read_settings(flags={"data": data, "host": "127.0.0.1", "port": port, **own})
-    serve_with_workers(settings, ready)
+    run_server(settings, ready)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,6 @@ TOOLS = (
     "ldp_client/relay",
     "ldp_client/testing",
     "protocols/drafting",
-    "protocols/proofs",
     "protocols/receiving",
     "protocols/shell",
 )

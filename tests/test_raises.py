@@ -37,7 +37,6 @@ KEPT = frozenset(
         ("ldp_client.network.proxies", "Proxies.__init__"),
         ("ldp_client.storage.contract", "scope_prefix"),
         ("protocols.document.schema", "ContinuousFeature.size"),
-        ("protocols.document.verification", "closed_form"),
         ("protocols.exact.coins", "Coins.below"),
         ("protocols.exact.coins", "ScriptedCoins.words"),
         ("protocols.exact.rationals", "log_upper"),

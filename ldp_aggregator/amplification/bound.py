@@ -1,7 +1,7 @@
 """The privacy blanket of a shuffled crowd: an upper bound of delta at a given epsilon, and of epsilon at a given delta.
 
-n devices with one row, E = exp(epsilon) < e0. For any two data sets that differ in one device (Balle et al. 2019,
-Lemma 5.3, with the numbers of reports of each kind by :mod:`ldp_aggregator.amplification.rows`):
+n devices with one blanket, E = exp(epsilon) < e0. For any two data sets that differ in one device (Balle et al. 2019,
+Lemma 5.3, with the numbers of reports of each kind by :mod:`ldp_aggregator.amplification.blankets`):
 
     delta <= 1/n E[(N10 (e0 - E) - N01 (E e0 - 1) - (E - 1) (e0 N11 + N00))+],
     (N10, N01, N11, N00, rest) ~ Multinomial(n; m10, m10, m11, m00, 1 - g).
@@ -33,7 +33,7 @@ from ldp_aggregator.amplification.binomial import (
     lower_end,
     upper_end,
 )
-from ldp_aggregator.amplification.rows import Row
+from ldp_aggregator.mechanisms.facts import Blanket
 
 MOST_REPORTS: Final = 1 << 40
 """More are counted as so many: the numerical argument is made up to here, and more reports reveal less."""
@@ -49,19 +49,19 @@ _LINES: Final = 5
 _PRECISION: Final = 1e-4
 
 
-def delta_bound(row: Row, reports: int, epsilon: float, tail: float = _LARGEST_TAIL) -> float:
+def delta_bound(blanket: Blanket, reports: int, epsilon: float, tail: float = _LARGEST_TAIL) -> float:
     """An upper bound of delta at ``epsilon`` >= 0 for ``reports`` >= 1 shuffled reports; ``tail`` is added thrice."""
-    return _Crowd(row, reports, tail).delta(math.expm1(epsilon))
+    return _Crowd(blanket, reports, tail).delta(math.expm1(epsilon))
 
 
-def epsilon_bound(row: Row, reports: int, delta: float) -> float | None:
+def epsilon_bound(blanket: Blanket, reports: int, delta: float) -> float | None:
     """An epsilon at which the bound of delta is at most ``delta``, within 1e-4 of the least; None where it is not
     below the loss of one report, which then is what holds.
     """
     if reports < 1:
         return None
-    crowd = _Crowd(row, reports, min(_LARGEST_TAIL, _TAIL_SHARE * delta))
-    largest = float(row.ratio - 1)
+    crowd = _Crowd(blanket, reports, min(_LARGEST_TAIL, _TAIL_SHARE * delta))
+    largest = float(blanket.ratio - 1)
     found = _least_excess(crowd, delta, largest)
     epsilon = math.log1p(found) * INFLATION
     return epsilon if epsilon < math.log1p(largest) else None
@@ -98,26 +98,26 @@ def _least_excess(crowd: _Crowd, delta: float, largest: float) -> float:
 class _Crowd:
     """What does not change with epsilon, in doubles. ``excess`` is E - 1, so that nothing cancels at small epsilons."""
 
-    def __init__(self, row: Row, reports: int, tail: float) -> None:
+    def __init__(self, blanket: Blanket, reports: int, tail: float) -> None:
         n = self._reports = min(reports, MOST_REPORTS)
         self._tail = tail
-        self._rise = float(row.ratio - 1)
-        told = min(float(2 * row.told), math.nextafter(1.0, 0.0))
+        self._rise = float(blanket.ratio - 1)
+        told = min(float(2 * blanket.told), math.nextafter(1.0, 0.0))
         first, end = lower_end(n, told, tail), upper_end(n, told, tail)
         deviation = math.sqrt(n * told * (1 - told))
         width = max(1, math.floor(deviation / _INTERVALS_PER_DEVIATION))
         self._least = np.arange(first, min(end, n + 1), width, dtype=np.float64)
         self._most = np.minimum(self._least + (width - 1), n)
         self._probability = interval_probability(self._least, width, n, told)
-        self._others = self._quantile(row, told)
+        self._others = self._quantile(blanket, told)
         self.typical_excess = self._rise * math.sqrt(2 * n * told) / n
         """Where the drift of all reports is as large as sqrt 2 deviations of their walk."""
 
-    def _quantile(self, row: Row, told: float) -> NDArray[np.float64]:
+    def _quantile(self, blanket: Blanket, told: float) -> NDArray[np.float64]:
         """For every interval an r with P(R < r) <= tail: exp(s r) E[exp(-s R)] is at most that, for any s > 0."""
         rest = 1 - told
-        both, neither = float(row.both) / rest, float(row.neither) / rest
-        ratio = float(row.ratio)
+        both, neither = float(blanket.both) / rest, float(blanket.neither) / rest
+        ratio = float(blanket.ratio)
         trials = self._reports - self._most
         second = both * ratio**2 + neither
         if second <= 0:

@@ -2,5 +2,5 @@
 
 :mod:`~ldp_aggregator.archive.files` is the format, :mod:`~ldp_aggregator.archive.places` where files lie,
 :mod:`~ldp_aggregator.archive.keeping` what a server writes, :mod:`~ldp_aggregator.archive.slots` the pure count of one
-slot, and :mod:`~ldp_aggregator.archive.engines` who runs it on many.
+slot, :mod:`~ldp_aggregator.archive.reading` its parts and who runs them.
 """

@@ -28,7 +28,7 @@ from ldp_aggregator.archive.files import ArchiveError, Kept, decode_file, encode
 from ldp_aggregator.archive.places import Place
 from ldp_aggregator.archive.reading import DOCUMENT, REPORTS, SUFFIX, file_name
 from ldp_aggregator.archive.slots import check_slots, slot_of
-from ldp_aggregator.counting.rows import payload_rows, refusals
+from ldp_aggregator.counting.decoding import payload_rows, refusals
 from ldp_aggregator.store.contract import UNAVAILABLE, Counting, Outcome, StoreError, Submission
 from ldp_aggregator.store.failures import kind_of
 from protocols import Campaign

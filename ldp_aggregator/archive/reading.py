@@ -115,6 +115,13 @@ def on_processes(document: bytes, work: Sequence[SlotWork], workers: int | None 
         return add_results(document, pool.map(SlotWork.run, work))
 
 
+def on_dask(document: bytes, work: Sequence[SlotWork]) -> bytes:
+    """Run the parts where Dask runs things now: here, or where a ``dask.distributed.Client`` is connected."""
+    import dask
+
+    return add_results(document, dask.compute(*[dask.delayed(SlotWork.run)(part) for part in work]))
+
+
 def _processors() -> range | set[int]:
     """Those that this process may use."""
     return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)

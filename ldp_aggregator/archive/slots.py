@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.archive.files import ArchiveError, Kept, decode_file
+from ldp_aggregator.counting.decoding import Sums, count, refusals
 from ldp_aggregator.counting.digest import digests
-from ldp_aggregator.counting.parts import Sums, add_part, encode_part, part_of_tally
-from ldp_aggregator.counting.rows import Rows, count, refusals
+from ldp_aggregator.counting.parts import add_part, encode_part, part_of_tally
 from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.mechanisms.facts import Rows
 from protocols import Campaign
 from protocols.wire.reports import ID_BYTES
 

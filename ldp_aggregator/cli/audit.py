@@ -24,13 +24,13 @@ from ldp_aggregator.cli.common import (
     say_table,
 )
 from protocols import Campaign
-from protocols.document.authored import CONTINUOUS_CHOICES, DISCRETE_CHOICES
+from protocols.document.authored import continuous_choices, discrete_choices
 
 TRIALS: Final = 20_000
 REFERENCE: Final = (sys.executable, "-m", "ldp_client.testing.lines")
 """The client of this distribution, in a process of its own."""
 
-_MECHANISMS: Final = tuple(name for name in (*DISCRETE_CHOICES, *CONTINUOUS_CHOICES) if name != "auto")
+_MECHANISMS: Final = tuple(dict.fromkeys((*discrete_choices(), *continuous_choices())))
 _SHOWN: Final = 8
 
 
@@ -43,7 +43,7 @@ def add_commands(groups: Groups) -> None:
         "--mechanism oue --domain 8 --epsilon 1",
         "--document document.json --command './device --audit' --json",
     )
-    parser.add_argument("--mechanism", choices=_MECHANISMS, default="ss", help="default: %(default)s")
+    parser.add_argument("--mechanism", choices=_MECHANISMS, default="auto", help="default: %(default)s")
     parser.add_argument("--domain", type=int, default=8, metavar="D", help="cells, for continuous mechanisms classes")
     parser.add_argument("--epsilon", type=positive, default=1.0, metavar="E", help="default: %(default)s")
     parser.add_argument("--document", type=Path, metavar="DOC", help="audit this campaign document instead")
@@ -80,7 +80,7 @@ def _audit(options: argparse.Namespace) -> int:
 
 def single_question(mechanism: str, domain: int, epsilon: float) -> str:
     """The document of a campaign that asks one question: a label of ``domain`` classes, or a value with that label."""
-    continuous = mechanism in CONTINUOUS_CHOICES
+    continuous = mechanism not in discrete_choices()
     draft = {
         "version": 1,
         "title": f"Audit of {mechanism}",

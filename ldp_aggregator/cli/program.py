@@ -27,19 +27,19 @@ COMMANDS: Final = {
     "fit": "tables.fit",
     "node": "tables.node",
     "project": "campaigns.project",
-    "token": "operation.token",
-    "log": "operation.log",
+    "token": "operation.rights",
+    "log": "operation.rights",
     "key": "operation.key",
     "status": "operation.status",
-    "fsck": "operation.fsck",
-    "merge": "operation.merge",
-    "backup": "operation.backup",
-    "restore": "operation.restore",
+    "fsck": "operation.keeping",
+    "merge": "operation.keeping",
+    "backup": "operation.keeping",
+    "restore": "operation.keeping",
     "recount": "operation.recount",
     "audit": "audit",
 }
-"""Each command's module in this package. Only the one that is asked for is imported: some bring libraries that take
-seconds and memory, and serving needs neither."""
+"""Each command's module in this package. Only the module of the one that is asked for is imported: some bring libraries
+that take seconds and memory, and serving needs neither."""
 
 _REPORTED: Final = (CommandError, ProtocolError, StoreError)
 _WRONG: Final = (NotInstalledError, SettingsError, UsageError)
@@ -57,13 +57,14 @@ def make_parser(command: str | None = None) -> Parser:
     if command in COMMANDS:
         import_module(f"ldp_aggregator.cli.{COMMANDS[command]}").add_commands(groups)
         return parser
-    for name, module in COMMANDS.items():
+    for module in dict.fromkeys(COMMANDS.values()):
         try:
             import_module(f"ldp_aggregator.cli.{module}").add_commands(groups)
         except ModuleNotFoundError as error:  # noqa: PERF203 - a dozen commands, once
             if (error.name or "").partition(".")[0] in ("ldp_aggregator", "protocols"):
                 raise
-            groups.add_parser(name, help=f"needs {error.name}: pip install 'ldp-bayes[aggregator]'")
+            for name in (name for name, where in COMMANDS.items() if where == module):
+                groups.add_parser(name, help=f"needs {error.name}: pip install 'ldp-bayes[aggregator]'")
     return parser
 
 

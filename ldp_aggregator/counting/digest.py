@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.counting.rows import Rows
+from ldp_aggregator.mechanisms.facts import Rows
 
 DIGEST_BYTES: Final = 8
 

@@ -18,15 +18,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.counting.rows import cells
+from ldp_aggregator.counting.decoding import Sums, cells
 from ldp_aggregator.counting.tally import Tally
 from protocols import Campaign
 
 COMPACT_AT: Final = 64
 """Parts of one campaign after which a writer adds some up. Parts cost the reader, compaction costs the writer."""
-
-Sums = dict[int, tuple[int, NDArray[np.int64]]]
-"""Question index to (n, counts)."""
 
 _WORD: Final = 8
 _HEAD: Final = 4

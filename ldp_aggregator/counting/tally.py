@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.counting.rows import cells, count, payload_rows, refusals
+from ldp_aggregator.counting.decoding import cells, count, payload_rows, refusals
 from protocols import Campaign
 from protocols.receiving.decoding import decode_upload
 from protocols.wire.upload import Block
@@ -21,7 +21,7 @@ class Tally:
     n
         int64, one entry per question: reports counted.
     counts
-        One int64 vector per question, of length :func:`ldp_aggregator.counting.rows.cells`.
+        One int64 vector per question, of length :func:`ldp_aggregator.counting.decoding.cells`.
     """
 
     def __init__(self, campaign: Campaign) -> None:

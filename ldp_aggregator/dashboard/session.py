@@ -1,6 +1,6 @@
 """Sessions of the dashboard: a cookie that names an admin token by its digest, sealed, for some hours.
 
-The cookie never holds the token. It is sealed with a key that the processes of one server share and that is on no
+The cookie never holds the token. It is sealed with a key that this process has drawn and that is on no
 disk, so that who reads the store makes no session, and a restart ends them all. At every request the token is looked
 up anew: revoking it ends its sessions at once.
 
@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import multiprocessing
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import cache
 from typing import Final
 
 COOKIE: Final = "ldp_session"
@@ -25,9 +25,10 @@ _NONCE_BYTES: Final = 16
 _PARTS: Final = 4
 
 
+@cache
 def server_key() -> bytes:
-    """32 bytes that are the same in all worker processes: ``multiprocessing`` gives its children its key."""
-    return hmac.digest(bytes(multiprocessing.current_process().authkey), b"ldp-bayes dashboard session", "sha256")
+    """32 bytes, drawn once by each process."""
+    return secrets.token_bytes(32)
 
 
 @dataclass(frozen=True)

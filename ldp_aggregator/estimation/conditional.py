@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import Z_95, Cells, QuestionEstimate
-from ldp_aggregator.estimation.poisoning.intervals import Interval
+from ldp_aggregator.estimation.poisoning.quotients import quotient_reach
 from ldp_aggregator.estimation.pooling import class_shares
 from ldp_aggregator.estimation.simplex import norm_sub
-from ldp_aggregator.estimation.support import support_of
+from ldp_aggregator.mechanisms import facts_of
 from protocols.document.questions import PAIR
-from protocols.mechanisms import PureMechanism
 
 Array = NDArray[np.float64]
 
@@ -53,19 +52,12 @@ def conditional_table(estimates: Estimates, feature: str) -> ConditionalTable:
 
 def conditional_reach(estimates: Estimates, table: ConditionalTable, liars: int) -> Array:
     """The most that so many liars can have moved each cell: a share, so by no more than 1."""
-    moved = np.zeros_like(table.cells.value)
     if liars == 0:
-        return moved
-    joint, pi = (
-        table.pair.cells.value,
-        np.tile(estimates.class_prior.value, moved.size // estimates.class_prior.value.size),
-    )
-    least = liars * estimates.class_prior_per_liar
-    told = np.isfinite(table.cells.variance) & (pi > least) & np.isfinite(table.per_liar)
-    moved[~told] = 1.0
-    ratio = Interval.around(joint[told], liars * table.per_liar[told]) / Interval.around(pi[told], least)
-    moved[told] = np.minimum(ratio.reach(table.cells.value[told]), 1.0)
-    return moved
+        return np.zeros_like(table.cells.value)
+    prior = estimates.class_prior.value
+    pi = np.tile(prior, table.cells.value.size // prior.size)
+    reach = quotient_reach(table.cells.value, liars * table.per_liar, pi, liars * estimates.class_prior_per_liar)
+    return np.where(np.isfinite(table.cells.variance), np.minimum(reach, 1.0), 1.0)
 
 
 def ratio_of(share: Cells, whole: Cells, covariance: Array, untold: float) -> Cells:
@@ -103,16 +95,12 @@ def _of_pair(estimates: Estimates, one: QuestionEstimate) -> Array:
     frequency = norm_sub(one.cells.value).reshape(-1, k)
     total, others = frequency.sum(axis=0), len(frequency) - 1
     of_records = frequency * (1 - total)
-    mechanism = one.question.mechanism
-    if isinstance(mechanism, PureMechanism):
-        p, q, one_true, none_true = support_of(mechanism)
-        supported = q + (p - q) * frequency
-        # Over the other cells of the class: how often one of the two is the true one, and how often neither.
-        either = others * frequency + total - frequency
-        together = either * one_true + (others - either) * none_true - supported * (supported.sum(axis=0) - supported)
-        answers = (supported * (1 - supported) + together) / (p - q) ** 2
-    else:
-        answers = mechanism.noise_variance(0.0) + of_records
+    p, q, one_true, none_true, noise = facts_of(one.question.mechanism).support
+    supported = q + (p - q) * frequency
+    # Over the other cells of the class: how often one of the two is the true one, and how often neither.
+    either = others * frequency + total - frequency
+    together = either * one_true + (others - either) * none_true - supported * (supported.sum(axis=0) - supported)
+    answers = (supported * (1 - supported) + together) / (p - q) ** 2 + noise
     if estimates.campaign.privacy.answers == "all":
         # The same records are behind every question; only the noise is this one's own.
         answers = weight * (answers - of_records) + of_records

@@ -15,17 +15,9 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, estimate_question
-from ldp_aggregator.estimation.moments import (
-    DEFAULT_VARIANCE_FLOOR,
-    Moments,
-    add_record_spread,
-    present_shares,
-    rebuild_moments,
-)
-from ldp_aggregator.estimation.poisoning.lies import Lies, Round, lies_of_one_answer
-from ldp_aggregator.estimation.poisoning.moments import MomentsReach, moments_reach
+from ldp_aggregator.estimation.moments import Moments, add_record_spread, finite, present_shares, rebuild_moments
+from ldp_aggregator.estimation.poisoning.quotients import mean_reach
 from ldp_aggregator.estimation.poisoning.reports import class_prior_per_liar, per_liar
-from ldp_aggregator.estimation.poisoning.shares import share_variance
 from ldp_aggregator.estimation.pooling import pool_classes
 from ldp_aggregator.estimation.presence import Part, among_present, missing_shares
 from ldp_aggregator.estimation.rows import cell_names, cells_to_json, finite_only, rows_of, value_names
@@ -75,7 +67,7 @@ class Estimates:
                 finite_only({**row, "per_liar": self.class_prior_per_liar}) for row in cells_to_json(self.class_prior)
             ],
             "moments": {
-                name: {**moments.to_json(), **self.moments_per_liar[name].to_json()}
+                name: {**moments.to_json(), "mean_per_liar": finite(self.mean_reach(name, 1))}
                 for name, moments in self.moments.items()
             },
             "questions": [
@@ -127,31 +119,9 @@ class Estimates:
         classes, answers = len(self.campaign.label.classes), self.campaign.privacy.answers
         return class_prior_per_liar(self.questions, classes, answers_all=answers == "all")
 
-    @cached_property
-    def moments_per_liar(self) -> Mapping[str, MomentsReach]:
-        """The most that one lying device moves the mean and the variance of every Gaussian feature."""
-        classes, everything = len(self.campaign.label.classes), self.campaign.privacy.answers == "all"
-        noise = share_variance(self.questions, self.class_prior, classes, 1, shared_records=everything)
-        return {
-            name: moments_reach(
-                feature,
-                [self.round_of(feature)],
-                self.moments[name],
-                self.class_prior,
-                noise,
-                [Lies(1, 1, self.class_prior_per_liar)]
-                if everything
-                else lies_of_one_answer(self.questions, name, classes),
-                variance_floor=DEFAULT_VARIANCE_FLOOR,
-            )
-            for name, feature in self._gaussian.items()
-        }
-
-    def round_of(self, feature: ContinuousFeature) -> Round:
-        """What this campaign tells of a Gaussian feature, and what one lie moves of it."""
-        value, square = (self.asking(feature.name, kind) for kind in (VALUE, SQUARE))
-        liars = [self.per_liar[one.question.index] for one in (value, square)]
-        return Round(value, square, liars[0], liars[1], self.class_prior, self.class_prior_per_liar)
+    def mean_reach(self, feature: str, liars: int) -> NDArray[np.float64]:
+        """Return the most that so many lying devices move a Gaussian feature's mean in every class, shape (k,)."""
+        return mean_reach(self, self._gaussian[feature], liars)
 
     def asking(self, feature: str, kind: str) -> QuestionEstimate:
         """Return the estimate of the one question of a kind about a feature."""

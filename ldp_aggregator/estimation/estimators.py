@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.simplex import post_process
-from ldp_aggregator.estimation.support import sum_variance, support_of
+from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.mechanisms.facts import Facts, sum_variance
 from protocols import Question
 from protocols.document.questions import INDEX, PRODUCT, RIGHT, SIGN
-from protocols.mechanisms import NoisyVector, OneBit, PureMechanism
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -104,23 +104,19 @@ def _estimate_cells(question: Question, n: int, counts: Counts, classes: int) ->
     if n == 0:
         frequencies = question.encoding == INDEX
         return uninformed(question.domain_size if frequencies else classes, frequencies=frequencies)
-    mechanism = question.mechanism
-    if isinstance(mechanism, PureMechanism):
-        if question.encoding == SIGN:
-            return _contrasts(mechanism, n, counts.reshape(classes, -1)[:, : SIGNS.size])
-        return _frequencies(mechanism, n, counts)
-    if isinstance(mechanism, OneBit):
-        return _onebit_sums(mechanism, counts)
-    if isinstance(mechanism, NoisyVector):
-        return _noisy_sums(mechanism, n, counts, one_hot=question.encoding == INDEX)
-    raise TypeError(f"no estimator for mechanism {mechanism.name}")
+    facts = facts_of(question.mechanism)
+    if question.encoding == INDEX:
+        return _frequencies(facts, n, counts)
+    if question.encoding == SIGN:
+        return _contrasts(facts, n, counts.reshape(classes, -1)[:, : SIGNS.size])
+    return Cells.normal(*facts.estimate_moments(n, counts))
 
 
 def _estimate_classes(question: Question, n: int, counts: Counts, classes: int) -> Cells | None:
     """P(class), shape (k,), from a question that carries it; None for those that do not.
 
     A pair question's joint table and a sign question's bits both add up to it, over m cells per class. The variance of
-    the sum follows from the joint support (``PureMechanism.sum_variance``); the spread f (1 - f) is the records' own.
+    the sum follows from ``Mechanism.sum_variance``; the spread f (1 - f) is the records' own.
     """
     if question.encoding not in (INDEX, SIGN) or question.kind == RIGHT:
         return None
@@ -145,21 +141,15 @@ def _untold(size: int) -> Cells:
 
 def _together(question: Question, n: int, totals: Counts, members: int) -> Cells:
     """The shares of groups of ``members`` cells, from the sums of their counts."""
-    mechanism, value = question.mechanism, totals / n
-    if isinstance(mechanism, PureMechanism):
-        p, q, *_ = support_of(mechanism)
-        value = (value - members * q) / (p - q)
-    return sums_of_cells(question, n, value, members)
+    facts = facts_of(question.mechanism)
+    return sums_of_cells(question, n, (totals / (n * facts.unit) - members * facts.support.q) / facts.gain, members)
 
 
 def sums_of_cells(question: Question, n: int, value: Array, members: int) -> Cells:
     """``value``, each the sum of the estimates of ``members`` cells of a question, with variance and interval."""
-    mechanism, inside = question.mechanism, np.minimum(np.maximum(value, 0.0), 1.0)
-    if isinstance(mechanism, PureMechanism):
-        none, every = (sum_variance(mechanism, members, f) for f in (0.0, 1.0))
-        noise = none + (every - none) * inside  # sum_variance is affine in the frequency.
-    else:
-        noise = np.full(value.shape, members * mechanism.noise_variance(0.0))
+    inside = np.minimum(np.maximum(value, 0.0), 1.0)
+    none, every = (sum_variance(question.mechanism, members, frequency) for frequency in (0.0, 1.0))
+    noise = none + (every - none) * inside  # sum_variance is affine in the frequency.
     return Cells.normal(value, (noise + inside * (1 - inside) + 0.5 / n) / n)
 
 
@@ -170,10 +160,15 @@ def uninformed(size: int, *, frequencies: bool) -> Cells:
     return Cells(value, np.full(size, np.inf), low, np.ones(size))
 
 
-def _frequencies(mechanism: PureMechanism, n: int, counts: Counts) -> Cells:
-    """E_v = (C_v / n - q) / (p - q); its variance from the binomial C_v, kept above 0 by half a count."""
-    p, q, *_ = support_of(mechanism)
-    share = counts / n
+def _frequencies(facts: Facts[Any], n: int, counts: Counts) -> Cells:
+    """E_v = (C_v / n - q) / (p - q). Support counts are binomial, which their variance, kept above 0 by half a count,
+    and Wilson's interval follow; sums with noise get the noise, and the spread f (1 - f) of the records.
+    """
+    p, q, *_, noise = facts.support
+    share = counts / (n * facts.unit)
+    if noise:
+        frequency = np.clip(share, 0.0, 1.0)
+        return Cells.normal(share, (noise + frequency * (1 - frequency)) / n)
     success = (counts + 0.5) / (n + 1)
     low, high = wilson(counts, n)
     return Cells(
@@ -184,7 +179,7 @@ def _frequencies(mechanism: PureMechanism, n: int, counts: Counts) -> Cells:
     )
 
 
-def _contrasts(mechanism: PureMechanism, n: int, counts: Counts) -> Cells:
+def _contrasts(facts: Facts[Any], n: int, counts: Counts) -> Cells:
     """Estimate sums of signs, shape (k,), from counts of shape (k, m): a report adds the signs of the cells of a class
     that it supports.
 
@@ -192,7 +187,7 @@ def _contrasts(mechanism: PureMechanism, n: int, counts: Counts) -> Cells:
     frequency f the second moment is m q + (p - q) f - m b_0 - 2 f (b_1 - b_0), b_1 and b_0 being the
     probabilities that two cells are supported together, where one of them is true and where none is.
     """
-    p, q, one_true, none_true = support_of(mechanism)
+    p, q, one_true, none_true, _ = facts.support
     shares = counts / n
     value = shares @ SIGNS / (p - q)
     members, supported = counts.shape[1], shares.sum(axis=1)
@@ -200,29 +195,6 @@ def _contrasts(mechanism: PureMechanism, n: int, counts: Counts) -> Cells:
     both = members * none_true + 2 * frequency * (one_true - none_true)
     second_moment = (supported - both) / (p - q) ** 2
     return Cells.normal(value, np.maximum(second_moment - value**2, 0.5 / n) / n)
-
-
-def _onebit_sums(mechanism: OneBit, counts: Counts) -> Cells:
-    """The mean of (2 bit - 1) / (2 p - 1) over the reports that drew the cell (unbiased given that there are any)."""
-    pairs = counts.reshape(-1, 2)
-    drawn = pairs.sum(axis=1)
-    gain = 2 * float(mechanism.p) - 1
-    mean = (pairs[:, 1] - pairs[:, 0]) / np.maximum(drawn, 1)
-    value = np.where(drawn > 0, mean / gain, 0.0)
-    variance = (1 / gain**2 - np.minimum(value**2, 1.0)) / np.maximum(drawn - 1, 1)
-    return Cells.normal(value, np.where(drawn > 0, variance, np.inf))
-
-
-def _noisy_sums(mechanism: NoisyVector[Any], n: int, counts: Counts, *, one_hot: bool) -> Cells:
-    """Means of the noisy cells, with the noise's variance and, for one-hot vectors, the records' spread f (1 - f).
-
-    The spread of moment cells takes a moment that another question asks for; ``ldp_aggregator.estimation.moments``
-    adds it.
-    """
-    value = counts / (n << mechanism.grid)
-    frequency = np.clip(value, 0.0, 1.0)
-    spread = frequency * (1 - frequency) if one_hot else np.zeros_like(value)
-    return Cells.normal(value, (mechanism.noise_variance(0.0) + spread) / n)
 
 
 def wilson(counts: Counts, n: int, z: float = Z_95) -> tuple[Array, Array]:

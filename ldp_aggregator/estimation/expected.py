@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimators import SIGNS
+from ldp_aggregator.mechanisms import facts_of
 from protocols import Campaign, Question
 from protocols.document.questions import INDEX, PAIR, PRODUCT, SIGN, VALUE
-from protocols.mechanisms import OneBit, PureMechanism
 
 Array = NDArray[np.float64]
 
@@ -56,20 +56,16 @@ def expectation_of(question: Question, mean: Array, second: Array, share: Array)
 
 def variance_per_answer(question: Question, expected: Expectation) -> Array:
     """N times the variance of each estimated cell of a question with n answers."""
-    mechanism, mean, second = question.mechanism, expected.mean, expected.second
-    if isinstance(mechanism, PureMechanism):
-        if question.encoding == INDEX:
-            p, q = float(mechanism.p), float(mechanism.q)
-            supported = q + (p - q) * mean
-            answer: Array = supported * (1 - supported) / (p - q) ** 2
-            return answer
-        noise = np.array([mechanism.signs_variance(SIGNS.size, share) for share in second.tolist()])
-        return noise + second - mean**2
-    if isinstance(mechanism, OneBit):
-        # Only one answer in k is about the cell, and its bit's variance is 1 - (value)^2 on the scale of the bit.
-        gain = 2 * float(mechanism.p) - 1
-        return mechanism.domain_size * (1 / gain**2 - mean**2)
-    return mechanism.noise_variance(0.0) + second - mean**2
+    facts, mean, second = facts_of(question.mechanism), expected.mean, expected.second
+    if question.encoding == INDEX:
+        p, q, *_, noise = facts.support
+        supported = q + (p - q) * mean
+        answer: Array = supported * (1 - supported) / (p - q) ** 2 + noise
+        return answer
+    if question.encoding == SIGN:
+        signs = np.array([question.mechanism.signs_variance(SIGNS.size, share) for share in second.tolist()])
+        return signs + second - mean**2
+    return facts.moment_variance(mean, second)
 
 
 def answers(campaign: Campaign, devices: int) -> list[float]:
@@ -96,6 +92,5 @@ def expected_errors(campaign: Campaign, devices: int, variances: Sequence[Array]
 
 def chance_of_number(question: Question, number: float, devices: int) -> float:
     """How much larger E[1 / n] is than 1 / E[n], the number n of reports about a cell being binomial."""
-    # One bit is about one cell in k: only those who drew it count.
-    about = number / question.mechanism.domain_size if isinstance(question.mechanism, OneBit) else number
+    about = number * facts_of(question.mechanism).cell_share
     return 1 + (1 - about / devices) / about

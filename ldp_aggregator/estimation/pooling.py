@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimators import SIGNS, Cells, QuestionEstimate, uninformed
-from ldp_aggregator.estimation.support import noise_variance, sum_variance
-from protocols.document.questions import INDEX, SIGN
-from protocols.mechanisms import PureMechanism
+from ldp_aggregator.mechanisms.facts import noise_variance, sum_variance
+from protocols.document.questions import MOMENT, SIGN
 
 Array = NDArray[np.float64]
 
@@ -76,7 +75,7 @@ def weighted(parts: Sequence[Cells], shares: Array) -> Cells:
 def cell_variance(estimate: QuestionEstimate) -> float:
     """Predicted n Var of one cell, at equal frequencies."""
     question = estimate.question
-    if question.encoding == SIGN and isinstance(question.mechanism, PureMechanism):
+    if question.encoding == SIGN:
         members = SIGNS.size
         share = members / question.domain_size
         return question.mechanism.signs_variance(members, share) + share
@@ -88,9 +87,6 @@ def class_variance(estimate: QuestionEstimate, classes: int) -> float:
     question = estimate.question
     members = question.domain_size // classes
     spread = (1 - 1 / classes) / classes
-    if isinstance(question.mechanism, PureMechanism):
-        return sum_variance(question.mechanism, members, 1 / classes) + spread
-    if question.encoding != INDEX:
+    if question.encoding == MOMENT:
         raise ValueError(f"question {question.index} does not carry the class")
-    noise: float = question.mechanism.noise_variance(0.0)
-    return members * noise + spread
+    return sum_variance(question.mechanism, members, 1 / classes) + spread

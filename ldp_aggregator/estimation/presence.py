@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
+from ldp_aggregator.estimation.poisoning.quotients import quotient_reach
 from ldp_aggregator.estimation.poisoning.reports import sum_range
 from ldp_aggregator.estimation.pooling import pool_shares, weighted
-from ldp_aggregator.estimation.support import support_of
+from ldp_aggregator.mechanisms import facts_of
 from protocols import Campaign
-from protocols.mechanisms import PureMechanism
 
 Array = NDArray[np.float64]
 
@@ -69,22 +69,15 @@ def among_present(pair: QuestionEstimate, per_liar: Array, classes: int) -> Part
     value = pair.cells.value[here] / present
     both = _covariance_with_missing(pair, missing, classes)[here]
     spread = pair.cells.variance[here] + value**2 * missing.variance[0] + 2 * value * both
-    lie = sum_range(pair.question, classes) / pair.n
-    reach = np.full(size, np.inf)
-    if lie < present:  # See ldp_aggregator.estimation.poisoning.moments on quotients.
-        reach = (per_liar[here] + np.abs(value) * lie) / (present - lie)
+    reach = quotient_reach(value, per_liar[here], np.full(size, present), sum_range(pair.question, classes) / pair.n)
     return Part(Cells.normal(value, np.maximum(spread, 0.0) / present**2), reach)
 
 
 def _covariance_with_missing(pair: QuestionEstimate, missing: Cells, classes: int) -> Array:
     """The covariance of every cell with the sum of the last ``classes`` ones, for cells that are not among them."""
-    mechanism = pair.question.mechanism
     cells = np.clip(pair.cells.value, 0.0, 1.0)
     absent = float(np.clip(missing.value[0], 0.0, 1.0))
-    if not isinstance(mechanism, PureMechanism):
-        of_records: Array = -cells * absent / pair.n
-        return of_records
-    p, q, one_true, none_true = support_of(mechanism)
+    p, q, one_true, none_true, _ = facts_of(pair.question.mechanism).support
     together = classes * none_true + (one_true - none_true) * (classes * cells + absent)
     apart = (q + (p - q) * cells) * (classes * q + (p - q) * absent)
     both: Array = (together - apart) / (p - q) ** 2 / pair.n

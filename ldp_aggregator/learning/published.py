@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
+from ldp_aggregator.amplification.blankets import campaign_blankets
 from ldp_aggregator.amplification.bound import epsilon_bound
-from ldp_aggregator.amplification.rows import MOST_EXPONENT, Row, campaign_rows
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally, devices_counted
 from ldp_aggregator.learning.guarantee import Guarantee
+from ldp_aggregator.mechanisms.facts import MOST_EXPONENT, Blanket
 from protocols import Campaign
 
 DEFAULT_DELTA: Final = 1e-9
@@ -217,17 +218,17 @@ def _total(campaign: Campaign, crowd: int, delta: float) -> float | None:
     """The sum over the groups, one with ``answers: "one"``; a group that is not hidden costs its own loss."""
     if campaign.realised_epsilon > MOST_EXPONENT:
         return None
-    rows = campaign_rows(campaign)
+    blankets = campaign_blankets(campaign)
     total = 0.0
-    for row in rows:
-        found = _epsilon_once(row, crowd, delta / len(rows))
+    for blanket in blankets:
+        found = _epsilon_once(blanket, crowd, delta / len(blankets))
         if found is None:
-            found = math.nextafter(math.log(row.ratio) * (1 + 1e-12), math.inf)
+            found = math.nextafter(math.log(blanket.ratio) * (1 + 1e-12), math.inf)
         total += found
     return total * (1 + 1e-12)
 
 
 @lru_cache(maxsize=2048)
-def _epsilon_once(row: Row, crowd: int, delta: float) -> float | None:
-    """A server is asked for estimates more often than reports come in, and groups have equal rows."""
-    return epsilon_bound(row, crowd, delta)
+def _epsilon_once(blanket: Blanket, crowd: int, delta: float) -> float | None:
+    """A server is asked for estimates more often than reports come in, and groups have equal blankets."""
+    return epsilon_bound(blanket, crowd, delta)

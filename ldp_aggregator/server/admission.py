@@ -11,8 +11,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
 from typing import Final, cast
 
-from aiohttp import web
-
 from ldp_aggregator.server.problems import ProblemError, retry_later
 from ldp_aggregator.service.settings import Settings, SettingsError
 from ldp_aggregator.service.tokens import find_token
@@ -151,8 +149,3 @@ async def authorised(
     if not token.is_for(campaign_id):
         raise ProblemError("wrong-campaign")
     return token
-
-
-async def authorise(request: web.Request, store: Store, *scopes: str, campaign_id: str | None = None) -> StoredToken:
-    """See :func:`authorised`."""
-    return await authorised(request.headers, store, *scopes, campaign_id=campaign_id)

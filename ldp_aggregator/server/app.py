@@ -10,7 +10,7 @@ from aiohttp import web
 
 from ldp_aggregator.dashboard.routes import add_admin_pages, add_public_pages
 from ldp_aggregator.dashboard.sources import Sources
-from ldp_aggregator.server.api import admin, directories, operations, public
+from ldp_aggregator.server.api import admin, operations, public
 from ldp_aggregator.server.api.origins import answering_preflights, for_other_origins
 from ldp_aggregator.server.api.rows import Handler, Operation, openapi_operation
 from ldp_aggregator.server.context import Context
@@ -18,11 +18,8 @@ from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES, SECURITY_HEAD
 from ldp_aggregator.server.sockets.handed import watched
 from protocols import Campaign
 
-_PUBLIC: Final = (*public.OPERATIONS, *directories.PUBLIC)
-_ADMIN: Final = (*admin.OPERATIONS, *directories.ADMIN)
-PUBLIC: Final = (*_PUBLIC, openapi_operation("/openapi.json", _PUBLIC))
-ADMIN: Final = (*_ADMIN, openapi_operation("/openapi.json", _ADMIN))
-
+PUBLIC: Final = (*public.OPERATIONS, openapi_operation("/openapi.json", public.OPERATIONS))
+ADMIN: Final = (*admin.OPERATIONS, openapi_operation("/openapi.json", admin.OPERATIONS))
 OPERATIONS: Final = (*operations.OPERATIONS, openapi_operation("/openapi.json", operations.OPERATIONS))
 
 
@@ -73,7 +70,7 @@ def _make_app(
     app = web.Application(middlewares=[watched])
     origins = frozenset(context.settings.allowed_origins)
     for operation in operations:
-        handler = answering(operation.handler, context, operation.path, operation.method)
+        handler = answering(operation.answer, context, operation.path, operation.method)
         if operation.for_pages:
             handler = for_other_origins(handler, origins, embeddable=operation.method == "GET")
         app.router.add_route(operation.method, operation.path, handler)
@@ -105,7 +102,7 @@ def answering(
             response = await handler(request, context)
         except Exception as error:  # Whatever it is, the client gets a document and not a traceback.
             problem = as_problem(error, context.metrics)
-            context.metrics.count_refusal(problem.code)
+            context.metrics.refusals.labels(problem.code).inc()
             response = problem.response()
         response.headers.update(SECURITY_HEADERS)
         response.headers.setdefault("Cache-Control", "no-store")

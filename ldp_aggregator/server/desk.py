@@ -126,7 +126,7 @@ class Desk:
         """An upload was answered, so long after it was asked for; ``code`` is that of a problem."""
         self._metrics.count_request(PATH, METHOD, status, seconds)
         if code is not None:
-            self._metrics.count_refusal(code)
+            self._metrics.refusals.labels(code).inc()
             self.note_refused(campaign_id, code)
 
     def note_refused(self, campaign_id: str, code: str) -> None:

@@ -8,7 +8,8 @@ import asyncio
 import logging
 import shutil
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -19,10 +20,10 @@ from ldp_aggregator.service.acting import SERVER, recorded
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.clock import Clock, utc_now
-from ldp_aggregator.store.contract import CampaignState, StoreError, UnknownCampaignError
-from ldp_aggregator.store.decisions import due
+from ldp_aggregator.store.contract import StoreError, UnknownCampaignError
+from ldp_aggregator.store.decisions import is_over
 from ldp_aggregator.store.failures import kind_of
-from ldp_aggregator.store.rights import DONE, LoggedAct
+from ldp_aggregator.store.rights import DONE
 from protocols import DocumentError
 from protocols.document.directory import read_directory
 
@@ -36,31 +37,37 @@ async def keep(store: Store, metrics: Metrics, clock: Clock = utc_now, *, settin
     """Until cancelled. A campaign that cannot be closed or deleted is told of and keeps no other."""
     while True:
         await close_once(store, metrics, clock)
-        if settings is not None and settings.keep_closed_days is not None:
-            await delete_once(store, metrics, clock, timedelta(days=settings.keep_closed_days))
-        await tell_once(store, metrics)
-        if settings is not None:
-            await look_once(store, metrics, settings)
+        try:
+            if settings is not None and settings.keep_closed_days is not None:
+                await delete_once(store, metrics, clock, timedelta(days=settings.keep_closed_days))
+            states = await store.campaigns()
+            # Every open campaign has as many ids as reports.
+            metrics.told.open_campaigns({state.id: state.reports for state in states if state.life.closed is None})
+            if settings is not None:
+                metrics.told.observed = await observed(store, settings)
+        except StoreError as error:
+            _note_failure(metrics, "store error", error)
+        except (OSError, ValueError) as error:
+            LOG.error("cannot be looked at", extra={"reason": kind_of(error)})
         await asyncio.sleep(DUE_SECONDS)
 
 
 async def close_once(store: Store, metrics: Metrics, clock: Clock) -> None:
+    """Close what is over, and log it."""
     try:
         closed = await close_due(store, clock())
     except StoreError as error:
-        metrics.store_errors.inc()
-        LOG.error("store error", extra={"reason": kind_of(error)})
+        _note_failure(metrics, "store error", error)
         return
     for campaign_id in closed.ids:
         LOG.info("campaign closed", extra={"campaign": campaign_id})
     for campaign_id, failure in closed.failed.items():
-        metrics.store_errors.inc()
-        LOG.error("campaign not closed", extra={"campaign": campaign_id, "reason": kind_of(failure)}, exc_info=failure)
+        _note_failure(metrics, "campaign not closed", failure, campaign_id)
 
 
 async def delete_once(store: Store, metrics: Metrics, clock: Clock, kept: timedelta) -> None:
     """Delete the campaigns that were closed longer ago than they are kept."""
-    for state in await _campaigns(store, metrics):
+    for state in await store.campaigns():
         if state.life.closed is None or clock() - state.life.closed < kept:
             continue
         try:
@@ -70,33 +77,15 @@ async def delete_once(store: Store, metrics: Metrics, clock: Clock, kept: timede
         except UnknownCampaignError:
             continue  # Another instance was faster.
         except Exception as error:
-            metrics.store_errors.inc()
-            LOG.error("campaign not deleted", extra={"campaign": state.id, "reason": kind_of(error)}, exc_info=error)
+            _note_failure(metrics, "campaign not deleted", error, state.id)
         else:
             LOG.info("campaign deleted", extra={"campaign": state.id})
 
 
-async def tell_once(store: Store, metrics: Metrics) -> None:
-    """Let the metrics know how many ids every open campaign has: as many as reports."""
-    states = await _campaigns(store, metrics)
-    metrics.told.open_campaigns({state.id: state.reports for state in states if state.life.closed is None})
-
-
-async def look_once(store: Store, metrics: Metrics, settings: Settings) -> None:
-    """Let the metrics know what no request tells of."""
-    try:
-        metrics.told.observed = await observed(store, settings)
-    except (OSError, ValueError, StoreError) as error:
-        LOG.error("cannot be looked at", extra={"reason": kind_of(error)})
-
-
-async def _campaigns(store: Store, metrics: Metrics) -> list[CampaignState]:
-    try:
-        return await store.campaigns()
-    except StoreError as error:
-        metrics.store_errors.inc()
-        LOG.error("store error", extra={"reason": kind_of(error)})
-        return []
+def _note_failure(metrics: Metrics, event: str, error: Exception, campaign_id: str | None = None) -> None:
+    metrics.store_errors.inc()
+    about = {"reason": kind_of(error)} | ({} if campaign_id is None else {"campaign": campaign_id})
+    LOG.error(event, extra=about, exc_info=error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +103,15 @@ async def close_due(store: Store, now: datetime) -> Closed:
     be listed.
     """
     closed, failed = [], {}
-    for campaign_id in due(await store.campaigns(), now):
+    for state in await store.campaigns():
+        over = state.over_since is not None or is_over(state.life, state.max_reports, state.reports, now)
+        if state.life.closed is not None or not over:
+            continue
         try:
-            state = await store.end_campaign(campaign_id)
-        except Exception as error:  # noqa: PERF203 - whatever is wrong with one, the next gets its turn
-            failed[campaign_id] = error
-        else:
-            if state.life.closed is not None:
-                closed.append(campaign_id)
+            if (await store.end_campaign(state.id)).life.closed is not None:
+                closed.append(state.id)
+        except Exception as error:  # Whatever is wrong with one, the next gets its turn.
+            failed[state.id] = error
     return Closed(tuple(closed), failed)
 
 
@@ -141,7 +131,9 @@ async def observed(store: Store, settings: Settings) -> Values:
     backups = [act.moment.timestamp() for act in acts if act.act.act == BACKED_UP and act.outcome == DONE]
     if backups:
         values["ldp_last_backup_timestamp_seconds", ""] = max(backups)
-    for key in _keys(acts):
+    # The publisher's key stands first in what is said of a directory.
+    signed = [act for act in acts if act.act.act == SIGNED and act.outcome == DONE]
+    for key in {act.act.detail.partition(" ")[0] for act in signed}:
         document = await store.directory(key)
         try:
             if document is not None:
@@ -150,11 +142,6 @@ async def observed(store: Store, settings: Settings) -> Values:
         except DocumentError:
             continue  # It was checked when it came, and devices check it again.
     return values
-
-
-def _keys(acts: Sequence[LoggedAct]) -> set[str]:
-    """The publishers' keys, which stand first in what is said of a directory."""
-    return {act.act.detail.partition(" ")[0] for act in acts if act.act.act == SIGNED and act.outcome == DONE}
 
 
 def _on_disk(settings: Settings) -> Values:
@@ -166,11 +153,12 @@ def _on_disk(settings: Settings) -> Values:
         values["ldp_free_bytes", ""] = shutil.disk_usage(settings.data).free
         sizes = {"database": 0, "wal": 0, "runs": 0, "drafts": 0}
         files = dict.fromkeys(("runs", "drafts"), 0)
-        for path, size in _files(settings.data):
-            part = _part(path.name)
-            sizes[part] += size
-            if part in files:
-                files[part] += 1
+        for path in settings.data.rglob("*"):
+            with suppress(FileNotFoundError):  # Runs come and go.
+                part = _part(path.name)
+                sizes[part] += path.stat().st_size if path.is_file() else 0
+                if part in files:
+                    files[part] += 1
         values |= {("ldp_store_bytes", part): size for part, size in sizes.items()}
         values |= {("ldp_store_files", part): number for part, number in files.items()}
     if settings.archive is not None and "://" not in settings.archive:
@@ -186,15 +174,6 @@ def _part(name: str) -> str:
     return "database"
 
 
-def _files(folder: Path) -> Iterator[tuple[Path, int]]:
-    for path in folder.rglob("*"):
-        try:
-            if path.is_file():
-                yield path, path.stat().st_size
-        except FileNotFoundError:  # noqa: PERF203 - one that is gone is not the others
-            continue
-
-
 def certificate_end(pem: str) -> datetime:
     """When the first certificate of a chain ends: the second time of its validity (RFC 5280, 4.1)."""
     begin = pem.index("-----BEGIN CERTIFICATE-----")
@@ -202,9 +181,7 @@ def certificate_end(pem: str) -> datetime:
     _, certificate, _ = _element(ssl.PEM_cert_to_DER_cert(pem[begin:end]))
     _, signed, _ = _element(certificate)
     tag, _, rest = _element(signed)
-    if tag == 0xA0:  # The version, where it is not the first.
-        _, _, rest = _element(rest)
-    for _ in range(2):  # The algorithm, the issuer.
+    for _ in range(3 if tag == 0xA0 else 2):  # The version, where it is not the first; number, algorithm and issuer.
         _, _, rest = _element(rest)
     _, validity, _ = _element(rest)
     _, _, rest = _element(validity)

@@ -9,7 +9,7 @@ import traceback
 from datetime import datetime, timezone
 from typing import Any, Final
 
-FIELDS: Final = ("campaign", "reason", "kind", "address", "worker")
+FIELDS: Final = ("campaign", "reason", "kind", "address")
 """What a message may carry beside its text; anything else is left out. ``address`` is one of our own."""
 
 _OURS: Final = "ldp_aggregator"

@@ -1,4 +1,4 @@
-"""One server process: open the store, listen, say so, serve until told to stop, drain."""
+"""The server: open the store, listen, say so, serve until told to stop, drain."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import asyncio
 import logging
 import signal
 import ssl
-from collections.abc import AsyncIterator, Callable, Sequence
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -17,25 +18,46 @@ from ldp_aggregator.server.context import CampaignCache, Context, FederatedModel
 from ldp_aggregator.server.desk import Desk
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.keeper import keep
-from ldp_aggregator.server.metrics import ConnectionWatch, Metrics
-from ldp_aggregator.server.sockets.connections import Connections, Memory
+from ldp_aggregator.server.logs import log_to_standard_error
+from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.server.sockets.connections import PUBLIC, Connections
 from ldp_aggregator.server.sockets.handed import make_runner
-from ldp_aggregator.server.sockets.listener import Listeners, listen, load_tls, raise_limit, reload_tls
+from ldp_aggregator.server.sockets.listener import Addresses, Listeners, listen, load_tls, raise_limit, reload_tls
 from ldp_aggregator.service.archiving import counts_of
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store, open_store
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 
-COMMIT_SECONDS: Final = 10.0
-"""Beyond the drain time, for the last commits: what a service manager has to wait before it kills."""
-
 OPERATIONS_SECONDS: Final = 1.0
 """For whoever reads health or metrics while everything else has ended."""
+
+SWITCH_SECONDS: Final = 0.0005
+"""How long one thread may keep the interpreter while another waits. The writer's thread gives it up at every statement
+and would wait the default of 5 ms to get it back from a busy event loop."""
 
 
 class EndedError(Exception):
     """What has to run for as long as the server ended by itself; the log says why."""
+
+
+def run_server(settings: Settings, ready: Callable[[Addresses], None]) -> None:
+    """Serve in this process. Raises OSError where a port cannot be had, EndedError where the server cannot go on."""
+    log_to_standard_error(settings.log_level)
+    listeners = Listeners.bind(settings)
+    addresses = listeners.addresses(settings)
+    run_loop(serve(settings, listeners, lambda: ready(addresses)))
+
+
+def run_loop(main: Coroutine[Any, Any, None]) -> None:
+    """Run on uvloop where it is installed."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+    try:
+        import uvloop
+    except ModuleNotFoundError:
+        asyncio.run(main)
+    else:
+        uvloop.run(main)
 
 
 async def serve(settings: Settings, listeners: Listeners, ready: Callable[[], None]) -> None:
@@ -111,12 +133,8 @@ async def running(
     try:
         for name, runner, bound in zip(Listeners.NAMES, runners, sockets, strict=True):
             await runner.setup()
-            watch = ConnectionWatch(metrics, name)
-            # Operators have a budget of their own, or a flood of uploads would shut them out.
-            memory = Memory(limits.queue_bytes)
-            for_operators = name != "public"
-            connections = Connections(limits, memory, watch, for_operators=for_operators)
-            uploads, secured = (None, None) if for_operators else (desk, tls)
+            connections = Connections(limits, metrics, name)
+            uploads, secured = (desk, tls) if name == PUBLIC else (None, None)
             task = await listen(runner, bound, connections, desk=uploads, tls=secured)
             accepting.append(connections)
             if task is not None:

@@ -9,15 +9,17 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import groupby
+from operator import attrgetter
 from typing import Final, Protocol
 
-from ldp_aggregator.counting.sheets import MOST_LAYOUTS, ById
-from ldp_aggregator.counting.singles import read_singles
+from ldp_aggregator.counting.decoding import MOST_LAYOUTS, ById
 from ldp_aggregator.server.problems import ProblemError, retry_later
 from ldp_aggregator.service.settings import Limits
 from ldp_aggregator.store.contract import UNAVAILABLE, Outcome, Submission
 from protocols import Campaign, Report, UploadError, decode_upload, encode_upload
 from protocols.wire.reports import ID_BYTES
+from protocols.wire.upload import Block
 
 LEAST_BYTES: Final = 8 << 10
 """Shorter uploads are read in any case, and told what is wrong with them."""
@@ -145,20 +147,28 @@ def bundle(group: Iterable[Upload]) -> tuple[list[Bundle], list[tuple[Upload, Pr
     """
     bundles: list[Bundle] = []
     refusals: list[tuple[Upload, ProblemError]] = []
-    relayed: list[Upload] = []
-    by_campaign: dict[str, list[Upload]] = {}
+    alone: dict[str, list[tuple[Block, Upload]]] = {}
     for upload in group:
-        (relayed if upload.terms.is_relay else by_campaign.setdefault(upload.terms.campaign.id, [])).append(upload)
-    strictly = relayed
-    for uploads in by_campaign.values():
-        campaign = uploads[0].terms.campaign
-        found = read_singles(campaign, [upload.body for upload in uploads])
-        if found.order:
-            bundles.append(Bundle(Submission(campaign, found.blocks), [uploads[place] for place in found.order]))
-        strictly += [uploads[place] for place in found.others]
-    for upload in strictly:
         try:
-            bundles.append(Bundle(read_upload(upload.terms, upload.body), (upload,)))
-        except ProblemError as problem:  # noqa: PERF203 - one bad upload fails no other
+            submission = read_upload(upload.terms, upload.body)
+        except ProblemError as problem:
             refusals.append((upload, problem))
+            continue
+        if submission.reports == 1 and not upload.terms.is_relay:
+            alone.setdefault(submission.campaign.id, []).append((submission.blocks[0], upload))
+        else:
+            bundles.append(Bundle(submission, (upload,)))
+    bundles += [_together(reports) for reports in alone.values()]
     return bundles, refusals
+
+
+def _together(reports: list[tuple[Block, Upload]]) -> Bundle:
+    """One submission of uploads of one report each to a campaign."""
+    reports.sort(key=lambda report: report[0].question)
+    blocks = []
+    for question, asked in groupby((block for block, _ in reports), key=attrgetter("question")):
+        members = list(asked)
+        payloads = b"".join([block.payloads for block in members])
+        blocks.append(Block(question, b"".join([block.ids for block in members]), payloads))
+    uploads = [upload for _, upload in reports]
+    return Bundle(Submission(uploads[0].terms.campaign, tuple(blocks)), uploads)

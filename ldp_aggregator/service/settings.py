@@ -3,7 +3,6 @@
 Environment variables are ``LDP_AGGREGATOR_`` and the name in capitals, with two underscores before a limit's name
 (``LDP_AGGREGATOR_LIMITS__BODY_BYTES``). A secret may stand in a file that a variable with ``_FILE`` behind its name
 names (``LDP_AGGREGATOR_DATABASE_FILE``). Unknown keys are refused wherever they stand: a misspelt limit is no limit.
-What Kubernetes sets for a Service of that name is none of them.
 """
 
 from __future__ import annotations
@@ -96,7 +95,6 @@ class Settings(BaseSettings):
     )
     tls_certificate: Path | None = Field(default=None, description="certificate chain (PEM) of the public listener")
     tls_key: Path | None = Field(default=None, description="its private key (PEM); both are read again on SIGHUP")
-    workers: int = Field(default=1, ge=1, le=64, description="processes that serve the same ports; needs database")
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least level logged")
     archive: str | None = Field(
         default=None, description="folder or address (s3://...) where accepted reports are kept as Parquet; unset: none"
@@ -127,15 +125,6 @@ class Settings(BaseSettings):
     def _check_tls(self) -> Settings:
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise ValueError("tls_certificate and tls_key go together; set both or neither")
-        return self
-
-    @model_validator(mode="after")
-    def _check_workers(self) -> Settings:
-        if self.workers > 1 and self.database is None:
-            raise ValueError(
-                "workers above 1 need a PostgreSQL database: processes that take turns at the embedded store's one "
-                "file are slower than one of them, and keep some uploads waiting for more than a second"
-            )
         return self
 
     @field_validator("allowed_origins")
@@ -195,28 +184,11 @@ def secret_settings() -> list[str]:
     return [name for name, field in Settings.model_fields.items() if SecretStr in get_args(field.annotation)]
 
 
-def is_service_link(name: str, value: str) -> bool:
-    """Whether Kubernetes set a variable for a Service called ``ldp-aggregator`` or ``ldp-aggregator-...``: every pod
-    beside it gets ``LDP_AGGREGATOR_SERVICE_HOST``, ``LDP_AGGREGATOR_PORT=tcp://10.0.0.1:8080`` and the like.
-    """
-    return _LINK.fullmatch(name.upper()) is not None or (
-        name.upper().startswith(PREFIX) and name.upper().endswith("PORT") and _LINKED.match(value) is not None
-    )
-
-
-_LINK: Final = re.compile(
-    PREFIX + r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
-)
-_LINKED: Final = re.compile("(tcp|udp|sctp)://")
-
-
 class _Environment(EnvSettingsSource):
-    """The environment, without what Kubernetes adds to it, and with the secrets that it names files of."""
+    """The environment, and the secrets that it names files of."""
 
     def _load_env_vars(self) -> Mapping[str, str | None]:
-        found = {
-            name: value for name, value in super()._load_env_vars().items() if not is_service_link(name, value or "")
-        }
+        found = dict(super()._load_env_vars())
         for name in secret_settings():
             variable = (PREFIX + name).lower()
             path = found.pop(variable + FROM_FILE.lower(), None)
@@ -241,11 +213,7 @@ def _read_secret(path: Path, variable: str) -> str:
 
 def _check_environment(environment: Mapping[str, str]) -> None:
     known = variables()
-    unknown = sorted(
-        name
-        for name, value in environment.items()
-        if name.upper().startswith(PREFIX) and name.upper() not in known and not is_service_link(name, value)
-    )
+    unknown = sorted(name for name in environment if name.upper().startswith(PREFIX) and name.upper() not in known)
     if unknown:
         raise SettingsError(f"environment variable {unknown[0]} is unknown; the known ones are {', '.join(known)}")
 

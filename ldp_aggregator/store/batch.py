@@ -13,10 +13,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ldp_aggregator.counting.decoding import Sheet, Sums, lay_out
 from ldp_aggregator.counting.digest import DIGEST_BYTES
-from ldp_aggregator.counting.parts import Sums
-from ldp_aggregator.counting.rows import Rows
-from ldp_aggregator.counting.sheets import Sheet, lay_out
+from ldp_aggregator.mechanisms.facts import Rows
 from ldp_aggregator.store.contract import CLOSED, CONFLICTING, Outcome, Submission
 from protocols import Campaign
 from protocols.wire.reports import ID_BYTES

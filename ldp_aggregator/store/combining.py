@@ -18,7 +18,7 @@ from ldp_aggregator.store.backup import drafted
 from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.consistency import sum_or_refuse
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.decisions import Kind, kind_of
+from ldp_aggregator.store.decisions import takes_reports
 from ldp_aggregator.store.rights import DONE, UPLOADING, Act
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.connection import Row
@@ -162,7 +162,7 @@ async def _insert_campaign(db: SqliteConnection, rows: Sequence[Row]) -> int:
 async def _takes_reports(one: _Source) -> bool:
     """Whether the campaign is one of devices already, there; before its first report it may still become federated."""
     counted = await campaigns.reports(one.db, one.number)
-    return kind_of(one.row["salt"], one.row["max_reports"], counted) is Kind.REPORTS
+    return takes_reports(one.row["salt"], one.row["max_reports"], counted)
 
 
 async def _add_parts(db: SqliteConnection, campaign: Campaign, number: int, sources: Sequence[_Source]) -> list[int]:

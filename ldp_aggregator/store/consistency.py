@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from ldp_aggregator.counting.parts import tally_of_parts
 from ldp_aggregator.counting.shares import decode_share
 from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.mechanisms import facts_of
 from ldp_aggregator.store.contract import StoreError
+from ldp_aggregator.store.decisions import CampaignRow
 from protocols import Campaign, ProtocolError
-from protocols.mechanisms import DirectEncoding, SubsetSelection, UnaryEncoding
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,28 +24,6 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.campaign}: {self.problem}" if self.campaign else self.problem
-
-
-def unreadable(campaign_id: str, error: Exception) -> Finding:
-    return Finding(campaign_id, f"what is stored of it cannot be read: {error}")
-
-
-@dataclass(frozen=True, slots=True)
-class StoredCampaign:
-    """Everything that is stored of one campaign, as it stands there."""
-
-    id: str
-    document: bytes
-    salt: bytes | None
-    parts: Sequence[bytes]
-    ids: int | None
-    """How many ids are stored; None for a sealed campaign, which has none."""
-    overlap: int
-    """Reports that are in the sums twice, and have one id."""
-    lost_ids: int
-    """Reports whose ids were lost with a damaged run."""
-    shares: Sequence[tuple[str, bytes, bytes, bool]]
-    """Node, share and digest, and whether the share is among those that were ever sent."""
 
 
 def tally_or_refuse(campaign_id: str, document: bytes, parts: Iterable[bytes]) -> Tally:
@@ -68,47 +47,50 @@ def damaged(campaign_id: str, error: Exception) -> StoreError:
     return StoreError(f"campaign {campaign_id} is damaged: {error}; 'ldp-aggregator fsck' tells what else is")
 
 
-def check_campaign(stored: StoredCampaign) -> list[Finding]:
-    """Check one campaign."""
+def check_campaign(
+    row: CampaignRow,
+    document: bytes,
+    parts: Sequence[bytes],
+    ids: int | None,
+    shares: Sequence[tuple[str, bytes, bytes, bool]],
+) -> Iterator[str]:
+    """Check one campaign, with everything that is stored of it, as it stands there.
+
+    ``ids`` is how many are stored, None for a sealed campaign, which has none; ``shares`` have node, share and digest,
+    and whether the share is among those that were ever sent.
+    """
     try:
-        campaign = Campaign.parse(stored.document, stored.id)
+        campaign = Campaign.parse(document, row.id)
     except (ProtocolError, ValueError) as error:
-        problems = [str(error)]
+        yield str(error)
     else:
-        problems = [*_problems_of_tally(campaign, stored), *_problems_of_shares(campaign, stored)]
-    if stored.salt is None and stored.shares:
-        problems.append(f"{len(stored.shares)} shares are stored, but the campaign takes reports")
-    return [Finding(stored.id, problem) for problem in problems]
+        yield from _problems_of_tally(campaign, row, parts, ids)
+        yield from () if row.salt is None else _problems_of_shares(campaign, shares)
+    if row.salt is None and shares:
+        yield f"{len(shares)} shares are stored, but the campaign takes reports"
 
 
-def _problems_of_tally(campaign: Campaign, stored: StoredCampaign) -> Iterator[str]:
+def _problems_of_tally(campaign: Campaign, row: CampaignRow, parts: Sequence[bytes], ids: int | None) -> Iterator[str]:
     try:
-        tally = tally_of_parts(campaign, stored.parts)
+        tally = tally_of_parts(campaign, parts)
     except ValueError as error:
         yield str(error)
         return
     reports = int(tally.n.sum())
-    if stored.ids is not None and stored.ids + stored.overlap + stored.lost_ids != reports:
-        twice = f" ({stored.overlap} of them for two reports)" if stored.overlap else ""
-        lost = f" and {stored.lost_ids} were lost with a damaged run" if stored.lost_ids else ""
-        yield f"{reports} reports are counted, but {stored.ids} ids are stored{twice}{lost}"
+    if ids is not None and ids + row.overlap + row.lost_ids != reports:
+        twice = f" ({row.overlap} of them for two reports)" if row.overlap else ""
+        lost = f" and {row.lost_ids} were lost with a damaged run" if row.lost_ids else ""
+        yield f"{reports} reports are counted, but {ids} ids are stored{twice}{lost}"
     for question, n, counts in zip(campaign.questions, tally.n, tally.counts, strict=True):
-        mechanism, total = question.mechanism, int(counts.sum())
-        place = f"question {question.index} ({mechanism.name})"
+        place = f"question {question.index} ({question.mechanism.name})"
         if n < 0:
             yield f"{place}: {n} reports"
-        if isinstance(mechanism, DirectEncoding) and total != n:
-            yield f"{place}: {n} reports, but the counts add up to {total}"
-        if isinstance(mechanism, SubsetSelection) and total != n * mechanism.subset_size:
-            yield f"{place}: {n} reports of {mechanism.subset_size} members, but {total} are counted"
-        if isinstance(mechanism, (SubsetSelection, UnaryEncoding)) and not all((counts >= 0) & (counts <= n)):
-            yield f"{place}: a cell is counted more often than there are reports, or less than never"
+        for problem in facts_of(question.mechanism).impossible(int(n), counts):
+            yield f"{place}: {problem}"
 
 
-def _problems_of_shares(campaign: Campaign, stored: StoredCampaign) -> Iterator[str]:
-    if stored.salt is None:
-        return
-    for node, share, digest, counted in stored.shares:
+def _problems_of_shares(campaign: Campaign, shares: Sequence[tuple[str, bytes, bytes, bool]]) -> Iterator[str]:
+    for node, share, digest, counted in shares:
         try:
             decode_share(share, campaign)
         except ProtocolError as error:

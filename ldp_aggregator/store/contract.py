@@ -18,20 +18,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Protocol
-
-from ldp_aggregator.counting.shares import Releases
-from protocols import Campaign
-from protocols.wire.upload import Block
-
-if TYPE_CHECKING:
-    pass
-
-
-from typing import Any
+from typing import Any, Final, Protocol
 
 from ldp_aggregator.counting.arrivals import Arrivals
+from ldp_aggregator.counting.shares import Releases
 from ldp_aggregator.store.clock import to_text
+from protocols import Campaign
+from protocols.wire.upload import Block
 
 CONFLICTING: Final = "conflicting-report"
 """The id was counted before, with other bytes: the client answered twice."""

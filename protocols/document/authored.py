@@ -19,6 +19,8 @@ from protocols.document.schema import (
     read_label,
 )
 from protocols.fields import Fields, Refusal
+from protocols.mechanisms import DISCRETE
+from protocols.mechanisms import MOMENTS as OF_VALUES
 
 VERSION: Final = 1
 MODEL: Final = "model"
@@ -29,11 +31,19 @@ ASKS: Final = (MODEL, MOMENTS, SCORE)
 MOST_RELEASE: Final = 1 << 40
 
 ANSWERS: Final = ("one", "all")
-DISCRETE_CHOICES: Final = ("auto", "de", "sue", "oue", "she", "the", "ss")
-CONTINUOUS_CHOICES: Final = ("auto", "laplace", "onebit", "sign")
 
 _FEATURES: Final = '[{"name": "age", "kind": "categorical", "values": ["young", "old"]}]'
 """What an author hears who declared none."""
+
+
+def discrete_choices() -> tuple[str, ...]:
+    """Mechanisms for an index that an author may name."""
+    return "auto", *DISCRETE
+
+
+def continuous_choices() -> tuple[str, ...]:
+    """Mechanisms for a number that an author may name; ``sign`` asks with one of those for an index."""
+    return "auto", *OF_VALUES, "sign"
 
 
 @dataclass(frozen=True)
@@ -71,8 +81,8 @@ def read_privacy(value: Any, refuse: Refusal) -> Privacy:
     privacy = Privacy(
         epsilon=epsilon,
         answers=fields.choice("answers", ANSWERS, default="one"),
-        discrete=fields.choice("discrete", DISCRETE_CHOICES, default="auto"),
-        continuous=fields.choice("continuous", CONTINUOUS_CHOICES, default="auto"),
+        discrete=fields.choice("discrete", discrete_choices(), default="auto"),
+        continuous=fields.choice("continuous", continuous_choices(), default="auto"),
         theta=theta,
         release_every=_read_release(fields),
     )

@@ -48,8 +48,6 @@ MOST_DRAWN: Final = 1 << 30
 _ENCODED_FOR: Final[Mapping[str, Mapping[str, object]]] = {INDEX: DISCRETE, SIGN: PURE, MOMENT: MOMENTS}
 """The mechanisms that take items of an encoding."""
 
-_KNOWN: Final = frozenset((*DISCRETE, *MOMENTS))
-
 
 @dataclass(frozen=True)
 class Question:
@@ -159,7 +157,7 @@ def read_question(
             "domain_size",
             f"must be {wanted} for this kind, encoding and feature, not {domain_size}",
         )
-    if mechanism_name in _KNOWN and mechanism_name not in _ENCODED_FOR[encoding]:
+    if mechanism_name in {*DISCRETE, *MOMENTS} and mechanism_name not in _ENCODED_FOR[encoding]:
         raise fields.error("mechanism", f"{mechanism_name} does not answer questions encoded as {encoding}")
     mechanism = from_parameters(mechanism_name, domain_size, parameters)
     question = Question(index, kind, name, other, group, encoding, mechanism, epsilon, weight)

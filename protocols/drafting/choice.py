@@ -65,28 +65,26 @@ def make_continuous(
     if name != AUTO:
         return MOMENTS[name].make(classes, epsilon)
 
-    candidates: list[AnyMechanism] = [make_sign(classes, epsilon)]
-    candidates += [mechanism.make(classes, epsilon) for mechanism in MOMENTS.values()]
-    return min(candidates, key=lambda candidate: _predicted(candidate, classes, classes_told, alike))
+    sign = make_sign(classes, epsilon)
+    told_by_sign = classes_told + (alike / share_variance(sign, classes) if classes > 1 else math.inf)
+    of_sign = contrast_variance(sign, classes) + (1 - _SQUARED_MEAN) / classes
+    candidates: list[tuple[float, AnyMechanism]] = [(_of_mean(of_sign, told_by_sign), sign)]
+    moments = [mechanism.make(classes, epsilon) for mechanism in MOMENTS.values()]
+    candidates += [(_of_mean(made.noise_variance(1 / classes), classes_told), made) for made in moments]
+    return min(candidates, key=lambda candidate: candidate[0])[1]
 
 
 def share_variance(mechanism: Mechanism[int], classes: int) -> float:
     """N times the variance of one class's share, told by cells that come in equally many for each class."""
-    cells, share = mechanism.domain_size // classes, 1 / classes
-    if isinstance(mechanism, PureMechanism):
-        noise = mechanism.sum_variance(cells, share)
-    else:
-        noise = cells * mechanism.noise_variance(share / cells)
-    return noise + share * (1 - share)
+    share = 1 / classes
+    return mechanism.sum_variance(mechanism.domain_size // classes, share) + share * (1 - share)
 
 
 def contrast_variance(mechanism: Mechanism[int], classes: int) -> float:
     """N times the noise variance of a class's sum of signs, half of its cells having a minus, at equal classes."""
     cells = mechanism.domain_size // classes
-    if isinstance(mechanism, PureMechanism):
-        # The last of an odd number of cells of a class, where there is no value, has no sign.
-        return mechanism.signs_variance(cells - cells % 2, 1 / classes)
-    return cells * mechanism.noise_variance(1 / mechanism.domain_size)
+    # The last of an odd number of cells of a class, where there is no value, has no sign.
+    return mechanism.signs_variance(cells - cells % 2, 1 / classes)
 
 
 def _least_contrast(cells: int, classes: int, epsilon: Fraction) -> PureMechanism:
@@ -94,11 +92,6 @@ def _least_contrast(cells: int, classes: int, epsilon: Fraction) -> PureMechanis
     return min(made, key=lambda mechanism: contrast_variance(mechanism, classes))
 
 
-def _predicted(mechanism: AnyMechanism, classes: int, told: float, alike: float) -> float:
+def _of_mean(of_sum: float, told: float) -> float:
     """Return what :func:`make_continuous` compares."""
-    if isinstance(mechanism, PureMechanism):
-        of_sum = contrast_variance(mechanism, classes) + (1 - _SQUARED_MEAN) / classes
-        told += alike / share_variance(mechanism, classes) if classes > 1 else math.inf
-    else:
-        of_sum = mechanism.noise_variance(1 / classes)
     return of_sum + (_SQUARED_MEAN / told if told else math.inf)

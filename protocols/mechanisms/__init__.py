@@ -1,6 +1,6 @@
 """Local randomisers, one file each: parameters, exact loss, perturbation, and the numbers its estimator needs."""
 
-from protocols.mechanisms.base import VALUE_BITS, Mechanism, Moment, PureMechanism
+from protocols.mechanisms.base import VALUE_BITS, Mechanism, Moment, PureMechanism, WorstCase
 from protocols.mechanisms.de import DirectEncoding
 from protocols.mechanisms.laplace import LaplaceVector
 from protocols.mechanisms.noisy_vector import NoisyVector
@@ -38,5 +38,6 @@ __all__ = [
     "SymmetricUnaryEncoding",
     "ThresholdingHistogramEncoding",
     "UnaryEncoding",
+    "WorstCase",
     "from_parameters",
 ]

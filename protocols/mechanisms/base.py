@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from protocols.errors import DocumentError
 from protocols.exact.coins import ONE, Coins
-from protocols.exact.rationals import float_up
+from protocols.exact.rationals import exp_bounds, float_up, log_upper
 from protocols.fields import describe, integral
 
 if TYPE_CHECKING:
@@ -39,12 +40,42 @@ class Moment(NamedTuple):
 
 Item = TypeVar("Item", int, Moment)
 
+_LARGEST_EXPONENT: Final = 64
+"""Up to here ``exp_bounds`` bounds exp from both sides; beyond, logarithms are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorstCase:
+    """The largest likelihood ratio of two items over all reports, ``ratio * exp(exponent)``: one of the two factors is
+    always trivial.
+    """
+
+    ratio: Fraction
+    exponent: Fraction = Fraction(0)
+
+    @property
+    def loss(self) -> Fraction:
+        """An upper bound of its logarithm, at most 1e-50 above it."""
+        return self.exponent + log_upper(self.ratio)
+
+    def stays_within(self, epsilon: Fraction) -> bool:
+        """Whether the ratio is certainly at most exp(epsilon)."""
+        rest = epsilon - self.exponent
+        if abs(rest) > _LARGEST_EXPONENT:
+            return log_upper(self.ratio) <= rest
+        return self.ratio <= (exp_bounds(rest)[0] if rest else 1)
+
 
 class Mechanism(ABC, Generic[Item]):
     """A local randomiser of items (an index, or a :class:`Moment`) over ``domain_size`` cells, its parameters fixed."""
 
     name: ClassVar[str]
     domain_size: int
+
+    waste: ClassVar[str] = (
+        "the integers of the document allow no loss nearer to epsilon, or its author chose smaller ones"
+    )
+    """Why the loss may stay clearly below epsilon."""
 
     @classmethod
     @abstractmethod
@@ -61,8 +92,12 @@ class Mechanism(ABC, Generic[Item]):
         """The numbers a document carries, the inverse of :meth:`from_parameters`."""
 
     @abstractmethod
+    def worst_case(self) -> WorstCase:
+        """The largest likelihood ratio over all inputs and outputs, with its proof."""
+
     def loss(self) -> Fraction:
-        """A rational upper bound (within 1e-50) of the worst-case log likelihood ratio over all inputs and outputs."""
+        """A rational upper bound (within 1e-50) of the logarithm of :meth:`worst_case`."""
+        return self.worst_case().loss
 
     @property
     def realised_epsilon(self) -> float:
@@ -88,6 +123,20 @@ class Mechanism(ABC, Generic[Item]):
 
         ``frequency`` is the cell's true share of the records; additive noise ignores it.
         """
+
+    def sum_variance(self, cells: int, frequency: float) -> float:
+        """N times the noise variance of the sum of the estimates of ``cells`` cells that hold ``frequency`` in all;
+        here the noise of cells is independent.
+        """
+        return cells * self.noise_variance(frequency / cells)
+
+    def signs_variance(self, cells: int, frequency: float) -> float:
+        """N times the noise variance of a sum of ``cells`` estimates that hold ``frequency``, half of them negated."""
+        return self.sum_variance(cells, frequency)
+
+    def contrast_variance(self, first: float, second: float) -> float:
+        """N times the noise variance of (estimate of one cell - estimate of another), at their true frequencies."""
+        return self.signs_variance(2, first + second)
 
 
 class PureMechanism(Mechanism[int]):
@@ -119,18 +168,12 @@ class PureMechanism(Mechanism[int]):
             return math.inf
         return q * (1 - q) / (p - q) ** 2 + frequency * (1 - p - q) / (p - q)
 
-    def contrast_variance(self, first: float, second: float) -> float:
-        """N times the noise variance of (estimate of one cell - estimate of another), at their true frequencies."""
-        return self.signs_variance(2, first + second)
-
     def signs_variance(self, cells: int, frequency: float) -> float:
-        """N times the noise variance of a sum of ``cells`` estimates that hold ``frequency``, half of them negated."""
         one_true, none_true = self._covariances
         alone = (cells - 1) * self.noise_variance(0.0) + self.noise_variance(frequency)
         return alone - cells * none_true - 2 * frequency * (one_true - none_true)
 
     def sum_variance(self, cells: int, frequency: float) -> float:
-        """N times the noise variance of the sum of the estimates of ``cells`` cells that hold ``frequency`` in all."""
         one_true, none_true = self._covariances
         pairs, pairs_with_true = cells * (cells - 1), 2 * (cells - 1) * frequency
         alone = (cells - 1) * self.noise_variance(0.0) + self.noise_variance(frequency)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from protocols.errors import DocumentError, PayloadError
 from protocols.exact.coins import ONE, Coins
-from protocols.exact.rationals import exp_bounds, log_upper, probability_down
-from protocols.mechanisms.base import Parameters, PureMechanism, read_names, read_probability
+from protocols.exact.rationals import exp_bounds, probability_down
+from protocols.mechanisms.base import Parameters, PureMechanism, WorstCase, read_names, read_probability
 
 if TYPE_CHECKING:
     from typing import Self
@@ -43,9 +43,9 @@ class DirectEncoding(PureMechanism):
     def parameters(self) -> dict[str, int | str]:
         return {"p": str(self.keep)}
 
-    def loss(self) -> Fraction:
-        """ln(p / q): both outputs of the ratio are single indices, and no other pair is further apart."""
-        return log_upper(self.p / self.q)
+    def worst_case(self) -> WorstCase:
+        """Of an output y, P(y | x) is p for x = y and (1 - p) / (d - 1) for every other x: two values, one ratio."""
+        return WorstCase(max(self.p / self.q, self.q / self.p))
 
     @property
     def p(self) -> Fraction:

@@ -16,7 +16,7 @@ from typing import Final
 from protocols.errors import DocumentError, PayloadError
 from protocols.exact import discrete_laplace
 from protocols.exact.coins import Coins
-from protocols.mechanisms.base import Item, Mechanism, Parameters, read_integer
+from protocols.mechanisms.base import Item, Mechanism, Parameters, WorstCase, read_integer
 
 SCALE_BITS: Final = 40
 """A noise scale is an integer S and means S / 2**40 grid steps."""
@@ -52,9 +52,16 @@ class NoisyVector(Mechanism[Item]):
         """The largest magnitude of a cell; devices clamp to it, so that one lying device moves a sum no further."""
         return (1 << self.grid) + math.ceil(_REACH * self.scale)
 
-    def loss(self) -> Fraction:
-        """Sensitivity over scale, exactly; clamping to :attr:`bound` afterwards cannot raise it."""
-        return (_SENSITIVITY << self.grid) / self.scale
+    def worst_case(self) -> WorstCase:
+        """A report is clamp(x + Z), Z of independent cells with P(z) proportional to exp(-|z| / t). For a vector y
+        before clamping, P(y | x) / P(y | x') = exp(sum over cells of (|y - x'| - |y - x|) / t) <= exp(||x - x'||_1 /
+        t), with equality where y is beyond both in every cell. A vector has one cell that is not 0, of at most 2^grid
+        steps, and rounding to the grid does not leave that range: ||x - x'||_1 <= 2 * 2^grid, reached by two classes or
+        by the two ends. Clamping looks at y alone: the probability of a clamped report is a sum of probabilities of
+        vectors y, and a ratio of sums never exceeds the largest ratio of their terms; a report inside the bound keeps
+        its own ratio, so that the worst case is attained.
+        """
+        return WorstCase(Fraction(1), Fraction(_SENSITIVITY << self.grid) / self.scale)
 
     @property
     def width(self) -> int:

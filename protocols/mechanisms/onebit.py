@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from protocols.errors import DocumentError, PayloadError
 from protocols.exact.coins import ONE, Coins
-from protocols.exact.rationals import exp_bounds, log_upper, probability_down
+from protocols.exact.rationals import exp_bounds, probability_down
 from protocols.mechanisms.base import (
     VALUE_BITS,
     Mechanism,
     Moment,
     Parameters,
+    WorstCase,
     read_names,
     read_probability,
 )
@@ -56,9 +57,13 @@ class OneBit(Mechanism[Moment]):
         """The probability of a 1 at value 1."""
         return Fraction(self.highest, ONE)
 
-    def loss(self) -> Fraction:
-        """ln(p / (1 - p)): the cell is drawn whatever the item is, and a bit's probability stays in [1 - p, p]."""
-        return log_upper(self.p / (1 - self.p))
+    def worst_case(self) -> WorstCase:
+        """The cell is drawn uniformly whatever the item is, and cancels. The bit is 1 when a word lies below a
+        threshold that rises with the value from 2^64 - P at -1 to P at 1 (rounded down, which keeps the order), P >
+        2^63. So P(bit | item, cell) lies between 1 - p and p for either bit, and reaches both ends at the items (cell,
+        -1) and (cell, 1).
+        """
+        return WorstCase(self.p / (1 - self.p))
 
     @property
     def width(self) -> int:

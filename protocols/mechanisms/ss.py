@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from protocols.errors import DocumentError, PayloadError
 from protocols.exact.coins import ONE, Coins
-from protocols.exact.rationals import exp_bounds, log_upper, probability_down
+from protocols.exact.rationals import exp_bounds, probability_down
 from protocols.mechanisms import bitmap
 from protocols.mechanisms.base import (
     Parameters,
     PureMechanism,
+    WorstCase,
     read_integer,
     read_names,
     read_probability,
@@ -60,12 +61,12 @@ class SubsetSelection(PureMechanism):
     def parameters(self) -> dict[str, int | str]:
         return {"w": self.subset_size, "p": str(self.include)}
 
-    def loss(self) -> Fraction:
-        """ln([p / C(d-1, w-1)] / [(1-p) / C(d-1, w)]): given that it contains the true index or not, a subset is
-        uniform.
+    def worst_case(self) -> WorstCase:
+        """A subset S of size w has P(S | x) = p / C(d - 1, w - 1) if it contains x, the other members being uniform,
+        and (1 - p) / C(d - 1, w) if it does not: two values. C(d - 1, w) / C(d - 1, w - 1) = (d - w) / w.
         """
-        others_per_member = Fraction(self.domain_size - self.subset_size, self.subset_size)
-        return log_upper(self.p / (1 - self.p) * others_per_member)
+        ratio = self.p / (1 - self.p) * Fraction(self.domain_size - self.subset_size, self.subset_size)
+        return WorstCase(max(ratio, 1 / ratio))
 
     @property
     def p(self) -> Fraction:

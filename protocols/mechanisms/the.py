@@ -28,6 +28,7 @@ class ThresholdingHistogramEncoding(UnaryEncoding):
     """Bits of a thresholded noisy histogram."""
 
     name: ClassVar[str] = "the"
+    waste: ClassVar[str] = "a threshold tells less than the noise behind it would allow; oue spends what it leaves"
 
     @classmethod
     def make(cls, domain_size: int, epsilon: Fraction, theta: Fraction | None = None) -> Self:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from protocols.errors import DocumentError
 from protocols.exact.coins import ONE, Coins
-from protocols.exact.rationals import log_upper
 from protocols.mechanisms import bitmap
-from protocols.mechanisms.base import Parameters, PureMechanism, read_names, read_probability
+from protocols.mechanisms.base import Parameters, PureMechanism, WorstCase, read_names, read_probability
 
 if TYPE_CHECKING:
     from typing import Self
@@ -39,10 +38,13 @@ class UnaryEncoding(PureMechanism):
     def parameters(self) -> dict[str, int | str]:
         return {"p": str(self.true_bit), "q": str(self.other_bit)}
 
-    def loss(self) -> Fraction:
-        """ln(p (1 - q) / (q (1 - p))): two inputs differ in two bits, and those bits are independent."""
+    def worst_case(self) -> WorstCase:
+        """The bits are independent, and the laws of two items x and x' differ in bits x and x' only. All other factors
+        cancel; the two that are left are largest, each on its own, at bit x set (p / q) and bit x' clear
+        ((1 - q) / (1 - p)), which one output has together. p > q, so that both factors are above 1.
+        """
         p, q = self.p, self.q
-        return log_upper(p * (1 - q) / (q * (1 - p)))
+        return WorstCase(p / q * ((1 - q) / (1 - p)))
 
     @property
     def p(self) -> Fraction:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pandas as pd
 
 from ldp_aggregator.estimation.simplex import POSTERIOR, TRAINING_MODES
-from protocols.document.authored import ANSWERS, CONTINUOUS_CHOICES, DISCRETE_CHOICES
+from protocols.document.authored import ANSWERS, continuous_choices, discrete_choices
 from simulations.commands.common import (
     Groups,
     add_json,
@@ -55,9 +55,11 @@ def add_command(groups: Groups) -> None:
         "--epsilon", type=between(0, 1000), nargs="+", metavar="E", help="total loss of a device (default: the draft's)"
     )
     tried.add_argument(
-        "--mechanism", choices=DISCRETE_CHOICES, nargs="+", metavar="M", help=f"of {', '.join(DISCRETE_CHOICES)}"
+        "--mechanism", choices=discrete_choices(), nargs="+", metavar="M", help=f"of {', '.join(discrete_choices())}"
     )
-    tried.add_argument("--continuous", choices=CONTINUOUS_CHOICES, nargs="+", metavar="M", help="of Gaussian features")
+    tried.add_argument(
+        "--continuous", choices=continuous_choices(), nargs="+", metavar="M", help="of Gaussian features"
+    )
     tried.add_argument("--answers", choices=ANSWERS, help="one question a device, or all (default: the draft's)")
     tried.add_argument(
         "--per-question-epsilon",

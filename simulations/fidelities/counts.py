@@ -1,7 +1,7 @@
 """Fidelity ``counts``: the tally itself is drawn, at a cost that does not grow with the number of devices.
 
 Devices are exchangeable, so only how many of them hold each item matters (:mod:`simulations.fidelities.holdings`); how
-the reports of that many devices add up is one draw per cell (:mod:`simulations.fidelities.tallying`).
+the reports of that many devices add up is the mechanism's to draw (:mod:`ldp_aggregator.mechanisms`).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.mechanisms import facts_of
 from protocols import Question
 from protocols.document.questions import INDEX, SIGN, signs_of
 from simulations.fidelities.holdings import Holders, hold_cells, hold_moments, resampled, rowwise
 from simulations.fidelities.items import UNIT, Columns, Integers
-from simulations.fidelities.tallying import Counts, tally_cells, tally_moments
 from simulations.fidelities.vector import draw_questions, pools
 
 
@@ -52,16 +52,17 @@ def _shares(pool: Sequence[Question]) -> NDArray[np.float64]:
     return shares
 
 
-def _count(columns: Columns, question: Question, holders: Holders, rng: np.random.Generator) -> Counts:
+def _count(columns: Columns, question: Question, holders: Holders, rng: np.random.Generator) -> Integers:
+    facts = facts_of(question.mechanism)
     if question.encoding == INDEX:
-        return tally_cells(question.mechanism, hold_cells(columns, question, holders, rng), rng)
+        return facts.tally(hold_cells(columns, question, holders, rng), rng)
     moments, numbers = hold_moments(columns, question, holders, rng)
     if question.encoding != SIGN:
-        return tally_moments(question.mechanism, moments, numbers, rng)
+        return facts.tally_moments(moments, numbers, rng)
     cells: Integers = np.zeros(question.domain_size, dtype=np.int64)
     present = np.where(moments.missing, 0, numbers)
     ones = rng.binomial(present, (moments.values + UNIT) / (2 * UNIT))  # Devices whose stochastic bit is 1.
     first = signs_of(question, columns.class_count) * moments.cells
     np.add.at(cells, first[:, None] + np.arange(2), np.stack([present - ones, ones], axis=-1))
     np.add.at(cells, first[moments.missing] + 2, numbers[moments.missing])
-    return tally_cells(question.mechanism, cells, rng)
+    return facts.tally(cells, rng)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldp_aggregator.learning.frames import MISSING_INDEX
+from ldp_aggregator.mechanisms.facts import Moments
 from protocols import Question
 from protocols.document.questions import LABEL, RIGHT, SCORE
-from simulations.fidelities.items import Columns, Integers, Moments
+from simulations.fidelities.items import Columns, Integers
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from ldp_aggregator.learning.frames import (
     rescaled,
 )
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
+from ldp_aggregator.mechanisms.facts import Moments
 from protocols import Campaign, Question, RecordError
 from protocols.document.questions import (
     INDEX,
@@ -46,23 +47,6 @@ Floats = NDArray[np.float64]
 
 UNIT: Final = 1 << VALUE_BITS
 """A value in [-1, 1] is an integer V and means V / UNIT."""
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Many :class:`protocols.mechanisms.Moment`: the cell of each, and its value in units of 2**-52; 0 where it is
-    ``missing`` and may be.
-    """
-
-    cells: Integers
-    values: Integers
-    missing: NDArray[np.bool_]
-
-    def __len__(self) -> int:
-        return len(self.cells)
-
-    def __getitem__(self, rows: slice) -> Moments:
-        return Moments(self.cells[rows], self.values[rows], self.missing[rows])
 
 
 Items = Integers | Moments

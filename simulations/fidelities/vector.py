@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 
-from ldp_aggregator.counting.rows import count
+from ldp_aggregator.counting.decoding import count
 from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.mechanisms import facts_of
 from protocols import Campaign, Question
 from simulations.fidelities.items import Columns, Integers
-from simulations.fidelities.perturbation import perturb_items
 
 _CELLS_AT_ONCE: Final = 1 << 21
 """Cells (devices times domain size) perturbed at once, so that memory stays flat however many devices there are."""
@@ -50,7 +50,7 @@ def _answer(columns: Columns, owners: Integers, rng: np.random.Generator) -> Tal
         step = max(1, _CELLS_AT_ONCE // question.domain_size)
         for start in range(0, len(positions), step):
             rows = owners[positions[start : start + step]]
-            payloads = perturb_items(question, columns.items(question, rows, rng), rng)
+            payloads = facts_of(question.mechanism).perturb(columns.items(question, rows, rng), rng)
             tally.add(question.index, len(rows), count(question, payloads))
     return tally
 

@@ -7,21 +7,12 @@ model is limited by their number alone, and this is how to find out what that li
 from __future__ import annotations
 
 import os
-import struct
 from typing import Final
 
+from ldp_aggregator.mechanisms import facts_of
 from protocols import SYSTEM_COINS, Campaign, Coins, Question, Report
 from protocols.document.questions import INDEX, MOMENT, PRODUCT, signs_of
-from protocols.mechanisms import (
-    VALUE_BITS,
-    DirectEncoding,
-    Moment,
-    NoisyVector,
-    OneBit,
-    SubsetSelection,
-    UnaryEncoding,
-)
-from protocols.mechanisms.bitmap import pack_indices
+from protocols.mechanisms import VALUE_BITS, Moment
 from protocols.wire.reports import ID_BYTES
 
 _UNIT: Final = 1 << VALUE_BITS
@@ -48,27 +39,14 @@ def lying_reports(
 
 
 def poison(question: Question, target: int, classes: int, coins: Coins) -> bytes:
-    """The valid payload with the most support for the cells of class ``target``.
+    """The valid payload that speaks loudest for the cells of class ``target``.
 
     Unary encodings let one device support every such cell at once; a subset holds as many of them as it has places; an
     index is one of them; noisy cells go to the end of what the mechanism allows.
     """
-    mechanism = question.mechanism
     wanted = _cells_of(question, target, classes)
-    others = [cell for cell in range(question.domain_size) if cell not in set(wanted)]
-    if isinstance(mechanism, DirectEncoding):
-        return wanted[coins.below(len(wanted))].to_bytes(mechanism.width, "little")
-    if isinstance(mechanism, UnaryEncoding):
-        return pack_indices(wanted, question.domain_size)
-    if isinstance(mechanism, SubsetSelection):
-        return pack_indices((wanted + others)[: mechanism.subset_size], question.domain_size)
-    if isinstance(mechanism, NoisyVector):
-        bound = mechanism.bound
-        cells = [bound if cell in set(wanted) else -bound for cell in range(question.domain_size)]
-        return struct.pack(f"<{len(cells)}i", *cells)
-    if isinstance(mechanism, OneBit):
-        return wanted[0].to_bytes(mechanism.width - 1, "little") + b"\x01"
-    raise TypeError(f"no lie is known for mechanism {mechanism.name}")
+    first = coins.below(len(wanted)) if question.encoding == INDEX else 0
+    return facts_of(question.mechanism).loudest([*wanted[first:], *wanted[:first]])
 
 
 def _cells_of(question: Question, target: int, classes: int) -> list[int]:

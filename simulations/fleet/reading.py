@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-import numpy as np
-
-from ldp_aggregator.counting.rows import payload_rows
 from ldp_aggregator.estimation.rows import score_names
+from ldp_aggregator.mechanisms import facts_of
 from protocols import Campaign, Question
 from protocols.document.questions import INDEX, LABEL, PRODUCT, RIGHT, SCORE, SIGN, signs_of
 from protocols.document.schema import ContinuousFeature
-from protocols.mechanisms import PureMechanism
 
 _MOST_NAMED: Final = 3
 
 
 def read_report(campaign: Campaign, question: Question, payload: bytes) -> str:
     """What a payload says, and with what probability it is true where it says something definite."""
-    mechanism = question.mechanism
-    if not isinstance(mechanism, PureMechanism):
-        return f"{question.feature or campaign.label.name}: {_numbers(question, payload)}, of which noise is the most"
+    mechanism: Any = question.mechanism
+    numbers = facts_of(mechanism).numbers(payload)
+    if numbers is not None:
+        return f"{question.feature or campaign.label.name}: {numbers}, of which noise is the most"
     cells = list(mechanism.support(payload))
     named = "; ".join(cell_name(campaign, question, cell) for cell in cells[:_MOST_NAMED])
     if len(cells) == 1 and mechanism.joint_support[0] == 0:
@@ -61,9 +59,3 @@ def _value_name(campaign: Campaign, name: str | None, value: int) -> str:
         return f"{feature.name} is {feature.values[value]}"
     edges = (float(feature.low), *feature.inner_edges, float(feature.high))
     return f"{feature.name} is from {edges[value]:.6g} to {edges[value + 1]:.6g}"
-
-
-def _numbers(question: Question, payload: bytes) -> str:
-    if question.mechanism.name == "onebit":
-        return f"bit {payload[-1]} of cell {int.from_bytes(payload[:-1], 'little')}"
-    return ", ".join(map(str, np.ascontiguousarray(payload_rows(question, payload)).view("<i4")[0]))

@@ -10,8 +10,8 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 from numpy.typing import NDArray
 
+from ldp_aggregator.mechanisms import facts_of
 from protocols.mechanisms import AnyMechanism, LaplaceVector, SummingHistogramEncoding
-from protocols.proofs.enumeration import laws
 
 Array = NDArray[np.float64]
 
@@ -29,7 +29,7 @@ def law_of(mechanism: AnyMechanism) -> Array:
     if isinstance(mechanism, SummingHistogramEncoding):
         d = mechanism.domain_size
         return _noisy([tuple(int(cell == own) for cell in range(d)) for own in range(d)], float(mechanism.scale), -1, 2)
-    return np.array([[float(p) for p in law] for law in laws(mechanism)]).T
+    return np.array([[float(p) for p in law] for law in facts_of(mechanism).laws()]).T
 
 
 def mixture(parts: Sequence[tuple[Fraction, Array]]) -> Array:

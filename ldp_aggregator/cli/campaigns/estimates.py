@@ -115,7 +115,7 @@ def _tell(estimates: Estimates, tally: Tally, arrivals: Arrivals) -> None:
     if told["moments"]:
         say("\nmean and variance of the continuous features without bins")
         say_table(
-            ("feature", "class", "mean", "per_liar", "variance", "per_liar"),
+            ("feature", "class", "mean", "per_liar", "variance"),
             [
                 (
                     feature,
@@ -123,7 +123,6 @@ def _tell(estimates: Estimates, tally: Tally, arrivals: Arrivals) -> None:
                     _number(moments["mean"][c]),
                     shown_reach(moments["mean_per_liar"][c]),
                     _number(moments["variance"][c]),
-                    shown_reach(moments["variance_per_liar"][c]),
                 )
                 for feature, moments in told["moments"].items()
                 for c, name in enumerate(classes)

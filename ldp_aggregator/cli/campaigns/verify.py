@@ -9,9 +9,9 @@ from typing import Final
 
 from ldp_aggregator.cli.common import Groups, UsageError, add_command, read_file, say, say_json, say_table
 from ldp_aggregator.learning.published import PublishedGuarantee, published_together, relay_guarantee
+from ldp_aggregator.mechanisms.enumeration import verify_thoroughly
 from protocols import Campaign
 from protocols.document.verification import NEGLIGIBLE_GAP, Verification
-from protocols.proofs.enumeration import verify_thoroughly
 
 CROWDS: Final = (1000, 10_000, 100_000, 1_000_000)
 """A document does not know how many will answer."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
-from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from ldp_aggregator.cli.common import (
     CommandError,
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ldp_aggregator.archive.reading import Engine
     from ldp_aggregator.archive.slots import Recount
 
-ENGINES: Final = ("processes", "dask", "beam")
-
 
 def add_commands(groups: Groups) -> None:
     text = "count the archived reports of a campaign again; exit code 1 where the store says otherwise"
@@ -32,11 +30,10 @@ def add_commands(groups: Groups) -> None:
     )
     parser.add_argument("archive", metavar="ARCHIVE", help="folder or address (s3://...) that the server archives to")
     parser.add_argument("campaign", metavar="ID", help="the campaign")
-    parser.add_argument("--engine", choices=ENGINES, default="processes", help="what runs it (default: %(default)s)")
-    parser.add_argument("--workers", type=_positive, metavar="N", help="processes (default: one a processor)")
     parser.add_argument(
-        "--option", action="append", default=[], metavar="--NAME=VALUE", help="an option of Beam's pipeline; repeatable"
+        "--engine", choices=("processes", "dask"), default="processes", help="what runs it (default: %(default)s)"
     )
+    parser.add_argument("--workers", type=_positive, metavar="N", help="processes (default: one a processor)")
     parser.add_argument("--compare", action="store_true", help="compare with the store's tally, bit for bit")
     add_store_options(parser)
     parser.add_argument("--json", action="store_true", help="print JSON: reports, duplicates, conflicts and all counts")
@@ -61,21 +58,15 @@ def _recount(options: argparse.Namespace) -> int:
 
 
 def _engine(options: argparse.Namespace) -> Engine:
-    if options.engine != "beam" and options.option:
-        raise UsageError("--option is for --engine beam")
-    if options.engine != "processes" and options.workers:
-        raise UsageError(f"--workers is for --engine processes; {options.engine} has settings of its own")
-    if options.engine == "processes":
-        from ldp_aggregator.archive.reading import on_processes
+    from ldp_aggregator.archive.reading import on_dask, on_processes
 
+    if options.engine == "processes":
         return partial(on_processes, workers=options.workers)
-    try:
-        engine = import_module(f"ldp_aggregator.archive.engines.on_{options.engine}")
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"{error.name} is not installed; this engine needs pip install 'ldp-bayes[{options.engine}]'"
-        ) from None
-    return partial(engine.run, options=options.option) if options.engine == "beam" else engine.run
+    if options.workers:
+        raise UsageError("--workers is for --engine processes; Dask has settings of its own")
+    if find_spec("dask") is None:
+        raise UsageError("dask is not installed; this engine needs pip install 'ldp-bayes[dask]'")
+    return on_dask
 
 
 def _compare(options: argparse.Namespace, found: Recount) -> bool:

@@ -6,9 +6,8 @@ import argparse
 from pathlib import Path
 
 from ldp_aggregator.cli.common import CommandError, Groups, add_command, add_store_options, say, settings_of
-from ldp_aggregator.server.process import EndedError
+from ldp_aggregator.server.process import EndedError, run_server
 from ldp_aggregator.server.sockets.listener import Addresses
-from ldp_aggregator.server.workers import WorkerError, serve_with_workers
 
 
 def add_commands(groups: Groups) -> None:
@@ -34,9 +33,6 @@ def add_commands(groups: Groups) -> None:
     )
     parser.add_argument("--operations-host", help="address of the listener for health and metrics (default: 127.0.0.1)")
     parser.add_argument("--operations-port", type=int, help="its port (default: 8082)")
-    parser.add_argument(
-        "--workers", type=int, metavar="N", help="processes that serve the same ports; needs PostgreSQL (default: 1)"
-    )
     parser.add_argument("--tls-certificate", type=Path, metavar="FILE", help="certificate chain of the public listener")
     parser.add_argument(
         "--keep-closed-for",
@@ -51,8 +47,8 @@ def add_commands(groups: Groups) -> None:
 def _serve(options: argparse.Namespace) -> None:
     settings = settings_of(options)
     try:
-        serve_with_workers(settings, _say_ready)
-    except (EndedError, WorkerError) as error:
+        run_server(settings, _say_ready)
+    except EndedError as error:
         raise CommandError(str(error)) from None
     except OSError as error:
         raise CommandError(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
+
+from prometheus_client.parser import text_string_to_metric_families
 
 from ldp_aggregator.cli.common import Groups, UsageError, add_command, add_store_options, say, settings_of, with_store
 from ldp_aggregator.store.clock import utc_now
@@ -23,25 +25,26 @@ BETWEEN: Final = 2.0
 """Seconds between the two looks that make a rate."""
 DAY: Final = 86400
 LEAST_FREE: Final = 1e9
+UNITS: Final = ("bytes", "KB", "MB", "GB", "TB")
 MOST_CAMPAIGNS: Final = 15
 """On one screen; those with most reports."""
 
 
-@dataclass
 class Seen:
-    """Metrics by name and labels, at a moment."""
+    """Metrics at a moment; none before anything has answered."""
 
-    moment: float = 0.0
-    values: dict[tuple[str, str], float] = field(default_factory=dict)
+    def __init__(self, exposition: str = "") -> None:
+        self.moment = time.monotonic()
+        families = text_string_to_metric_families(exposition)
+        self.samples = [sample for family in families for sample in family.samples]
 
-    def sum(self, name: str, labels: str = "") -> float:
-        return sum(value for (found, told), value in self.values.items() if found == name and labels in told)
-
-    def get(self, name: str) -> float | None:
-        return next((value for (found, _), value in self.values.items() if found == name), None)
-
-    def labels(self, name: str) -> list[str]:
-        return [told for found, told in self.values if found == name]
+    def values(self, name: str, **labels: str) -> list[float]:
+        """Of a metric, where its labels begin like this."""
+        return [
+            sample.value
+            for sample in self.samples
+            if sample.name == name and all(sample.labels[label].startswith(text) for label, text in labels.items())
+        ]
 
 
 def add_commands(groups: Groups) -> None:
@@ -98,53 +101,46 @@ def _not_ready(url: str) -> list[str]:
 
 def _look(url: str) -> Seen:
     with urlopen(url + "/metrics", timeout=SECONDS) as answer:  # noqa: S310 - http(s) alone, see above
-        text = answer.read().decode()
-    seen = Seen(time.monotonic())
-    for line in text.splitlines():
-        if line and not line.startswith("#"):
-            name, _, value = line.rpartition(" ")
-            bare, _, labels = name.partition("{")
-            seen.values[bare, labels.removesuffix("}")] = float(value)
-    return seen
+        return Seen(answer.read().decode())
 
 
 def _warnings(seen: Seen) -> Iterator[str]:
     now = time.time()
-    for labels in seen.labels("ldp_campaign_failing"):
-        yield f"campaign {labels.partition('=')[2].strip(chr(34))} cannot be counted: docs/runbook.md#campaignfailing"
-    free = seen.get("ldp_free_bytes")
-    if free is not None and free < LEAST_FREE:
-        yield f"{_size(free)} are left on the store's disk: docs/runbook.md#diskfull"
-    for name, what, anchor in (
-        ("ldp_certificate_expires_timestamp_seconds", "the certificate ends", "certificateends"),
-        ("ldp_directory_expires_timestamp_seconds", "a publisher's directory ends", "directoryends"),
-    ):
-        end = seen.get(name)
-        if end is not None and end - now < 14 * DAY:
-            yield f"{what} in {max(0, int((end - now) / DAY))} days: docs/runbook.md#{anchor}"
+    for sample in seen.samples:
+        if sample.name == "ldp_campaign_failing":
+            yield f"campaign {sample.labels['campaign']} cannot be counted: docs/runbook.md#campaignfailing"
+    for free in seen.values("ldp_free_bytes"):
+        if free < LEAST_FREE:
+            yield f"{_size(free)} are left on the store's disk: docs/runbook.md#diskfull"
+    for name, what in (("certificate", "the certificate ends"), ("directory", "a publisher's directory ends")):
+        end = min(seen.values(f"ldp_{name}_expires_timestamp_seconds"), default=math.inf)
+        if end - now < 14 * DAY:
+            yield f"{what} in {max(0, int((end - now) / DAY))} days: docs/runbook.md#{name}ends"
 
 
 def _lines(first: Seen, last: Seen) -> Iterator[str]:
-    if not last.values:
+    if not last.samples:
         return
     seconds = max(last.moment - first.moment, 0.001)
 
-    def rate(name: str, labels: str = "") -> str:
-        return f"{(last.sum(name, labels) - first.sum(name, labels)) / seconds:,.1f}"
+    def total(name: str, **labels: str) -> float:
+        return sum(last.values(name, **labels))
 
-    counted, all_reports = last.sum("ldp_reports_total", 'outcome="counted"'), last.sum("ldp_reports_total")
-    counted_now = rate("ldp_reports_total", 'outcome="counted"')
-    say_all = f"{counted:,.0f} counted since the start, {all_reports - counted:,.0f} not; {counted_now} a second now"
-    yield f"reports   {say_all}"
-    failed = last.sum("ldp_requests_total", 'status="5')
+    def rate(name: str, **labels: str) -> str:
+        return f"{(total(name, **labels) - sum(first.values(name, **labels))) / seconds:,.1f}"
+
+    counted = total("ldp_reports_total", outcome="counted")
+    others = total("ldp_reports_total") - counted
+    counted_now = rate("ldp_reports_total", outcome="counted")
+    yield f"reports   {counted:,.0f} counted since the start, {others:,.0f} not; {counted_now} a second now"
+    failed = total("ldp_requests_total", status="5")
     yield f"requests  {rate('ldp_requests_total')} a second now; {failed:,.0f} answered with 5xx since the start"
-    waiting = f"{last.sum('ldp_queue_age_seconds'):.1f} s, {_size(last.sum('ldp_queue_bytes'))}"
-    yield f"queue     {waiting}; connections {last.sum('ldp_connections'):,.0f}"
-    free = last.get("ldp_free_bytes")
-    if free is not None:
-        yield f"disk      {_size(last.sum('ldp_store_bytes'))} of the store, {_size(free)} free"
-    backup = last.get("ldp_last_backup_timestamp_seconds")
-    yield f"backup    {'none is in the log' if backup is None else _ago(backup)}"
+    waiting = f"{total('ldp_queue_age_seconds'):.1f} s, {_size(total('ldp_queue_bytes'))}"
+    yield f"queue     {waiting}; connections {total('ldp_connections'):,.0f}"
+    for free in last.values("ldp_free_bytes"):
+        yield f"disk      {_size(total('ldp_store_bytes'))} of the store, {_size(free)} free"
+    backups = last.values("ldp_last_backup_timestamp_seconds")
+    yield f"backup    {_ago(max(backups)) if backups else 'none is in the log'}"
 
 
 def _campaign_lines(campaigns: list[CampaignState]) -> Iterator[str]:
@@ -162,8 +158,5 @@ def _ago(moment: float) -> str:
 
 
 def _size(number: float) -> str:
-    for unit in ("bytes", "KB", "MB", "GB", "TB"):
-        if number < 1000 or unit == "TB":
-            return f"{number:,.0f} {unit}" if unit == "bytes" else f"{number:,.1f} {unit}"
-        number /= 1000
-    raise AssertionError("unreachable")
+    unit = 0 if number < 1000 else min(int(math.log10(number)) // 3, len(UNITS) - 1)
+    return f"{number / 1000**unit:,.{1 if unit else 0}f} {UNITS[unit]}"

@@ -9,22 +9,14 @@ from typing import Final
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
 
 from ldp_aggregator.dashboard.drawing.plots import Bar, interval_plot
 from ldp_aggregator.estimation.conditional import conditional_reach, conditional_table
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import Z_95
-from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
-from ldp_aggregator.estimation.poisoning.intervals import Interval
-from ldp_aggregator.estimation.poisoning.lies import Lies
-from ldp_aggregator.estimation.poisoning.moments import moments_reach
-from ldp_aggregator.estimation.poisoning.shares import share_variance
 from ldp_aggregator.estimation.rows import value_names
 from protocols.document.questions import PAIR
 from protocols.document.schema import ContinuousFeature, Feature
-
-Array = NDArray[np.float64]
 
 _SHOWN: Final = (-50.0, 150.0)
 """Percent, as far as a figure follows unbiased shares and their intervals; the table has all of it."""
@@ -80,13 +72,12 @@ def class_prior(estimates: Estimates, liars: int) -> Finding:
 def of_features(estimates: Estimates, liars: int) -> Iterator[Finding]:
     """One for every asked feature, in the document's order."""
     campaign = estimates.campaign
-    noise = _noise(estimates, liars)
     discrete = {one.question.feature for one in estimates.questions if one.question.kind == PAIR}
     for place, feature in enumerate(campaign.asked):
         if feature.name in discrete:
             yield _distribution(estimates, feature, liars, place)
         elif isinstance(feature, ContinuousFeature) and feature.name in estimates.moments:
-            yield _gaussian(estimates, feature, liars, noise, place)
+            yield _gaussian(estimates, feature, liars, place)
 
 
 def _distribution(estimates: Estimates, feature: Feature, liars: int, place: int) -> Finding:
@@ -111,10 +102,10 @@ def _distribution(estimates: Estimates, feature: Feature, liars: int, place: int
     return _shares(f"feature-{place}", feature.name, says, "share of the class", table.pair.n, rows, classes)
 
 
-def _gaussian(estimates: Estimates, feature: ContinuousFeature, liars: int, noise: Interval, place: int) -> Finding:
+def _gaussian(estimates: Estimates, feature: ContinuousFeature, liars: int, place: int) -> Finding:
     moments, classes = estimates.moments[feature.name], estimates.campaign.label.classes
     reach = Z_95 * np.sqrt(moments.mean_variance)
-    moved = _mean_reach(estimates, feature, liars, noise)
+    moved = estimates.mean_reach(feature.name, liars) if liars else np.zeros(len(classes))
     rows = [
         Row(None, name, mean, mean - wide, mean + wide, moves)
         for name, mean, wide, moves in zip(classes, moments.mean.tolist(), reach.tolist(), moved.tolist(), strict=True)
@@ -139,28 +130,6 @@ def _missing_told(estimates: Estimates, feature: str) -> str:
         return ""
     share, low, high = (float(end[0]) for end in (part.cells.value, part.cells.low, part.cells.high))
     return f" No value: {share:.1%} of devices (95 % interval {low:.1%} to {high:.1%})."
-
-
-def _noise(estimates: Estimates, liars: int) -> Interval:
-    """What the variance of P(class) can become; the same for all features, and the slowest of it."""
-    shares, everything = estimates.class_prior, estimates.campaign.privacy.answers == "all"
-    classes = len(estimates.campaign.label.classes)
-    return share_variance(estimates.questions, shares, classes, liars, shared_records=everything)
-
-
-def _mean_reach(estimates: Estimates, feature: ContinuousFeature, liars: int, noise: Interval) -> Array:
-    """How far so many liars can have moved the mean of each class; infinite where nothing bounds it."""
-    if liars == 0:
-        return np.zeros(len(estimates.campaign.label.classes))
-    return moments_reach(
-        feature,
-        [estimates.round_of(feature)],
-        estimates.moments[feature.name],
-        estimates.class_prior,
-        noise,
-        [Lies(liars, liars, liars * estimates.class_prior_per_liar)],
-        variance_floor=DEFAULT_VARIANCE_FLOOR,
-    ).mean
 
 
 def _shares(key: str, title: str, says: str, unit: str, n: int, rows: Sequence[Row], classes: Sequence[str]) -> Finding:

@@ -8,6 +8,7 @@ from datetime import datetime
 from markupsafe import Markup
 
 from ldp_aggregator.learning.guarantee import Guarantee
+from ldp_aggregator.mechanisms.registry import FACTS
 
 NONE = "–"
 
@@ -82,17 +83,4 @@ def loss(guarantee: Guarantee) -> str:
 
 def mechanism(name: str) -> str:
     """What a mechanism does, in a few words."""
-    return MECHANISMS.get(name, name)
-
-
-MECHANISMS = {
-    "de": "direct encoding: the true answer, or at random another one",
-    "sue": "symmetric unary encoding: one noisy bit for every possible answer",
-    "oue": "optimised unary encoding: one noisy bit for every possible answer",
-    "she": "histogram with Laplace noise: a noisy number for every possible answer",
-    "the": "thresholded histogram: one noisy bit for every possible answer",
-    "ss": "subset selection: some possible answers, more often with the true one among them",
-    "laplace": "Laplace noise on a number for every class",
-    "onebit": "one noisy bit of the number, for a class drawn by lot",
-}
-"""By the names that documents use."""
+    return FACTS[name].words if name in FACTS else name

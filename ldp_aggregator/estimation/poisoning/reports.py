@@ -19,36 +19,28 @@ question as it is: the same reports, with another content.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ldp_aggregator.counting.decoding import count, payload_rows
 from ldp_aggregator.estimation.estimators import QuestionEstimate
 from ldp_aggregator.estimation.pooling import class_shares
-from ldp_aggregator.estimation.support import support_of
+from ldp_aggregator.mechanisms import facts_of
 from protocols import Question
-from protocols.document.questions import INDEX, SIGN
-from protocols.mechanisms import DirectEncoding, NoisyVector, OneBit, PureMechanism, SubsetSelection
+from protocols.document.questions import MOMENT, SIGN
 
 Array = NDArray[np.float64]
 
 
 def per_liar(question: Question, n: int, counts: NDArray[np.int64], cells: int) -> Array:
     """The most that one made-up report moves each of the ``cells`` values of a question; infinite without reports."""
-    mechanism = question.mechanism
-    if isinstance(mechanism, OneBit):
-        return _onebit(mechanism, counts)
-    if n == 0:
-        return np.full(cells, np.inf)
-    if isinstance(mechanism, PureMechanism):
-        # A frequency adds 0 or 1, a sum of two signs from -1 to 1.
-        ends = 2 if question.encoding == SIGN else 1
-        p, q, *_ = support_of(mechanism)
-        return np.full(cells, ends / (p - q) / n)
-    if isinstance(mechanism, NoisyVector):
-        return np.full(cells, 2 * mechanism.bound / (n << mechanism.grid))
-    raise TypeError(f"no bound for mechanism {mechanism.name}")
+    facts = facts_of(question.mechanism)
+    if question.encoding == MOMENT:
+        return facts.moment_reach(n, counts) if n else np.full(cells, np.inf)
+    # A frequency adds from 0 to 1, a sum of two signs from -1 to 1.
+    ends = 2 if question.encoding == SIGN else 1
+    return np.full(cells, ends * facts.reach(1) / n if n else np.inf)
 
 
 def class_prior_per_liar(estimates: Sequence[QuestionEstimate], classes: int, *, answers_all: bool) -> float:
@@ -84,45 +76,12 @@ def report_that_names(question: Question, item: int) -> NDArray[np.int64]:
     it: of an index the cell, of a sign the class and its bit, of any other value twice the class, and 1 for the highest
     value, 0 for the lowest.
     """
-    mechanism: Any = question.mechanism
-    if isinstance(mechanism, OneBit):
-        added = np.zeros(2 * mechanism.domain_size, dtype=np.int64)
-        added[item] = 1
-        return added
-    added = np.zeros(mechanism.domain_size, dtype=np.int64)
-    if isinstance(mechanism, NoisyVector):
-        cell, sign = (item, 1) if question.encoding == INDEX else (item // 2, 2 * (item % 2) - 1)
-        added[cell] = sign * mechanism.bound
-        return added
-    added[item] = 1
-    if isinstance(mechanism, SubsetSelection):
-        others = np.delete(np.arange(mechanism.domain_size), item)
-        added[others[: mechanism.subset_size - 1]] = 1
-    return added
+    facts = facts_of(question.mechanism)
+    moment = question.encoding == MOMENT
+    payload = facts.loudest([item // 2], high=item % 2 == 1) if moment else facts.loudest([item])
+    return count(question, payload_rows(question, payload))
 
 
 def sum_range(question: Question, members: int) -> float:
     """The range of what a report adds to the share of so many cells together."""
-    mechanism = question.mechanism
-    if isinstance(mechanism, NoisyVector):
-        return 2 * members * mechanism.bound / (1 << mechanism.grid)
-    if not isinstance(mechanism, PureMechanism):
-        raise TypeError(f"mechanism {mechanism.name} tells no frequencies")
-    supported = members
-    if isinstance(mechanism, DirectEncoding):
-        supported = 1
-    elif isinstance(mechanism, SubsetSelection):
-        size, others = mechanism.subset_size, mechanism.domain_size - members
-        supported = min(size, members) - max(0, size - others)
-    p, q, *_ = support_of(mechanism)
-    return supported / (p - q)
-
-
-def _onebit(mechanism: OneBit, counts: NDArray[np.int64]) -> Array:
-    """A mean over the D reports that drew the cell, each -1 or 1 over the gain. A liar turns one of them round, adds
-    one or, drawing elsewhere, takes one away. The last moves a mean of S / D to (S + 1) / (D - 1), by
-    (D + S) / (D (D - 1)); a report of -1 was there, so S <= D - 2, and that is at most 2 / D, as for the others.
-    """
-    drawn = counts.reshape(-1, 2).sum(axis=1)
-    gain = 2 * float(mechanism.p) - 1
-    return np.where(drawn > 0, 2 / (gain * np.maximum(drawn, 1)), np.inf)
+    return facts_of(question.mechanism).reach(members)

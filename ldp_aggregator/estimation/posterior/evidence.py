@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from ldp_aggregator.estimation.estimators import QuestionEstimate
 from ldp_aggregator.estimation.posterior.factors import contrasts, outer
 from ldp_aggregator.estimation.posterior.groups import parts
-from ldp_aggregator.estimation.support import noise_variance, support_of
+from ldp_aggregator.mechanisms import facts_of
 from protocols import Question
 from protocols.document.questions import PAIR
-from protocols.mechanisms import AnyMechanism, PureMechanism
+from protocols.mechanisms import AnyMechanism
 
 Array = NDArray[np.float64]
 
@@ -107,10 +107,7 @@ def unit_variance(question: Question) -> float:
 @lru_cache(maxsize=1024)
 def _unit_variance(mechanism: AnyMechanism) -> float:
     share = 1 / mechanism.domain_size
-    if isinstance(mechanism, PureMechanism):
-        return mechanism.contrast_variance(share, share) / 2 + share
-    noise: float = mechanism.noise_variance(share)
-    return noise + share
+    return mechanism.contrast_variance(share, share) / 2 + share
 
 
 def gather(
@@ -139,17 +136,13 @@ def gather(
 
 def covariance_of_cells(question: Question, frequencies: Array) -> Array:
     """Return n times the covariance of the unbiased estimates of all cells, (..., d, d), at these frequencies."""
-    mechanism, cells = question.mechanism, frequencies.shape[-1]
-    every, diagonal = np.eye(cells), np.arange(cells)
-    if not isinstance(mechanism, PureMechanism):
-        spread = frequencies[..., None] * every - outer(frequencies, frequencies)
-        noisy: Array = spread + noise_variance(mechanism, 0.0) * every
-        return noisy
-    p, q, one_true, none_true = support_of(mechanism)
+    diagonal = np.arange(frequencies.shape[-1])
+    p, q, one_true, none_true, noise = facts_of(question.mechanism).support
     support = q + (p - q) * frequencies
     both = none_true + (one_true - none_true) * (frequencies[..., :, None] + frequencies[..., None, :])
     both[..., diagonal, diagonal] = support
     covariance: Array = (both - outer(support, support)) / (p - q) ** 2
+    covariance[..., diagonal, diagonal] += noise
     return covariance
 
 

@@ -1,4 +1,5 @@
-"""What operators ask, on a listener of its own and with an admin token: campaigns, their ends, models, the log.
+"""What operators ask, on a listener of its own and with an admin token: campaigns, their ends, models, the log, what
+publishers have signed.
 
 What changes anything is written down first.
 """
@@ -13,28 +14,27 @@ from typing import Final, TypeVar
 from aiohttp import web
 
 from ldp_aggregator.estimation.simplex import MODES, POSTERIOR, TRAINING_MODES
-from ldp_aggregator.server.admission import authorise
-from ldp_aggregator.server.api.public import answer_estimates
-from ldp_aggregator.server.api.query import campaign_id, parameters, read_body, whole_number
-from ldp_aggregator.server.api.rows import JSON, STORED, Operation
-from ldp_aggregator.server.context import Context
+from ldp_aggregator.server.api.public import answer_estimates, publisher_key
+from ldp_aggregator.server.api.rows import JSON, STORED, Asked, Operation
 from ldp_aggregator.server.problems import ProblemError
-from ldp_aggregator.service.acting import actor_of, recorded, uploads_act
+from ldp_aggregator.service.acting import uploads_act
 from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
 from ldp_aggregator.service.publishing import TrainingOptions, UntrainableError, UselessModelError, publish_trained
+from ldp_aggregator.service.signing import described
 from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.contract import (
     DELETED,
     NOT_CLOSED,
+    OLDER,
     SEALED,
     TAKES_REPORTS,
     TAKES_SHARES,
     TOO_EARLY,
-    UNKNOWN,
     CampaignState,
 )
-from ldp_aggregator.store.rights import ASKED, DONE, FAILED, UPLOADING, StoredToken
-from protocols import DraftError
+from ldp_aggregator.store.rights import ASKED, DONE, FAILED, UPLOADING
+from protocols import DocumentError, DraftError
+from protocols.document.directory import LARGEST_DIRECTORY, read_directory
 
 Result = TypeVar("Result")
 
@@ -43,151 +43,118 @@ MOST_ACTS: Final = 1000
 """Entries of the log in one answer."""
 
 
-async def post_campaign(request: web.Request, context: Context) -> web.Response:
+async def post_campaign(asked: Asked) -> web.Response:
     """Compile and publish a draft. The same draft gives the same id; the second time nothing is made (200).
 
     A ``federated`` campaign takes shares of nodes and no reports from the start; others become so by a first share.
     """
-    token = await authorise(request, context.store, "admin")
-    values = parameters(request, ["max_reports", "federated", "uploads_need_token"])
-    need = _scope(values.get("uploads_need_token"))
-    most = whole_number(values, "max_reports")
-    if values.get("federated", "false") not in ("true", "false"):
-        raise ProblemError("malformed-query", "federated must be true or false")
-    federated = values.get("federated") == "true"
-    body = await read_body(request, context, (JSON, TOML))
+    most, federated = asked.values.get("max_reports"), asked.values.get("federated", False)
+    body = await asked.body()
     try:
-        campaign = await asyncio.to_thread(compile_draft, body, toml=request.content_type == TOML)
+        campaign = await asyncio.to_thread(compile_draft, body, toml=asked.request.content_type == TOML)
         check_kind(campaign, federated=federated, max_reports=most)
     except DraftError as error:
         raise ProblemError(error.code, str(error), members={"field": error.field}) from None
-    async with recorded(context.store, actor_of(token), "create campaign", campaign.id, campaign.title):
-        created = await context.store.create_campaign(
-            campaign, max_reports=most, federated=federated, uploads_need=need
-        )
-    if not created and federated and not await context.campaigns.is_federated(campaign.id):
+    need = asked.values.get("uploads_need_token")
+    async with asked.recorded("create campaign", campaign.id, campaign.title):
+        created = await asked.store.create_campaign(campaign, max_reports=most, federated=federated, uploads_need=need)
+    if not created and federated and not await asked.context.campaigns.is_federated(campaign.id):
         raise ProblemError(TAKES_REPORTS, ANOTHER_KIND)
     if created:
-        context.metrics.mutations.labels("campaign-created").inc()
+        asked.context.metrics.mutations.labels("campaign-created").inc()
     headers = {"Location": f"/v1/campaigns/{campaign.id}"}
     return web.json_response({"id": campaign.id}, status=201 if created else 200, headers=headers)
 
 
-async def get_campaigns(request: web.Request, context: Context) -> web.Response:
+async def get_campaigns(asked: Asked) -> web.Response:
     """All campaigns and their state, oldest first."""
-    await authorise(request, context.store, "admin")
-    parameters(request, ())
-    return web.json_response({"campaigns": [state.to_json(utc_now()) for state in await context.store.campaigns()]})
+    return web.json_response({"campaigns": [state.to_json(utc_now()) for state in await asked.store.campaigns()]})
 
 
-async def get_estimates(request: web.Request, context: Context) -> web.Response:
+async def get_estimates(asked: Asked) -> web.Response:
     """Frequencies, variances and intervals of what was counted so far; for administrators."""
-    await authorise(request, context.store, "admin", campaign_id=campaign_id(request))
-    return await answer_estimates(request, context)
+    return await answer_estimates(asked)
 
 
-async def train_campaign(request: web.Request, context: Context) -> web.Response:
+async def train_campaign(asked: Asked) -> web.Response:
     """Train on what was counted so far and publish the model under the next version.
 
     One that is not known to be above always saying the most frequent class only with ``anyway``.
     """
-    token = await authorise(request, context.store, "admin", campaign_id=campaign_id(request))
-    values = parameters(request, ["post", "anyway"])
-    post, anyway = values.get("post", POSTERIOR), values.get("anyway", "false")
-    if post not in TRAINING_MODES:
-        raise ProblemError("malformed-query", f"post must be one of {', '.join(TRAINING_MODES)}")
-    if anyway not in ("true", "false"):
-        raise ProblemError("malformed-query", "anyway must be true or false")
-    options = TrainingOptions(post=post)
-    await context.store.state(campaign_id(request))
+    options = TrainingOptions(post=asked.values.get("post", POSTERIOR))
+    await asked.store.state(asked.campaign_id)
     try:
-        async with recorded(context.store, actor_of(token), "publish model", campaign_id(request)):
-            reports, (model,) = await publish_trained(
-                context.store, [campaign_id(request)], options, anyway=anyway == "true"
-            )
+        async with asked.recorded("publish model", asked.campaign_id):
+            anyway = asked.values.get("anyway", False)
+            reports, (model,) = await publish_trained(asked.store, [asked.campaign_id], options, anyway=anyway)
     except UselessModelError as error:
         raise ProblemError("useless-model", f"{error}; anyway=true publishes it") from None
     except UntrainableError as error:
         raise ProblemError("nothing-to-train", str(error)) from None
-    context.metrics.mutations.labels("model-published").inc()
+    asked.context.metrics.mutations.labels("model-published").inc()
     return web.json_response({"version": model.version, "reports": reports})
 
 
-async def set_uploads_need(request: web.Request, context: Context) -> web.Response:
+async def set_uploads_need(asked: Asked) -> web.Response:
     """Take uploads with a token of a scope only, from now on; without a scope, from anybody. Instances notice within
     two seconds.
     """
-    token = await authorise(request, context.store, "admin", campaign_id=campaign_id(request))
-    scope = _scope(parameters(request, ["scope"]).get("scope"))
-    await context.store.state(campaign_id(request))
-    async with recorded(context.store, actor_of(token), uploads_act(scope), campaign_id(request)):
-        state = await context.store.set_uploads_need(campaign_id(request), scope)
-    context.desk.access.forget(campaign_id(request))
-    return web.json_response(state.to_json(utc_now()))
+    scope = asked.values.get("scope")
+    await asked.store.state(asked.campaign_id)
+    async with asked.recorded(uploads_act(scope), asked.campaign_id):
+        state = await asked.store.set_uploads_need(asked.campaign_id, scope)
+    asked.context.desk.access.forget(asked.campaign_id)
+    return _told(state)
 
 
-async def get_log(request: web.Request, context: Context) -> web.Response:
+async def get_log(asked: Asked) -> web.Response:
     """The last administrative acts, oldest first: who did what, when, to which campaign, and how it ended."""
-    await authorise(request, context.store, "admin")
-    last = whole_number(parameters(request, ["last"]), "last", most=MOST_ACTS) or MOST_ACTS
-    return web.json_response({"acts": [act.to_json() for act in await context.store.acts(last=last)]})
+    acts = await asked.store.acts(last=asked.values.get("last", MOST_ACTS))
+    return web.json_response({"acts": [act.to_json() for act in acts]})
 
 
-def _scope(text: str | None) -> str | None:
-    if text is not None and text not in UPLOADING:
-        raise ProblemError("malformed-query", f"the scope must be one of {', '.join(UPLOADING)}")
-    return text
-
-
-async def close_campaign(request: web.Request, context: Context) -> web.Response:
+async def close_campaign(asked: Asked) -> web.Response:
     """Accept no more reports; reopening takes it back until the campaign is sealed."""
-    token = await _asked(request, context)
-    parameters(request, ())
-    return _told(await _done(request, context, token, "close", context.store.close_campaign))
+    return _told(await _changed(asked, "close", "closed", asked.store.close_campaign))
 
 
-async def reopen_campaign(request: web.Request, context: Context) -> web.Response:
+async def reopen_campaign(asked: Asked) -> web.Response:
     """Take a closing back, until the campaign is sealed."""
-    token = await _asked(request, context)
-    parameters(request, ())
-    return _told(await _done(request, context, token, "reopen", context.store.reopen_campaign))
+    return _told(await _changed(asked, "reopen", "reopened", asked.store.reopen_campaign))
 
 
-async def seal_campaign(request: web.Request, context: Context) -> web.Response:
+async def seal_campaign(asked: Asked) -> web.Response:
     """Drop the ids of a campaign that was closed a day ago (with ``now``: of any closed one), for good."""
-    token = await _asked(request, context)
-    now = parameters(request, ["now"]).get("now", "false")
-    if now not in ("true", "false"):
-        raise ProblemError("malformed-query", "now must be true or false")
-    seal = partial(context.store.seal_campaign, at_once=now == "true")
-    return _told(await _done(request, context, token, "seal", seal))
+    seal = partial(asked.store.seal_campaign, at_once=asked.values.get("now", False))
+    return _told(await _changed(asked, "seal", "sealed", seal))
 
 
-async def delete_campaign(request: web.Request, context: Context) -> web.Response:
+async def delete_campaign(asked: Asked) -> web.Response:
     """Forget a closed campaign: sums, shares and models. Its id is never used again."""
-    token = await _asked(request, context)
-    parameters(request, ())
-    await _done(request, context, token, "delete", context.store.delete_campaign)
+    await _changed(asked, "delete", "deleted", asked.store.delete_campaign)
     return web.Response(status=204)
 
 
-async def _asked(request: web.Request, context: Context) -> StoredToken:
-    return await authorise(request, context.store, "admin", campaign_id=campaign_id(request))
+async def put_directory(asked: Asked) -> web.Response:
+    """Keep a directory in place of an older one, if the key's holder has signed it."""
+    key = publisher_key(asked)
+    body = await asked.body(LARGEST_DIRECTORY)
+    try:
+        directory = await asyncio.to_thread(read_directory, body, key)
+    except DocumentError as error:
+        raise ProblemError("invalid-directory", str(error)) from None
+    async with asked.recorded("publish directory", detail=f"{key} {described(directory)}"):
+        await asked.store.put_directory(key, directory.version, body)
+    return web.json_response({"version": directory.version})
 
 
-async def _done(
-    request: web.Request, context: Context, token: StoredToken, act: str, change: Callable[[str], Awaitable[Result]]
-) -> Result:
+async def _changed(asked: Asked, act: str, done: str, change: Callable[[str], Awaitable[Result]]) -> Result:
     """The change, written down before; of a campaign that is not there nothing is."""
-    name = campaign_id(request)
-    await context.store.state(name)
-    async with recorded(context.store, actor_of(token), f"{act} campaign", name):
-        result = await change(name)
-    context.metrics.mutations.labels(f"campaign-{_DONE[act]}").inc()
+    await asked.store.state(asked.campaign_id)
+    async with asked.recorded(f"{act} campaign", asked.campaign_id):
+        result = await change(asked.campaign_id)
+    asked.context.metrics.mutations.labels(f"campaign-{done}").inc()
     return result
-
-
-_DONE: Final = {"close": "closed", "reopen": "reopened", "seal": "sealed", "delete": "deleted"}
 
 
 def _told(state: CampaignState) -> web.Response:
@@ -233,6 +200,8 @@ _TRAINED: Final = {
     "properties": {"version": {"type": "integer"}, "reports": {"type": "integer"}},
 }
 
+_CAMPAIGN: Final = "/admin/v1/campaigns/{id}"
+_CHANGED: Final = {200: (JSON, STATE)}
 _FOR_ADMINS: Final = partial(Operation, scopes=("admin",))
 OPERATIONS: Final = (
     _FOR_ADMINS(
@@ -246,38 +215,36 @@ OPERATIONS: Final = (
         },
         bodies={JSON: {"type": "object"}, TOML: {"type": "string"}},
         answers={200: (JSON, _CREATED), 201: (JSON, _CREATED)},
-        codes=("invalid-draft", TAKES_REPORTS, DELETED, "malformed-query", *STORED),
+        codes=("invalid-draft", TAKES_REPORTS, DELETED, *STORED),
     ),
     _FOR_ADMINS(
         "GET",
         "/admin/v1/campaigns",
         get_campaigns,
         answers={200: (JSON, {"type": "object", "properties": {"campaigns": {"type": "array", "items": STATE}}})},
-        codes=("malformed-query", *STORED),
     ),
     _FOR_ADMINS(
         "POST",
-        "/admin/v1/campaigns/{id}/train",
+        f"{_CAMPAIGN}/train",
         train_campaign,
         query={"post": {"enum": list(TRAINING_MODES)}, "anyway": {"type": "boolean"}},
         answers={200: (JSON, _TRAINED)},
-        codes=(UNKNOWN, "nothing-to-train", "useless-model", "not-installed", "malformed-query", *STORED),
+        codes=("nothing-to-train", "useless-model", "not-installed", *STORED),
     ),
     _FOR_ADMINS(
         "GET",
-        "/admin/v1/campaigns/{id}/estimates",
+        f"{_CAMPAIGN}/estimates",
         get_estimates,
         query={"post": {"enum": list(MODES)}},
         answers={200: (JSON, {"type": "object"})},
-        codes=(UNKNOWN, TAKES_SHARES, "malformed-query", *STORED),
+        codes=(TAKES_SHARES, *STORED),
     ),
     _FOR_ADMINS(
         "POST",
-        "/admin/v1/campaigns/{id}/uploads",
+        f"{_CAMPAIGN}/uploads",
         set_uploads_need,
         query={"scope": {"enum": list(UPLOADING)}},
-        answers={200: (JSON, STATE)},
-        codes=(UNKNOWN, "malformed-query", *STORED),
+        answers=_CHANGED,
     ),
     _FOR_ADMINS(
         "GET",
@@ -285,35 +252,24 @@ OPERATIONS: Final = (
         get_log,
         query={"last": {"type": "integer", "minimum": 1, "maximum": MOST_ACTS}},
         answers={200: (JSON, {"type": "object", "properties": {"acts": {"type": "array", "items": _ACT}}})},
-        codes=("malformed-query", *STORED),
     ),
+    _FOR_ADMINS("POST", f"{_CAMPAIGN}/reopen", reopen_campaign, answers=_CHANGED, codes=(SEALED, *STORED)),
+    _FOR_ADMINS("POST", f"{_CAMPAIGN}/close", close_campaign, answers=_CHANGED),
     _FOR_ADMINS(
         "POST",
-        "/admin/v1/campaigns/{id}/reopen",
-        reopen_campaign,
-        answers={200: (JSON, STATE)},
-        codes=(UNKNOWN, SEALED, "malformed-query", *STORED),
-    ),
-    _FOR_ADMINS(
-        "POST",
-        "/admin/v1/campaigns/{id}/close",
-        close_campaign,
-        answers={200: (JSON, STATE)},
-        codes=(UNKNOWN, "malformed-query", *STORED),
-    ),
-    _FOR_ADMINS(
-        "POST",
-        "/admin/v1/campaigns/{id}/seal",
+        f"{_CAMPAIGN}/seal",
         seal_campaign,
         query={"now": {"type": "boolean"}},
-        answers={200: (JSON, STATE)},
-        codes=(UNKNOWN, NOT_CLOSED, TOO_EARLY, "malformed-query", *STORED),
+        answers=_CHANGED,
+        codes=(NOT_CLOSED, TOO_EARLY, *STORED),
     ),
+    _FOR_ADMINS("DELETE", _CAMPAIGN, delete_campaign, answers={204: None}, codes=(NOT_CLOSED, *STORED)),
     _FOR_ADMINS(
-        "DELETE",
-        "/admin/v1/campaigns/{id}",
-        delete_campaign,
-        answers={204: None},
-        codes=(UNKNOWN, NOT_CLOSED, "malformed-query", *STORED),
+        "PUT",
+        "/admin/v1/directories/{key}",
+        put_directory,
+        bodies={JSON: {"type": "object"}},
+        answers={200: (JSON, {"type": "object", "required": ["version"]})},
+        codes=("no-directory", "invalid-directory", OLDER, *STORED),
     ),
 )

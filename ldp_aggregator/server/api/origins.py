@@ -23,7 +23,7 @@ MAX_AGE: Final = 86400
 two hours). What is allowed to an origin hardly ever changes, and a device uploads seldom.
 """
 
-_ALLOWED_HEADERS: Final = "Content-Type, If-None-Match"
+_ALLOWED_HEADERS: Final = "Content-Type"
 _EXPOSED_HEADERS: Final = "Date, ETag, Model-Version, Retry-After"
 
 

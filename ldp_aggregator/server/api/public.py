@@ -1,5 +1,5 @@
-"""What devices and collectors ask: the campaign, the model, the estimates; and where reports arrive, and the noisy
-statistics of nodes, which are named by the first token they had.
+"""The public listener: campaigns, models and what publishers have signed for devices, estimates for collectors; and
+where reports arrive, and the noisy statistics of nodes, which are named by the first token they had.
 """
 
 from __future__ import annotations
@@ -14,112 +14,113 @@ from aiohttp import web
 from ldp_aggregator.counting.shares import MEDIA_TYPE as SHARE
 from ldp_aggregator.counting.shares import ShareError, decode_share, most_bytes
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB
-from ldp_aggregator.server.admission import CHALLENGE, authorise
-from ldp_aggregator.server.api.query import cacheable, campaign_id, check_head, parameters, read_body, whole_number
-from ldp_aggregator.server.api.rows import JSON, STORED, Operation
-from ldp_aggregator.server.context import Context
+from ldp_aggregator.server.admission import CHALLENGE
+from ldp_aggregator.server.api.rows import JSON, STORED, Asked, Operation
+from ldp_aggregator.server.context import ID_PATTERN
 from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
 from ldp_aggregator.server.uploads import answer_to
 from ldp_aggregator.service.publishing import counts_to_publish, told_estimates
-from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, REVOKED, TAKES_REPORTS, TAKES_SHARES, UNKNOWN
+from ldp_aggregator.store.contract import CLOSED, NOT_OPEN, REVOKED, TAKES_REPORTS, TAKES_SHARES
 from protocols.document.authored import MODEL
 from protocols.wire.upload import MEDIA_TYPE
 
-_PATH: Final = "/v1/campaigns/{id}/statistics"
 FOREVER: Final = "public, max-age=31536000, immutable"
+LATEST: Final = "public, no-cache"
 
 
-async def get_campaign(request: web.Request, context: Context) -> web.Response:
+async def get_campaign(asked: Asked) -> web.Response:
     """The document bytes; the id is their hash, so it is the strong ETag too, and they may be cached for ever."""
-    parameters(request, ())
-    name = campaign_id(request)
-    return cacheable(request, await context.campaigns.document(name), name, FOREVER)
+    return asked.cacheable(await asked.context.campaigns.document(asked.campaign_id), asked.campaign_id, FOREVER)
 
 
-async def post_reports(request: web.Request, context: Context) -> web.Response:
+async def post_reports(asked: Asked) -> web.Response:
     """Count an upload; answered after the commit that holds it is on disk."""
-    desk = context.desk
+    desk = asked.context.desk
     try:
-        terms = await desk.terms(campaign_id(request), request.headers)
-        desk.begin(terms, check_head(request, (MEDIA_TYPE,)))
-        body = await read_body(request, context, (MEDIA_TYPE,))
-        return web.Response(body=answer_to(await desk.counted(terms, body)), content_type=JSON)
+        terms = await desk.terms(asked.campaign_id, asked.request.headers)
+        desk.begin(terms, asked.check_head())
+        outcome = await desk.counted(terms, await asked.body())
+        return web.Response(body=answer_to(outcome), content_type=JSON)
     except ProblemError as problem:
-        desk.note_refused(request.match_info["id"], problem.code)
+        desk.note_refused(asked.campaign_id, problem.code)
         raise
 
 
-async def get_model(request: web.Request, context: Context) -> web.Response:
+async def get_model(asked: Asked) -> web.Response:
     """The latest model, or the version asked for; of a federated campaign, the one of the shares there are now."""
-    version = whole_number(parameters(request, ["version"]), "version")
-    model = await context.store.model(campaign_id(request), version)
-    if model is None:
-        if await context.campaigns.is_federated(campaign_id(request)):
-            return await _federated_model(request, context, version)
+    version = asked.values.get("version")
+    model = await asked.store.model(asked.campaign_id, version)
+    if model is not None:
+        body = model.document.encode()
+        response = asked.cacheable(body, hashlib.sha256(body).hexdigest(), LATEST if version is None else FOREVER)
+        response.headers["Model-Version"] = str(model.version)
+        return response
+    if not await asked.context.campaigns.is_federated(asked.campaign_id):
         raise ProblemError("no-model")
-    body = model.document.encode()
-    tag = hashlib.sha256(body).hexdigest()
-    response = cacheable(request, body, tag, "public, no-cache" if version is None else FOREVER)
-    response.headers["Model-Version"] = str(model.version)
-    return response
-
-
-async def _federated_model(request: web.Request, context: Context, version: int | None) -> web.Response:
     if version is not None:
         raise ProblemError("no-model", "the model of a federated campaign follows its shares and has no versions")
-    body = await context.federated_models.body(await context.campaigns.get(campaign_id(request)))
-    return cacheable(request, body, hashlib.sha256(body).hexdigest(), "public, no-cache")
+    body = await asked.context.federated_models.body(await asked.context.campaigns.get(asked.campaign_id))
+    return asked.cacheable(body, hashlib.sha256(body).hexdigest(), LATEST)
 
 
-async def get_estimates(request: web.Request, context: Context) -> web.Response:
+async def get_directory(asked: Asked) -> web.Response:
+    """The newest directory that was signed with this key. A server can withhold one, and cannot make one."""
+    body = await asked.store.directory(publisher_key(asked))
+    if body is None:
+        raise ProblemError("no-directory")
+    return asked.cacheable(body, hashlib.sha256(body).hexdigest(), LATEST)
+
+
+async def get_estimates(asked: Asked) -> web.Response:
     """Frequencies, variances and intervals of what was counted so far; for collectors."""
-    await authorise(request, context.store, "collector", campaign_id=campaign_id(request))
-    return await answer_estimates(request, context)
+    return await answer_estimates(asked)
 
 
-async def answer_estimates(request: web.Request, context: Context) -> web.Response:
+async def answer_estimates(asked: Asked) -> web.Response:
     """The same answer to a collector here and to an administrator on the other listener."""
-    values = parameters(request, ["post"])
-    post = values.get("post", NORM_SUB)
-    if post not in MODES:
-        raise ProblemError("malformed-query", f"post must be one of {', '.join(MODES)}")
-    campaign = await context.campaigns.get(campaign_id(request))
-    if await context.campaigns.is_federated(campaign.id):
+    campaign = await asked.context.campaigns.get(asked.campaign_id)
+    if await asked.context.campaigns.is_federated(campaign.id):
         raise ProblemError(TAKES_SHARES, "it has a model, and no estimates")
-    tally, arrivals = await counts_to_publish(context.store, campaign)
+    tally, arrivals = await counts_to_publish(asked.store, campaign)
+    post = asked.values.get("post", NORM_SUB)
     estimates = await asyncio.to_thread(lambda: json.dumps(told_estimates(campaign, tally, arrivals, post)))
     return web.Response(body=estimates.encode(), content_type=JSON)
 
 
-async def post_statistics(request: web.Request, context: Context) -> web.Response:
+async def post_statistics(asked: Asked) -> web.Response:
     """Keep a node's share in place of the one it sent before; answered after the commit that holds it is on disk."""
-    token = await authorise(request, context.store, "node", campaign_id=request.match_info["id"])
-    parameters(request, ())
-    campaign = await context.campaigns.get(request.match_info["id"])
-    body = await read_body(request, context, (SHARE,), most=most_bytes(campaign))
+    campaign = await asked.context.campaigns.get(asked.campaign_id)
+    body = await asked.body(most_bytes(campaign))
     try:
         await asyncio.to_thread(decode_share, body, campaign)
     except ShareError as error:
-        context.metrics.shares.labels(error.code).inc()
+        asked.context.metrics.shares.labels(error.code).inc()
         raise ProblemError(error.code, str(error)) from None
-    refused = None if campaign.asks == MODEL else TAKES_REPORTS
-    if refused is None:
-        refused = await context.store.put_share(campaign.id, token.node, body, token=token.name)
-    _settle(context, refused, "kept")
-    return web.json_response({"node": token.node})
+    node = asked.shown.node
+    refused: str | None = TAKES_REPORTS
+    if campaign.asks == MODEL:
+        refused = await asked.store.put_share(campaign.id, node, body, token=asked.shown.name)
+    _settle(asked, refused, "kept")
+    return web.json_response({"node": node})
 
 
-async def delete_statistics(request: web.Request, context: Context) -> web.Response:
+async def delete_statistics(asked: Asked) -> web.Response:
     """Take a node's share out of the model; done, too, where there is none. Answered after the commit is on disk."""
-    token = await authorise(request, context.store, "node", campaign_id=request.match_info["id"])
-    parameters(request, ())
-    campaign = await context.campaigns.get(request.match_info["id"])
-    _settle(context, await context.store.withdraw_share(campaign.id, token.node, token=token.name), "withdrawn")
+    refused = await asked.store.withdraw_share(asked.campaign_id, asked.shown.node, token=asked.shown.name)
+    _settle(asked, refused, "withdrawn")
     return web.Response(status=204)
 
 
-def _settle(context: Context, refused: str | None, done: str) -> None:
-    context.metrics.shares.labels(refused or done).inc()
+def publisher_key(asked: Asked) -> str:
+    """The public key in the path, which has the form of a campaign's id."""
+    text = asked.request.match_info["key"]
+    if not ID_PATTERN.fullmatch(text):
+        raise ProblemError("no-directory")
+    return text
+
+
+def _settle(asked: Asked, refused: str | None, done: str) -> None:
+    asked.context.metrics.shares.labels(refused or done).inc()
     if refused is not None:
         raise ProblemError(refused, headers=CHALLENGE if refused == REVOKED else {})
 
@@ -139,64 +140,68 @@ _REJECTED: Final = {
     },
 }
 
-_CODES: Final = (UNKNOWN, CLOSED, NOT_OPEN, TAKES_REPORTS, "malformed-query", *STORED)
+_CAMPAIGN: Final = "/v1/campaigns/{id}"
+_CODES: Final = (CLOSED, NOT_OPEN, TAKES_REPORTS, *STORED)
 
 OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all there is.
     Operation(
         "POST",
-        "/v1/campaigns/{id}/reports",
+        f"{_CAMPAIGN}/reports",
         post_reports,
+        query=None,
         for_pages=True,
         scopes=("device", "relay"),
         optional_scopes=True,
         bodies={MEDIA_TYPE: {"type": "string", "format": "binary"}},
         answers={200: (JSON, _REJECTED)},
         codes=(
-            UNKNOWN,
-            CLOSED,
-            NOT_OPEN,
-            TAKES_SHARES,
-            "malformed-upload",
-            "too-many-reports",
-            "not-admitted",
-            "too-many-uploads",
-            *STORED,
+            *(CLOSED, NOT_OPEN, TAKES_SHARES, "malformed-upload"),
+            *("too-many-reports", "not-admitted", "too-many-uploads", *STORED),
         ),
     ),
+    Operation("GET", _CAMPAIGN, get_campaign, for_pages=True, answers={200: (JSON, _OBJECT), 304: None}),
     Operation(
         "GET",
-        "/v1/campaigns/{id}",
-        get_campaign,
-        for_pages=True,
-        answers={200: (JSON, _OBJECT), 304: None},
-        codes=(UNKNOWN, "malformed-query", *STORED),
-    ),
-    Operation(
-        "GET",
-        "/v1/campaigns/{id}/model",
+        f"{_CAMPAIGN}/model",
         get_model,
         for_pages=True,
         query={"version": {"type": "integer", "minimum": 1}},
         answers={200: (JSON, _OBJECT), 304: None},
-        codes=(UNKNOWN, "no-model", "not-installed", "malformed-query", *STORED),
+        codes=("no-model", "not-installed", *STORED),
     ),
     Operation(
         "GET",
-        "/v1/campaigns/{id}/estimates",
+        f"{_CAMPAIGN}/estimates",
         get_estimates,
         scopes=("collector",),
         query={"post": {"enum": list(MODES)}},
         answers={200: (JSON, _OBJECT)},
-        codes=(UNKNOWN, TAKES_SHARES, "malformed-query", *STORED),
+        codes=(TAKES_SHARES, *STORED),
     ),
     Operation(
         "POST",
-        _PATH,
+        f"{_CAMPAIGN}/statistics",
         post_statistics,
         scopes=("node",),
         bodies={SHARE: {"type": "string", "format": "binary"}},
         answers={200: (JSON, {"type": "object", "required": ["node"], "properties": {"node": {"type": "string"}}})},
         codes=("malformed-share", "distributed-share", *_CODES),
     ),
-    Operation("DELETE", _PATH, delete_statistics, scopes=("node",), answers={204: None}, codes=_CODES),
+    Operation(
+        "DELETE",
+        f"{_CAMPAIGN}/statistics",
+        delete_statistics,
+        query=None,
+        scopes=("node",),
+        answers={204: None},
+        codes=_CODES,
+    ),
+    Operation(
+        "GET",
+        "/v1/directories/{key}",
+        get_directory,
+        answers={200: (JSON, {"type": "object", "required": ["statement", "signature"]}), 304: None},
+        codes=("no-directory", *STORED),
+        for_pages=True,
+    ),
 )

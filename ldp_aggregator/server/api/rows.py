@@ -1,4 +1,6 @@
-"""An operation of the HTTP API as one row: the server's routes and the OpenAPI document are both made of these."""
+"""An operation of the HTTP API as one row: the routes, what a request is held to, and the OpenAPI document are made of
+these. Every refusal is a ProblemError.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +8,23 @@ import inspect
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import cache
 from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any, Final
 
-from aiohttp import web
+from aiohttp import ETag, web
 
-from ldp_aggregator.server.context import Context
+from ldp_aggregator.server.admission import authorised
+from ldp_aggregator.server.context import ID_PATTERN, Context
 from ldp_aggregator.server.problems import MEDIA_TYPE as PROBLEM_TYPE
-from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
+from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES, ProblemError, retry_later
+from ldp_aggregator.service.acting import actor_of, recorded
+from ldp_aggregator.store import Store
+from ldp_aggregator.store.contract import UNKNOWN
+from ldp_aggregator.store.rights import StoredToken
 
 JSON: Final = "application/json"
 
@@ -33,9 +41,75 @@ WITH_BODY: Final = (
     "stopping",
     "wrong-media-type",
 )
+LARGEST_NUMBER: Final = 2**53
+_CHUNK: Final = 1 << 16
 
 Schema = Mapping[str, Any]
 Handler = Callable[[web.Request, Context], Awaitable[web.Response]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request that its operation has let in: whose token it shows, and its query as values of their types."""
+
+    operation: Operation
+    request: web.Request
+    context: Context
+    campaign_id: str
+    """The id in the path, where there is one."""
+    token: StoredToken | None
+    values: Mapping[str, Any]
+
+    @property
+    def store(self) -> Store:
+        return self.context.store
+
+    @property
+    def shown(self) -> StoredToken:
+        """The token, where the operation needs one."""
+        if self.token is None:
+            raise RuntimeError("this operation asks for no token")
+        return self.token
+
+    def recorded(self, act: str, campaign_id: str | None = None, detail: str = "") -> AbstractAsyncContextManager[None]:
+        """Do in the block what the token's holder asks for, written down first."""
+        return recorded(self.store, actor_of(self.shown), act, campaign_id, detail)
+
+    def check_head(self) -> int:
+        """Refuse a body by its headers alone; returns its length."""
+        headers, media_types = self.request.headers, self.operation.bodies
+        if "Content-Encoding" in headers:
+            raise ProblemError("compressed-body")
+        if headers.get("Content-Type") not in media_types and self.request.content_type not in media_types:
+            raise ProblemError("wrong-media-type", f"send {' or '.join(media_types)}")
+        if self.request.content_length is None:
+            raise ProblemError("length-required")
+        return self.request.content_length
+
+    async def body(self, most: int | None = None) -> bytes:
+        """The body, for which the connection has made room and set a time. ``most`` is a limit below the server's."""
+        limit = self.context.settings.limits.body_bytes
+        limit = min(limit, most or limit)
+        length = self.check_head()
+        if length > limit:
+            raise ProblemError("body-too-large", f"at most {limit} bytes are accepted, not {length}")
+        if self.context.ingest.is_draining:  # Refuse before it is read.
+            raise retry_later("stopping")
+        body = bytearray()
+        try:
+            while len(body) < length and (chunk := await self.request.content.read(_CHUNK)):
+                body += chunk
+        except ConnectionError:
+            raise ProblemError("malformed-request", "the connection ended within the body") from None
+        return bytes(body)
+
+    def cacheable(self, body: bytes, tag: str, cache: str) -> web.Response:
+        """A 200, or a 304 where the client has it already."""
+        headers = {"ETag": f'"{tag}"', "Cache-Control": cache}
+        have = self.request.if_none_match
+        if have and any(entry.value in ("*", tag) for entry in have if isinstance(entry, ETag)):
+            return web.Response(status=304, headers=headers)
+        return web.Response(body=body, content_type=JSON, headers=headers)
 
 
 @dataclass(frozen=True)
@@ -43,50 +117,69 @@ class Operation:
     """``query`` and ``bodies`` map names and media types to JSON schemas, ``answers`` statuses to (media type, schema).
 
     ``scopes`` are those of which a token must have one; ``codes`` the problems of this operation beyond the usual.
+    Where ``query`` is None it is not looked at.
     """
 
     method: str
     path: str
-    handler: Handler
+    handler: Callable[[Asked], Awaitable[web.Response]]
     scopes: tuple[str, ...] = ()
-    query: Mapping[str, Schema] = field(default_factory=dict)
+    query: Mapping[str, Schema] | None = field(default_factory=dict)
     bodies: Mapping[str, Schema] = field(default_factory=dict)
     answers: Mapping[int, tuple[str, Schema] | None] = field(default_factory=dict)
-    codes: tuple[str, ...] = ()
+    codes: tuple[str, ...] = STORED
     optional_scopes: bool = False
     """Whether a setting decides if the token is needed."""
     for_pages: bool = False
     """Whether pages of other origins may use it, where the operator names them (:mod:`.origins`)."""
 
-    @property
-    def summary(self) -> str:
-        """The handler's docstring."""
-        return inspect.getdoc(self.handler) or ""
+    async def answer(self, request: web.Request, context: Context) -> web.Response:
+        """Check the path, the token and the query, in this order, and have the handler answer."""
+        name = request.match_info.get("id", "")
+        if "{id}" in self.path and not ID_PATTERN.fullmatch(name):
+            raise ProblemError(UNKNOWN)
+        token = None
+        if self.scopes and not self.optional_scopes:
+            token = await authorised(request.headers, context.store, *self.scopes, campaign_id=name or None)
+        return await self.handler(Asked(self, request, context, name, token, self._values(request)))
+
+    def _values(self, request: web.Request) -> dict[str, Any]:
+        """The query's parameters, each at most once; unknown ones are refused."""
+        if self.query is None:
+            return {}
+        values = {}
+        for name, text in request.query.items():
+            if name not in self.query:
+                raise ProblemError("malformed-query", f"the parameters here are {', '.join(self.query) or 'none'}")
+            if name in values:
+                raise ProblemError("malformed-query", f"{name} stands in the query more than once")
+            values[name] = _value(name, text, self.query[name])
+        return values
 
     def all_codes(self) -> tuple[str, ...]:
         """Every problem this operation may answer."""
         codes = [*EVERYWHERE, *self.codes]
         codes += GUARDED if self.scopes else ()
         codes += WITH_BODY if self.bodies else ()
+        codes += (UNKNOWN,) if "{id}" in self.path else ()
+        codes += () if self.query is None else ("malformed-query",)
         return tuple(sorted(set(codes)))
 
     def to_json(self) -> dict[str, Any]:
         """As an OpenAPI operation object."""
         places = re.findall(r"\{(\w+)\}", self.path)
         parameters = [_parameter(name, "path", {"type": "string"}) for name in places]
-        parameters += [_parameter(name, "query", schema) for name, schema in self.query.items()]
+        parameters += [_parameter(name, "query", schema) for name, schema in (self.query or {}).items()]
         document: dict[str, Any] = {
             "operationId": self.handler.__name__,
-            "summary": self.summary,
+            "summary": inspect.getdoc(self.handler) or "",
             "parameters": parameters,
             "responses": {str(status): _answer(status, content) for status, content in self.answers.items()}
             | self._problems(),
         }
         if self.bodies:
-            document["requestBody"] = {
-                "required": True,
-                "content": {media: {"schema": dict(schema)} for media, schema in self.bodies.items()},
-            }
+            content = {media: {"schema": dict(schema)} for media, schema in self.bodies.items()}
+            document["requestBody"] = {"required": True, "content": content}
         if self.scopes:
             document["security"] = [{"token": list(self.scopes)}] + ([{}] if self.optional_scopes else [])
         return document
@@ -103,6 +196,22 @@ class Operation:
             }
             for status, codes in sorted(by_status.items())
         }
+
+
+def _value(name: str, text: str, schema: Schema) -> Any:
+    """A parameter as its schema has it: one of some words, true or false, or a positive whole number."""
+    if "enum" in schema:
+        if text not in schema["enum"]:
+            raise ProblemError("malformed-query", f"{name} must be one of {', '.join(schema['enum'])}")
+        return text
+    if schema["type"] == "boolean":
+        if text not in ("true", "false"):
+            raise ProblemError("malformed-query", f"{name} must be true or false")
+        return text == "true"
+    most = schema.get("maximum", LARGEST_NUMBER)
+    if not (text.isascii() and text.isdigit() and len(text) <= 16 and 1 <= int(text) <= most):
+        raise ProblemError("malformed-query", f"{name} must be a whole number from 1 to {most}")
+    return int(text)
 
 
 def _parameter(name: str, place: str, schema: Schema) -> dict[str, Any]:
@@ -160,10 +269,10 @@ def openapi_operation(path: str, operations: Iterable[Operation]) -> Operation:
     def body() -> bytes:
         return json.dumps(openapi_document(described), indent=1).encode()
 
-    async def get_openapi(_request: web.Request, _context: Context) -> web.Response:
+    async def get_openapi(_: Asked) -> web.Response:
         """The description of this API."""
         return web.Response(body=body(), content_type=JSON)
 
-    own = Operation("GET", path, get_openapi, answers={200: (JSON, {"type": "object"})})
+    own = Operation("GET", path, get_openapi, query=None, answers={200: (JSON, {"type": "object"})}, codes=())
     described.append(own)
     return own

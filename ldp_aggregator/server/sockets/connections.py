@@ -9,11 +9,13 @@ import logging
 import math
 from typing import Any, Final
 
-from ldp_aggregator.server.metrics import ConnectionWatch
+from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.service.settings import Limits
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 
+PUBLIC: Final = "public"
+"""The listener of devices; the others are for operators."""
 LINGER_SECONDS: Final = 2.0
 """How long a refused body is still read, so that the client sees the answer and not a reset."""
 MOST_REFUSALS: Final = 128
@@ -66,16 +68,19 @@ class Memory:
 class Connections:
     """The open connections of one listener, the one that was silent longest first.
 
-    Where all places are taken the longest idle connection goes. Where a listener is ``for_operators`` it is the oldest
-    on which nobody has shown a token, whatever it does: whoever has one gets in, and stays.
+    Where all places are taken the longest idle connection goes. Where a ``listener`` is not the public one it is the
+    oldest on which nobody has shown a token, whatever it does: whoever has one gets in, and stays.
     """
 
-    def __init__(self, limits: Limits, memory: Memory, watch: ConnectionWatch, *, for_operators: bool = False) -> None:
-        self.limits, self.memory, self.watch = limits, memory, watch
+    def __init__(self, limits: Limits, metrics: Metrics, listener: str) -> None:
+        self.limits = limits
+        self.memory = Memory(limits.queue_bytes)
+        """Operators have a budget of their own, or a flood of uploads would shut them out."""
+        self._metrics, self._is_public = metrics, listener == PUBLIC
+        self._number_open = metrics.connections.labels(listener)
         self.loop = asyncio.get_running_loop()
         self.server: Any = None
         """What accepts them, once it does."""
-        self._for_operators = for_operators
         self._open: dict[Connection, int] = {}
         """Each with its number: the oldest has the least."""
         self._number = 0
@@ -87,7 +92,7 @@ class Connections:
         """Whether there is room, or somebody goes and makes some."""
         if len(self._open) >= self.limits.connections:
             leaving = None
-            if self._for_operators:  # By age alone: whoever has just come is idle, too, until he is heard.
+            if not self._is_public:  # By age alone: whoever has just come is idle, too, until he is heard.
                 strangers = (other for other in self._open if other.is_stranger)
                 leaving = min(strangers, key=self._open.__getitem__, default=None)
             leaving = leaving or next((other for other in self._open if other.is_idle), None)
@@ -97,7 +102,7 @@ class Connections:
             leaving.cut()
         self._number += 1
         self._open[connection] = self._number
-        self.watch.open(len(self._open))
+        self._number_open.set(len(self._open))
         if self._look_timer is None:
             self._look_timer = self.loop.call_later(WATCH_SECONDS, self._look)
         return True
@@ -117,17 +122,21 @@ class Connections:
     def remove(self, connection: Connection) -> None:
         self._open.pop(connection, None)
         self._refused.discard(connection)
-        self.watch.open(len(self._open))
+        self._number_open.set(len(self._open))
         if not self._open and self._empty is not None and not self._empty.done():
             self._empty.set_result(None)
 
     def refuse(self, connection: Connection) -> bool:
         """Whether one that was not admitted can be told so; that takes few of us."""
-        self.watch.refused("too-many-connections")
+        self.refused("too-many-connections")
         if len(self._refused) >= MOST_REFUSALS:
             return False
         self._refused.add(connection)
         return True
+
+    def refused(self, code: str) -> None:
+        """One was refused before there was a request that a handler could answer."""
+        self._metrics.refusals.labels(code).inc()
 
     async def finish(self) -> None:
         """Let every connection answer what it has, and end."""
@@ -144,7 +153,8 @@ class Connections:
 
     def _look(self) -> None:
         now = self.loop.time()
-        self.watch.held(self.memory.held)
+        if self._is_public:
+            self._metrics.queue_bytes.set(self.memory.held)
         for connection in (*self._open, *self._refused):
             try:
                 connection.look(now)

@@ -167,7 +167,7 @@ class Door(Connection):
                 if not self._begin():
                     break
         except ProblemError as problem:
-            self._others.watch.refused(problem.code)
+            self._others.refused(problem.code)
             self._turn_away(problem)
         finally:
             self._proceeding = False

@@ -153,7 +153,7 @@ class HandedOver(Connection):
         self._known = True
 
     def _refusal(self, problem: ProblemError) -> web.Response:
-        self._others.watch.refused(problem.code)
+        self._others.refused(problem.code)
         response = problem.response()
         response.headers.update(SECURITY_HEADERS | {"Cache-Control": "no-store"})
         response.force_close()

@@ -15,10 +15,10 @@ import numpy as np
 
 from ldp_aggregator.counting.digest import DIGEST_BYTES
 from ldp_aggregator.counting.parts import encode_part
-from ldp_aggregator.counting.rows import Rows
+from ldp_aggregator.mechanisms.facts import Rows
 from ldp_aggregator.store.batch import RECORD_BYTES, Batch, Settlement
 from ldp_aggregator.store.contract import UNKNOWN, Outcome, UnknownCampaignError
-from ldp_aggregator.store.decisions import decide_uploads, refuse_uploads, vouched_part
+from ldp_aggregator.store.decisions import refuse_uploads, vouched_part
 from ldp_aggregator.store.postgres.sessions import HeldError, PostgresConnection, Sessions
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.connection import Connection
@@ -148,12 +148,12 @@ async def _count_alone(db: PostgresConnection, campaign_id: str, batch: Batch) -
         row = await campaigns.locked(db, campaign_id)
     except UnknownCampaignError:  # It was being deleted.
         return batch.refused(UNKNOWN)
-    decision = decide_uploads(row, await campaigns.reports(db, row.number), moment)
-    if decision.refused is not None:
-        return batch.refused(decision.refused)
+    refused = refuse_uploads(row, moment)
+    if refused is not None:
+        return batch.refused(refused)
     records = batch.candidates
     known = await known_digests(db, row.number, records, range(len(records)))
-    chosen = batch.earliest(known, decision.room or 0)
+    chosen = batch.earliest(known, await campaigns.room(db, row) or 0)
     if len(chosen):
         await db.execute(_STORE, row.number, records[chosen].tobytes())
     settlement = batch.settle(known, chosen)

@@ -9,19 +9,19 @@ from typing import Any, Final
 
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.parts import compactable, part_of_tally, tally_of_parts
-from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.counting.tally import Tally, devices_counted
+from ldp_aggregator.store.clock import to_text
 from ldp_aggregator.store.consistency import damaged, sum_or_refuse, tally_or_refuse
-from ldp_aggregator.store.contract import SALT_BYTES, CampaignState, Life, Terms, UnknownCampaignError
-from ldp_aggregator.store.decisions import (
-    CampaignRow,
-    Ending,
-    check_deletion,
-    check_reopening,
-    check_sealing,
-    decide_ending,
-    is_release,
-    was_deleted,
+from ldp_aggregator.store.contract import (
+    DELETED,
+    SALT_BYTES,
+    CampaignState,
+    Life,
+    RefusedError,
+    Terms,
+    UnknownCampaignError,
 )
+from ldp_aggregator.store.decisions import CampaignRow, check_closed, check_reopening, check_sealing, ending
 from ldp_aggregator.store.sql.connection import Connection, Row, Transactions, reading, writing
 from ldp_aggregator.store.sql.schema import OF_CAMPAIGNS
 from protocols import Campaign
@@ -85,7 +85,11 @@ class Campaigns(Transactions):
         """
         deleted = await db.fetchrow("SELECT deleted FROM deleted WHERE id = $1", campaign.id)
         if deleted is not None:
-            raise was_deleted(campaign.id, deleted[0])
+            raise RefusedError(
+                DELETED,
+                f"campaign {campaign.id} was deleted at {to_text(deleted[0])}, and stays so; a draft with another "
+                "title makes another campaign",
+            )
         made = await db.fetchrow(
             "INSERT INTO campaigns (id, title, document, opens, closes, created, max_reports, salt, uploads_need) "
             "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) DO NOTHING RETURNING number",
@@ -113,7 +117,8 @@ class Campaigns(Transactions):
     @reading
     async def terms(self, db: Connection, campaign_id: str) -> Terms:
         """What requests have to keep to. Every upload asks: nothing that was counted is looked at."""
-        return (await row(db, campaign_id)).terms
+        found = await row(db, campaign_id)
+        return Terms(found.salt is not None, found.uploads_need)
 
     @reading
     async def campaigns(self, db: Connection) -> list[CampaignState]:
@@ -143,12 +148,8 @@ class Campaigns(Transactions):
     @writing
     async def _end(self, db: Connection, campaign_id: str) -> CampaignState:
         found = await locked(db, campaign_id)
-        now = await db.now()
-        ending = decide_ending(found, await reports(db, found.number), now)
-        if ending is Ending.CLOSE:
-            await put(db, found, "closed", now)
-        elif ending is not Ending.NOTHING:
-            await put(db, found, "over_since", now if ending is Ending.NOTE else None)
+        for column, value in ending(found, await reports(db, found.number), await db.now()).items():
+            await put(db, found, column, value)
         await put(db, found, "held_until", None)
         return await state(db, campaign_id)
 
@@ -208,7 +209,7 @@ class Campaigns(Transactions):
     async def _begin_deletion(self, db: Connection, campaign_id: str) -> int:
         """What is deleted is sealed first: its ids may be dropped piece by piece, and it is not reopened meanwhile."""
         found = await locked(db, campaign_id)
-        check_deletion(found)
+        check_closed(found)
         return await self._sealed(db, found, await db.now())
 
     @writing
@@ -238,7 +239,7 @@ class Campaigns(Transactions):
         if await reports(db, number) - (last["reports"] if last else 0) < every:
             return released
         tally = sum_or_refuse(campaign, await parts(db, number))
-        if not is_release(tally, released, every):
+        if devices_counted(campaign, (tally.n - released.n).tolist()) < every:
             return released
         await publish_tally(db, number, tally)
         return tally
@@ -286,7 +287,7 @@ async def state(db: Connection, campaign_id: str) -> CampaignState:
     return _state(found)
 
 
-async def put(db: Connection, row: CampaignRow, column: str, value: datetime | str | int | None) -> None:
+async def put(db: Connection, row: CampaignRow, column: str, value: datetime | str | bytes | None) -> None:
     await db.execute(f"UPDATE campaigns SET {column} = $2 WHERE number = $1", row.number, value)
 
 
@@ -299,6 +300,11 @@ async def arrivals(db: Connection, row: CampaignRow) -> Arrivals:
 async def reports(db: Connection, number: int) -> int:
     found = await db.fetchrow(f"SELECT {_ARRIVED['reports']} FROM parts WHERE campaign = $1", number)
     return 0 if found is None else int(found[0])
+
+
+async def room(db: Connection, row: CampaignRow) -> int | None:
+    """How many more reports the campaign takes; None where nothing limits it."""
+    return None if row.max_reports is None else max(row.max_reports - await reports(db, row.number), 0)
 
 
 async def parts(db: Connection, number: int) -> list[bytes]:

@@ -6,15 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from ldp_aggregator.store.contract import Origin, PublishedModel, Restored
-from ldp_aggregator.store.decisions import (
-    Rotation,
-    decide_directory,
-    decide_rotation,
-    floor_of_versions,
-    name_taken,
-    overlap_ends,
-)
+from ldp_aggregator.store.contract import OLDER, Origin, PublishedModel, RefusedError, Restored, StoreError
 from ldp_aggregator.store.rights import ASKED, Act, LoggedAct, StoredToken
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.connection import MOST, Connection, Row, Transactions, reading, writing
@@ -56,15 +48,17 @@ class Rights(Transactions):
         """
         # The lock on the old token's row makes another rotation or revocation of it wait, and shares of its node.
         old = await named_token(db, name, "FOR UPDATE")
-        rotation = decide_rotation(old, await named_token(db, token.name), token, await db.now())
-        if rotation is Rotation.ROTATE and old is not None:
-            ends = overlap_ends(old, until)
-            if ends is None:
-                await _revoke(db, name)
-            else:
-                await db.execute("UPDATE tokens SET expires = $2 WHERE name = $1", name, ends)
-            await _add_token(db, replace(token, speaks_for=old.node))
-        return rotation is not Rotation.MISSING
+        namesake = await named_token(db, token.name)
+        if namesake is not None and namesake.digest == token.digest:
+            return True  # An earlier try was committed, and its answer lost.
+        if old is None or not old.is_in_use(await db.now()):
+            return False
+        if until is None:
+            await _revoke(db, name)
+        else:
+            await db.execute("UPDATE tokens SET expires = $2 WHERE name = $1", name, min(until, old.expires or until))
+        await _add_token(db, replace(token, speaks_for=old.node))
+        return True
 
     @writing
     async def begin_act(self, db: Connection, act: Act) -> int:
@@ -100,14 +94,18 @@ class Rights(Transactions):
         # Two that are put at once wait for each other: reading and replacing are one.
         await db.fetch("SELECT 1 FROM origin FOR UPDATE")
         kept = await db.fetchrow("SELECT version, document FROM directories WHERE key = $1", key)
-        if decide_directory(None if kept is None else (kept["version"], kept["document"]), version, document):
-            await db.execute(
-                "INSERT INTO directories (key, version, document) VALUES ($1, $2, $3) "
-                "ON CONFLICT (key) DO UPDATE SET version = excluded.version, document = excluded.document",
-                key,
-                version,
-                document,
-            )
+        if kept is not None and version <= kept["version"]:
+            if (version, document) == (kept["version"], bytes(kept["document"])):
+                return
+            text = f"version {kept['version']} of this publisher's directory is kept; sign a later one"
+            raise RefusedError(OLDER, text)
+        await db.execute(
+            "INSERT INTO directories (key, version, document) VALUES ($1, $2, $3) "
+            "ON CONFLICT (key) DO UPDATE SET version = excluded.version, document = excluded.document",
+            key,
+            version,
+            document,
+        )
 
     @reading
     async def directory(self, db: Connection, key: str) -> bytes | None:
@@ -193,8 +191,11 @@ async def highest_version(db: Connection) -> int:
 async def renew(db: Connection, now: datetime, *floors: int) -> None:
     """Make it another store: a new name, versions above all of its own and the ``floors``, and no archive: what
     another one has archived is not this one's to delete.
+
+    What was published after a copy is not in it. Seconds since 1970 are more than any store has published that counts
+    from 1, or from the seconds of an earlier restore.
     """
-    floor = floor_of_versions(now, await highest_version(db), *floors)
+    floor = max(int(now.timestamp()), await highest_version(db), *floors)
     await db.execute(
         "UPDATE origin SET generation = $1, version_floor = $2, is_copy = 0, archive = NULL", new_generation(), floor
     )
@@ -220,7 +221,8 @@ async def _add_token(db: Connection, token: StoredToken) -> None:
         token.speaks_for,
     )
     if added is None:
-        raise name_taken(token)
+        # A name is never used again, so that what it did stays its own.
+        raise StoreError(f"a token with the name {token.name!r} exists already; choose another name")
 
 
 async def _revoke(db: Connection, name: str) -> bool:

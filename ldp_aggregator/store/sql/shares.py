@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+from datetime import datetime
 
 from ldp_aggregator.counting.shares import Releases, has_other_rows
 from ldp_aggregator.store.contract import SALT_BYTES, ShareDigests, Shares, StoredShare
-from ldp_aggregator.store.decisions import CampaignRow, decide_share, has_say, refuse_withdrawal
+from ldp_aggregator.store.decisions import CampaignRow, refuse_node, takes_reports
+from ldp_aggregator.store.rights import StoredToken
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.connection import Connection, reading, writing
 from ldp_aggregator.store.sql.rights import named_token
@@ -43,10 +45,11 @@ class NodeShares(campaigns.Campaigns):
         counted = await campaigns.reports(db, row.number) if row.may_become_federated else 0
         now = await db.now()
         shown = await named_token(db, token, "FOR SHARE")
-        decision = decide_share(row, counted, now, token_in_use=has_say(shown, node, now))
-        if decision.becomes_federated:
-            await db.execute("UPDATE campaigns SET salt = $1 WHERE number = $2", os.urandom(SALT_BYTES), row.number)
-        if decision.refused is None:
+        takes_shares = not takes_reports(row.salt, row.max_reports, counted)
+        refused = refuse_node(takes_shares, row.life, now, token_in_use=_has_say(shown, node, now))
+        if refused is None:
+            if row.salt is None:
+                await campaigns.put(db, row, "salt", os.urandom(SALT_BYTES))
             # A repeated share keeps its time: nothing has changed.
             await db.execute(
                 "INSERT INTO shares (campaign, node, share, digest, received) VALUES ($1, $2, $3, $4, $5) "
@@ -59,7 +62,7 @@ class NodeShares(campaigns.Campaigns):
                 now,
             )
             await _count_release(db, row.number, node, share)
-        return decision.refused
+        return refused
 
     @writing
     async def withdraw_share(
@@ -69,7 +72,7 @@ class NodeShares(campaigns.Campaigns):
         row = await campaigns.locked(db, campaign_id, campaigns.TOGETHER)
         now = await db.now()
         shown = await named_token(db, token or node, "FOR SHARE")
-        refused = refuse_withdrawal(row, now, token_in_use=has_say(shown, node, now))
+        refused = refuse_node(row.salt is not None, row.life, now, token_in_use=_has_say(shown, node, now))
         if refused is None:
             await db.execute("DELETE FROM shares WHERE campaign = $1 AND node = $2", row.number, node)
         return refused
@@ -94,6 +97,11 @@ class NodeShares(campaigns.Campaigns):
         number = (await campaigns.row(db, campaign_id)).number
         found = {node: digest for node, _, digest, _ in await stored_shares(db, number)}
         return tuple((node, found.get(node), sent) for node, sent in await _releases(db, number))
+
+
+def _has_say(shown: StoredToken | None, node: str, now: datetime) -> bool:
+    """Tell whether a token may still change a node's share: it may have been revoked since its request began."""
+    return shown is not None and shown.is_in_use(now) and shown.node == node
 
 
 async def _is_open(db: Connection, row: CampaignRow) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from ldp_aggregator.store.consistency import Finding, StoredCampaign, check_campaign, unreadable
+from ldp_aggregator.store.consistency import Finding, check_campaign
 from ldp_aggregator.store.contract import Outcome, Submission
 from ldp_aggregator.store.decisions import CampaignRow
 from ldp_aggregator.store.sql import campaigns
@@ -60,21 +60,11 @@ class Store(NodeShares, Rights):
         for row in await campaigns.rows(db):
             try:
                 async with db.savepoint():
-                    findings += await self._findings_of(db, row)
-            except self._UNREADABLE as error:  # noqa: PERF203 - the next one may be sound
-                findings.append(unreadable(row.id, error))
+                    document, parts = await campaigns.document(db, row.id), await campaigns.parts(db, row.number)
+                    ids = await self._stored_ids(db, row.number) if row.life.sealed is None else None
+                    problems = [*check_campaign(row, document, parts, ids, await stored_shares(db, row.number))]
+                    problems += await self._problems_of_ids(db, row)
+            except self._UNREADABLE as error:
+                problems = [f"what is stored of it cannot be read: {error}"]
+            findings += [Finding(row.id, problem) for problem in problems]
         return findings
-
-    async def _findings_of(self, db: Connection, row: CampaignRow) -> list[Finding]:
-        stored = StoredCampaign(
-            row.id,
-            await campaigns.document(db, row.id),
-            row.salt,
-            await campaigns.parts(db, row.number),
-            await self._stored_ids(db, row.number) if row.life.sealed is None else None,
-            row.overlap,
-            row.lost_ids,
-            await stored_shares(db, row.number),
-        )
-        problems = await self._problems_of_ids(db, row)
-        return [*check_campaign(stored), *(Finding(row.id, problem) for problem in problems)]

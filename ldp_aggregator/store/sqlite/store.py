@@ -20,7 +20,7 @@ from ldp_aggregator.store.batch import Batch, gather_by_campaign, in_order
 from ldp_aggregator.store.clock import Clock, utc_now
 from ldp_aggregator.store.consistency import Finding
 from ldp_aggregator.store.contract import UNAVAILABLE, UNKNOWN, Outcome, StoreError, Submission
-from ldp_aggregator.store.decisions import CampaignRow, decide_uploads, vouched_part
+from ldp_aggregator.store.decisions import CampaignRow, refuse_uploads, vouched_part
 from ldp_aggregator.store.failures import kind_of
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.connection import Connection, Work, writing
@@ -183,11 +183,10 @@ class SqliteStore(Store):
         row = await campaigns.find(db, campaign_id)
         if row is None:
             return batch.refused(UNKNOWN)
-        counted = None if row.max_reports is None else await campaigns.reports(db, row.number)
-        decision = decide_uploads(row, counted, await db.now())
-        if decision.refused is not None:
-            return batch.refused(decision.refused)
-        settlement = self._ids.insert(db.raw, row.number, batch, decision.room)
+        refused = refuse_uploads(row, await db.now())
+        if refused is not None:
+            return batch.refused(refused)
+        settlement = self._ids.insert(db.raw, row.number, batch, await campaigns.room(db, row))
         vouched = settlement.vouched
         if settlement.revealed:
             vouched = vouched_part(settlement, await campaigns.arrivals(db, row))

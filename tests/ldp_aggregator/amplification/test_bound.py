@@ -10,8 +10,9 @@ import pytest
 from scipy import stats
 from shuffled import Array, law_of, mixture
 
+from ldp_aggregator.amplification.blankets import blanket_of, mixed
 from ldp_aggregator.amplification.bound import MOST_REPORTS, delta_bound, epsilon_bound
-from ldp_aggregator.amplification.rows import Row, mixed, row_of
+from ldp_aggregator.mechanisms.facts import Blanket
 from protocols.mechanisms import (
     AnyMechanism,
     DirectEncoding,
@@ -54,7 +55,7 @@ def made(name: str, epsilon: Fraction) -> AnyMechanism:
 
 @pytest.mark.parametrize(("epsilon", "name"), KNOWN)
 def test_known_values_are_reproduced(epsilon: str, name: str) -> None:
-    row = row_of(made(name, Fraction(epsilon)))
+    row = blanket_of(made(name, Fraction(epsilon)))
     for reports, wanted in zip(REPORTS, KNOWN[epsilon, name], strict=True):
         found = epsilon_bound(row, reports, DELTA)
         assert found is not None
@@ -63,7 +64,7 @@ def test_known_values_are_reproduced(epsilon: str, name: str) -> None:
 
 @pytest.mark.parametrize("epsilon", ["0.001", "0.1", "1", "8", "40"])
 def test_more_reports_never_reveal_more(epsilon: str) -> None:
-    row, known = row_of(DirectEncoding.make(4, Fraction(epsilon))), math.inf
+    row, known = blanket_of(DirectEncoding.make(4, Fraction(epsilon))), math.inf
     for reports in (1, 2, 10, 100, 1000, 10**5, 10**8, 10**11, MOST_REPORTS, 10**30):
         found = epsilon_bound(row, reports, DELTA)
         if found is not None:
@@ -72,7 +73,7 @@ def test_more_reports_never_reveal_more(epsilon: str) -> None:
 
 
 def test_the_epsilon_found_has_the_delta_it_was_found_for() -> None:
-    row = row_of(SubsetSelection.make(16, Fraction(1)))
+    row = blanket_of(SubsetSelection.make(16, Fraction(1)))
     for delta in (1e-3, 1e-6, 1e-9, 1e-12):
         found = epsilon_bound(row, 10**5, delta)
         assert found is not None
@@ -81,7 +82,7 @@ def test_the_epsilon_found_has_the_delta_it_was_found_for() -> None:
 
 
 def test_nobody_and_one_device_have_no_crowd_to_hide_in() -> None:
-    row = row_of(DirectEncoding.make(2, Fraction(1)))
+    row = blanket_of(DirectEncoding.make(2, Fraction(1)))
     assert epsilon_bound(row, 0, DELTA) is None
     assert epsilon_bound(row, 1, DELTA) is None
     assert delta_bound(row, 1, 0.0) >= math.tanh(0.5) * (1 - 1e-9)
@@ -89,7 +90,7 @@ def test_nobody_and_one_device_have_no_crowd_to_hide_in() -> None:
 
 def test_the_bound_is_the_exact_sum_where_that_can_be_added_up() -> None:
     """Direct encoding on two cells has no R: 1/n E[(N10 A - N01 B)+] term by term, from scipy's laws."""
-    row = row_of(DirectEncoding.make(2, Fraction(1)))
+    row = blanket_of(DirectEncoding.make(2, Fraction(1)))
     for reports in (10, 300, 2000):
         for epsilon in (0.05, 0.2, 0.6):
             e0, e = float(row.ratio), math.exp(epsilon)
@@ -101,7 +102,7 @@ def test_the_bound_is_the_exact_sum_where_that_can_be_added_up() -> None:
             assert exact <= delta_bound(row, reports, epsilon) <= 1.05 * exact + 1e-13
 
 
-def crowds() -> list[tuple[str, Array, Row]]:
+def crowds() -> list[tuple[str, Array, Blanket]]:
     one = Fraction(1)
     singles: list[AnyMechanism] = [
         DirectEncoding.make(2, one),
@@ -111,10 +112,10 @@ def crowds() -> list[tuple[str, Array, Row]]:
         SummingHistogramEncoding.make(2, one),
         OneBit.make(2, one),
     ]
-    found = [(mechanism.name, law_of(mechanism), row_of(mechanism)) for mechanism in singles]
+    found = [(mechanism.name, law_of(mechanism), blanket_of(mechanism)) for mechanism in singles]
     parts = [(Fraction(1, 3), singles[0]), (Fraction(2, 3), singles[5])]
     law = mixture([(share, law_of(mechanism)) for share, mechanism in parts])
-    return [*found, ("two questions", law, mixed((share, row_of(mechanism)) for share, mechanism in parts))]
+    return [*found, ("two questions", law, mixed((share, blanket_of(mechanism)) for share, mechanism in parts))]
 
 
 def surest_delta(law: Array, devices: int, epsilon: float, rng: np.random.Generator, alarm: float) -> float:
@@ -159,9 +160,9 @@ def test_the_distinguisher_beats_a_bound_that_counts_a_hundred_times_the_reports
 @pytest.mark.parametrize("name", ["ss", "oue"])
 def test_the_bound_is_never_below_the_whole_multinomial_sum(name: str) -> None:
     """With reports of all four kinds, added up one by one."""
-    reports, row = 24, row_of(made(name, Fraction(1)))
+    reports, row = 24, blanket_of(made(name, Fraction(1)))
     e0 = float(row.ratio)
-    kinds = [float(row.told), float(row.told), float(row.both), float(row.neither), float(1 - row.blanket)]
+    kinds = [float(row.told), float(row.told), float(row.both), float(row.neither), float(1 - row.mass)]
     counts = np.array(
         [
             (a, b, c, d, reports - a - b - c - d)
@@ -183,7 +184,7 @@ def test_the_bound_is_never_below_the_whole_multinomial_sum(name: str) -> None:
 def test_no_epsilon_and_no_crowd_is_too_small_or_too_large_to_be_bounded(epsilon: str) -> None:
     exact = Fraction(epsilon)
     for mechanism in (*(made(name, exact) for name in ("de", "ss", "oue")), OneBit.make(1000, exact)):
-        row = row_of(mechanism)
+        row = blanket_of(mechanism)
         for reports in (2, 1000, 10**12):
             found = epsilon_bound(row, reports, 1e-100)
             assert found is None or 0 < found < float(exact) + 1e-9

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from shuffled import Array, law_of, mixture, worst_delta
 
+from ldp_aggregator.amplification.blankets import blanket_of, mixed
 from ldp_aggregator.amplification.bound import delta_bound
-from ldp_aggregator.amplification.rows import Row, mixed, row_of
+from ldp_aggregator.mechanisms.facts import Blanket
 from protocols.mechanisms import (
     AnyMechanism,
     DirectEncoding,
@@ -51,7 +52,7 @@ def mechanisms(epsilon: Fraction) -> list[AnyMechanism]:
     ]
 
 
-def never_below(law: Array, row: Row, devices: int, epsilon: float) -> list[float]:
+def never_below(law: Array, row: Blanket, devices: int, epsilon: float) -> list[float]:
     """How many times the truth the bound is; fails where it is less."""
     tried = [epsilon * share for share in SHARES]
     truth = worst_delta(law, devices, tried)
@@ -66,13 +67,13 @@ def test_no_mechanism_reveals_more_than_its_bound_says(position: int, epsilon: s
     mechanism = mechanisms(Fraction(epsilon))[position]
     law = law_of(mechanism)
     for devices in (3, 4, 5) if law.shape[0] * law.shape[1] <= 24 else (3, 4):
-        never_below(law, row_of(mechanism), devices, float(epsilon))
+        never_below(law, blanket_of(mechanism), devices, float(epsilon))
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_two_classes_of_a_laplace_vector_reveal_no_more_than_the_bound_says(epsilon: str) -> None:
     mechanism = laplace(2, Fraction(epsilon), 0)
-    never_below(law_of(mechanism), row_of(mechanism), 3, float(epsilon))
+    never_below(law_of(mechanism), blanket_of(mechanism), 3, float(epsilon))
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -89,7 +90,7 @@ def test_no_mixture_of_questions_reveals_more_than_its_bound_says(epsilon: str) 
         for share in (Fraction(1, 2), Fraction(1, 5)):
             parts = ((share, first), (1 - share, second))
             law = mixture([(weight, law_of(one)) for weight, one in parts])
-            row = mixed((weight, row_of(one)) for weight, one in parts)
+            row = mixed((weight, blanket_of(one)) for weight, one in parts)
             never_below(law, row, 3, float(epsilon))
 
 
@@ -97,7 +98,7 @@ def test_the_bound_is_near_the_truth() -> None:
     ratios: list[float] = []
     for epsilon in EPSILONS:
         for mechanism in (DirectEncoding.make(2, Fraction(epsilon)), OneBit.make(2, Fraction(epsilon))):
-            ratios += never_below(law_of(mechanism), row_of(mechanism), 5, float(epsilon))
+            ratios += never_below(law_of(mechanism), blanket_of(mechanism), 5, float(epsilon))
     assert np.median(ratios) < 1.5
     assert min(ratios) >= 1 - 1e-9
 
@@ -105,7 +106,7 @@ def test_the_bound_is_near_the_truth() -> None:
 def test_a_row_with_a_little_less_in_it_falls_below_the_truth() -> None:
     """The brute force can fail."""
     mechanism = DirectEncoding.make(2, Fraction(1))
-    row = row_of(mechanism)
+    row = blanket_of(mechanism)
     smaller = replace(row, told=row.told * Fraction(7, 10))
     with pytest.raises(AssertionError):
         never_below(law_of(mechanism), smaller, 5, 1.0)

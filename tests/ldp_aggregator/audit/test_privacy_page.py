@@ -14,7 +14,6 @@ from ldp_client.testing.lines import answers
 from protocols import Campaign
 from protocols.drafting.choice import make_sign
 from protocols.mechanisms import DISCRETE, MOMENTS
-from protocols.proofs.enumeration import worst_case
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "privacy.md").read_text(encoding="utf-8")
 DRAFT = {
@@ -47,7 +46,7 @@ def test_every_mechanism_has_its_bound_for_liars():
 
 
 def test_its_numbers_are_the_ones_computed():
-    assert f"({float(worst_case(DISCRETE['the'].make(8, Fraction(1))).loss):.3f} at epsilon 1)" in PAGE
+    assert f"({float(DISCRETE['the'].make(8, Fraction(1)).loss()):.3f} at epsilon 1)" in PAGE
     oue = DISCRETE["oue"].make(8, Fraction(1))
     gap = float(oue.p - oue.q)
     assert f"p - q\nis {gap:.2f} for `oue`: 1 % of liars move a frequency by up to {0.01 / gap:.3f}" in PAGE

@@ -195,7 +195,7 @@ def test_moments_are_printed_with_what_liars_can_have_moved_or_unbounded(run, tm
     path.write_text(json.dumps({**DRAFT, "features": features}))
     campaign_id = run("campaign", "create", path)[1].strip()
     shown = run("estimates", campaign_id)[1]
-    assert shown.count("unbounded") == 13
+    assert shown.count("unbounded") == 11
     assert not {"None", "NaN"} & set(shown.split())
 
 

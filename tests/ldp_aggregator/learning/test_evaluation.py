@@ -26,10 +26,10 @@ from ldp_aggregator.learning.evaluation import (
 )
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.learning.published import published_by
+from ldp_aggregator.mechanisms import facts_of
 from protocols import Campaign
 from protocols.model import Model
 from simulations import simulate
-from simulations.fidelities.tallying import tally_cells
 
 RUNS = 200
 
@@ -52,7 +52,7 @@ def answers(campaign, law, devices, seed):
     right = law[said_of(asked)[:, None] == np.arange(law.shape[1])].sum()
     for question, n in zip(campaign.questions, rng.multinomial(devices, weights / weights.sum()), strict=True):
         cells = np.array([1 - right, right]) if question.kind == "right" else law.ravel()
-        tally.add(question.index, int(n), tally_cells(question.mechanism, rng.multinomial(n, cells), rng))
+        tally.add(question.index, int(n), facts_of(question.mechanism).tally(rng.multinomial(n, cells), rng))
     return tally
 
 

@@ -11,8 +11,8 @@ from ldp_aggregator import Tally, estimate
 from ldp_aggregator.estimation.posterior import groups, tables
 from ldp_aggregator.estimation.posterior.groups import alike, parts, rows
 from ldp_aggregator.learning.training import believe
+from ldp_aggregator.mechanisms import facts_of
 from protocols import Campaign
-from simulations.fidelities.tallying import tally_cells
 
 shapes = st.lists(st.tuples(st.integers(2, 4), st.booleans()), min_size=1, max_size=6)
 """How many values features have, and whether they may be missing."""
@@ -37,7 +37,7 @@ def tally_of(campaign, rng):
     for place, question in enumerate(campaign.questions):
         tally.n[place] = n = rng.integers(200, 400) * (rng.random() < 5 / 6)
         held = rng.multinomial(n, rng.dirichlet(np.ones(question.domain_size)))
-        tally.counts[place][:] = tally_cells(question.mechanism, held, rng)
+        tally.counts[place][:] = facts_of(question.mechanism).tally(held, rng)
     return tally
 
 

@@ -12,9 +12,9 @@ import pytest
 from ldp_aggregator import Tally, train
 from ldp_aggregator.learning.prediction import best_feature, predict_accuracy
 from ldp_aggregator.learning.training import Decoding, learn
+from ldp_aggregator.mechanisms import facts_of
 from protocols import Campaign
 from simulations import simulate
-from simulations.fidelities.tallying import tally_cells
 
 
 def campaign_of(features, values=2, classes=2, *, epsilon=1.0, missing=False):
@@ -42,7 +42,7 @@ def drawn(campaign, prior, tables, devices, seed, *, absent=0.1):
             cells = tables[int(question.feature[1:])] * prior
             if campaign.feature(question.feature).missing:
                 cells = np.concatenate([cells * (1 - absent), [prior * absent]])
-        tally.add(question.index, int(n), tally_cells(question.mechanism, rng.multinomial(n, cells.ravel()), rng))
+        tally.add(question.index, int(n), facts_of(question.mechanism).tally(rng.multinomial(n, cells.ravel()), rng))
     return tally
 
 

@@ -59,59 +59,24 @@ def test_a_file_that_is_not_there_is_refused(tmp_path):
         read_settings(tmp_path / "none.toml")
 
 
-@pytest.mark.parametrize("name", ["LDP_AGGREGATOR_PROT", "LDP_AGGREGATOR_LIMITS", "LDP_AGGREGATOR_LIMITS__BODY"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "LDP_AGGREGATOR_PROT",
+        "LDP_AGGREGATOR_LIMITS",
+        "LDP_AGGREGATOR_LIMITS__BODY",
+        "LDP_AGGREGATOR_SERVICE_HOST",  # Kubernetes sets it beside a Service, unless enableServiceLinks is false.
+    ],
+)
 def test_an_unknown_variable_is_refused_by_name(monkeypatch, name):
     monkeypatch.setenv(name, "1")
     with pytest.raises(SettingsError, match=f"{name} is unknown"):
         read_settings()
 
 
-KUBERNETES = {
-    "LDP_AGGREGATOR_SERVICE_HOST": "10.0.0.1",
-    "LDP_AGGREGATOR_SERVICE_PORT": "8080",
-    "LDP_AGGREGATOR_SERVICE_PORT_HTTP": "8080",
-    "LDP_AGGREGATOR_PORT": "tcp://10.0.0.1:8080",
-    "LDP_AGGREGATOR_PORT_8080_TCP": "tcp://10.0.0.1:8080",
-    "LDP_AGGREGATOR_PORT_8080_TCP_PROTO": "tcp",
-    "LDP_AGGREGATOR_PORT_8080_TCP_PORT": "8080",
-    "LDP_AGGREGATOR_PORT_8080_TCP_ADDR": "10.0.0.1",
-    "LDP_AGGREGATOR_ADMIN_SERVICE_HOST": "10.0.0.2",
-    "LDP_AGGREGATOR_ADMIN_PORT": "tcp://10.0.0.2:8081",
-    "LDP_AGGREGATOR_ADMIN_PORT_8081_TCP_ADDR": "10.0.0.2",
-}
-"""As a pod beside Services called ldp-aggregator and ldp-aggregator-admin gets them."""
-
-
-def test_variables_that_kubernetes_sets_for_a_service_do_not_stop_the_start(monkeypatch, tmp_path):
-    for name, value in KUBERNETES.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("LDP_AGGREGATOR_LOG_LEVEL", "error")
-    assert (read_settings().port, read_settings().admin_port, read_settings().log_level) == (8080, 8081, "error")
-    config = tmp_path / "settings.toml"
-    config.write_text("port = 1\nadmin_port = 2\n")
-    assert (read_settings(config).port, read_settings(config).admin_port) == (1, 2)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("LDP_AGGREGATOR_PORT", "many"), ("LDP_AGGREGATOR_DATA_PORT", "1"), ("LDP_AGGREGATOR_LINK", "tcp://x")],
-)
-def test_what_only_looks_like_kubernetes_is_refused_still(monkeypatch, name, value):
-    monkeypatch.setenv(name, value)
-    with pytest.raises(SettingsError):
-        read_settings()
-
-
 def test_every_variable_is_read(monkeypatch):
     assert "LDP_AGGREGATOR_LIMITS__QUEUE_BYTES" in variables()
     assert all(variables().values()), "every variable says what it sets"
-
-
-def test_workers_on_the_embedded_store_are_refused_with_the_reason(monkeypatch):
-    with pytest.raises(SettingsError, match=r"workers above 1 need a PostgreSQL database.*slower"):
-        read_settings(flags={"workers": 2})
-    monkeypatch.setenv("LDP_AGGREGATOR_DATABASE", "postgresql://ldp@database/ldp")
-    assert read_settings(flags={"workers": 2}).workers == 2
 
 
 def test_every_secret_setting_may_stand_in_a_file(monkeypatch, tmp_path):

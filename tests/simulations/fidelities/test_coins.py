@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from ldp_aggregator.mechanisms.sampling import bernoulli, bernoulli_bits, bernoulli_each, discrete_laplace
 from protocols.exact import discrete_laplace as exact
 from protocols.exact.coins import ONE
 from simulations import SeededCoins
-from simulations.fidelities.coins import bernoulli, bernoulli_bits, bernoulli_each, discrete_laplace
 
 
 def test_the_same_seed_gives_the_same_words_and_another_seed_gives_others():

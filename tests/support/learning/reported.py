@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimators import QuestionEstimate, estimate_question
+from ldp_aggregator.mechanisms import facts_of
 from protocols import Campaign
-from simulations.fidelities.tallying import tally_cells
 
 
 def complete_campaign(
@@ -36,6 +36,6 @@ def reported(
     """Estimates of all questions, n reports each; ``joints`` are the cells of every feature, the label's first."""
     found = []
     for question, joint in zip(campaign.questions, joints, strict=True):
-        counts = tally_cells(question.mechanism, rng.multinomial(n, joint), rng)
+        counts = facts_of(question.mechanism).tally(rng.multinomial(n, joint), rng)
         found.append(estimate_question(question, n, np.asarray(counts), len(campaign.label.classes), "none"))
     return found

@@ -10,10 +10,10 @@ import pytest
 import tomllib
 
 from ldp_aggregator.cli.program import run
+from ldp_aggregator.mechanisms.enumeration import verify_thoroughly
 from ldp_aggregator.service.drafts import compile_draft
 from protocols import Campaign
 from protocols.document.verification import NEGLIGIBLE_GAP
-from protocols.proofs.enumeration import verify_thoroughly
 
 EXAMPLE = Path(__file__).resolve().parents[4] / "examples" / "campaign.toml"
 

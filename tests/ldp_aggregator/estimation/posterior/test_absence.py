@@ -14,9 +14,9 @@ from ldp_aggregator.estimation.posterior import tables
 from ldp_aggregator.estimation.posterior.absence import MOST, absences
 from ldp_aggregator.estimation.posterior.evidence import Statistics, gather
 from ldp_aggregator.estimation.posterior.tables import posterior_of
+from ldp_aggregator.mechanisms import facts_of
 from protocols import Campaign
 from simulations import simulate
-from simulations.fidelities.tallying import tally_cells
 
 FEATURES = 8
 OPEN = frozenset(f"x{i}" for i in range(FEATURES))
@@ -42,7 +42,7 @@ def answers(campaign, missing, n, seed):
         if question.feature is not None:
             table = np.array([[0.5, 0.2], [0.3, 0.3], [0.2, 0.5]])
             joint = (np.vstack([table * (1 - missing), missing]) * prior).ravel()
-        counts = tally_cells(question.mechanism, rng.multinomial(n, joint), rng)
+        counts = facts_of(question.mechanism).tally(rng.multinomial(n, joint), rng)
         found.append(estimate_question(question, n, np.asarray(counts), 2, "none"))
     return found
 

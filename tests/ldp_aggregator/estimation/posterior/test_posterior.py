@@ -17,8 +17,8 @@ from ldp_aggregator.estimation.posterior.evidence import (
 from ldp_aggregator.estimation.posterior.factors import contrasts, even_factor, factor, kron, product
 from ldp_aggregator.estimation.posterior.scale import SCALES, USUAL, scale_posteriors
 from ldp_aggregator.estimation.posterior.tables import posterior_of
+from ldp_aggregator.mechanisms import facts_of
 from protocols.mechanisms import DISCRETE
-from simulations.fidelities.tallying import tally_cells
 
 
 def population(campaign, rng):
@@ -54,7 +54,7 @@ def test_the_information_of_cells_is_the_inverse_of_the_covariance_that_is_seen(
     n = 50
     values = [
         estimate_question(
-            question, n, np.asarray(tally_cells(question.mechanism, rng.multinomial(n, joint), rng)), 2, "none"
+            question, n, np.asarray(facts_of(question.mechanism).tally(rng.multinomial(n, joint), rng)), 2, "none"
         ).cells.value
         for _ in range(1_500)
     ]

@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 from raw_http import request_head
 
-from ldp_aggregator.server import process as process_module
+from ldp_aggregator.server.sockets import connections
 from ldp_aggregator.server.sockets.connections import Memory
 from protocols import encode_upload
 
@@ -34,7 +34,7 @@ class WatchedMemory(Memory):
 def budgets(monkeypatch):
     """Nothing is held for clients that are gone, in any test."""
     monkeypatch.setattr(WatchedMemory, "made", [])
-    monkeypatch.setattr(process_module, "Memory", WatchedMemory)
+    monkeypatch.setattr(connections, "Memory", WatchedMemory)
     yield WatchedMemory.made
     assert [memory.held for memory in WatchedMemory.made] == [0] * len(WatchedMemory.made)
 

@@ -11,7 +11,7 @@ from postgres import empty
 
 from ldp_aggregator.store import open_store
 from ldp_aggregator.store.batch import gather
-from ldp_aggregator.store.decisions import decide_uploads
+from ldp_aggregator.store.decisions import refuse_uploads
 from ldp_aggregator.store.postgres import counting
 from ldp_aggregator.store.postgres.sessions import HeldError
 from ldp_aggregator.store.sql import campaigns
@@ -95,7 +95,7 @@ async def test_the_statements_count_where_the_decisions_do_and_nowhere_else(
                 "UPDATE campaigns SET opens = $1, closes = $2, closed = $3, salt = $4, max_reports = $5", *case
             )
             row = await campaigns.row(db, campaign.id)
-            counted["decided"] = decide_uploads(row, 0, clock()).refused is None and row.max_reports is None
+            counted["decided"] = refuse_uploads(row, clock()) is None and row.max_reports is None
             found = await db.fetch(f"SELECT 1 FROM campaigns WHERE {counting._OPEN}", clock())
             counted["guard"] = bool(found)
             raise UndoneError

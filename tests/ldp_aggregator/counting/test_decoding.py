@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldp_aggregator.counting.rows import cells, count, payload_rows, refusals
+from ldp_aggregator.counting.decoding import cells, count, payload_rows, refusals
 from protocols import PayloadError, Question
 from protocols.document.questions import INDEX, MOMENT, PAIR, VALUE
 from protocols.drafting.choice import make_discrete

@@ -1,4 +1,4 @@
-"""``ldp-aggregator token``: access to what is not for everybody."""
+"""``ldp-aggregator token``, ``log``: access to what is not for everybody, and who did what with it."""
 
 from __future__ import annotations
 
@@ -71,6 +71,12 @@ def add_commands(groups: Groups) -> None:
         metavar="DAYS",
         help="both open for so long, until whoever holds the old one has the new one (default: the old one ends now)",
     )
+    text = "list administrative acts, oldest first: over HTTP by the token's name, on the command line by the user's"
+    log = add_command(groups, "log", text, _log, "--last 20", "--campaign ID --json")
+    add_store_options(log)
+    log.add_argument("--campaign", metavar="ID", help="only what was done to this campaign")
+    log.add_argument("--last", type=int, metavar="N", help="only the last so many")
+    log.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _create(options: argparse.Namespace) -> None:
@@ -138,6 +144,17 @@ def _rotate(options: argparse.Namespace) -> None:
         return text, token
 
     _show(*with_store(options, work))
+
+
+def _log(options: argparse.Namespace) -> None:
+    last = None if options.last is None else max(options.last, 0)
+    found = with_store(options, lambda store: store.acts(campaign_id=options.campaign, last=last))
+    acts = [act.to_json() for act in found]
+    if options.json:
+        say_json(acts)
+    else:
+        names = ("time", "actor", "act", "campaign", "detail", "outcome")
+        say_table(names, [[act[name] for name in names] for act in acts])
 
 
 def _make(

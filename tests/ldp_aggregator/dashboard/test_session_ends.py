@@ -1,4 +1,4 @@
-"""A session is one of all processes of a server, and of no other server."""
+"""A session is one server's, and ends with it."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 from ldp_aggregator.dashboard.session import COOKIE
 
 PROGRAM = (sys.executable, "-m", "ldp_aggregator")
-REQUESTS = 12
 
 
 @contextmanager
-def serving(database: str, workers: int) -> Iterator[str]:
+def serving(data: Path) -> Iterator[str]:
     """The admin listener of a server of its own."""
     listeners = ("--host", "127.0.0.1", "--port", "0", "--admin-port", "0", "--operations-port", "0")
-    command = [*PROGRAM, "serve", "--database", database, "--workers", str(workers), *listeners]
+    command = [*PROGRAM, "serve", "--data", str(data), *listeners]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         yield process.stdout.readline().split(" admin ")[1].split()[0]
@@ -29,7 +29,7 @@ def serving(database: str, workers: int) -> Iterator[str]:
 
 
 def ask(admin: str, method: str, path: str, body: str | None = None, **headers: str) -> http.client.HTTPResponse:
-    """On a connection of its own, which any worker may take."""
+    """On a connection of its own."""
     connection = http.client.HTTPConnection(urlsplit(admin).netloc, timeout=20)
     try:
         connection.request(method, path, body, headers)
@@ -38,14 +38,14 @@ def ask(admin: str, method: str, path: str, body: str | None = None, **headers: 
         connection.close()
 
 
-def test_a_session_opens_every_worker_and_ends_with_the_server(postgres):
-    create = [*PROGRAM, "token", "create", "--scope", "admin", "--database", postgres.address]
+def test_a_session_ends_with_the_server(tmp_path):
+    create = [*PROGRAM, "token", "create", "--scope", "admin", "--data", str(tmp_path)]
     token = subprocess.run(create, capture_output=True, text=True, check=True).stdout.strip()
-    with serving(postgres.address, workers=2) as admin:
+    with serving(tmp_path) as admin:
         form = {"Content-Type": "application/x-www-form-urlencoded"}
         answer = ask(admin, "POST", "/login", urlencode({"token": token}), **form)
         cookie = answer.headers["Set-Cookie"].split(";")[0]
         assert cookie.startswith(COOKIE)
-        assert {ask(admin, "GET", "/", Cookie=cookie).status for _ in range(REQUESTS)} == {200}
-    with serving(postgres.address, workers=1) as admin:
+        assert ask(admin, "GET", "/", Cookie=cookie).status == 200
+    with serving(tmp_path) as admin:
         assert ask(admin, "GET", "/", Cookie=cookie).status == 303

@@ -1,0 +1,168 @@
+"""``ldp-aggregator backup``, ``restore``, ``merge``, ``fsck``: copies of a store, sums of two, what is wrong in one."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from pathlib import Path
+
+from ldp_aggregator.cli.common import (
+    CommandError,
+    Groups,
+    UsageError,
+    add_command,
+    add_store_options,
+    say,
+    settings_of,
+    with_recorded,
+    with_store,
+)
+from ldp_aggregator.service.acting import local_actor, recorded
+from ldp_aggregator.store import Act, Finding, SqliteStore, Store, StoreError, check_driver, open_store
+from ldp_aggregator.store.backup import copy_store, restore_store
+from ldp_aggregator.store.combining import combine_stores
+from ldp_aggregator.store.contract import Restored
+from ldp_aggregator.store.sqlite.ids import TakenOut
+
+
+def add_commands(groups: Groups) -> None:
+    text = "check that ids, counts and documents of a store agree; exit code 1 where they do not"
+    examples = ("--data /var/lib/ldp-aggregator", "--take-out-damaged --data /var/lib/ldp-aggregator")
+    fsck = add_command(groups, "fsck", text, _fsck, *examples)
+    add_store_options(fsck)
+    fsck.add_argument(
+        "--take-out-damaged",
+        action="store_true",
+        help="before: take damaged runs of ids out, keep what is sound of them, and say how many reports might now "
+        "count twice; a server may run meanwhile",
+    )
+    text = "add two embedded stores up into a new one, and say how many reports both had; models and tokens stay behind"
+    merge = add_command(groups, "merge", text, _merge, "north south --output both")
+    merge.add_argument("first", type=Path, metavar="A", help="a data folder")
+    merge.add_argument("second", type=Path, metavar="B", help="another one")
+    merge.add_argument("-o", "--output", type=Path, metavar="C", required=True, help="the new data folder")
+    merge.add_argument(
+        "--assume-disjoint",
+        action="store_true",
+        help="merge sealed campaigns, too; their ids are gone, so that no report is in both stores is your word",
+    )
+    text = "copy the embedded store as it is at one moment; the server may run meanwhile"
+    backup = add_command(groups, "backup", text, _backup, "/backups/monday --data /var/lib/ldp-aggregator")
+    add_store_options(backup)
+    backup.add_argument("output", type=Path, metavar="FOLDER", help="the new data folder")
+    text = "make a store of a backup; every token is revoked, every share of a node dropped, and versions go on higher"
+    examples = ("/backups/monday --data /var/lib/ldp-aggregator", "--in-place --database postgresql://localhost/ldp")
+    restore = add_command(groups, "restore", text, _restore, *examples)
+    add_store_options(restore)
+    restore.add_argument(
+        "backup", type=Path, nargs="?", metavar="FOLDER", help="what 'backup' wrote; --data is the new one"
+    )
+    restore.add_argument(
+        "--in-place",
+        action="store_true",
+        help="for PostgreSQL: do it to the database, once pg_restore has put it back and before a server runs on it",
+    )
+    restore.add_argument(
+        "--keep-shares", action="store_true", help="keep the shares of nodes: none was withdrawn since the backup"
+    )
+
+
+def _fsck(options: argparse.Namespace) -> int:
+    async def work(store: Store) -> tuple[int, list[Finding], str]:
+        return len(await store.campaigns()), await store.check(), (await store.origin()).generation
+
+    if options.take_out_damaged:
+        _take_out(options)
+    campaigns, findings, generation = with_store(options, work, read_only=True)
+    for finding in findings:
+        say(str(finding))
+    if not findings:
+        say(f"{campaigns} campaigns are sound: each that is not sealed has an id for every report")
+        say(f"this store is {generation}")
+    return 1 if findings else 0
+
+
+def _take_out(options: argparse.Namespace) -> None:
+    async def work(store: Store) -> list[TakenOut]:
+        if not isinstance(store, SqliteStore):
+            raise CommandError("a PostgreSQL store has no runs of ids: restore its tables with PostgreSQL's own tools")
+        return await store.take_out_damaged()
+
+    for one in with_recorded(options, work, "take out damaged runs"):
+        lost = one.ids - one.saved
+        say(f"{one.campaign}: {one.problem.partition(';')[0]}: taken out; {one.saved} of its {one.ids} ids were saved")
+        if lost:
+            say(
+                f"{one.campaign}: {lost} reports stay counted without an id: one that is sent again counts once more "
+                f"('counted twice, at most' says so from now on). A backup from before the damage has their ids."
+            )
+
+
+def _merge(options: argparse.Namespace) -> None:
+    disjoint = ", assumed to be disjoint" if options.assume_disjoint else ""
+    act = Act(local_actor(), "merge stores", detail=f"{options.first} and {options.second}{disjoint}")
+    folders = (options.first, options.second, options.output)
+    for one in combine_stores(*folders, assume_disjoint=options.assume_disjoint, act=act):
+        known = f", {one.overlap} of them counted twice: both stores had them" if one.overlap else ""
+        unknown = f", at most {one.unchecked} counted twice: the ids are gone" if one.unchecked else ""
+        say(f"{one.id} {one.count} reports or shares{known}{unknown}")
+
+
+def _backup(options: argparse.Namespace) -> None:
+    settings = settings_of(options)
+    if settings.database is not None:
+        raise CommandError(
+            "the store is a PostgreSQL database, which this does not copy; use pg_dump or a base backup "
+            "(for the embedded store, leave LDP_AGGREGATOR_DATABASE and database unset)"
+        )
+    asyncio.run(_recorded_copy(settings.data, options.output))
+    say(f"the store is copied to {options.output}")
+
+
+async def _recorded_copy(data: Path, output: Path) -> None:
+    """The copy, in the log of a store that takes writes. One that does not (a backup, a full disk)
+    is copied all the same: then above all.
+    """
+    begun = False
+    try:
+        store = await open_store(data, create=False)
+        try:
+            async with recorded(store, local_actor(), "back up store", detail=str(output)):
+                begun = True
+                copy_store(data, output)
+        finally:
+            await store.close()
+    except (OSError, StoreError) as error:
+        if begun:
+            raise
+        copy_store(data, output)
+        say(f"this is in no log, since the store takes no entry: {error}")
+
+
+def _restore(options: argparse.Namespace) -> None:
+    settings = settings_of(options)
+    if (options.backup is None) != options.in_place:
+        raise UsageError("restore takes the folder of a backup, or --in-place for a database")
+    if (settings.database_address is None) == options.in_place:
+        raise UsageError(
+            "--in-place is for a database; an embedded store is restored from its folder"
+            if options.in_place
+            else "the store is a PostgreSQL database: put it back with pg_restore, then run restore --in-place "
+            "(for the embedded store, leave LDP_AGGREGATOR_DATABASE and database unset)"
+        )
+    if settings.database_address is None:
+        restored = restore_store(options.backup, settings.data, keep_shares=options.keep_shares)
+    else:
+        restored = asyncio.run(_renew(settings.database_address, options.keep_shares))
+    say(f"the store is restored; {restored.tokens} tokens are revoked, {restored.shares} shares dropped; run fsck")
+
+
+async def _renew(address: str, keep_shares: bool) -> Restored:
+    check_driver()
+    from ldp_aggregator.store.postgres.store import PostgresStore
+
+    store = await PostgresStore.open(address)
+    try:
+        return await store.renew(keep_shares=keep_shares)
+    finally:
+        await store.close()

@@ -1,0 +1,127 @@
+"""Subset selection: a bitmap of w of the d indices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+
+from ldp_aggregator.mechanisms.facts import Blanket, Flags, Integers, Limit, Rows, add_bits, has_padding
+from ldp_aggregator.mechanisms.pure import PureFacts
+from ldp_aggregator.mechanisms.sampling import bernoulli
+from protocols.mechanisms import SubsetSelection
+from protocols.mechanisms.bitmap import pack_indices
+
+_MOST_AT_ONCE: Final = 400_000_000
+"""numpy draws hypergeometric variables from populations below 1e9 only; larger ones are tallied in parts."""
+
+
+class SubsetFacts(PureFacts[SubsetSelection]):
+    """A report supports its w members."""
+
+    name = "ss"
+    words = "subset selection: some possible answers, more often with the true one among them"
+
+    @property
+    def limits(self) -> tuple[int, ...]:
+        return self.mechanism.domain_size, self.mechanism.subset_size
+
+    @classmethod
+    def refusals(cls, rows: Rows, limits: Sequence[Limit]) -> Iterator[tuple[str, Flags]]:
+        domain_size, subset_size = limits
+        yield "wrong-subset-size", np.bitwise_count(rows).sum(axis=1, dtype=np.int64) != subset_size
+        yield "padding-bits-set", has_padding(rows, domain_size)
+
+    @classmethod
+    def sums(cls, rows: Rows, starts: Integers, cells: Integers, limits: Sequence[Limit]) -> list[Integers]:
+        return add_bits(rows, starts, cells)
+
+    def impossible(self, n: int, counts: Integers) -> Iterator[str]:
+        if int(counts.sum()) != n * self.mechanism.subset_size:
+            yield f"{n} reports of {self.mechanism.subset_size} members, but {int(counts.sum())} are counted"
+        yield from super().impossible(n, counts)
+
+    @property
+    def law_size(self) -> int:
+        return self.mechanism.domain_size * math.comb(self.mechanism.domain_size, self.mechanism.subset_size)
+
+    def laws(self) -> Iterable[Sequence[Fraction]]:
+        d, w, p = self.mechanism.domain_size, self.mechanism.subset_size, self.mechanism.p
+        inside, outside = p / math.comb(d - 1, w - 1), (1 - p) / math.comb(d - 1, w)
+        for members in combinations(range(d), w):
+            yield [inside if item in members else outside for item in range(d)]
+
+    def blanket(self) -> Blanket:
+        """Lo is (1 - p) / C(d - 1, w) for each of the C(d, w) subsets: their sum is (1 - p) d / (d - w). Of all subsets
+        w (d - w) / (d (d - 1)) hold x and not x', w (w - 1) / (d (d - 1)) both.
+        """
+        d, w, p = self.mechanism.domain_size, self.mechanism.subset_size, self.mechanism.p
+        mass = (1 - p) * d / (d - w)
+        pairs = d * (d - 1)
+        ratio = p * (d - w) / ((1 - p) * w)
+        return Blanket(ratio, mass, mass * Fraction(w * (d - w), pairs), mass * Fraction(w * (w - 1), pairs))
+
+    def reach(self, members: int) -> float:
+        size, others = self.mechanism.subset_size, self.mechanism.domain_size - members
+        return (min(size, members) - max(0, size - others)) / self.gain
+
+    def loudest(self, cells: Sequence[int], *, high: bool = True) -> bytes:
+        """As many of the cells as it has places, then others from the first on."""
+        named = set(cells)
+        others = [cell for cell in range(self.mechanism.domain_size) if cell not in named]
+        return pack_indices([*cells, *others][: self.mechanism.subset_size], self.mechanism.domain_size)
+
+    def perturb(self, items: Integers, rng: np.random.Generator) -> Rows:  # type: ignore[override]
+        """Floyd's algorithm over the d - 1 other indices, one step for all rows at a time."""
+        d, w = self.mechanism.domain_size, self.mechanism.subset_size
+        flags = np.zeros((len(items), d), dtype=np.bool_)
+        included = bernoulli(self.mechanism.include, len(items), rng)
+        flags[included, items[included]] = True
+        for rows, size in ((np.flatnonzero(included), w - 1), (np.flatnonzero(~included), w)):
+            true = items[rows]
+            for last in range(d - 1 - size, d - 1):
+                candidates = rng.integers(0, last + 1, size=len(rows))
+                candidates += candidates >= true
+                taken = flags[rows, candidates]
+                flags[rows, np.where(taken, last + (last >= true), candidates)] = True
+        return np.packbits(flags, axis=1, bitorder="little")
+
+    def tally(self, holders: Integers, rng: np.random.Generator) -> Integers:
+        """A report either is forced to contain its true index (and w - 1 of the others), or is any subset of size w.
+
+        Forced with probability a, where p = a + (1 - a) w / d, this is the law of the mechanism. The cells are visited
+        in order; what the reports still need only depends on how many members they miss, so it is enough to count the
+        reports by that number: those whose forced member still lies ahead, and all the others.
+        """
+        if holders.sum() > _MOST_AT_ONCE:
+            half = holders // 2
+            return self.tally(half, rng) + self.tally(holders - half, rng)
+        d, w = self.mechanism.domain_size, self.mechanism.subset_size
+        share = Fraction(w, d)
+        forced = rng.binomial(holders, float((self.mechanism.p - share) / (1 - share)))
+        ahead, others = np.zeros(w + 1, dtype=np.int64), np.zeros(w + 1, dtype=np.int64)
+        ahead[w - 1] = forced.sum()
+        others[w] = holders.sum() - forced.sum()
+        counts: Integers = forced.astype(np.int64)
+        for cell in range(d):
+            own = rng.multivariate_hypergeometric(ahead, int(forced[cell]), method="marginals")
+            ahead -= own
+            # The cells from here on, without the forced member that still lies ahead.
+            counts[cell] += _take(ahead, d - cell - 1, rng) + _take(others, d - cell, rng)
+            others += own
+        return counts
+
+
+def _take(missing: Integers, cells_left: int, rng: np.random.Generator) -> int:
+    """Reports (counted by how many members they miss) that take the next of ``cells_left`` cells; moves them down."""
+    if not missing[1:].any():
+        return 0
+    chances = np.minimum(np.arange(len(missing)) / max(1, cells_left), 1.0)
+    takers = rng.binomial(missing, chances)
+    missing -= takers
+    missing[:-1] += takers[1:]
+    return int(takers.sum())
