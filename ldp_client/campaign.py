@@ -150,7 +150,7 @@ class DeviceCampaign:
         :meth:`fetch` raises, and StorageError where the decision cannot be kept (in time); nothing has then changed.
         """
         from protocols.exact.coins import SYSTEM_COINS
-        from protocols.wire.reports import make_secret
+        from protocols.wire import make_secret
 
         install = self._install
         with within(timeout):

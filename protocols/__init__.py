@@ -23,6 +23,6 @@ with loaded_on_use(globals()):
     from protocols.exact.coins import ScriptedCoins as ScriptedCoins
     from protocols.exact.coins import SystemCoins as SystemCoins
     from protocols.mechanisms import Mechanism as Mechanism
-    from protocols.receiving.decoding import decode_upload as decode_upload
-    from protocols.wire.reports import Report as Report
-    from protocols.wire.upload import encode_upload as encode_upload
+    from protocols.wire import Report as Report
+    from protocols.wire import decode_upload as decode_upload
+    from protocols.wire import encode_upload as encode_upload

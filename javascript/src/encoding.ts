@@ -1,4 +1,4 @@
-// What a question may look like, and what a record answers: protocols/encoding.py and ldp_client/answering.py.
+// What a question may look like, and what a record answers: ldp_client/answering.py.
 import { best, scoresOf } from "./classifier/scores.js";
 import type { Campaign, Feature, Question } from "./document/types.js";
 import { placesOf } from "./document/evaluation.js";

@@ -23,7 +23,7 @@ from ldp_aggregator.counting.parts import add_part, encode_part, part_of_tally
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.mechanisms.facts import Rows
 from protocols import Campaign
-from protocols.wire.reports import ID_BYTES
+from protocols.wire import ID_BYTES
 
 SLOT_COUNTS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 

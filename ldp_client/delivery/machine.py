@@ -164,7 +164,7 @@ def wait(delivery: Delivery, now: float) -> float:
 
 def batch(delivery: Delivery, waiting: Sequence[Report], policy: Policy, place: Place = ALONE) -> Send:
     """The upload of a delivery that is due: as much of the front of its queue as its limits allow."""
-    from protocols.wire.upload import encode_upload
+    from protocols.wire import encode_upload
 
     chosen: list[Report] = []
     room = policy.most_bytes_per_upload

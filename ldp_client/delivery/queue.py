@@ -254,7 +254,7 @@ def _read_schedule(stored: Any) -> float | None:
 
 
 def _kept(key: str, stored: bytes) -> Kept:
-    from protocols.wire.reports import Report
+    from protocols.wire import Report
 
     try:
         question, payload, code, at = unpack(key, stored)

@@ -21,7 +21,7 @@ from ldp_client.runtime import Clock, jitter, seconds_left
 from protocols import Campaign, DocumentError
 from protocols.document.campaign import LARGEST_DOCUMENT, document_id
 from protocols.document.verification import verify
-from protocols.wire.upload import MEDIA_TYPE
+from protocols.wire import MEDIA_TYPE
 
 if TYPE_CHECKING:
     from ldp_client.network.cache import Cache

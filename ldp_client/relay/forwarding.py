@@ -27,7 +27,7 @@ from ldp_client.runtime import SYSTEM_CLOCK, Clock, ForkSafeLock, within
 from ldp_client.storage.contract import Storage, Transaction, pack, scope_prefix, unpack
 from ldp_client.storage.location import open_storage
 from protocols import Campaign, PayloadError, Report, decode_upload
-from protocols.wire.reports import ID_BYTES
+from protocols.wire import ID_BYTES
 
 if TYPE_CHECKING:
     from ldp_client.delivery.background import BackgroundDriver

@@ -161,7 +161,7 @@ def _check_cells(asked: Sequence[Feature], label: Label, fields: Fields) -> None
 def _check_moments_round(
     features: Sequence[Feature], privacy: Privacy, projection: Projection | None, study: str | None, fields: Fields
 ) -> None:
-    """What a round that asks second moments must look like; :mod:`protocols.drafting.questions` asks them."""
+    """What a round that asks second moments must look like; :mod:`protocols.drafting.compiling` asks them."""
     for position, feature in enumerate(features):
         if not isinstance(feature, ContinuousFeature):
             raise fields.error(f"features[{position}].kind", "a moments round asks about continuous features only")

@@ -1,7 +1,7 @@
 """Questions: what a device may be asked, with which mechanism and which share of the budget.
 
 Compiled on the server (:mod:`protocols.drafting`), interpreted on the device, which needs no policy:
-``protocols.encoding`` says what it answers.
+``ldp_client.answering`` says what it answers.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pandas as pd
 from ldp_aggregator.counting.tally import Tally
 from ldp_client.answering import perturb
 from protocols import Campaign
-from protocols.wire.upload import encode_upload
+from protocols.wire import encode_upload
 from simulations.fidelities.coins import SeededCoins
 from simulations.tables.frames import python_values, records
 

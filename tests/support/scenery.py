@@ -17,7 +17,7 @@ from ldp_aggregator.counting.shares import MEDIA_TYPE as SHARE_TYPE
 from ldp_aggregator.trainers import node_statistics
 from ldp_client import perturb
 from protocols import Campaign, encode_upload
-from protocols.wire.upload import MEDIA_TYPE
+from protocols.wire import MEDIA_TYPE
 from simulations.fleet.aggregator import Aggregator
 
 OPEN = {**DRAFT, "closes": None, "study": "credit"}
