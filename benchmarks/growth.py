@@ -28,7 +28,7 @@ import numpy as np
 from ldp_aggregator.store import SqliteStore, Submission
 from ldp_aggregator.store.sqlite.connections import FILE_NAME
 from protocols import Campaign
-from protocols.wire.upload import Block
+from protocols.wire import Block
 
 COMMIT = 50_000
 QUESTIONS = 20

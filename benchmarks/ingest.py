@@ -33,8 +33,7 @@ from ldp_aggregator.service.tokens import make_token
 from ldp_aggregator.store import Store, open_store
 from ldp_aggregator.store.clock import utc_now
 from protocols import Campaign
-from protocols.wire.reports import ID_BYTES
-from protocols.wire.upload import Block, encode_blocks
+from protocols.wire import ID_BYTES, Block, encode_blocks
 
 BULK_REPORTS = 50_000
 DECODE_REPORTS = 200_000

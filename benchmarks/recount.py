@@ -23,7 +23,7 @@ from ldp_aggregator.archive.places import open_place
 from ldp_aggregator.archive.reading import Engine, on_dask, on_processes, parts_of, recount
 from ldp_aggregator.store import Submission
 from protocols import Campaign
-from protocols.wire.upload import Block
+from protocols.wire import Block
 
 COMMIT = 50_000
 RETRIES = 0.02

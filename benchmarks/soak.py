@@ -34,7 +34,7 @@ from uploading import Plan, Server, cpu_seconds, make_certificate, on_loop, pin,
 
 from ldp_aggregator.service.tokens import make_token
 from ldp_aggregator.store.clock import utc_now
-from protocols.wire.upload import MEDIA_TYPE
+from protocols.wire import MEDIA_TYPE
 
 OVERLOAD = {"200", "429", "503"}
 GROWTH = 1.1

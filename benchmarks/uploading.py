@@ -19,8 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from protocols import Campaign, Report, encode_upload
-from protocols.wire.reports import ID_BYTES
-from protocols.wire.upload import MEDIA_TYPE, Block, encode_blocks
+from protocols.wire import ID_BYTES, MEDIA_TYPE, Block, encode_blocks
 
 READY = re.compile(r"ready: public (\S+) admin (\S+) operations (\S+)")
 WITHOUT_UVLOOP = "import sys; sys.modules['uvloop'] = None; from ldp_aggregator.__main__ import main; sys.exit(main())"

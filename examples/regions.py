@@ -21,7 +21,7 @@ from ldp_aggregator import Tally
 from ldp_aggregator.store import open_store
 from ldp_client import perturb
 from protocols import Campaign, encode_upload
-from protocols.wire.upload import MEDIA_TYPE
+from protocols.wire import MEDIA_TYPE
 
 AGGREGATOR = [sys.executable, "-m", "ldp_aggregator"]
 DRAFT = Path(__file__).with_name("campaign.toml")

@@ -12,7 +12,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ``[aggregator]``.
     """
     try:
-        from ldp_aggregator.cli import run
+        from ldp_aggregator.cli.program import run
 
         return run(arguments)
     except ModuleNotFoundError as error:

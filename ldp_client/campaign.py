@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
-from ldp_client.delivery.install import campaign_status, expiry, room_for
-from ldp_client.delivery.machine import Place
-from ldp_client.delivery.notices import Event
+from ldp_client.delivery.machine import REPORT_OVERHEAD, Event, Place
 from ldp_client.delivery.queue import Outbox
+from ldp_client.delivery.status import Status, Withdrawal, campaign_status
 from ldp_client.errors import ConsentError, RefusedError, StorageError
-from ldp_client.ledger.installation import Consent, Installation, read_installation, write_installation
-from ldp_client.ledger.receipts import ARRIVED, DELETED, WAITING, Caps, Receipt, refusal
+from ldp_client.ledger import (
+    ARRIVED,
+    DELETED,
+    WAITING,
+    Caps,
+    Consent,
+    Installation,
+    Receipt,
+    read_installation,
+    refusal,
+    write_installation,
+)
 from ldp_client.network.aggregator import Aggregator, Document
-from ldp_client.policy import STORAGE_WAIT
+from ldp_client.policy import STORAGE_WAIT, Policy
 from ldp_client.runtime import seconds_left, within
-from ldp_client.status import Status, Withdrawal
 from ldp_client.storage.contract import MARK, Transaction
-from protocols.light import TYPE_CHECKING, replace
 
 if TYPE_CHECKING:
-    from typing import Final
-
     from ldp_client.classifier import Classifier
     from ldp_client.delivery.install import Install
     from ldp_client.problems import Problem
@@ -143,7 +150,7 @@ class DeviceCampaign:
         :meth:`fetch` raises, and StorageError where the decision cannot be kept (in time); nothing has then changed.
         """
         from protocols.exact.coins import SYSTEM_COINS
-        from protocols.wire.reports import make_secret
+        from protocols.wire import make_secret
 
         install = self._install
         with within(timeout):
@@ -234,7 +241,7 @@ class DeviceCampaign:
                 refused = self._refusal(transaction, device, campaign)
                 if refused is not None:
                     raise refused
-                count, size = room_for(campaign)
+                count, size = _room_for(campaign)
                 self._outbox.check_room(transaction, count, size, install.policy)
                 # The question is a function of the secret, and an answer that was never sent was never observed: where
                 # anything fails from here on, nothing needs to be remembered.
@@ -251,7 +258,7 @@ class DeviceCampaign:
                 )
                 mark = install.mark(transaction, before)
                 write_installation(transaction, device.with_receipt(receipt), self._place.scope)
-                self._outbox.put(transaction, reports, expires=expiry(campaign, now, install.policy))
+                self._outbox.put(transaction, reports, expires=_expiry(campaign, now, install.policy))
         install.settle_mark(mark)
         install.sender.emit(Event("queued", None, len(reports), self.id))
         install.driver.wake()
@@ -264,7 +271,7 @@ class DeviceCampaign:
 
     @property
     def fate(self) -> str | None:
-        """What became of the contribution (``ldp_client.ledger.receipts.FATES``); None where nobody can tell."""
+        """What became of the contribution (``ldp_client.ledger.FATES``); None where nobody can tell."""
         try:
             receipt = self.receipt()
         except StorageError:
@@ -320,3 +327,15 @@ class DeviceCampaign:
             return RefusedError("other-recipient", "the person agreed to another URL; grant() asks for this one")
         unsigned = self._aggregator.refusal(transaction)
         return unsigned or refusal(device, campaign, self._caps, install.clock.time(), install.policy.clock_tolerance)
+
+
+def _room_for(campaign: Campaign) -> tuple[int, int]:
+    """Reports that one contribution queues, and their bytes at most."""
+    widest = [max(question.mechanism.width for question in group) for group in campaign.groups]
+    widths = widest if campaign.privacy.answers == "all" else [max(widest)]
+    return len(widths), sum(width + REPORT_OVERHEAD for width in widths)
+
+
+def _expiry(campaign: Campaign, now: float, policy: Policy) -> float:
+    aged = now + policy.report_age
+    return aged if campaign.closes is None else min(aged, campaign.closes.timestamp() + policy.closing_grace)

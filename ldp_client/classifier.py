@@ -86,7 +86,7 @@ class Classifier:
             from ldp_client.network.publisher import SignedAggregator
 
             aggregator = SignedAggregator(*where, keys=publisher, storage=opened)
-        cache = Cache(opened, lambda _: None)
+        cache = Cache(opened)
         with within(timeout):
             return cls(fetch_model(aggregator, cache, None))
 

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any
 
 from ldp_client.delivery.background import BackgroundDriver
-from ldp_client.delivery.install import Install, device_status
-from ldp_client.delivery.machine import Send, Task
-from ldp_client.delivery.notices import OnEvent
+from ldp_client.delivery.install import Install
+from ldp_client.delivery.machine import OnEvent, Send, Task
 from ldp_client.delivery.permits import DevicePermits, Headers
 from ldp_client.delivery.queue import listed
 from ldp_client.delivery.sender import Sender
 from ldp_client.errors import StorageError, TransportError
-from ldp_client.ledger.installation import Installation, read_installation
-from ldp_client.ledger.receipts import Caps, Ledger, read_cap
+from ldp_client.ledger import Caps, Installation, Ledger, read_cap, read_installation
 from ldp_client.network.cache import Cache
 from ldp_client.network.shared import SHARED_TRANSPORT
 from ldp_client.policy import DEFAULT_POLICY, STORAGE_WAIT, Policy
 from ldp_client.runtime import SYSTEM_CLOCK, Clock, within
-from ldp_client.status import DeviceStatus
-from ldp_client.storage.scoped import scope_prefix
-from protocols.light import TYPE_CHECKING
+from ldp_client.storage.contract import scope_prefix
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import Any, Self
+    from typing import Self
 
     from ldp_client.campaign import DeviceCampaign
-    from ldp_client.ledger.sent import QuarantinedReport, SentReport
+    from ldp_client.delivery.rights import QuarantinedReport, SentReport
+    from ldp_client.delivery.status import DeviceStatus
     from ldp_client.network.transport import Request, Response, Transport
     from ldp_client.storage.contract import Storage, Transaction
     from protocols import Coins
@@ -88,7 +86,7 @@ class Device:
         self._install = Install(
             storage=ledger,
             cached=cached,
-            cache=Cache(cached, lambda _: None),
+            cache=Cache(cached),
             marker=open_marker(storage),
             transport=transport,
             clock=clock,
@@ -261,6 +259,8 @@ class Device:
 
     def status(self, *, timeout: float = STORAGE_WAIT) -> DeviceStatus:
         """What happened so far. Never raises; a storage that fails, or is held by others, is the ``problem``."""
+        from ldp_client.delivery.status import DeviceStatus, device_status
+
         install = self._install
         try:
             with within(timeout), install.storage.transaction(write=False) as transaction:

@@ -6,24 +6,9 @@ a value of anybody's record.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as in the module typing, which an app's start need not load
+from typing import Final
 
-if TYPE_CHECKING:
-    from typing import Final
-
-
-try:
-    from protocols.errors import LdpError
-except ImportError as error:
-    # This is the first module of the client that needs the package, whichever name an app asks for.
-    import protocols
-
-    found = protocols.__file__ or list(protocols.__path__)
-    raise ImportError(
-        f"ldp_client needs its own package 'protocols', but Python finds {found} first: rename that file or folder, "
-        "or move it into a package of your app",
-        name="protocols",
-    ) from error
+from protocols.errors import LdpError
 
 
 class ClientError(LdpError):

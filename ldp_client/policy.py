@@ -5,11 +5,10 @@ A report that has left once may arrive once only, so a doubtful answer always me
 
 from __future__ import annotations
 
-from ldp_client.errors import ConfigurationError
-from protocols.light import TYPE_CHECKING, frozen
+from dataclasses import dataclass, fields
+from typing import Final
 
-if TYPE_CHECKING:
-    from typing import Final
+from ldp_client.errors import ConfigurationError
 
 RETRYABLE_STATUSES: Final = frozenset({401, 403, 407, 408, 425, 429, 500, 502, 503, 504, 507})
 """The report is fine and the way or the server is not. A refused token is here: somebody has to repair the
@@ -28,7 +27,7 @@ RETRYABLE_CODES: Final = frozenset({"campaign-not-open", "not-found"})
 """Problem codes that mean "later" whatever their status: the campaign opens some day, a wrong path gets repaired."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Policy:
     """The limits; times are in seconds. The defaults suit an app on somebody's phone. Raises ConfigurationError.
 
@@ -72,10 +71,10 @@ class Policy:
     """Plain http is for loopback only, unless this is set."""
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name == "allow_plain_http":
+        for limit in fields(self):
+            name, value, whole = limit.name, getattr(self, limit.name), isinstance(limit.default, int)
+            if isinstance(limit.default, bool):
                 continue
-            whole = isinstance(getattr(Policy, name), int)
             kinds = int if whole else (int, float)
             if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < float("inf"):
                 raise ConfigurationError("bad-policy", f"{name} must be {_KINDS[whole]} from 0 on, not {value!r}")

@@ -12,13 +12,11 @@ import threading
 import time
 import weakref
 from contextlib import contextmanager
-
-from protocols.light import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
-    from typing import Final
 
 
 class Clock(Protocol):
@@ -35,6 +33,11 @@ class Clock(Protocol):
 
 
 SYSTEM_CLOCK: Final[Clock] = time
+
+
+def jitter() -> float:
+    """Draw from [0, 1) uniformly. Never from the device's own coins: those are for answers, and may be scripted."""
+    return int.from_bytes(os.urandom(8), "little") / 2.0**64
 
 
 class _Call(threading.local):

@@ -6,10 +6,7 @@ problem document, a client into its status, a test asserts it.
 
 from __future__ import annotations
 
-from protocols.light import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from typing import Final
+from typing import Final
 
 
 class LdpError(Exception):

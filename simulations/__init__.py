@@ -1,6 +1,8 @@
 """Populations of simulated devices: what a campaign would learn, before anyone is asked."""
 
-from simulations.fidelities.coins import SeededCoins
-from simulations.fidelities.simulation import FIDELITIES, simulate
+from protocols.names import loaded_on_use
 
-__all__ = ["FIDELITIES", "SeededCoins", "simulate"]
+with loaded_on_use(globals()):
+    from simulations.fidelities.coins import SeededCoins as SeededCoins
+    from simulations.fidelities.simulation import FIDELITIES as FIDELITIES
+    from simulations.fidelities.simulation import simulate as simulate

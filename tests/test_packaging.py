@@ -29,7 +29,6 @@ TOOLS = (
     "ldp_client/relay",
     "ldp_client/testing",
     "protocols/drafting",
-    "protocols/receiving",
     "protocols/shell",
 )
 """What the wheel for devices leaves out: what no device runs."""

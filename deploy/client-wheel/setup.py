@@ -29,14 +29,11 @@ TYPED = {
 
 
 def typed_modules(*packages: Path) -> set[str]:
-    """The modules whose types an app's checker reads: where the packages' public names live."""
-    homes = [
-        ast.literal_eval(node.value)
-        for package in packages
-        for node in ast.parse((package / "__init__.py").read_text(encoding="utf-8")).body
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "_HOMES"
-    ]
-    return TYPED.union(*(home.values() for home in homes), (package.name for package in packages))
+    """Return the modules whose types an app's checker reads: where the names that the packages hand on live."""
+    trees = [ast.parse((package / "__init__.py").read_text(encoding="utf-8")) for package in packages]
+    return TYPED.union(
+        node.module for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module
+    )
 
 
 def bare(source: str, *, typed: bool) -> str:

@@ -1,6 +1,6 @@
 // An account's coins; a device that has none does not load them.
 import { utf8 } from "./bytes.js";
-import type { Campaign, Question } from "./document/campaign.js";
+import type { Campaign, Question } from "./document/types.js";
 import { keyedCoins, type Coins } from "./exact/coins.js";
 import type { CoinSource } from "./perturb.js";
 import { slot } from "./wire.js";

@@ -1,9 +1,8 @@
-// What a question may look like, and what a record answers: protocols/encoding.py and ldp_client/answering.py.
+// What a question may look like, and what a record answers: ldp_client/answering.py.
 import { best, scoresOf } from "./classifier/scores.js";
-import type { Campaign, Question } from "./document/campaign.js";
+import type { Campaign, Feature, Question } from "./document/types.js";
 import { placesOf } from "./document/evaluation.js";
 import { cellsOf, isGaussian, isOpen, sizeOf, span } from "./document/schema.js";
-import type { Feature } from "./document/types.js";
 import type { Coins } from "./exact/coins.js";
 import { UNIT, type Moment } from "./mechanisms/mechanism.js";
 import { clip, numberOf, valueIndex, valueOf, type Bounds, type Discrete } from "./values.js";

@@ -3,8 +3,9 @@ export { keyedSource } from "./account.js";
 export { hex, unhex, utf8 } from "./bytes.js";
 export { Classifier } from "./classifier/classifier.js";
 export { parseModel, type Model, type ModelFeature } from "./classifier/model.js";
-export { parseCampaign, type Campaign, type Question } from "./document/campaign.js";
+export { parseCampaign } from "./document/campaign.js";
 export type {
+  Campaign,
   CampaignDocument,
   CategoricalFeature,
   ContinuousFeature,
@@ -12,6 +13,7 @@ export type {
   Feature,
   LabelOf,
   Projection,
+  Question,
   RecordOf,
   ValueOf,
 } from "./document/types.js";

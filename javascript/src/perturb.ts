@@ -1,9 +1,8 @@
 // From a record to perturbed reports: the one place where a person's data meets the coins. The label is looked up first,
 // then the question is drawn, and only then is the record read, only where it is asked about.
 import { utf8 } from "./bytes.js";
-import type { Campaign, Question } from "./document/campaign.js";
+import type { Campaign, CampaignDocument, LabelOf, Question, RecordOf } from "./document/types.js";
 import { isObject } from "./document/checks.js";
-import type { CampaignDocument, LabelOf, RecordOf } from "./document/types.js";
 import { ensure } from "./errors.js";
 import { keyedCoins, randomBytes, systemCoins, type Coins } from "./exact/coins.js";
 import type { Moment } from "./mechanisms/mechanism.js";

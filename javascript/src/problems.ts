@@ -1,8 +1,7 @@
 // What is wrong with a record, told to the developer on the device and to nobody else: it shows values of the record.
-import type { Campaign } from "./document/campaign.js";
+import type { Campaign, Feature } from "./document/types.js";
 import { isObject } from "./document/checks.js";
 import { isOpen } from "./document/schema.js";
-import type { Feature } from "./document/types.js";
 import { numberOf, position, textOf } from "./values.js";
 
 /** One thing that is wrong; `feature` is its name in the record, empty where it is the record as a whole. */

@@ -1,6 +1,6 @@
 // Reports and uploads: their ids, and their one encoding in msgpack.
 import { concat, littleEndian, utf8 } from "./bytes.js";
-import type { Campaign } from "./document/campaign.js";
+import type { Campaign } from "./document/types.js";
 import { hmac } from "./exact/sha256.js";
 
 export const MEDIA_TYPE = "application/vnd.ldp-bayes.reports+msgpack";

@@ -80,20 +80,10 @@ test("what an evaluation round is about is read as strictly as documents", () =>
   refused((content) => (model(content).extra = 1));
   refused((content) => (model(content).prior = model(content).prior.map(() => 0.9)));
   refused((content) => (model(content).features[0].extra = 1));
-  refused((content) => (model(content).features[0].weight = 1));
   refused((content) => (model(content).projection = []));
   refused((content) => (content.evaluation.extra = 1));
   refused((content) => (content.questions[0].kind = ["score"]));
   refused((content) => delete content.evaluation);
-});
-
-test("a feature of a model has no weight", () => {
-  const model = JSON.parse(models.binary.model);
-  const [feature] = model.features;
-  for (const weight of [1, 0.5, null])
-    assert.throws(() => Classifier.fromJson(JSON.stringify({ ...model, features: [{ ...feature, weight }] })), {
-      code: "invalid-model",
-    });
 });
 
 test("a device reads a model as strictly as a document, and only one about the campaign's label", async () => {

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ldp_aggregator.mechanisms.facts import Rows
 from ldp_aggregator.store.contract import StoreError
 from protocols import Campaign
-from protocols.wire.reports import ID_BYTES
+from protocols.wire import ID_BYTES
 
 MOST_ROWS = 1 << 23
 MOST_BYTES = 1 << 30

@@ -32,8 +32,7 @@ from ldp_aggregator.counting.decoding import payload_rows, refusals
 from ldp_aggregator.store.contract import UNAVAILABLE, Counting, Outcome, StoreError, Submission
 from ldp_aggregator.store.failures import kind_of
 from protocols import Campaign
-from protocols.wire.reports import ID_BYTES
-from protocols.wire.upload import Block
+from protocols.wire import ID_BYTES, Block
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 

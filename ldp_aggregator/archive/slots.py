@@ -23,7 +23,7 @@ from ldp_aggregator.counting.parts import add_part, encode_part, part_of_tally
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.mechanisms.facts import Rows
 from protocols import Campaign
-from protocols.wire.reports import ID_BYTES
+from protocols.wire import ID_BYTES
 
 MOST_SLOTS: Final = 256
 

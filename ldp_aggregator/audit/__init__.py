@@ -4,28 +4,14 @@ Nothing here imports the mechanisms, or anything else that the audited client ma
 uploads as msgpack.
 """
 
-from ldp_aggregator.audit.asking.black_box import (
-    Answer,
-    BlackBoxError,
-    Client,
-    Person,
-    Stopwatch,
-    UnreadableRecord,
-    command_client,
-    command_stopwatch,
-)
-from ldp_aggregator.audit.verdict import Audit, Finding, audit
-
-__all__ = [
-    "Answer",
-    "Audit",
-    "BlackBoxError",
-    "Client",
-    "Finding",
-    "Person",
-    "Stopwatch",
-    "UnreadableRecord",
-    "audit",
-    "command_client",
-    "command_stopwatch",
-]
+from ldp_aggregator.audit.asking.black_box import Answer as Answer
+from ldp_aggregator.audit.asking.black_box import BlackBoxError as BlackBoxError
+from ldp_aggregator.audit.asking.black_box import Client as Client
+from ldp_aggregator.audit.asking.black_box import Person as Person
+from ldp_aggregator.audit.asking.black_box import Stopwatch as Stopwatch
+from ldp_aggregator.audit.asking.black_box import UnreadableRecord as UnreadableRecord
+from ldp_aggregator.audit.asking.black_box import command_client as command_client
+from ldp_aggregator.audit.asking.black_box import command_stopwatch as command_stopwatch
+from ldp_aggregator.audit.verdict import Audit as Audit
+from ldp_aggregator.audit.verdict import Finding as Finding
+from ldp_aggregator.audit.verdict import audit as audit

@@ -24,7 +24,7 @@ from ldp_aggregator.cli.common import (
     say_table,
 )
 from protocols import Campaign
-from protocols.document.privacy import continuous_choices, discrete_choices
+from protocols.document.authored import continuous_choices, discrete_choices
 
 TRIALS: Final = 20_000
 REFERENCE: Final = (sys.executable, "-m", "ldp_client.testing.lines")

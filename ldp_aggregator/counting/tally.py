@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.counting.decoding import cells, count, payload_rows, refusals
 from protocols import Campaign
-from protocols.receiving.decoding import decode_upload
-from protocols.wire.upload import Block
+from protocols.wire import Block, decode_upload
 
 
 class Tally:

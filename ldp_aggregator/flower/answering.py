@@ -23,7 +23,8 @@ from ldp_aggregator.flower.settings import NodeSettings
 from ldp_aggregator.trainers.csv_tables import read_table
 from ldp_aggregator.trainers.federation.state import node_statistics
 from ldp_aggregator.trainers.schemas import Schema
-from protocols.document.campaign import MODEL, Campaign
+from protocols.document.authored import MODEL
+from protocols.document.campaign import Campaign
 from protocols.errors import ProtocolError
 
 Draw = Callable[[Campaign, pd.DataFrame, "pd.Series[Any]"], bytes]

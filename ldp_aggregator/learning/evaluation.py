@@ -38,7 +38,7 @@ from ldp_aggregator.learning.prediction import draw_scores
 from ldp_aggregator.learning.published import PublishedGuarantee, epsilon_of_studies, published_by, studies_of
 from ldp_aggregator.learning.relays import counted_twice, relayed
 from protocols import Campaign
-from protocols.document.campaign import SCORE as SCORES
+from protocols.document.authored import SCORE as SCORES
 from protocols.document.evaluation import MOST_BINS
 from protocols.document.evaluation import Evaluation as Asked
 from protocols.document.questions import RIGHT, SCORE

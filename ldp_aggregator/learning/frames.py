@@ -12,23 +12,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.learning.columns import MISSING_INDEX, declared_indices, numbers
+from ldp_aggregator.learning.columns import MISSING_INDEX as MISSING_INDEX
+from ldp_aggregator.learning.columns import declared_indices
+from ldp_aggregator.learning.columns import numbers as numbers
 from protocols.document.projection import Projection
 from protocols.document.schema import CategoricalFeature, ContinuousFeature, Feature, Label
-
-__all__ = [
-    "MISSING_INDEX",
-    "binned",
-    "clipped",
-    "column_of",
-    "feature_indices",
-    "label_indices",
-    "numbers",
-    "project",
-    "rescaled",
-    "scaled",
-    "with_outputs",
-]
 
 
 def label_indices(label: Label, column: pd.Series[Any]) -> NDArray[np.int64]:

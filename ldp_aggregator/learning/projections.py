@@ -27,7 +27,7 @@ from ldp_aggregator.estimation.estimators import Cells
 from ldp_aggregator.estimation.moments import present_shares
 from ldp_aggregator.learning.frames import column_of, label_indices, numbers, rescaled
 from protocols import Campaign
-from protocols.document.campaign import MOMENTS
+from protocols.document.authored import MOMENTS
 from protocols.document.projection import METHODS, PUBLIC
 from protocols.document.questions import PRODUCT, VALUE
 from protocols.document.schema import ContinuousFeature, Label

@@ -29,10 +29,10 @@ from ldp_aggregator.learning.prediction import predict_accuracy
 from ldp_aggregator.learning.published import epsilon_of_studies, published_by, studies_of
 from ldp_aggregator.learning.relays import counted_twice, relayed
 from protocols import Campaign
-from protocols.document.campaign import MODEL
+from protocols.document.authored import MODEL
 from protocols.document.projection import Projection
-from protocols.document.questions import LABEL, PAIR, SQUARE, VALUE, is_gaussian
-from protocols.document.schema import ContinuousFeature, Feature
+from protocols.document.questions import LABEL, PAIR, SQUARE, VALUE
+from protocols.document.schema import ContinuousFeature, Feature, is_gaussian
 from protocols.model import GaussianLikelihood, Likelihood, Model
 
 Array = NDArray[np.float64]

@@ -18,8 +18,7 @@ from ldp_aggregator.server.problems import ProblemError, retry_later
 from ldp_aggregator.service.settings import Limits
 from ldp_aggregator.store.contract import UNAVAILABLE, Outcome, Submission
 from protocols import Campaign, Report, UploadError, decode_upload, encode_upload
-from protocols.wire.reports import ID_BYTES
-from protocols.wire.upload import Block
+from protocols.wire import ID_BYTES, Block
 
 LEAST_BYTES: Final = 8 << 10
 """Shorter uploads are read in any case, and told what is wrong with them."""

@@ -7,7 +7,7 @@ from datetime import date, datetime, timezone
 from typing import Any, Final
 
 from protocols import Campaign, DraftError
-from protocols.document.campaign import MODEL
+from protocols.document.authored import MODEL
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -18,7 +18,7 @@ from ldp_aggregator.counting.digest import DIGEST_BYTES
 from ldp_aggregator.mechanisms.facts import Rows
 from ldp_aggregator.store.contract import CLOSED, CONFLICTING, Outcome, Submission
 from protocols import Campaign
-from protocols.wire.reports import ID_BYTES
+from protocols.wire import ID_BYTES
 
 RECORD_BYTES: Final = ID_BYTES + DIGEST_BYTES
 """An id and its digest, as they go to the store side by side."""

@@ -24,7 +24,7 @@ from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.shares import Releases
 from ldp_aggregator.store.clock import to_text
 from protocols import Campaign
-from protocols.wire.upload import Block
+from protocols.wire import Block
 
 CONFLICTING: Final = "conflicting-report"
 """The id was counted before, with other bytes: the client answered twice."""

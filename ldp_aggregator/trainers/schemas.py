@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.learning.columns import as_column, texts_of
 from ldp_aggregator.learning.frames import label_indices, with_outputs
-from protocols.document.campaign import Campaign, asked_features
+from protocols.document.authored import asked_features
+from protocols.document.campaign import Campaign
 from protocols.document.projection import Projection, read_projection
-from protocols.document.questions import is_gaussian
 from protocols.document.schema import (
     MOST_FEATURES,
     CategoricalFeature,
     ContinuousFeature,
     Feature,
     Label,
+    is_gaussian,
     read_features,
     read_label,
 )

@@ -17,7 +17,7 @@ from ldp_client.campaign import DeviceCampaign
 from ldp_client.classifier import Classifier
 from ldp_client.device import Device
 from ldp_client.errors import ConfigurationError
-from ldp_client.ledger.receipts import plain
+from ldp_client.ledger import plain
 from ldp_client.storage.contract import MEMORY
 from protocols.shell.exits import FAILED
 from protocols.shell.parser import Parser

@@ -11,8 +11,7 @@ from collections.abc import Callable
 
 from ldp_client.delivery.machine import Idle, Wait
 from ldp_client.delivery.sender import Sender
-from ldp_client.runtime import tell_after_fork
-from protocols.exact.coins import ONE, SYSTEM_COINS
+from ldp_client.runtime import jitter, tell_after_fork
 
 
 class BackgroundDriver:
@@ -71,7 +70,7 @@ class BackgroundDriver:
             if not self.running:
                 return False
             if name not in self._timers:
-                timer = threading.Timer(self._first_delay * SYSTEM_COINS.words(1)[0] / ONE, self._do, (name, work))
+                timer = threading.Timer(self._first_delay * jitter(), self._do, (name, work))
                 timer.daemon = True
                 try:
                     timer.start()

@@ -1,20 +1,15 @@
-"""What an install's campaigns and scopes share, and what it tells about each of them."""
+"""What an install's campaigns and scopes share, and how it tells a copied storage from its own."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-from ldp_client.delivery.machine import REPORT_OVERHEAD, At, Delivery, Due, Place
-from ldp_client.delivery.queue import Outbox
 from ldp_client.errors import RefusedError, StorageError
-from ldp_client.ledger.installation import Installation, read_installation
-from ldp_client.ledger.receipts import total_up
-from ldp_client.status import DeviceStatus, Status
-from ldp_client.storage.checksummed import pack, unpack
-from ldp_client.storage.contract import MARK, Transaction
-from ldp_client.storage.marker import new_mark
-from protocols.light import TYPE_CHECKING, frozen
+from ldp_client.storage.contract import MARK, Transaction, pack, unpack
 
 if TYPE_CHECKING:
     from ldp_client.delivery.background import BackgroundDriver
@@ -27,10 +22,13 @@ if TYPE_CHECKING:
     from ldp_client.runtime import Clock
     from ldp_client.storage.contract import Storage
     from ldp_client.storage.marker import Marker
-    from protocols import Campaign, Coins
+    from protocols import Coins
+
+_MARK_BYTES: Final = 16
+"""So many that no earlier state of any ledger had the same ones."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Install:
     """What an install's campaigns and scopes share. Storage and sender are those of all scopes."""
 
@@ -81,7 +79,7 @@ class Install:
         """Give the storage's new state a mark, valid beside the former one until :meth:`settle_mark`."""
         if self.marker is None:
             return None
-        mark = new_mark()
+        mark = os.urandom(_MARK_BYTES)
         try:
             self.marker.write(*(one for one in (before, mark) if one is not None))
         except OSError as error:
@@ -95,71 +93,6 @@ class Install:
             # One that fails leaves both valid, and the next contribution repairs it.
             with contextlib.suppress(OSError):
                 self.marker.write(mark, durable=False)
-
-
-def campaign_status(install: Install, transaction: Transaction, place: Place) -> Status:
-    """What happened so far in one place. Raises StorageError."""
-    device = read_installation(transaction, place.scope) or Installation()
-    delivery = Outbox(place.campaign_id, place.scope).delivery(transaction)
-    receipt = device.receipt(place.campaign_id)
-    decided = place.campaign_id in device.consents
-    consent = install.permits.consent(device, place) is not None
-    problem = install.sender.problem_of(place)
-    if problem is None and delivery.queued and not install.sender.used:
-        problem = "delivery-not-started"
-    return Status(
-        campaign_id=place.campaign_id,
-        consent=consent if decided or place in install.permits.revoked else None,
-        contributed=receipt is not None,
-        fate=None if receipt is None else receipt.fate,
-        queued=delivery.queued,
-        queued_bytes=delivery.queued_bytes,
-        sent=delivery.sent,
-        retries=delivery.retries,
-        dropped=delivery.dropped,
-        quarantined=delivery.quarantined,
-        next_try=_next_try(delivery, install.clock.time()),
-        epsilon=0.0 if receipt is None else receipt.epsilon,
-        total_epsilon=total_up(device.receipts),
-        running=install.driver.running,
-        problem=problem,
-    )
-
-
-def device_status(install: Install, transaction: Transaction, scope: str) -> DeviceStatus:
-    """What happened so far in all campaigns of a scope. Raises StorageError."""
-    device = read_installation(transaction, scope) or Installation()
-    decided = {
-        campaign_id: campaign_status(install, transaction, Place(scope, campaign_id)) for campaign_id in device.consents
-    }
-    problems = [one.problem for one in decided.values() if one.problem is not None]
-    return DeviceStatus(
-        enabled=device.enabled,
-        queued=sum(one.queued for one in decided.values()),
-        sent=sum(one.sent for one in decided.values()),
-        total_epsilon=total_up(device.receipts),
-        running=install.driver.running,
-        problem=install.sender.problem or (problems[0] if problems else None),
-        campaigns=decided,
-    )
-
-
-def _next_try(delivery: Delivery, now: float) -> float | None:
-    if isinstance(delivery.schedule, At):
-        return max(0.0, delivery.schedule.time - now)
-    return 0.0 if isinstance(delivery.schedule, Due) else None
-
-
-def room_for(campaign: Campaign) -> tuple[int, int]:
-    """Reports that one contribution queues, and their bytes at most."""
-    widest = [max(question.mechanism.width for question in group) for group in campaign.groups]
-    widths = widest if campaign.privacy.answers == "all" else [max(widest)]
-    return len(widths), sum(width + REPORT_OVERHEAD for width in widths)
-
-
-def expiry(campaign: Campaign, now: float, policy: Policy) -> float:
-    aged = now + policy.report_age
-    return aged if campaign.closes is None else min(aged, campaign.closes.timestamp() + policy.closing_grace)
 
 
 def _marker_problem(error: OSError) -> StorageError:

@@ -6,7 +6,10 @@ neither sends, stores, sleeps or draws. The jitter is handed in as a number from
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ldp_client.errors import TransportError
 from ldp_client.policy import (
@@ -16,11 +19,8 @@ from ldp_client.policy import (
     TERMINAL_STATUSES,
     Policy,
 )
-from protocols.light import TYPE_CHECKING, field, frozen, replace
 
 if TYPE_CHECKING:
-    from typing import ClassVar, Final
-
     from ldp_client.network.transport import Response
     from protocols import Report
 
@@ -28,8 +28,7 @@ REPORT_OVERHEAD: Final = 32
 """What a report takes beside its payload: its id of 16 bytes, and at most 16 bytes of framing."""
 
 
-@frozen
-class Place:
+class Place(NamedTuple):
     """Whose queue it is: a scope of the storage ("" is the device itself), and a campaign."""
 
     scope: str
@@ -40,57 +39,34 @@ ALONE: Final = Place("", "")
 """Where there is one queue only."""
 
 
-@frozen
-class Unscheduled:
-    """Nobody has looked at the queue yet."""
+DUE: Final = 0.0
+"""The time of a try that is due at once."""
 
 
-@frozen
-class Due:
-    """The next try is due at once."""
+class Outcome(Enum):
+    """How a report leaves the queue."""
+
+    ARRIVED = "arrived"
+    REFUSED = "refused"
+    QUARANTINED = "quarantined"
+    EXPIRED = "expired"
 
 
-@frozen
-class At:
-    """The next try is due at this time of the clock."""
-
-    time: float
-
-
-Schedule = Unscheduled | Due | At
-
-
-@frozen
-class Outcome:
-    """How a report leaves the queue: one of four. An ``Enum``, whose module an app's start need not load."""
-
-    value: str
-    ARRIVED: ClassVar[Outcome]
-    REFUSED: ClassVar[Outcome]
-    QUARANTINED: ClassVar[Outcome]
-    EXPIRED: ClassVar[Outcome]
-
-
-Outcome.ARRIVED, Outcome.REFUSED = Outcome("arrived"), Outcome("refused")
-Outcome.QUARANTINED, Outcome.EXPIRED = Outcome("quarantined"), Outcome("expired")
-
-
-@frozen
-class Settled:
+class Settled(NamedTuple):
     """The end of one report; ``code`` is the reason, where it did not arrive."""
 
     outcome: Outcome
     code: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Delivery:
     """Where the delivery of one queue stands; stored with the queue, so that a restart goes on where it stopped.
 
     attempts
         Tries of the batch in front that have failed in a row.
     schedule
-        When the next try is due.
+        The clock's time at which the next try is due; None while nobody has looked at the queue.
     expires
         The clock's time at which what is queued is given up, None for never.
     paused
@@ -105,7 +81,7 @@ class Delivery:
     """
 
     attempts: int = 0
-    schedule: Schedule = field(default_factory=Unscheduled)
+    schedule: float | None = None
     expires: float | None = None
     paused: bool = False
     size_limit: int | None = None
@@ -125,17 +101,14 @@ class Delivery:
 
     def emptied(self) -> Delivery:
         """The state with nothing in the queue; what happened so far stays counted."""
-        return replace(
-            self, queued=0, queued_bytes=0, attempts=0, schedule=Unscheduled(), expires=None, search_limit=None
-        )
+        return replace(self, queued=0, queued_bytes=0, attempts=0, schedule=None, expires=None, search_limit=None)
 
     def has_expired(self, now: float, policy: Policy) -> bool:
         """Whether what is queued is to be given up."""
         return self.expires is not None and now > self.expires and self.attempts >= policy.expiry_tries
 
 
-@frozen
-class Send:
+class Send(NamedTuple):
     """Send ``body``. The same reports always give the same bytes."""
 
     reports: tuple[Report, ...]
@@ -144,27 +117,24 @@ class Send:
     place: Place = ALONE
 
 
-@frozen
-class Wait:
+class Wait(NamedTuple):
     """Nothing to send for ``seconds``."""
 
     seconds: float
 
 
-@frozen
-class Idle:
+class Idle(NamedTuple):
     """Nothing to send."""
 
 
 Task = Send | Wait | Idle
 
 
-@frozen
-class Verdict:
+class Verdict(NamedTuple):
     """What an answer means: the new schedule, and the reports that leave the queue."""
 
     delivery: Delivery
-    settled: Mapping[bytes, Settled] = field(default_factory=dict)
+    settled: Mapping[bytes, Settled] = {}
     problem: str | None = None
 
 
@@ -175,10 +145,10 @@ def schedule(delivery: Delivery, now: float, first_delay: float, jitter: float, 
     ahead than any the policy allows means that the clock was set back, and is brought near.
     """
     planned = delivery.schedule
-    if isinstance(planned, Unscheduled):
-        planned = At(now + jitter * first_delay) if first_delay else Due()
-    elif isinstance(planned, At):
-        planned = At(min(planned.time, now + longest_wait(delivery.attempts > 0, first_delay, policy)))
+    if planned is None:
+        planned = now + jitter * first_delay if first_delay else DUE
+    else:
+        planned = min(planned, now + longest_wait(delivery.attempts > 0, first_delay, policy))
     return delivery if planned == delivery.schedule else replace(delivery, schedule=planned)
 
 
@@ -189,12 +159,12 @@ def longest_wait(tried: bool, first_delay: float, policy: Policy) -> float:
 
 def wait(delivery: Delivery, now: float) -> float:
     """Seconds until a scheduled delivery is due, 0 where it is."""
-    return max(0.0, delivery.schedule.time - now) if isinstance(delivery.schedule, At) else 0.0
+    return max(0.0, (delivery.schedule or DUE) - now)
 
 
 def batch(delivery: Delivery, waiting: Sequence[Report], policy: Policy, place: Place = ALONE) -> Send:
     """The upload of a delivery that is due: as much of the front of its queue as its limits allow."""
-    from protocols.wire.upload import encode_upload
+    from protocols.wire import encode_upload
 
     chosen: list[Report] = []
     room = policy.most_bytes_per_upload
@@ -250,7 +220,7 @@ def _settled(code: str | None) -> Settled:
 
 def _fresh(delivery: Delivery) -> Delivery:
     """After an answer that settled something: the next batch is due at once."""
-    return replace(delivery, attempts=0, schedule=Due())
+    return replace(delivery, attempts=0, schedule=DUE)
 
 
 def _widened(delivery: Delivery, policy: Policy) -> Delivery:
@@ -271,7 +241,7 @@ def _again(
     """The same bytes later. Exponential backoff with full jitter; Retry-After is the floor, up to its cap."""
     window = min(policy.backoff_longest, policy.backoff_base * 2.0 ** min(delivery.attempts, 60))
     delay = max(jitter * window, min(max(retry_after, 0.0), policy.retry_after_longest))
-    later = replace(delivery, attempts=delivery.attempts + 1, schedule=At(now + delay), retries=delivery.retries + 1)
+    later = replace(delivery, attempts=delivery.attempts + 1, schedule=now + delay, retries=delivery.retries + 1)
     return Verdict(later, problem=problem)
 
 
@@ -286,3 +256,35 @@ def _rejections(answer: Response) -> Mapping[str, str] | None:
         return None
     right = isinstance(rejected, list) and all(isinstance(text, str) for pair in pairs.items() for text in pair)
     return pairs if right else None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """``kind`` is ``queued``, ``sent``, ``retry``, ``dropped``, ``quarantined`` or ``problem``; ``code`` is the reason,
+    ``count`` the number of reports.
+    """
+
+    kind: str
+    code: str | None
+    count: int
+    campaign_id: str = ""
+
+
+OnEvent = Callable[[Event], None]
+
+
+def events(before: Delivery, after: Delivery, problem: str | None, campaign_id: str) -> list[Event]:
+    """What happened between two states of a queue."""
+    told = []
+    if after.sent > before.sent:
+        told.append(Event("sent", None, after.sent - before.sent, campaign_id))
+    for kind, old, new in (
+        ("dropped", before.dropped, after.dropped),
+        ("quarantined", before.quarantined, after.quarantined),
+    ):
+        for code, count in new.items():
+            if count > old.get(code, 0):
+                told.append(Event(kind, code, count - old.get(code, 0), campaign_id))
+    if after.retries > before.retries:
+        told.append(Event("retry", problem, after.queued, campaign_id))
+    return told

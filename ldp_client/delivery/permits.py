@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
 
 from ldp_client.delivery.machine import Outcome, Place, Send
 from ldp_client.delivery.queue import Outbox
 from ldp_client.errors import ConfigurationError, StorageError, TransportError
-from ldp_client.ledger.installation import Consent, Installation, read_installation, write_installation
-from ldp_client.ledger.receipts import ARRIVED, DELETED, EXPIRED, ON_ITS_WAY, REFUSED, WAITING
+from ldp_client.ledger import (
+    ARRIVED,
+    DELETED,
+    EXPIRED,
+    ON_ITS_WAY,
+    REFUSED,
+    WAITING,
+    Consent,
+    Installation,
+    read_installation,
+    write_installation,
+)
 from ldp_client.policy import Policy
 from ldp_client.runtime import Clock
-from protocols.light import TYPE_CHECKING, Protocol, replace
 
 if TYPE_CHECKING:
     from ldp_client.network.aggregator import Aggregator
@@ -115,7 +126,7 @@ class DevicePermits:
             if task.attempt == 1 and not known:
                 write_installation(transaction, device.with_receipt(replace(receipt, fate=ON_ITS_WAY)), place.scope)
                 outbox.log(transaction, task.reports, self._clock.time())
-        return known or task.attempt == 1 or self.begin(replace(task, attempt=1))
+        return known or task.attempt == 1 or self.begin(task._replace(attempt=1))
 
     def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
         """See :class:`Permits`."""

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ldp_client.delivery.machine import (
-    At,
+    DUE,
     Delivery,
-    Due,
     Outcome,
     Place,
-    Schedule,
     Settled,
-    Unscheduled,
     Verdict,
     size_of,
 )
 from ldp_client.errors import QuotaError, StorageError
 from ldp_client.policy import Policy
-from ldp_client.storage.checksummed import pack, unpack
-from ldp_client.storage.contract import WAITING, Transaction
-from ldp_client.storage.scoped import scope_prefix
-from protocols.light import TYPE_CHECKING, frozen, replace
+from ldp_client.storage.contract import WAITING, Transaction, pack, scope_prefix, unpack
 
 if TYPE_CHECKING:
-    from typing import Any, Final
-
     from protocols import Report
 
 _NAMES: Final = Delivery.__match_args__
 _DUE: Final = "due"
+"""A time that is due, as it is stored."""
 _TRIED: Final = b"1"
 _UNTRIED: Final = b"0"
 
@@ -37,8 +32,7 @@ MOST_LOOKED_AT: Final = 256
 """Queues that a sender looks at, the earliest first."""
 
 
-@frozen
-class Listed:
+class Listed(NamedTuple):
     """An entry of the index: ``at`` is the clock's time of the next try, 0 where it is due or not scheduled."""
 
     place: Place
@@ -46,8 +40,7 @@ class Listed:
     tried: bool
 
 
-@frozen
-class Kept:
+class Kept(NamedTuple):
     """A report that is kept with the server's code of it, ``""`` where there is none yet, and when it first left."""
 
     report: Report
@@ -88,7 +81,8 @@ class Outbox:
         if key is not None:
             transaction.put(key, _TRIED if delivery.attempts else _UNTRIED)
         values: dict[str, Any] = {name: getattr(delivery, name) for name in _NAMES}
-        values["schedule"] = _stored_schedule(delivery.schedule)
+        if delivery.schedule == DUE:
+            values["schedule"] = _DUE
         plain = {name: dict(value) if isinstance(value, Mapping) else value for name, value in values.items()}
         transaction.put(self._delivery, pack(self._delivery, plain))
 
@@ -200,7 +194,7 @@ class Outbox:
         for one in kept:
             transaction.delete(self._quarantine + one.report.id.hex())
         if kept:
-            self.set_delivery(transaction, replace(self.delivery(transaction), quarantined={}, schedule=Due()))
+            self.set_delivery(transaction, replace(self.delivery(transaction), quarantined={}, schedule=DUE))
             self.put(transaction, [one.report for one in kept])
         return len(kept)
 
@@ -249,25 +243,18 @@ def listed(transaction: Transaction, limit: int | None = MOST_LOOKED_AT) -> Iter
 def _index_key(place: Place, delivery: Delivery) -> str | None:
     if not delivery.queued or delivery.paused:
         return None
-    at = delivery.schedule.time if isinstance(delivery.schedule, At) else 0.0
-    milliseconds = min(max(0, int(at * 1000)), 10**15 - 1)
+    milliseconds = min(max(0, int((delivery.schedule or DUE) * 1000)), 10**15 - 1)
     return f"{WAITING}{milliseconds:015d}/{place.scope}/{place.campaign_id}"
 
 
-def _stored_schedule(schedule: Schedule) -> str | float | None:
-    if isinstance(schedule, At):
-        return schedule.time
-    return _DUE if isinstance(schedule, Due) else None
-
-
-def _read_schedule(stored: Any) -> Schedule:
+def _read_schedule(stored: Any) -> float | None:
     if stored is None:
-        return Unscheduled()
-    return Due() if stored == _DUE else At(float(stored))
+        return None
+    return DUE if stored == _DUE else float(stored)
 
 
 def _kept(key: str, stored: bytes) -> Kept:
-    from protocols.wire.reports import Report
+    from protocols.wire import Report
 
     try:
         question, payload, code, at = unpack(key, stored)

@@ -3,22 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from ldp_client.delivery.queue import Kept, Outbox, outboxes
-from ldp_client.ledger.installation import Installation, read_installation, write_installation
-from ldp_client.ledger.receipts import find
-from ldp_client.ledger.sent import QuarantinedReport, SentReport, asked, said
+from ldp_client.ledger import Installation, find, read_installation, write_installation
 from ldp_client.runtime import seconds_left
-from ldp_client.storage.scoped import scope_prefix
-from protocols.light import replace
+from ldp_client.storage.contract import scope_prefix
+from protocols.document.questions import LABEL, PRODUCT, RIGHT, SCORE, SQUARE, VALUE, signs_of
 
 if TYPE_CHECKING:
     from ldp_client.delivery.install import Install
     from ldp_client.delivery.machine import Place
     from ldp_client.storage.contract import Transaction
-    from protocols import Campaign
+    from protocols import Campaign, Question
+
+
+_MOST_NAMED: Final = 3
+
+
+@dataclass(frozen=True)
+class SentReport:
+    """One report whose upload began. ``asked`` and ``said`` are for people; ``said`` is noise as well as truth, and
+    nobody can tell which. Where the campaign's document is no longer at hand, ``said`` is the payload in hexadecimal.
+
+    ``at`` is when it left for the first time. ``reply`` is what the server says: ``arrived``, or the code with which it
+    refused the report, which it may have counted all the same; None where no answer has come.
+    """
+
+    campaign_id: str
+    title: str
+    url: str
+    at: float
+    asked: str
+    said: str
+    payload: bytes
+    reply: str | None
+
+
+@dataclass(frozen=True)
+class QuarantinedReport:
+    """One report that a server would not take, with its code."""
+
+    campaign_id: str
+    question: int
+    code: str
+    payload: bytes
 
 
 def sent_reports(install: Install, scope: str) -> tuple[SentReport, ...]:
@@ -35,8 +65,8 @@ def sent_reports(install: Install, scope: str) -> tuple[SentReport, ...]:
                 title="" if receipt is None else receipt.title,
                 url="" if receipt is None else receipt.url,
                 at=kept.at,
-                asked="" if campaign is None or question is None else asked(campaign, question),
-                said=payload.hex() if campaign is None or question is None else said(campaign, question, payload),
+                asked="" if campaign is None or question is None else _asked(campaign, question),
+                said=payload.hex() if campaign is None or question is None else _said(campaign, question, payload),
                 payload=payload,
                 reply=kept.code or None,
             )
@@ -62,7 +92,7 @@ def copy_of(install: Install, scope: str) -> dict[str, Any]:
         ]
     return {
         "enabled": device.enabled,
-        "consents": {campaign_id: asdict(consent) for campaign_id, consent in device.consents.items()},
+        "consents": {campaign_id: consent._asdict() for campaign_id, consent in device.consents.items()},
         "receipts": [asdict(receipt) for receipt in device.receipts],
         "waiting": [
             {"campaign_id": campaign_id, "question": one.question, "id": one.id.hex(), "payload": one.payload.hex()}
@@ -136,3 +166,64 @@ def _stop(install: Install, scope: str) -> Place | None:
     if flying is None or (scope and flying.scope != scope):
         return None
     return None if flight.cancel(flying) else flying
+
+
+def _asked(campaign: Campaign, question: Question) -> str:
+    """What a question is about."""
+    label = campaign.label.name
+    if question.kind == RIGHT:
+        return f"whether the model is right about {label}"
+    if question.kind == SCORE:
+        return f"what the model says of {label}, and {label}"
+    if question.kind == LABEL:
+        return label
+    if question.kind in (VALUE, SQUARE):
+        return f"{question.feature} ({question.kind}) and {label}"
+    return f"{question.feature} and {question.other or label}"
+
+
+def _said(campaign: Campaign, question: Question, payload: bytes) -> str:
+    """What a payload claims."""
+    mechanism: Any = question.mechanism
+    if not hasattr(mechanism, "support"):
+        return f"{len(payload)} bytes of numbers, of which noise is the most"
+    cells = sorted(mechanism.support(payload))
+    named = "; ".join(_cell(campaign, question, cell) for cell in cells[:_MOST_NAMED])
+    chance = f"true with probability {float(mechanism.p):.2f}"
+    if len(cells) == 1 and len(payload) <= 4 and mechanism.name == "de":
+        return f"{named} ({chance})"
+    more = "; ..." if len(cells) > _MOST_NAMED else ""
+    return f"{len(cells)} of {question.domain_size} answers are marked: {named}{more} (the true one is: {chance})"
+
+
+def _cell(campaign: Campaign, question: Question, cell: int) -> str:
+    classes = campaign.label.classes
+    if question.kind == LABEL:
+        return classes[cell]
+    if question.kind == RIGHT:
+        return ("wrong", "right")[cell]
+    value, class_index = divmod(cell, len(classes))
+    if question.kind == SCORE:
+        return f"{_place(campaign, value)}, {classes[class_index]}"
+    feature: Any = campaign.feature(question.feature)
+    if question.encoding == "sign":
+        class_index, end = divmod(cell, signs_of(question, len(classes)))
+        named = ("the lower end", "the upper end", "missing")[end]
+        return named if question.kind == PRODUCT else f"{named}, {classes[class_index]}"
+    return f"{_value(feature, value)}, {classes[class_index]}"
+
+
+def _place(campaign: Campaign, place: int) -> str:
+    """Return a class that the model says, or a bin of its log odds."""
+    edges = campaign.evaluation.edges if campaign.evaluation else None
+    if edges is None:
+        return f"the model says {campaign.label.classes[place]}"
+    ends = ("-infinity", *(f"{edge:g}" for edge in edges), "infinity")
+    return f"log odds from {ends[place]} to {ends[place + 1]}"
+
+
+def _value(feature: Any, value: int) -> str:
+    if hasattr(feature, "values") and value < len(feature.values):
+        return str(feature.values[value])
+    edges = (float(feature.low), *feature.inner_edges, float(feature.high)) if hasattr(feature, "inner_edges") else ()
+    return f"{edges[value]:.6g} to {edges[value + 1]:.6g}" if value + 1 < len(edges) else "missing"

@@ -6,44 +6,89 @@ upload is under way at a time, whatever the number of queues and threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
-from ldp_client.delivery.flight import Flight
 from ldp_client.delivery.machine import (
     Delivery,
+    Event,
     Idle,
+    OnEvent,
     Outcome,
     Place,
     Send,
     Task,
-    Unscheduled,
     Verdict,
     Wait,
     batch,
     batch_limit,
+    events,
     judge,
     longest_wait,
     schedule,
     wait,
 )
-from ldp_client.delivery.notices import Event, OnEvent, events
 from ldp_client.delivery.permits import Permits
 from ldp_client.delivery.queue import Listed, Outbox, listed
 from ldp_client.errors import ClientError, TransportError
 from ldp_client.policy import Policy
-from ldp_client.runtime import Clock, ForkSafeLock, within
-from protocols.exact.coins import ONE, SYSTEM_COINS
-from protocols.light import TYPE_CHECKING, replace
+from ldp_client.runtime import Clock, ForkSafeLock, jitter, tell_after_fork, within
 
 if TYPE_CHECKING:
-    from typing import Final
-
     from ldp_client.network.aggregator import Aggregator
     from ldp_client.network.transport import Cancellation, Request, Response
     from ldp_client.storage.contract import Storage, Transaction
 
 _MOST_STEPS: Final = 1000
 """Queues that one look may put in order (schedule, expire) before it has to rest."""
+
+
+class Flight:
+    """The upload under way: one at most, which others may stop or wait for. Thread-safe; in a child nothing is."""
+
+    def __init__(self) -> None:
+        self.after_fork()
+        tell_after_fork(self)
+
+    def after_fork(self) -> None:
+        """What is under way is the parent's."""
+        self._now: tuple[Place, Cancellation, int] | None = None
+        self._landed = threading.Condition()
+
+    @contextmanager
+    def of(self, place: Place, attempt: Cancellation) -> Iterator[Cancellation]:
+        """An upload of a place, until it has been taken note of."""
+        self._now = (place, attempt, threading.get_ident())
+        try:
+            yield attempt
+        finally:
+            with self._landed:
+                self._now = None
+                self._landed.notify_all()
+
+    @property
+    def place(self) -> Place | None:
+        """Whose upload it is."""
+        now = self._now
+        return None if now is None else now[0]
+
+    def cancel(self, place: Place | None = None) -> bool:
+        """Stop it (where it is of ``place``); True where there was none, or nothing of it has left nor will."""
+        now = self._now
+        return True if now is None or place not in {None, now[0]} else now[1].cancel()
+
+    def await_landing(self, place: Place, timeout: float) -> bool:
+        """Wait for it to end, where it is of ``place``; False where ``timeout`` seconds pass first."""
+        with self._landed:
+            return self._landed.wait_for(lambda: not self._flies(place), timeout)
+
+    def _flies(self, place: Place) -> bool:
+        """Whether an upload of a place is under way in another thread."""
+        now = self._now
+        return now is not None and now[0] == place and now[2] != threading.get_ident()
 
 
 class Sender:
@@ -109,11 +154,11 @@ class Sender:
         """Take note of what came back for ``task``. Never raises."""
         if isinstance(answer, TransportError) and answer.code == "cancelled":
             return
-        now, jitter, outbox = self.clock.time(), _jitter(), Outbox(task.place.campaign_id, task.place.scope)
+        now, outbox = self.clock.time(), Outbox(task.place.campaign_id, task.place.scope)
         try:
             with self._storage.transaction(write=True) as transaction:
                 before = outbox.delivery(transaction)
-                verdict = judge(before, task, answer, now, jitter, self.policy)
+                verdict = judge(before, task, answer, now, jitter(), self.policy)
                 after = self._apply(transaction, outbox, before, verdict)
                 self._part(transaction, task.place, now)
         except ClientError as error:
@@ -224,7 +269,7 @@ class Sender:
             delivery = outbox.delivery(transaction)
             allowed = self._permits.may_leave(transaction, chosen.place)
             planned = schedule(delivery, now, first_delay, 0.0, self.policy)
-            unplanned = isinstance(delivery.schedule, Unscheduled) and first_delay > 0
+            unplanned = delivery.schedule is None and first_delay > 0
             seconds = wait(planned, now)
             if allowed and not unplanned and not delivery.has_expired(now, self.policy):
                 if seconds and planned == delivery:
@@ -248,7 +293,7 @@ class Sender:
             for place in places:
                 outbox = Outbox(place.campaign_id, place.scope)
                 before = outbox.delivery(transaction)
-                after = schedule(before, now, first_delay, _jitter(), self.policy)
+                after = schedule(before, now, first_delay, jitter(), self.policy)
                 if place == chosen and not self._permits.may_leave(transaction, place):
                     outbox.clear(transaction)
                 elif before.has_expired(now, self.policy):
@@ -269,7 +314,7 @@ class Sender:
         for entry in listed(transaction):
             if entry.place.scope == sent.scope and entry.place != sent and 0 < entry.at <= now:
                 outbox = Outbox(entry.place.campaign_id, entry.place.scope)
-                outbox.set_delivery(transaction, replace(outbox.delivery(transaction), schedule=Unscheduled()))
+                outbox.set_delivery(transaction, replace(outbox.delivery(transaction), schedule=None))
 
     def _apply(self, transaction: Transaction, outbox: Outbox, before: Delivery, verdict: Verdict) -> Delivery:
         place = outbox.place
@@ -292,7 +337,7 @@ class Sender:
         self.problem = code
         window = min(self.policy.backoff_longest, self.policy.backoff_base * 2.0 ** min(self._storage_failures, 60))
         self._storage_failures += 1
-        delay = max(_jitter() * window, self.policy.backoff_base)
+        delay = max(jitter() * window, self.policy.backoff_base)
         self._storage_pause = self.clock.monotonic() + delay
         self.emit(Event("problem", code, 0))
         return Wait(delay)
@@ -300,8 +345,3 @@ class Sender:
     def _tell(self, before: Delivery, after: Delivery, problem: str | None, place: Place) -> None:
         for event in events(before, after, problem, place.campaign_id):
             self.emit(event)
-
-
-def _jitter() -> float:
-    """Uniform on [0, 1). Never from the device's own coins: those are for answers, and may be scripted."""
-    return SYSTEM_COINS.words(1)[0] / ONE

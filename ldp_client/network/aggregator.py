@@ -17,12 +17,11 @@ from ldp_client.errors import (
 )
 from ldp_client.network.transport import Request, Response, Transport, check_url
 from ldp_client.policy import RETRYABLE_STATUSES, Policy
-from ldp_client.runtime import Clock, seconds_left
+from ldp_client.runtime import Clock, jitter, seconds_left
 from protocols import Campaign, DocumentError
 from protocols.document.campaign import LARGEST_DOCUMENT, document_id
 from protocols.document.verification import verify
-from protocols.exact.coins import ONE, SYSTEM_COINS
-from protocols.wire.upload import MEDIA_TYPE
+from protocols.wire import MEDIA_TYPE
 
 if TYPE_CHECKING:
     from ldp_client.network.cache import Cache
@@ -146,7 +145,7 @@ class Aggregator:
             left = min(self._policy.request_timeout, seconds_left(_UNLIMITED))
             if left <= 0:
                 break
-            wait = self._policy.fetch_backoff_base * 2**attempt * SYSTEM_COINS.words(1)[0] / ONE
+            wait = self._policy.fetch_backoff_base * 2**attempt * jitter()
             request = Request("GET", url, _ACCEPT, None, attempt, largest, self._isolate)
             try:
                 answer = self._transport.send(request, left)

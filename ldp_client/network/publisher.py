@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_client.errors import REFUSALS, ConfigurationError, RefusedError, ServerError, StorageError
 from ldp_client.network.aggregator import Aggregator
-from ldp_client.storage.checksummed import pack, unpack
-from ldp_client.storage.contract import PUBLISHERS
+from ldp_client.storage.contract import PUBLISHERS, pack, unpack
 from protocols.document.directory import Directory, read_directory, read_key
 from protocols.errors import DocumentError, ModelError
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from ldp_client.network.transport import Cancellation, Request, Response, Transport
-from protocols.light import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from typing import Final
+    from ldp_client.network.transport import Cancellation, Request, Response, Transport
 
 
 class SharedTransport:

@@ -15,13 +15,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 from ldp_client.errors import ConfigurationError, TransportError
 from ldp_client.runtime import ForkSafeLock
-from protocols.light import TYPE_CHECKING, Protocol, field, frozen
-
-if TYPE_CHECKING:
-    from typing import Final
 
 PROBLEM_TYPE: Final = "application/problem+json"
 UNREADABLE_CODE: Final = "unreadable-code"
@@ -34,7 +32,7 @@ _LONGEST_LABEL: Final = 63
 _HOST: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.:%")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Request:
     """``attempt`` counts the tries of the same bytes, from 1. ``isolate``: see the contract above."""
 
@@ -47,7 +45,7 @@ class Request:
     isolate: str | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Response:
     """A complete answer. Header names are in lower case."""
 

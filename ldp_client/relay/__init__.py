@@ -3,7 +3,11 @@
 Not in the small wheel ``ldp-bayes-client``: a device does not relay.
 """
 
-from ldp_client.relay.forwarding import CONFLICTING, RELAY_POLICY, Relay
-from ldp_client.relay.mixing import BATCH_HEADER, Mixing
+from protocols.names import loaded_on_use
 
-__all__ = ["BATCH_HEADER", "CONFLICTING", "RELAY_POLICY", "Mixing", "Relay"]
+with loaded_on_use(globals()):
+    from ldp_client.relay.forwarding import CONFLICTING as CONFLICTING
+    from ldp_client.relay.forwarding import RELAY_POLICY as RELAY_POLICY
+    from ldp_client.relay.forwarding import Relay as Relay
+    from ldp_client.relay.mixing import BATCH_HEADER as BATCH_HEADER
+    from ldp_client.relay.mixing import Mixing as Mixing

@@ -8,13 +8,14 @@ is on disk. What a device sends beside its reports (an address, a token, a time)
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ldp_client.delivery.machine import Delivery, size_of
-from ldp_client.delivery.notices import OnEvent
+from ldp_client.delivery.machine import Delivery, Idle, OnEvent, Outcome, Place, Send, Task, Wait, size_of
 from ldp_client.delivery.queue import Outbox
+from ldp_client.delivery.sender import Sender
 from ldp_client.errors import ClientError, ConfigurationError, QuotaError, ServerError, TransportError
 from ldp_client.network.aggregator import Aggregator, Document, check_campaign_id
 from ldp_client.network.cache import Cache
@@ -22,14 +23,11 @@ from ldp_client.network.shared import SHARED_TRANSPORT
 from ldp_client.network.transport import Transport
 from ldp_client.policy import DEFAULT_POLICY, STORAGE_WAIT, Policy
 from ldp_client.relay.mixing import BATCH_HEADER, Mixing, Pool
-from ldp_client.relay.reading import read_reports, reports_of
-from ldp_client.relay.sending import MixingSender, RelayPermits
 from ldp_client.runtime import SYSTEM_CLOCK, Clock, ForkSafeLock, within
-from ldp_client.storage.checksummed import pack, unpack
-from ldp_client.storage.contract import Storage, Transaction
+from ldp_client.storage.contract import Storage, Transaction, pack, scope_prefix, unpack
 from ldp_client.storage.location import open_storage
-from ldp_client.storage.scoped import ScopedStorage
-from protocols import Campaign, Report
+from protocols import Campaign, PayloadError, Report, decode_upload
+from protocols.wire import ID_BYTES
 
 if TYPE_CHECKING:
     from ldp_client.delivery.background import BackgroundDriver
@@ -111,7 +109,7 @@ class Relay:
             policy=policy,
             on_event=on_event,
         )
-        self._document = Document(self._aggregator, Cache(self._storage, lambda _: None))
+        self._document = Document(self._aggregator, Cache(self._storage))
         self._handed: dict[str, tuple[bytes, float]] = {}
         self._asking = ForkSafeLock()
         self._driver: BackgroundDriver | None = None
@@ -167,7 +165,7 @@ class Relay:
         """
         with within(timeout):
             campaign = self.campaign(timeout=timeout)
-            reports, refused = read_reports(upload, campaign)
+            reports, refused = _read_reports(upload, campaign)
             with self._storage.transaction(write=True) as transaction:
                 fresh: dict[bytes, Report] = {}
                 for report in reports:
@@ -266,7 +264,7 @@ class Relay:
     def _headers(self, body: bytes) -> Mapping[str, str]:
         """The token, and how many devices the reports in ``body`` were mixed with."""
         headers = {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
-        ids = [report.id for report in reports_of(body, self.campaign())]
+        ids = [report.id for report in _reports_of(body, self.campaign())]
         with self._storage.transaction(write=False) as transaction:
             stored = transaction.get(self._batch)
             vouched = 0 if stored is None else unpack(self._batch, stored)
@@ -274,3 +272,111 @@ class Relay:
             if vouched and all(self._outbox.find(transaction, identifier) for identifier in ids):
                 headers[BATCH_HEADER] = str(vouched)
         return headers
+
+
+class ScopedStorage:
+    """One person's part of a storage that many share: a backend gives every user a scope, and so a ledger, a secret
+    and a consent of their own. Raises ConfigurationError for a name that could reach into another's.
+    """
+
+    __slots__ = ("_prefix", "_storage")
+
+    def __init__(self, storage: Storage, scope: str) -> None:
+        if not scope:
+            raise ConfigurationError("bad-scope", "a scope has a name")
+        self._storage = storage
+        self._prefix = scope_prefix(scope)
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Iterator[Transaction]:
+        """See :class:`Storage`."""
+        with self._storage.transaction(write=write) as inner:
+            yield ScopedTransaction(inner, self._prefix)
+
+
+class ScopedTransaction:
+    """The part of a transaction whose keys start with a prefix."""
+
+    __slots__ = ("_inner", "_prefix")
+
+    def __init__(self, inner: Transaction, prefix: str) -> None:
+        self._inner = inner
+        self._prefix = prefix
+
+    def get(self, key: str) -> bytes | None:
+        return self._inner.get(self._prefix + key)
+
+    def put(self, key: str, value: bytes) -> None:
+        self._inner.put(self._prefix + key, value)
+
+    def delete(self, key: str) -> None:
+        self._inner.delete(self._prefix + key)
+
+    def items(self, prefix: str, limit: int | None = None) -> list[tuple[str, bytes]]:
+        skipped = len(self._prefix)
+        return [(key[skipped:], value) for key, value in self._inner.items(self._prefix + prefix, limit)]
+
+
+class RelayPermits:
+    """A relay forwards whatever it was given, and keeps nothing of it."""
+
+    def __init__(self, aggregator: Aggregator) -> None:
+        self._aggregator = aggregator
+
+    def asleep(self, transaction: Transaction) -> bool:
+        return False
+
+    def may_leave(self, transaction: Transaction, place: Place) -> bool:
+        return True
+
+    def aggregator(self, transaction: Transaction, place: Place) -> Aggregator:
+        return self._aggregator
+
+    def begin(self, task: Send) -> bool:
+        return True
+
+    def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
+        return False
+
+    def settle(self, transaction: Transaction, place: Place, outcome: Outcome) -> None:
+        """There is no ledger of others' reports."""
+
+
+class MixingSender(Sender):
+    """A sender whose queue is filled by batches."""
+
+    def __init__(self, form: Callable[[], float | None], *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._form = form
+
+    def next_task(self, first_delay: float = 0.0) -> Task:
+        """See :meth:`Sender.next_task`; never raises."""
+        try:
+            wait = self._form()
+        except ClientError as error:
+            return self._pause(error.code)
+        task = super().next_task(first_delay)
+        return Wait(wait) if isinstance(task, Idle) and wait is not None else task
+
+
+def _reports_of(upload: bytes, campaign: Campaign) -> Iterator[Report]:
+    """The reports of an upload. Raises UploadError."""
+    for block in decode_upload(upload, campaign):
+        width = campaign.questions[block.question].mechanism.width
+        for position in range(block.count):
+            identifier = block.ids[position * ID_BYTES : (position + 1) * ID_BYTES]
+            yield Report(block.question, identifier, block.payloads[position * width : (position + 1) * width])
+
+
+def _read_reports(upload: bytes, campaign: Campaign) -> tuple[list[Report], dict[str, str]]:
+    """The reports that a device can have sent, and the others with their codes."""
+    reports, refused = [], {}
+    for report in _reports_of(upload, campaign):
+        mechanism = campaign.questions[report.question].mechanism
+        try:
+            mechanism.check(report.payload)
+        except PayloadError as error:
+            refused[report.id.hex()] = error.code
+        else:
+            reports.append(report)
+    return reports, refused

@@ -15,8 +15,7 @@ from typing import Final
 
 from ldp_client.delivery.machine import size_of
 from ldp_client.errors import ConfigurationError, StorageError
-from ldp_client.storage.checksummed import pack, unpack
-from ldp_client.storage.contract import Transaction
+from ldp_client.storage.contract import Transaction, pack, unpack
 from protocols import Campaign, Report
 
 BATCH_HEADER: Final = "LDP-Relay-Batch"

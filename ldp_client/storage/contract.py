@@ -7,11 +7,9 @@ An app that has a store of its own implements :class:`Storage` and :class:`Trans
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from typing import Any, Final, Protocol
 
-from protocols.light import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    from typing import Final
+from ldp_client.errors import ConfigurationError, StorageError
 
 MEMORY: Final = ":memory:"
 SCOPES: Final = "scope/"
@@ -23,6 +21,8 @@ MARK: Final = "mark"
 
 PUBLISHERS: Final = "publisher/"
 """The keys of what publishers have signed start with this; one for all scopes."""
+
+_CHECK_BYTES: Final = 8
 
 
 class Transaction(Protocol):
@@ -52,3 +52,40 @@ class Storage(Protocol):
         raised as StorageError; so is the end of the seconds that the call has left
         (:func:`ldp_client.runtime.seconds_left`), where others have the storage.
         """
+
+
+def scope_prefix(scope: str) -> str:
+    """What the keys of a scope start with; nothing for the scope "", the storage's own. Raises ConfigurationError."""
+    if not scope:
+        return ""
+    if not (scope.isascii() and scope.isprintable()) or "/" in scope:
+        raise ConfigurationError("bad-scope", "a scope is a printable ASCII text without a slash")
+    return f"{SCOPES}{scope}/"
+
+
+def pack(key: str, value: Any) -> bytes:
+    """Return the stored form of ``value`` (numbers, texts, bytes, lists and maps of them) under ``key``: msgpack behind
+    a checksum. A database does not notice a flipped bit inside a value; a ledger must.
+    """
+    import msgpack
+
+    body: bytes = msgpack.packb(value, use_bin_type=True)
+    return _check(key, body) + body
+
+
+def unpack(key: str, stored: bytes) -> Any:
+    """The inverse of :func:`pack`. Raises StorageError for anything else."""
+    body = stored[_CHECK_BYTES:]
+    if stored[:_CHECK_BYTES] != _check(key, body):
+        raise StorageError("storage-corrupt")
+    import msgpack
+
+    return msgpack.unpackb(body, raw=False, strict_map_key=True)
+
+
+def _check(key: str, body: bytes) -> bytes:
+    """Over the key too: a report's id is in its key."""
+    # Imported here: an app pays for OpenSSL when it reads its ledger, not when it starts.
+    import hashlib
+
+    return hashlib.sha256(key.encode() + b"\0" + body).digest()[:_CHECK_BYTES]

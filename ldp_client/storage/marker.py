@@ -16,26 +16,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-
-from protocols.light import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-    from typing import Final
 
-MARK_BYTES: Final = 16
 MACHINE_IDS: Final = ("/etc/machine-id", "/var/lib/dbus/machine-id")
 HARDWARE_IDS: Final = ("/sys/class/dmi/id/product_uuid", "/sys/firmware/devicetree/base/serial-number")
 """A virtual machine's clone has another one, and so has the board that a copied memory card was put into. The first is
 for root to read."""
 
 MOUNTS: Final = "/proc/self/mountinfo"
-
-
-def new_mark() -> bytes:
-    """A mark that no earlier state of any ledger had."""
-    return os.urandom(MARK_BYTES)
 
 
 class Marker:

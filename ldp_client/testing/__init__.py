@@ -14,7 +14,10 @@
 Not in the small wheel ``ldp-bayes-client``: tests run where ``ldp-bayes`` is installed.
 """
 
-from ldp_client.testing.fakes import Answer, FakeClock, FakeServer
-from protocols import ScriptedCoins
+from protocols.names import loaded_on_use
 
-__all__ = ["Answer", "FakeClock", "FakeServer", "ScriptedCoins"]
+with loaded_on_use(globals()):
+    from ldp_client.testing.fakes import Answer as Answer
+    from ldp_client.testing.fakes import FakeClock as FakeClock
+    from ldp_client.testing.fakes import FakeServer as FakeServer
+    from protocols import ScriptedCoins as ScriptedCoins

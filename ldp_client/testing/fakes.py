@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ldp_client.network.transport import PROBLEM_TYPE
 from ldp_client.policy import LARGEST_UPLOAD
 from protocols import Campaign, PayloadError, UploadError, decode_upload
-from protocols.wire.reports import ID_BYTES
-from protocols.wire.upload import MEDIA_TYPE
+from protocols.wire import ID_BYTES, MEDIA_TYPE
 
 if TYPE_CHECKING:
     from typing import Self

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
@@ -15,36 +15,24 @@ from functools import cached_property, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from protocols.document.evaluation import Evaluation, read_evaluation
-from protocols.document.privacy import Privacy, read_privacy
-from protocols.document.projection import PUBLIC, Projection, read_projection
-from protocols.document.questions import MOST_PRODUCTS, Question, is_gaussian, read_question
+from protocols.document.authored import MOMENTS, Privacy, asked_features, read_authored
+from protocols.document.evaluation import Evaluation
+from protocols.document.projection import Projection
+from protocols.document.questions import MOST_PRODUCTS, Question, read_question
 from protocols.document.schema import (
-    MOST_CAMPAIGN_CELLS,
     MOST_FEATURES,
-    ContinuousFeature,
     Feature,
     Label,
-    read_features,
-    read_label,
 )
-from protocols.errors import DocumentError, NotInstalledError, ProtocolError
+from protocols.errors import DocumentError, DraftError, NotInstalledError, ProtocolError
 from protocols.exact.rationals import exact_epsilon, float_up
-from protocols.fields import Fields, Refusal, parse_json
+from protocols.fields import Fields, parse_json
 
 if TYPE_CHECKING:
     from typing import Self
 
-VERSION: Final = 1
-MODEL: Final = "model"
-MOMENTS: Final = "moments"
-SCORE: Final = "score"
-ASKS: Final = (MODEL, MOMENTS, SCORE)
 LARGEST_DOCUMENT: Final = 4 << 20
 """Bytes; a device refuses longer documents before parsing them."""
-
-_FEATURES: Final = '[{"name": "age", "kind": "categorical", "values": ["young", "old"]}]'
-"""What an author hears who declared none."""
 
 _PARSED_AT_ONCE: Final = 16
 
@@ -80,14 +68,17 @@ class Campaign:
         """
         # By name, because the small wheel for devices, which compile nothing, leaves this package out.
         try:
-            drafting = import_module("protocols.drafting")
+            drafting = import_module("protocols.drafting.compiling")
         except ModuleNotFoundError as missing:
             if missing.name != "protocols.drafting":
                 raise
             raise NotInstalledError(
                 "compiling a draft is not in ldp-bayes-client; pip install ldp-bayes has it"
             ) from None
-        return cls.parse(drafting.compile_document(draft))
+        try:
+            return cls.parse(drafting.compile_document(draft))
+        except DocumentError as error:
+            raise DraftError("draft", f"compiles to a document no device accepts: {error}") from None
 
     @classmethod
     def parse(cls, document: bytes, campaign_id: str | None = None) -> Self:
@@ -150,96 +141,6 @@ class Campaign:
 def document_id(document: bytes) -> str:
     """SHA-256 of the bytes, base64url without padding: 43 characters."""
     return urlsafe_b64encode(hashlib.sha256(document).digest()).rstrip(b"=").decode("ascii")
-
-
-def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
-    """What an author writes and a document repeats: everything but the questions, by the names of the fields above."""
-    fields.integer("version", least=VERSION, most=VERSION)
-    title = fields.text("title")
-    purpose = fields.text("purpose", default="", longest=2000)
-    label = read_label(fields.raw("label"), refuse)
-    described = fields.sequence("features", least=1, most=MOST_FEATURES, like=_FEATURES)
-    features = read_features(described, label, refuse)
-    privacy = read_privacy(fields.raw("privacy"), refuse)
-    study = fields.optional_text("study")
-    opens, closes = fields.instant("opens"), fields.instant("closes")
-    if opens and closes and opens >= closes:
-        raise fields.error("closes", "must be later than opens")
-    projection = read_projection(fields.raw("projection"), features, label, refuse)
-    if projection is not None and projection.fitted_on != PUBLIC and study is None:
-        raise fields.error(
-            "study",
-            f"must be named where the projection comes from a private round (that of study {projection.fitted_study}), "
-            "or devices could answer both rounds and lose both epsilons",
-        )
-    _check_cells(asked_features(features, projection), label, fields)
-    asks = fields.choice("asks", ASKS, default=MODEL)
-    if asks == MOMENTS:
-        _check_moments_round(features, privacy, projection, study, fields)
-    if asks == SCORE:
-        _check_score_round(privacy, projection, study, fields)
-    elif fields.raw("evaluation") is not None:
-        raise fields.error("evaluation", f"is for rounds with asks: {SCORE}")
-    if fields.raw("candidates") is not None:
-        raise fields.error("candidates", "are gone: an evaluation round is about one model, which stands in evaluation")
-    return {
-        "title": title,
-        "purpose": purpose,
-        "label": label,
-        "features": features,
-        "privacy": privacy,
-        "projection": projection,
-        "asks": asks,
-        "evaluation": read_evaluation(fields.raw("evaluation"), label, features, refuse) if asks == SCORE else None,
-        "study": study,
-        "opens": opens,
-        "closes": closes,
-    }
-
-
-def asked_features(features: Sequence[Feature], projection: Projection | None) -> tuple[Feature, ...]:
-    """The features that questions are about, in the order of their groups."""
-    if projection is None:
-        return tuple(features)
-    inputs = {feature.name for feature in projection.inputs}
-    return (*(feature for feature in features if feature.name not in inputs), *projection.outputs)
-
-
-def _check_cells(asked: Sequence[Feature], label: Label, fields: Fields) -> None:
-    """A Gaussian feature has two questions, each of up to two cells a class, or three where it may be missing."""
-    values = sum(4 + 2 * feature.missing if is_gaussian(feature) else feature.cells for feature in asked)
-    cells = (values + 1) * len(label.classes)
-    if cells > MOST_CAMPAIGN_CELLS:
-        raise fields.error(
-            "features", f"all questions have {cells} cells, above {MOST_CAMPAIGN_CELLS}; use fewer values or bins"
-        )
-
-
-def _check_moments_round(
-    features: Sequence[Feature], privacy: Privacy, projection: Projection | None, study: str | None, fields: Fields
-) -> None:
-    """What a round that asks second moments must look like; :mod:`protocols.drafting.questions` asks them."""
-    for position, feature in enumerate(features):
-        if not isinstance(feature, ContinuousFeature):
-            raise fields.error(f"features[{position}].kind", "a moments round asks about continuous features only")
-    if privacy.answers != "one":
-        raise fields.error("privacy.answers", "must be one in a moments round: it has a question for every pair")
-    if privacy.release_every is not None:
-        raise fields.error("privacy.release_every", "must be null in a moments round, whose sums are not published")
-    if projection is not None:
-        raise fields.error("projection", "must be null in a moments round, which is there to fit one")
-    if study is None:
-        raise fields.error("study", "a moments round names a study, so that no device answers it and the next round")
-
-
-def _check_score_round(privacy: Privacy, projection: Projection | None, study: str | None, fields: Fields) -> None:
-    """Refuse a round that asks about a model and does not look like one."""
-    if privacy.answers != "one":
-        raise fields.error("privacy.answers", "must be one in an evaluation round: a device answers one question of it")
-    if projection is not None:
-        raise fields.error("projection", "must be null in an evaluation round; its model carries its own")
-    if study is None:
-        raise fields.error("study", "an evaluation round is of the study that its model was learned in")
 
 
 @lru_cache(maxsize=_PARSED_AT_ONCE)

@@ -1,7 +1,7 @@
 """Questions: what a device may be asked, with which mechanism and which share of the budget.
 
 Compiled on the server (:mod:`protocols.drafting`), interpreted on the device, which needs no policy:
-``protocols.encoding`` says what it answers.
+``ldp_client.answering`` says what it answers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
-from protocols.document.schema import MOST_CELLS, ContinuousFeature, Feature, Label
+from protocols.document.schema import MOST_CELLS, Feature, Label, is_gaussian
 from protocols.errors import DocumentError
 from protocols.exact.coins import Coins
 from protocols.exact.rationals import exact_epsilon
@@ -113,11 +113,6 @@ def signs_of(question: Question, classes: int) -> int:
     the value may be missing.
     """
     return question.domain_size // (1 if question.kind == PRODUCT else classes)
-
-
-def is_gaussian(feature: Feature | None) -> bool:
-    """Whether a feature is modelled as Gaussian: continuous, without bins."""
-    return isinstance(feature, ContinuousFeature) and feature.bins is None
 
 
 def read_question(

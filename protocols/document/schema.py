@@ -163,6 +163,11 @@ class ContinuousFeature:
 Feature = CategoricalFeature | ContinuousFeature
 
 
+def is_gaussian(feature: Feature | None) -> bool:
+    """Whether a feature is modelled as Gaussian: continuous, without bins."""
+    return isinstance(feature, ContinuousFeature) and feature.bins is None
+
+
 def read_label(value: Any, refuse: Refusal) -> Label:
     fields = Fields(value, "label", refuse, like='{"name": "missed_payment", "classes": ["yes", "no"]}')
     label = Label(

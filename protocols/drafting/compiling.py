@@ -1,19 +1,49 @@
-"""A draft, checked and written as the document that devices will read: the draft and its resolved questions."""
+"""Drafts: checked, and written as the document that devices read, with the questions, their mechanisms and budgets."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from typing import Any, Final
 
-from protocols.document.campaign import MOMENTS, VERSION, Campaign, asked_features, read_authored
-from protocols.document.questions import Question
+from protocols.document.authored import MOMENTS, VERSION, Privacy, asked_features, read_authored
+from protocols.document.authored import SCORE as EVALUATION
+from protocols.document.evaluation import Evaluation
+from protocols.document.questions import (
+    INDEX,
+    LABEL,
+    MOMENT,
+    MOST_PRODUCTS,
+    PAIR,
+    PRODUCT,
+    RIGHT,
+    SCORE,
+    SIGN,
+    SQUARE,
+    VALUE,
+    Question,
+)
+from protocols.document.schema import ContinuousFeature, Feature, Label, is_gaussian
+from protocols.drafting.choice import AUTO, make_continuous, make_discrete, make_sign, share_variance
 from protocols.drafting.edges import with_edges
-from protocols.drafting.questions import compile_questions, evaluation_questions
-from protocols.drafting.rounds import check_round
-from protocols.errors import DocumentError, DraftError
+from protocols.errors import DraftError
+from protocols.exact.rationals import divide_down, exact_epsilon
 from protocols.fields import Fields, parse_json
+from protocols.mechanisms import DISCRETE, AnyMechanism, Mechanism
+
+LEAST_EPSILON: Final = 1e-6
+"""The least epsilon of one question that a draft may ask for."""
+
+_LABEL_WEIGHT: Final = 5
+_WHOLE: Final = 100
+"""Of 100 devices 5 answer the class alone, where the author leaves that open and every other question tells it too."""
+
+_ROUNDS: Final = {MOMENTS: "a round of moments", EVALUATION: "an evaluation round"}
 
 
 def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:
@@ -26,7 +56,7 @@ def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:
     fields = Fields(draft, "", DraftError)
     authored = read_authored(fields, DraftError)
     fields.finish()
-    check_round(*(authored[name] for name in ("asks", "label", "features", "privacy")))
+    _check_round(*(authored[name] for name in ("asks", "label", "features", "privacy")))
     if authored["evaluation"] is not None:
         authored["evaluation"] = with_edges(authored["evaluation"])
         questions = evaluation_questions(authored["evaluation"], authored["privacy"])
@@ -37,12 +67,7 @@ def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:
             authored["privacy"],
             moments=authored["asks"] == MOMENTS,
         )
-    document = _write(authored, questions)
-    try:
-        Campaign.parse(document)
-    except DocumentError as error:
-        raise DraftError("draft", f"compiles to a document no device accepts: {error}") from None
-    return document
+    return _write(authored, questions)
 
 
 def _write(authored: Mapping[str, Any], questions: tuple[Question, ...]) -> bytes:
@@ -67,3 +92,190 @@ def _write(authored: Mapping[str, Any], questions: tuple[Question, ...]) -> byte
 
 def _instant(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat().replace("+00:00", "Z")
+
+
+def _check_round(asks: str, label: Label, features: Sequence[Feature], privacy: Privacy) -> None:
+    """Raises DraftError, which names the field and says what would be right; of a round that asks for a model never."""
+    if asks not in _ROUNDS:
+        return
+    this = _ROUNDS[asks]
+    if asks == EVALUATION:
+        _check_score(privacy, this)
+    else:
+        _check_moments(label, features, privacy, this)
+
+
+def _check_score(privacy: Privacy, this: str) -> None:
+    if privacy.continuous != AUTO:
+        raise DraftError(
+            "privacy.continuous",
+            f"is {privacy.continuous}, and {this} asks about no feature. Leave it out, or say auto",
+        )
+
+
+def _check_moments(label: Label, features: Sequence[Feature], privacy: Privacy, this: str) -> None:
+    for position, feature in enumerate(features):
+        if isinstance(feature, ContinuousFeature) and feature.bins is not None:
+            raise DraftError(
+                f"features[{position}].bins",
+                f"is {feature.bins}, and {this} asks for the number itself. Leave it out here; the round that follows "
+                "may have bins",
+            )
+    if label.weight != 0:
+        return
+    for name, value in (("discrete", None if privacy.discrete == AUTO else privacy.discrete), ("theta", privacy.theta)):
+        if value is not None:
+            raise DraftError(
+                f"privacy.{name}",
+                f"is {value}, and says how {this} asks for the label alone, which it does not. Leave it out, or ask "
+                "for the label (label.weight 1, or leave it out)",
+            )
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A question whose mechanism is still to be found. ``cells`` of an index, 0 for a value."""
+
+    kind: str
+    group: int
+    weight: int
+    feature: str | None = None
+    other: str | None = None
+    cells: int = 0
+
+
+def compile_questions(
+    label: Label, features: Sequence[Feature], privacy: Privacy, *, moments: bool = False
+) -> tuple[Question, ...]:
+    """Return the questions of a campaign, the label's first, with mechanisms chosen and budget split as ``privacy``
+    says.
+
+    ``moments`` asks what fitting a projection takes: every feature's value with the class, and the product of every
+    pair of features (a feature with itself: its square). Raises DraftError.
+    """
+    classes = len(label.classes)
+    groups = len(features) + (label.weight != 0)
+    epsilon = divide_down(privacy.epsilon, groups) if privacy.answers == "all" else privacy.epsilon
+    _check_epsilon(epsilon)
+    exact = exact_epsilon(epsilon)
+    _check_complete([one for one in features if moments or is_gaussian(one)], privacy)
+    theta = _threshold(privacy)
+    asked = _all_asked(label, features, privacy, moments=moments)
+    indexed = {one: make_discrete(privacy.discrete, one.cells, exact, theta) for one in asked if one.cells}
+    told, alike = _classes_told(asked, indexed, classes, everything=privacy.answers == "all")
+    incomplete = {feature.name for feature in features if feature.missing}
+    of_values: dict[tuple[bool, bool], AnyMechanism] = {
+        (False, False): make_continuous(privacy.continuous, classes, exact, classes_told=told, alike=alike),
+        (True, False): make_continuous(privacy.continuous, 1, exact),
+        (False, True): make_sign(classes, exact, missing=True),
+        (True, True): make_sign(1, exact, missing=True),
+    }
+    questions = []
+    for index, one in enumerate(asked):
+        shape = one.kind == PRODUCT, not incomplete.isdisjoint((one.feature, one.other))
+        mechanism: AnyMechanism = indexed.get(one, of_values[shape])
+        encoding = INDEX if one in indexed else SIGN if mechanism.name in DISCRETE else MOMENT
+        questions.append(
+            Question(index, one.kind, one.feature, one.other, one.group, encoding, mechanism, epsilon, one.weight)
+        )
+    if not moments and all(question.encoding == MOMENT for question in questions):
+        raise DraftError(
+            "label.weight",
+            f"is 0, and no question tells the class: {mechanism.name} asks for values alone, and a model needs the "
+            "classes' shares. Ask for the label too (1, or leave it out), or for values with continuous: sign",
+        )
+    return tuple(questions)
+
+
+def evaluation_questions(evaluation: Evaluation, privacy: Privacy) -> tuple[Question, ...]:
+    """Return the questions about a model: whether it is right, one bit by ``de``, and where its score lies, with the
+    class; each as often as the evaluation's weights say.
+    """
+    _check_epsilon(privacy.epsilon)
+    exact = exact_epsilon(privacy.epsilon)
+    cells = evaluation.places * len(evaluation.model.classes)
+    made = (
+        (RIGHT, make_discrete("de", 2, exact)),
+        (SCORE, make_discrete(privacy.discrete, cells, exact, _threshold(privacy))),
+    )
+    asked = [(*one, weight) for one, weight in zip(made, evaluation.weights, strict=True) if weight]
+    return tuple(
+        Question(index, kind, None, None, 0, INDEX, mechanism, privacy.epsilon, weight)
+        for index, (kind, mechanism, weight) in enumerate(asked)
+    )
+
+
+def _threshold(privacy: Privacy) -> Fraction | None:
+    return None if privacy.theta is None else Fraction(repr(float(privacy.theta)))
+
+
+def asks_label_seldom(label: Label, features: Sequence[Feature], privacy: Privacy) -> bool:
+    """Whether a twentieth of the devices answer the class alone, and not as many as for a feature: the author left it
+    open, and every pair tells the class as well, so that more devices there are lost to the features.
+    """
+    return label.weight is None and privacy.answers == "one" and not any(map(is_gaussian, features))
+
+
+def _check_complete(features: Sequence[Feature], privacy: Privacy) -> None:
+    """Of features whose values are asked for: noisy sums of values have no place for one that is not there."""
+    if privacy.continuous in (AUTO, SIGN):
+        return
+    for feature in features:
+        if feature.missing:
+            raise DraftError(
+                "privacy.continuous",
+                f"{privacy.continuous} cannot tell that a value of {feature.name} is missing; take sign or auto, or "
+                'declare "missing": false for every continuous feature without bins',
+            )
+
+
+def _check_epsilon(epsilon: float) -> None:
+    if epsilon < LEAST_EPSILON:
+        raise DraftError(
+            "privacy.epsilon",
+            f"leaves {epsilon:g} for a question; below {LEAST_EPSILON:g} nothing can be learned",
+        )
+
+
+def _all_asked(label: Label, features: Sequence[Feature], privacy: Privacy, *, moments: bool) -> list[_Asked]:
+    """Return what is asked, in the order of the document."""
+    classes, seldom = len(label.classes), not moments and asks_label_seldom(label, features, privacy)
+    whole = _WHOLE - _LABEL_WEIGHT if seldom else 1
+    alone = 1 if label.weight is None else label.weight
+    if seldom:
+        alone = _LABEL_WEIGHT * sum(feature.weight for feature in features)
+    asked = [_Asked(LABEL, 0, alone, cells=classes)] if alone else []
+    for group, feature in enumerate(features, start=1):
+        weight = whole * feature.weight
+        if moments or is_gaussian(feature):
+            kinds = (VALUE,) if moments else (VALUE, SQUARE)
+            asked += [_Asked(kind, group, weight, feature.name) for kind in kinds]
+        else:
+            asked.append(_Asked(PAIR, group, weight, feature.name, cells=feature.cells * classes))
+    if moments:
+        pairs = list(combinations_with_replacement(features, 2))
+        if len(pairs) > MOST_PRODUCTS:
+            raise DraftError("features", f"{len(features)} features have {len(pairs)} pairs; at most {MOST_PRODUCTS}")
+        for group, (first, second) in enumerate(pairs, start=len(features) + 1):
+            asked.append(_Asked(PRODUCT, group, 1, first.name, second.name))
+    return asked
+
+
+def _classes_told(
+    asked: Sequence[_Asked], indexed: dict[_Asked, Mechanism[int]], classes: int, *, everything: bool
+) -> tuple[float, float]:
+    """What the indexed questions tell about a class's share, 1 / (n Var) with n the reports to one question of a value;
+    and the reports to all questions of values, over those to one.
+    """
+    of_group: dict[int, int] = {}
+    for one in asked:
+        pool = one.group if everything else 0
+        of_group[pool] = of_group.get(pool, 0) + one.weight
+    shares = {one: one.weight / of_group[one.group if everything else 0] for one in asked}
+    values = [shares[one] for one in asked if one.kind in (VALUE, SQUARE)]
+    if not values:
+        return math.inf, 0.0
+    typical = math.fsum(values) / len(values)
+    telling = ((one, made) for one, made in indexed.items() if one.kind in (LABEL, PAIR))
+    told = math.fsum(shares[one] / share_variance(made, classes) for one, made in telling)
+    return told / typical, len(values)

@@ -10,11 +10,7 @@ import os
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-
-from protocols.light import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from typing import Final
+from typing import Final
 
 WORD_BITS: Final = 64
 ONE: Final = 1 << WORD_BITS

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pandas as pd
 
 from ldp_aggregator.estimation.simplex import POSTERIOR, TRAINING_MODES
-from protocols.document.privacy import ANSWERS, continuous_choices, discrete_choices
+from protocols.document.authored import ANSWERS, continuous_choices, discrete_choices
 from simulations.commands.common import (
     Groups,
     add_json,

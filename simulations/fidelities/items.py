@@ -1,4 +1,4 @@
-"""From the columns of a table to the items that its devices perturb: ``protocols.encoding.encode`` on arrays.
+"""From the columns of a table to the items that its devices perturb: ``ldp_client.answering.encode`` on arrays.
 
 The agreement with the device is exact, down to the fixed-point integers. A missing or undeclared value is -1 in an
 index column and NaN in a number column until it is given its cell, or is replaced at random where a feature is called
@@ -241,7 +241,7 @@ def _bits(values: Integers, rng: np.random.Generator) -> Integers:
 
 
 def centred_squares(t: Floats) -> Floats:
-    """``protocols.encoding.centred_square`` on arrays."""
+    """``ldp_client.answering.centred_square`` on arrays."""
     return 2 * (t * t) - 1
 
 

@@ -22,7 +22,7 @@ from ldp_aggregator import NaiveBayes, train
 from ldp_aggregator.estimation.simplex import NORM_SUB
 from ldp_aggregator.learning.projections import add_to_draft, fit_projection, moments_of_table
 from protocols import Campaign
-from protocols.document.campaign import asked_features
+from protocols.document.authored import asked_features
 from protocols.document.schema import ContinuousFeature
 from simulations import simulate
 from simulations.figures.figure import Execution

@@ -17,8 +17,7 @@ from ldp_client.answering import draw_questions
 from ldp_client.network.transport import Request
 from protocols import SYSTEM_COINS, Campaign, Coins, encode_upload
 from protocols.exact.coins import ONE
-from protocols.wire.reports import make_secret
-from protocols.wire.upload import MEDIA_TYPE
+from protocols.wire import MEDIA_TYPE, make_secret
 from simulations.fidelities.coins import SeededCoins
 from simulations.fleet.lying import RANDOM, lying_reports
 from simulations.fleet.network import Network

@@ -13,7 +13,7 @@ from ldp_aggregator.mechanisms import facts_of
 from protocols import SYSTEM_COINS, Campaign, Coins, Question, Report
 from protocols.document.questions import INDEX, MOMENT, PRODUCT, signs_of
 from protocols.mechanisms import VALUE_BITS, Moment
-from protocols.wire.reports import ID_BYTES
+from protocols.wire import ID_BYTES
 
 _UNIT: Final = 1 << VALUE_BITS
 

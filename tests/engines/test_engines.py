@@ -17,7 +17,7 @@ from ldp_aggregator.archive.reading import SlotWork, on_dask, on_processes, part
 from ldp_aggregator.archive.slots import read_result
 from ldp_aggregator.store import Submission
 from protocols import Campaign
-from protocols.wire.upload import Block
+from protocols.wire import Block
 
 
 @pytest.fixture

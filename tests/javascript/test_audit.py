@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ldp_aggregator.cli import run
+from ldp_aggregator.cli.program import run
 
 LINES = Path(__file__).resolve().parents[2] / "javascript" / "test" / "lines.mjs"
 TRIALS = os.environ.get("LDP_BAYES_AUDIT_TRIALS", "300")

@@ -17,7 +17,7 @@ from ldp_client import Classifier, RefusedError, perturb
 from ldp_client.answering import draw_questions, item_of
 from ldp_client.testing import FakeServer
 from protocols import Campaign, ScriptedCoins
-from protocols.wire.reports import make_secret
+from protocols.wire import make_secret
 
 SECRETS = 4_000
 RECORD = {"u": "3", "v": "q", "size": 5}

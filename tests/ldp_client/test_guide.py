@@ -8,7 +8,7 @@ import pytest
 
 import ldp_client
 from ldp_client.errors import REFUSALS, STORAGE_PROBLEMS, TRANSPORT_PROBLEMS
-from ldp_client.ledger.receipts import FATES
+from ldp_client.ledger import FATES
 from ldp_client.policy import (
     POISON_STATUSES,
     RETRYABLE_CODES,

@@ -10,8 +10,8 @@ from exact_coins import enumerate_outcomes
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ldp_client.answering import encode
 from protocols import Campaign, ScriptedCoins
-from protocols.encoding import encode
 from protocols.exact.coins import ONE
 
 UNIT = 1 << 52

@@ -11,10 +11,10 @@ import pytest
 from exact_coins import enumerate_outcomes
 
 from ldp_client import Classifier
+from ldp_client.answering import encode
 from ldp_client.problems import record_problems
 from protocols import Campaign, DocumentError, DraftError, ScriptedCoins
 from protocols.document.verification import verify
-from protocols.encoding import encode
 from protocols.exact.coins import ONE
 
 COLOUR = {"name": "colour", "kind": "categorical", "values": ["red", "green"]}

@@ -14,7 +14,7 @@ import pytest
 
 from ldp_client import perturb
 from protocols import Campaign, encode_upload
-from protocols.wire.upload import MEDIA_TYPE
+from protocols.wire import MEDIA_TYPE
 from simulations.fleet.aggregator import Aggregator
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed; make setup installs it")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ldp_aggregator.server.desk import Waiting
 from ldp_aggregator.server.uploads import for_a_relay
 from ldp_aggregator.service.settings import Limits
-from protocols.wire.upload import encode_blocks
+from protocols.wire import encode_blocks
 
 
 async def submit(ingest, submission):

@@ -6,7 +6,7 @@ import asyncio
 import json
 from urllib.parse import urlsplit
 
-from protocols.wire.upload import MEDIA_TYPE
+from protocols.wire import MEDIA_TYPE
 
 
 async def connect(server):

@@ -17,7 +17,7 @@ from ldp_aggregator.counting.shares import MEDIA_TYPE as SHARE_TYPE
 from ldp_aggregator.trainers import node_statistics
 from ldp_client import perturb
 from protocols import Campaign, encode_upload
-from protocols.wire.upload import MEDIA_TYPE
+from protocols.wire import MEDIA_TYPE
 from simulations.fleet.aggregator import Aggregator
 
 OPEN = {**DRAFT, "closes": None, "study": "credit"}
@@ -77,7 +77,7 @@ def refuse(aggregator: Aggregator, campaign: Campaign) -> None:
 
 
 def evaluated(browser: Browser, aggregator: Aggregator, campaign: Campaign, devices: int) -> Campaign:
-    """An evaluation round of what a campaign has learned, drafted and published by forms, and its votes."""
+    """An evaluation round of what a campaign has learned, drafted and published by forms, and its answers."""
     browser.open(f"{aggregator.admin_url}/campaigns/{campaign.id}")
     browser.click('form[action$="/train"] input[name="anyway"]')
     browser.click('form[action$="/train"] button')

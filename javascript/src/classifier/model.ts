@@ -37,7 +37,6 @@ const adds = (shares: readonly number[]): boolean => Math.abs(shares.reduce(add)
 const isRange = ({ low, high }: Bounds): boolean => low < high;
 
 function isFeature(feature: ModelFeature, k: number): boolean {
-  if ("weight" in feature) return false; // nothing here knows it
   if (feature.kind === "gaussian") {
     const { mean, variance } = feature;
     return isRange(feature) && isRow(mean, k) && isRow(variance, k, LEAST);

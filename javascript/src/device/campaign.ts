@@ -1,13 +1,14 @@
 import { keyedSource } from "../account.js";
 import type { Classifier } from "../classifier/classifier.js";
+import { Decisions } from "../classifier/decisions.js";
 import { hex, unhex } from "../bytes.js";
-import { parseCampaign, type Campaign } from "../document/campaign.js";
-import type { CampaignDocument, LabelOf, RecordOf } from "../document/types.js";
+import { parseCampaign } from "../document/campaign.js";
+import { readModel } from "../document/evaluation.js";
+import type { Campaign, CampaignDocument, LabelOf, RecordOf } from "../document/types.js";
 import { ensure, LdpError } from "../errors.js";
 import { within } from "../exact/rationals.js";
 import { perturb } from "../perturb.js";
 import type { Install } from "./install.js";
-import { newest } from "./model.js";
 import { get } from "./network.js";
 import type { Publisher, Signer } from "./signer.js";
 import {
@@ -85,9 +86,27 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     );
   }
 
-  /** The campaign's model as it stands now, or as it is stored where that cannot be had. */
+  /**
+   * The campaign's model as it stands now, or as it is stored where that cannot be had. Nothing says which one is known here:
+   * the server chooses a model's bytes, and what comes back of them would be a name.
+   */
   async classifier(): Promise<Classifier> {
-    return newest(this.install, this, await this.atHand(), this.publisher);
+    const { publisher } = this;
+    const { storage, fetch, policy } = this.install;
+    const label = (await this.atHand())?.label;
+    const key = `model ${this.id} ${publisher?.key ?? ""}`; // what was stored unsigned is not what was signed
+    const read = (text: string): Classifier => new Decisions(readModel(text, label));
+    try {
+      const text = await get(fetch, `${this.path}/model`, policy);
+      await publisher?.checkModel(text);
+      const classifier = read(text);
+      if (await this.consented()) await storage.change(key, () => text);
+      return classifier;
+    } catch (error) {
+      const stored = await storage.read(key);
+      if (stored === null) throw error;
+      return read(stored);
+    }
   }
 
   /** The person has agreed to this campaign, and to sending the answer to this address. */

@@ -1,7 +1,7 @@
 export type { Classifier } from "../classifier/classifier.js";
 export type { Model, ModelFeature } from "../classifier/model.js";
-export type { Campaign } from "../document/campaign.js";
 export type {
+  Campaign,
   CampaignDocument,
   CategoricalFeature,
   ContinuousFeature,

@@ -1,50 +1,80 @@
 // A campaign document as a device must read it: strictly, and with its privacy loss recomputed in integers.
 import { base64url, utf8 } from "../bytes.js";
 import { ensure } from "../errors.js";
-import type { Coins } from "../exact/coins.js";
 import { floatUp, larger, sum, within, type Ratio } from "../exact/rationals.js";
 import { sha256 } from "../exact/sha256.js";
-import type { Moment, Parameters } from "../mechanisms/mechanism.js";
-import { distinct, isList, must } from "./checks.js";
+import {
+  among,
+  areDeclared,
+  check,
+  distinct,
+  isAbsent,
+  isInstant,
+  isList,
+  isName,
+  isPositive,
+  isText,
+  must,
+  optional,
+  whole,
+} from "./checks.js";
+import { checkEvaluation } from "./evaluation.js";
 import { strictJson } from "./json.js";
+import { checkProjection } from "./projection.js";
 import { readQuestion, MOST_PRODUCTS } from "./questions.js";
-import { checkAuthored, MOST_FEATURES } from "./schema.js";
-import type { CampaignDocument, Feature } from "./types.js";
+import { cellsOf, isFeature, isGaussian, MOST_CLASSES, MOST_FEATURES, MOST_WEIGHT, nameOf } from "./schema.js";
+import type { Campaign, CampaignDocument, ContinuousFeature, Feature, Question } from "./types.js";
 
 const LARGEST_DOCUMENT = 4 << 20; // bytes
+const MOST_CAMPAIGN_CELLS = 2 ** 18;
+const MOST_RELEASE = 2 ** 40;
 
-export interface Question {
-  readonly index: number;
-  readonly kind: string;
-  readonly feature?: string | null;
-  readonly other?: string | null;
-  readonly group: number;
-  readonly encoding: string;
-  readonly mechanism: string;
-  readonly domain_size: number;
-  readonly epsilon: number;
-  readonly weight: number;
-  readonly parameters: Parameters;
-  readonly loss: Ratio;
-  /** The payload for an item. */
-  readonly perturb: (item: number | Moment, coins: Coins) => Uint8Array;
-}
-
-/** A verified campaign. */
-export interface Campaign<D extends CampaignDocument = CampaignDocument> extends Omit<CampaignDocument, "questions"> {
-  /** SHA-256 of the document's bytes, base64url. */
-  readonly id: string;
-  readonly document: string;
-  /** The features that questions are about: a projection's inputs are replaced by its outputs. */
-  readonly asked: readonly Feature[];
-  readonly questions: readonly Question[];
-  /** The questions by group: a device answers at most one of each. */
-  readonly groups: readonly (readonly Question[])[];
-  /** An upper bound of what one device loses, recomputed; and the same as a double, rounded up. */
-  readonly loss: Ratio;
-  readonly realisedEpsilon: number;
-  /** The type of the document, for the compiler alone. */
-  readonly typed?: D;
+/** Checks all but the questions. Returns the features that questions are about. */
+function checkAuthored(document: any): Feature[] {
+  const { label, features, asks, opens, projection } = document ?? {};
+  const moments = asks === "moments";
+  const score = asks === "score";
+  const plain = !moments && !score;
+  const k = label?.classes?.length;
+  let inputs: ContinuousFeature[] | undefined;
+  // In this order: what comes later looks at what came before.
+  check(document, {
+    version: (version) => version === 1,
+    title: isName,
+    purpose: optional((text) => isText(text, 2000)),
+    label: (value) =>
+      check(value, {
+        name: isName,
+        classes: (classes) => areDeclared(classes, MOST_CLASSES),
+        weight: optional(whole(0, MOST_WEIGHT)),
+      }),
+    features: (list) =>
+      isList(list, 1, MOST_FEATURES, isFeature(k, moments ? "continuous" : undefined)) &&
+      distinct([label, ...list].map(nameOf)),
+    privacy: (value) =>
+      check(value, {
+        epsilon: isPositive,
+        answers: optional(among(plain ? "one all" : "one")),
+        discrete: optional(among("auto de sue oue she the ss")),
+        continuous: optional(among("auto laplace onebit sign")),
+        theta: optional((theta) => isPositive(theta) && theta <= 1),
+        release_every: moments ? isAbsent : optional(whole(2, MOST_RELEASE)),
+      }),
+    asks: optional(among("model moments score")),
+    study: plain ? optional(isName) : isName,
+    projection: plain ? optional((value) => (inputs = checkProjection(value, document))) : isAbsent,
+    evaluation: score ? () => checkEvaluation(document) : isAbsent,
+    opens: optional(isInstant),
+    closes: optional((time) => isInstant(time) && (opens == null || opens < time)),
+    questions: Array.isArray,
+  });
+  const asked: Feature[] = [
+    ...features.filter((feature: any) => !inputs?.includes(feature)),
+    ...(projection?.outputs ?? []),
+  ];
+  const values = asked.reduce((sum, feature) => sum + cellsOf(feature) * (isGaussian(feature) ? 2 : 1), 0);
+  must((values + 1) * k <= MOST_CAMPAIGN_CELLS, "features");
+  return asked;
 }
 
 /** The campaign of a document's text; `known`, its id where it is known, must be the hash of its bytes. Throws LdpError. */

@@ -56,3 +56,8 @@ export const areTexts = (values: unknown, least: number, most: number): values i
 /** Texts that stay different when accents are written in one way. */
 export const areDeclared = (values: unknown, most: number): values is string[] =>
   areTexts(values, 2, most) && distinct(values.map(composed));
+
+export function isInstant(text: any): boolean {
+  // 2027-01-01T00:00:00Z, a time that exists
+  return isText(text, 20) && !text.startsWith("0000") && new Date(text).toJSON() === text.replace("Z", ".000Z");
+}

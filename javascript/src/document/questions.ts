@@ -4,7 +4,7 @@ import { within, type Ratio } from "../exact/rationals.js";
 import { MECHANISMS } from "../mechanisms/registry.js";
 import { ONE, type Mechanism } from "../mechanisms/mechanism.js";
 import { domainOf, featureOf } from "../encoding.js";
-import type { Campaign, Question } from "./campaign.js";
+import type { Campaign, Question } from "./types.js";
 import { among, check, isAbsent, isName, isObject, whole, type Rule } from "./checks.js";
 
 const INVALID = "invalid-parameters";

@@ -1,23 +1,6 @@
-// The authored part of a campaign document, as strictly as protocols/document reads it: what is asked about, with which
-// privacy settings.
+// Features, as strictly as protocols/document/schema.py reads them.
 import { nextUp } from "../exact/rationals.js";
-import {
-  among,
-  areDeclared,
-  check,
-  distinct,
-  isAbsent,
-  isList,
-  isName,
-  isPositive,
-  isText,
-  must,
-  optional,
-  whole,
-  type Rule,
-} from "./checks.js";
-import { checkEvaluation } from "./evaluation.js";
-import { checkProjection } from "./projection.js";
+import { among, areDeclared, check, isName, optional, whole, type Rule } from "./checks.js";
 import type { ContinuousFeature, Feature } from "./types.js";
 
 export const MOST_FEATURES = 1000;
@@ -25,8 +8,6 @@ export const MOST_CELLS = 65536;
 export const MOST_VALUES = 16384;
 export const MOST_CLASSES = 1024;
 export const MOST_WEIGHT = 65536;
-const MOST_CAMPAIGN_CELLS = 2 ** 18;
-const MOST_RELEASE = 2 ** 40;
 
 export const isGaussian = (feature: Feature): feature is ContinuousFeature =>
   feature.kind === "continuous" && feature.bins == null;
@@ -75,59 +56,3 @@ export const isFeature =
           }),
     } as Record<string, Rule>);
   };
-
-export function isInstant(text: any): boolean {
-  // 2027-01-01T00:00:00Z, a time that exists
-  return isText(text, 20) && !text.startsWith("0000") && new Date(text).toJSON() === text.replace("Z", ".000Z");
-}
-
-/** Checks all but the questions. Returns the features that questions are about. */
-export function checkAuthored(document: any): Feature[] {
-  const { label, features, asks, opens, projection } = document ?? {};
-  const moments = asks === "moments";
-  const score = asks === "score";
-  const plain = !moments && !score;
-  const k = label?.classes?.length;
-  let inputs: ContinuousFeature[] | undefined;
-  // In this order: what comes later looks at what came before.
-  check(document, {
-    version: (version) => version === 1,
-    title: isName,
-    purpose: optional((text) => isText(text, 2000)),
-    label: (value) =>
-      check(value, {
-        name: isName,
-        classes: (classes) => areDeclared(classes, MOST_CLASSES),
-        weight: optional(whole(0, MOST_WEIGHT)),
-      }),
-    features: (list) =>
-      isList(list, 1, MOST_FEATURES, isFeature(k, moments ? "continuous" : undefined)) &&
-      distinct([label, ...list].map(nameOf)),
-    privacy: (value) =>
-      check(value, {
-        epsilon: isPositive,
-        answers: optional(among(plain ? "one all" : "one")),
-        discrete: optional(among("auto de sue oue she the ss")),
-        continuous: optional(among("auto laplace onebit sign")),
-        theta: optional((theta) => isPositive(theta) && theta <= 1),
-        release_every: moments ? isAbsent : optional(whole(2, MOST_RELEASE)),
-        xor: isAbsent,
-        joint: isAbsent,
-      }),
-    asks: optional(among("model moments score")),
-    study: plain ? optional(isName) : isName,
-    projection: plain ? optional((value) => (inputs = checkProjection(value, document))) : isAbsent,
-    evaluation: score ? () => checkEvaluation(document) : isAbsent,
-    candidates: isAbsent,
-    opens: optional(isInstant),
-    closes: optional((time) => isInstant(time) && (opens == null || opens < time)),
-    questions: Array.isArray,
-  });
-  const asked: Feature[] = [
-    ...features.filter((feature: any) => !inputs?.includes(feature)),
-    ...(projection?.outputs ?? []),
-  ];
-  const values = asked.reduce((sum, feature) => sum + cellsOf(feature) * (isGaussian(feature) ? 2 : 1), 0);
-  must((values + 1) * k <= MOST_CAMPAIGN_CELLS, "features");
-  return asked;
-}

@@ -1,5 +1,8 @@
 // The campaign document as TypeScript sees it, and what follows from one for the records that answer it.
 import type { Model } from "../classifier/model.js";
+import type { Coins } from "../exact/coins.js";
+import type { Ratio } from "../exact/rationals.js";
+import type { Moment, Parameters } from "../mechanisms/mechanism.js";
 
 export interface CategoricalFeature {
   readonly name: string;
@@ -86,3 +89,37 @@ export type RecordOf<D extends CampaignDocument> = string extends D["features"][
 export type LabelOf<D extends CampaignDocument> = string extends D["label"]["classes"][number]
   ? unknown
   : ValueOf<D["label"]["classes"][number]>;
+
+export interface Question {
+  readonly index: number;
+  readonly kind: string;
+  readonly feature?: string | null;
+  readonly other?: string | null;
+  readonly group: number;
+  readonly encoding: string;
+  readonly mechanism: string;
+  readonly domain_size: number;
+  readonly epsilon: number;
+  readonly weight: number;
+  readonly parameters: Parameters;
+  readonly loss: Ratio;
+  /** The payload for an item. */
+  readonly perturb: (item: number | Moment, coins: Coins) => Uint8Array;
+}
+
+/** A verified campaign. */
+export interface Campaign<D extends CampaignDocument = CampaignDocument> extends Omit<CampaignDocument, "questions"> {
+  /** SHA-256 of the document's bytes, base64url. */
+  readonly id: string;
+  readonly document: string;
+  /** The features that questions are about: a projection's inputs are replaced by its outputs. */
+  readonly asked: readonly Feature[];
+  readonly questions: readonly Question[];
+  /** The questions by group: a device answers at most one of each. */
+  readonly groups: readonly (readonly Question[])[];
+  /** An upper bound of what one device loses, recomputed; and the same as a double, rounded up. */
+  readonly loss: Ratio;
+  readonly realisedEpsilon: number;
+  /** The type of the document, for the compiler alone. */
+  readonly typed?: D;
+}

@@ -1,9 +1,8 @@
 // What an app's publisher signs: which campaigns are open for it, and which model goes with each.
 import { base64url, unbase64url, utf8 } from "../bytes.js";
 import { ensure, LdpError } from "../errors.js";
-import { check, isList, isName, optional, whole } from "../document/checks.js";
+import { check, isInstant, isList, isName, optional, whole } from "../document/checks.js";
 import { strictJson } from "../document/json.js";
-import { isInstant } from "../document/schema.js";
 
 const PREFIX = "ldp-bayes directory 1\n"; // of what is signed
 const LARGEST_DIRECTORY = 1 << 16; // bytes

@@ -33,7 +33,7 @@ from ldp_aggregator.service.publishing import NotInstalledError, tally_to_publis
 from ldp_aggregator.service.rounds import evaluation_so_far, trained_on
 from ldp_aggregator.store.contract import CampaignState
 from protocols import Campaign
-from protocols.document.campaign import MOMENTS, SCORE
+from protocols.document.authored import MOMENTS, SCORE
 
 MOST_LIARS: Final = 1_000_000
 MOST_BATCH: Final = 1_000_000_000

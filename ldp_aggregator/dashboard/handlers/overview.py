@@ -25,7 +25,7 @@ from ldp_aggregator.dashboard.visit import Visit
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.store.contract import CampaignState
 from protocols import Campaign
-from protocols.document.campaign import MOMENTS
+from protocols.document.authored import MOMENTS
 
 ON_A_PAGE: Final = 12
 IN_A_TABLE: Final = 12

@@ -14,7 +14,7 @@ from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.dashboard.visit import Visit
 from ldp_aggregator.store.contract import CampaignState
 from protocols import Campaign
-from protocols.document.campaign import MODEL, SCORE
+from protocols.document.authored import MODEL, SCORE
 from protocols.document.schema import CategoricalFeature, Feature
 
 MOST_KEPT: Final = 32

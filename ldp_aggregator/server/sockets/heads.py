@@ -13,7 +13,7 @@ from typing import Final
 import httptools
 
 from ldp_aggregator.server.problems import ProblemError
-from protocols.wire.upload import MEDIA_TYPE
+from protocols.wire import MEDIA_TYPE
 
 END: Final = b"\r\n\r\n"
 

@@ -22,7 +22,7 @@ from ldp_aggregator.store.decisions import refuse_uploads, vouched_part
 from ldp_aggregator.store.postgres.sessions import HeldError, PostgresConnection, Sessions
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.connection import Connection
-from protocols.wire.reports import ID_BYTES
+from protocols.wire import ID_BYTES
 
 SMALL: Final = 256
 """Reports that are looked up and counted in one statement, where all of them are new. Of more some hardly ever are not,

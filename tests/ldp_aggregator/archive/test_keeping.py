@@ -20,7 +20,7 @@ from ldp_aggregator.service.archiving import goes_along
 from ldp_aggregator.store import SqliteStore, StoreError, Submission
 from ldp_aggregator.store.contract import UNAVAILABLE
 from protocols import Campaign
-from protocols.wire.upload import Block
+from protocols.wire import Block
 
 MISSING = "A" * 43
 CELLS = cell_campaign(1024)

@@ -17,7 +17,7 @@ from ldp_aggregator.archive.files import ArchiveError, Kept, decode_file, encode
 from ldp_aggregator.archive.slots import add_results, read_result, recount_slot, slot_of
 from ldp_aggregator.counting.tally import Tally
 from protocols import Campaign
-from protocols.wire.upload import Block
+from protocols.wire import Block
 
 
 def as_blocks(kept: dict[int, Kept]) -> list[Block]:

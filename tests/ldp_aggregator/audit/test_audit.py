@@ -18,8 +18,8 @@ from ldp_aggregator.audit.asking.observations import read_tables
 from ldp_aggregator.audit.rules.repeats import ids_of
 from ldp_aggregator.audit.searching.bounds import loss_bound
 from ldp_aggregator.audit.verdict import CHECKS
-from ldp_aggregator.cli import run
 from ldp_aggregator.cli.audit import REFERENCE
+from ldp_aggregator.cli.program import run
 
 
 def test_a_bound_is_wrong_no_more_often_than_it_says():

@@ -10,8 +10,8 @@ from mutants_around import categories, number
 
 from ldp_aggregator.audit import Person
 from ldp_aggregator.audit.searching.tight_events import item_of
+from ldp_client.answering import encode
 from protocols import Campaign
-from protocols.encoding import encode
 
 RECORDS = [{"x": 0}, {"x": 10}, {}, {"f0": "0", "f1": "1"}, {"f0": "1", "f1": "0"}]
 """A number at both ends and missing, two values, and everything missing."""

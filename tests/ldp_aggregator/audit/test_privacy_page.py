@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ldp_aggregator.cli import run
-from ldp_aggregator.cli.program import make_parser
+from ldp_aggregator.cli.program import make_parser, run
 from ldp_client.testing.lines import answers
 from protocols import Campaign
-from protocols.drafting import make_sign
+from protocols.drafting.choice import make_sign
 from protocols.mechanisms import DISCRETE, MOMENTS
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "privacy.md").read_text(encoding="utf-8")

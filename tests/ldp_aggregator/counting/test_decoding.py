@@ -10,7 +10,7 @@ import pytest
 from ldp_aggregator.counting.decoding import cells, count, payload_rows, refusals
 from protocols import PayloadError, Question
 from protocols.document.questions import INDEX, MOMENT, PAIR, VALUE
-from protocols.drafting import make_discrete
+from protocols.drafting.choice import make_discrete
 from protocols.mechanisms import DISCRETE, MOMENTS, Moment, NoisyVector, OneBit, PureMechanism
 from simulations.fidelities.coins import SeededCoins
 

@@ -23,7 +23,7 @@ from ldp_aggregator.store import SCOPES, SqliteStore, Submission
 from ldp_aggregator.store.clock import utc_now
 from ldp_client import perturb
 from protocols import Campaign, decode_upload, encode_upload
-from protocols.wire.upload import MEDIA_TYPE
+from protocols.wire import MEDIA_TYPE
 
 FORM_TOKEN = re.compile(r'name="form_token" value="([0-9a-f]{64})"')
 DRAFT: dict[str, Any] = {

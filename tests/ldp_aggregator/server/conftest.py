@@ -25,7 +25,7 @@ from ldp_aggregator.service.tokens import make_token
 from ldp_aggregator.store import SCOPES, Outcome, SqliteStore, Store, StoreError, Submission
 from ldp_aggregator.store.clock import utc_now
 from protocols import Campaign, encode_upload
-from protocols.wire.upload import MEDIA_TYPE
+from protocols.wire import MEDIA_TYPE
 
 ON_BOTH_LOOPS = (
     "test_connections.py",

@@ -9,7 +9,7 @@ import pytest
 from raw_http import connect, exchange, problem_of, request_head
 
 from protocols import encode_upload
-from protocols.wire.upload import MEDIA_TYPE
+from protocols.wire import MEDIA_TYPE
 
 
 @pytest.fixture

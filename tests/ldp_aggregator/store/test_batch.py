@@ -11,7 +11,7 @@ from ldp_aggregator import Tally
 from ldp_aggregator.store.batch import RECORD_BYTES, gather, gather_by_campaign, in_order
 from ldp_aggregator.store.contract import Outcome
 from protocols import Campaign, Report
-from protocols.wire.reports import ID_BYTES
+from protocols.wire import ID_BYTES
 
 
 @pytest.fixture

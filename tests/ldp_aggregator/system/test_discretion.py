@@ -17,7 +17,7 @@ from cells import cell_report
 from daemon import Daemon
 
 from protocols import encode_upload
-from protocols.wire.upload import MEDIA_TYPE
+from protocols.wire import MEDIA_TYPE
 
 CLIENT = "127.0.0.77"
 """All of 127.0.0.0/8 is this machine, so a client can have an address that would be seen."""

@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 
 from ldp_client import Policy, TransportError
 from ldp_client.delivery.machine import (
-    At,
+    DUE,
     Delivery,
-    Due,
     Outcome,
     Send,
     Settled,
-    Unscheduled,
     Verdict,
     batch,
     judge,
@@ -76,25 +74,25 @@ def test_one_report_above_the_byte_limit_is_sent_alone() -> None:
 
 
 def test_a_first_send_is_spread_over_the_first_delay() -> None:
-    assert schedule(Delivery(), NOW, 600, 0.25, POLICY).schedule == At(NOW + 150)
-    assert schedule(Delivery(), NOW, 0, 0.25, POLICY).schedule == Due()
+    assert schedule(Delivery(), NOW, 600, 0.25, POLICY).schedule == NOW + 150
+    assert schedule(Delivery(), NOW, 0, 0.25, POLICY).schedule == DUE
 
 
 def test_a_scheduled_try_waits_for_its_time() -> None:
-    assert wait(Delivery(schedule=At(NOW + 5)), NOW) == 5.0
-    assert wait(Delivery(schedule=At(NOW - 5)), NOW) == 0.0
-    assert wait(Delivery(schedule=Due()), NOW) == wait(Delivery(schedule=Unscheduled()), NOW) == 0.0
+    assert wait(Delivery(schedule=NOW + 5), NOW) == 5.0
+    assert wait(Delivery(schedule=NOW - 5), NOW) == 0.0
+    assert wait(Delivery(schedule=DUE), NOW) == wait(Delivery(schedule=None), NOW) == 0.0
 
 
 def test_a_clock_set_back_brings_the_next_try_near() -> None:
-    planned = schedule(Delivery(attempts=1, schedule=At(NOW + 86_400 * 365)), NOW, 0, 0.5, POLICY)
-    assert planned.schedule == At(NOW + POLICY.longest_wait)
-    assert schedule(Delivery(schedule=At(NOW + 86_400)), NOW, 600, 0.5, POLICY).schedule == At(NOW + 600)
+    planned = schedule(Delivery(attempts=1, schedule=NOW + 86_400 * 365), NOW, 0, 0.5, POLICY)
+    assert planned.schedule == NOW + POLICY.longest_wait
+    assert schedule(Delivery(schedule=NOW + 86_400), NOW, 600, 0.5, POLICY).schedule == NOW + 600
 
 
 def test_a_host_that_asks_without_delay_does_not_wait_for_the_drawn_one() -> None:
-    assert schedule(Delivery(schedule=At(NOW + 500)), NOW, 0, 0.5, POLICY).schedule == At(NOW)
-    assert schedule(Delivery(attempts=1, schedule=At(NOW + 500)), NOW, 0, 0.5, POLICY).schedule == At(NOW + 500)
+    assert schedule(Delivery(schedule=NOW + 500), NOW, 0, 0.5, POLICY).schedule == NOW
+    assert schedule(Delivery(attempts=1, schedule=NOW + 500), NOW, 0, 0.5, POLICY).schedule == NOW + 500
 
 
 def test_a_success_settles_every_report() -> None:
@@ -171,20 +169,20 @@ def test_a_refused_batch_is_halved_until_one_report_is_left_which_is_quarantined
 def test_backoff_is_full_jitter_below_an_exponential_window_with_a_cap(attempts: int, jitter: float) -> None:
     verdict = verdict_on(problem(503), delivery=Delivery(attempts=attempts), jitter=jitter)
     window = min(POLICY.backoff_longest, POLICY.backoff_base * 2.0**attempts)
-    assert verdict.delivery.schedule == At(NOW + jitter * window)
+    assert verdict.delivery.schedule == NOW + jitter * window
     assert verdict.delivery.attempts == attempts + 1
 
 
 @pytest.mark.parametrize(("text", "floor"), [("120", 120.0), ("999999999", POLICY.retry_after_longest), ("-5", 0.0)])
 def test_retry_after_is_a_floor_up_to_its_cap(text: str, floor: float) -> None:
     verdict = verdict_on(problem(503, **{"retry-after": text}), jitter=0.0)
-    assert verdict.delivery.schedule == At(NOW + floor)
+    assert verdict.delivery.schedule == NOW + floor
 
 
 def test_retry_after_as_a_date_is_measured_on_the_servers_clock() -> None:
     headers = {"retry-after": "Mon, 01 Jan 2001 00:01:30 GMT", "date": "Mon, 01 Jan 2001 00:00:00 GMT"}
     verdict = verdict_on(problem(503, **headers), jitter=0.0)
-    assert verdict.delivery.schedule == At(NOW + 90)
+    assert verdict.delivery.schedule == NOW + 90
 
 
 def test_a_page_that_calls_a_single_report_too_large_is_not_believed() -> None:

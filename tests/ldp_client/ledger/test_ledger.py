@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from ldp_client import Ledger, MemoryStorage, Receipt, StorageError
-from ldp_client.ledger.installation import Consent, Installation, read_installation, write_installation
-from ldp_client.ledger.receipts import FATES, Caps, refusal
+from ldp_client.ledger import FATES, Caps, Consent, Installation, read_installation, refusal, write_installation
 from protocols import Campaign
 
 CAP = 8.0

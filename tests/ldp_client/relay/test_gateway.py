@@ -21,7 +21,7 @@ from ldp_client.relay import Mixing, Relay
 from ldp_client.relay.gateway import LARGEST_REQUEST_HEAD, Gateway
 from ldp_client.testing import FakeServer
 from protocols import Campaign, encode_upload
-from protocols.wire.upload import MEDIA_TYPE
+from protocols.wire import MEDIA_TYPE
 
 Serve = Callable[..., Gateway]
 

@@ -24,7 +24,7 @@ from ldp_client.relay.gateway import Gateway
 from ldp_client.relay.mixing import Pool
 from ldp_client.testing import Answer, FakeClock, FakeServer
 from protocols import Campaign, Report, UploadError, decode_upload, encode_upload
-from protocols.wire.upload import MEDIA_TYPE
+from protocols.wire import MEDIA_TYPE
 
 Join = Callable[..., tuple[Device, DeviceCampaign]]
 

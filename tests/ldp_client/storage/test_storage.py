@@ -14,10 +14,10 @@ import pytest
 
 import ldp_client.storage.sqlite
 from ldp_client import ConfigurationError, MemoryStorage, StorageError
+from ldp_client.relay.forwarding import ScopedStorage
 from ldp_client.runtime import ForkSafeLock
 from ldp_client.storage.contract import Storage
 from ldp_client.storage.location import open_cache, open_storage
-from ldp_client.storage.scoped import ScopedStorage
 from ldp_client.storage.sqlite import SqliteStorage
 
 MAKERS: dict[str, Callable[[Path], Storage]] = {

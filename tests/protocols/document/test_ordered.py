@@ -7,9 +7,9 @@ import json
 import pytest
 from exact_coins import RecordingCoins
 
+from ldp_client.answering import encode
 from protocols import Campaign, DocumentError, DraftError
 from protocols.document.schema import CategoricalFeature, ContinuousFeature
-from protocols.encoding import encode
 from protocols.model import DiscreteLikelihood, Model
 
 AGE = {"name": "age", "kind": "categorical", "values": ["young", "medium", "old"]}

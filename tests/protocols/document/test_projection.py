@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from ldp_client.answering import encode
 from protocols import Campaign, DocumentError, DraftError, ScriptedCoins
 from protocols.document.questions import PAIR, PRODUCT, SQUARE, VALUE
-from protocols.encoding import encode
 from protocols.exact.coins import ONE
 
 BINNED = {"name": "pca1", "kind": "continuous", "missing": False, "low": -1, "high": 1, "bins": 4}

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from protocols.drafting import make_continuous, make_discrete
+from protocols.drafting.choice import make_continuous, make_discrete
 from protocols.exact.rationals import exact_epsilon
 from protocols.mechanisms import (
     DISCRETE,

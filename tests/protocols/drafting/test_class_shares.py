@@ -9,7 +9,7 @@ import pytest
 
 from protocols import Campaign, DraftError
 from protocols.document.questions import MOMENT, SIGN, VALUE
-from protocols.drafting import make_continuous, make_sign
+from protocols.drafting.choice import make_continuous, make_sign
 from protocols.exact.rationals import exact_epsilon
 from protocols.mechanisms import MOMENTS, PURE
 

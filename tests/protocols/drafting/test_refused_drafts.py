@@ -147,19 +147,6 @@ def test_an_evaluation_without_a_model_and_a_projection_without_a_list_are_told_
         Campaign.compile({**DRAFT, "projection": projection})
 
 
-@pytest.mark.parametrize("gone", ["xor", "joint"])
-@pytest.mark.parametrize("value", [True, False, 1])
-def test_a_draft_that_names_a_question_that_is_gone_is_told_so_in_one_sentence(gone, value):
-    with pytest.raises(DraftError, match=rf"^privacy\.{gone}: is gone: every feature is asked about by a question of"):
-        Campaign.compile({**DRAFT, "privacy": {**DRAFT["privacy"], gone: value}})
-
-
-def test_a_draft_with_candidates_is_told_that_a_round_is_about_one_model():
-    with pytest.raises(DraftError, match=r"^candidates: are gone: an evaluation round is about one model") as refused:
-        Campaign.compile({**DRAFT, "asks": "score", "study": "s", "candidates": [{"name": "a"}, {"name": "b"}]})
-    assert refused.value.field == "candidates"
-
-
 def test_bins_narrower_than_a_double_are_refused():
     draft = draft_with(
         "features",

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 from mechanism_grid import SMALL, UNIT, exact_distributions
 
-from protocols.drafting import make_sign
+from protocols.drafting.choice import make_sign
 from protocols.exact.coins import ONE
 from protocols.exact.rationals import exact_epsilon, exp_bounds
 from protocols.mechanisms import (

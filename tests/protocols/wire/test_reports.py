@@ -4,7 +4,7 @@ import hashlib
 import hmac
 
 from protocols import Campaign
-from protocols.wire.reports import report_id
+from protocols.wire import report_id
 
 DRAFT = {
     "version": 1,

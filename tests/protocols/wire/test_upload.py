@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols import Campaign, Report, UploadError, decode_upload, encode_upload
-from protocols.wire.upload import Block, encode_blocks
+from protocols.wire import Block, encode_blocks
 
 CAMPAIGN = Campaign.compile(
     {

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 from ldp_aggregator.learning.frames import feature_indices, numbers
+from ldp_client.answering import encode
 from protocols import Campaign, RecordError, ScriptedCoins
 from protocols.document.questions import INDEX, LABEL, PAIR, PRODUCT, VALUE
 from protocols.document.schema import CategoricalFeature, ContinuousFeature, Label
-from protocols.encoding import encode
 from simulations.fidelities.items import UNIT, Columns, Moments, class_indices
 
 AWKWARD = [

@@ -15,12 +15,11 @@ from planted.randomness import HashCoins
 
 from ldp_aggregator.audit import Answer, Person
 from ldp_client import perturb
-from ldp_client.answering import draw_questions, item_of
+from ldp_client.answering import draw_questions, encode, item_of
 from protocols import Campaign, Report, encode_upload
-from protocols.encoding import encode
 from protocols.exact.coins import Coins
 from protocols.mechanisms import DirectEncoding
-from protocols.wire.reports import report_id
+from protocols.wire import report_id
 
 Flaw = Callable[[Campaign, Person, "Around"], Answer]
 

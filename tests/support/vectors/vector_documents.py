@@ -63,7 +63,6 @@ def _alike(base: Any) -> Iterator[tuple[str, Any]]:
         ("values in no order", lambda d: d["features"][0].update(ordered=False)),
         ("nothing about an order", lambda d: d["features"][0].update(ordered=None)),
         ("defaults as null", lambda d: d.update(purpose=None, asks=None) or d["label"].update(weight=None)),
-        ("what is gone as null", lambda d: d.update(candidates=None) or d["privacy"].update(xor=None, joint=None)),
         ("no evaluation", lambda d: d.update(evaluation=None)),
     ]
     yield from _changed(base, changes)
@@ -165,7 +164,7 @@ def refused_documents(known: dict[str, Campaign]) -> Iterator[tuple[str, str, st
         yield name, as_text(value), None, code
     evaluations = ("evaluation", "evaluation-three", "evaluation-projection")
     yield from _refused_evaluations(*(json.loads(known[name].document) for name in evaluations))
-    yield from _refused_kinds(json.loads(known["binary"].document))
+    yield from _invalid(json.loads(known["binary"].document), _REFUSED_OF_PAIRS)
     yield from _refused_places(json.loads(known["missing-oue"].document))
     yield from _refused_projections(json.loads(known["projection"].document))
     yield from _refused_orders(json.loads(known["ordered"].document))
@@ -174,28 +173,15 @@ def refused_documents(known: dict[str, Campaign]) -> Iterator[tuple[str, str, st
     yield "answers that add up to more than the total", as_text(value), None, LOSS
 
 
+_REFUSED_OF_PAIRS: list[tuple[str, Change]] = [
+    ("a pair with a second feature", lambda d: d["questions"][1].update(other="größe")),
+    ("a weight of a question beyond 2^30", lambda d: d["questions"][1].update(weight=2**30 + 1)),
+]
+
+
 def _invalid(base: Any, changes: list[tuple[str, Change]]) -> Iterator[tuple[str, str, None, str]]:
     for name, value in _changed(base, changes):
         yield name, as_text(value), None, "invalid-document"
-
-
-def _refused_kinds(pairs: Any) -> Iterator[tuple[str, str, None, str]]:
-    """Kinds and settings that earlier versions had: every question is about the label or one feature, by itself."""
-    bit = {"domain_size": 2, "mechanism": "de", "parameters": {"p": "13000000000000000000"}}
-    changes: list[tuple[str, Change]] = [
-        ("an xor", lambda d: d["questions"][1].update(kind="xor", **bit)),
-        ("a marginal", lambda d: d["questions"][1].update(kind="marginal", **bit)),
-        ("a triple", lambda d: d["questions"][1].update(kind="triple", other="größe", domain_size=8)),
-        ("signs", lambda d: d["questions"][3].update(kind="signs", domain_size=8)),
-        ("a pair with a second feature", lambda d: d["questions"][1].update(other="größe")),
-        ("a weight of a question beyond 2^30", lambda d: d["questions"][1].update(weight=2**30 + 1)),
-        *(
-            (f"{gone} as {told}", lambda d, gone=gone, value=value: d["privacy"].update({gone: value}))
-            for gone in ("xor", "joint")
-            for told, value in (("a switch", True), ("a switch that is off", False), ("a number", 0))
-        ),
-    ]
-    yield from _invalid(pairs, changes)
 
 
 def _refused_places(base: Any) -> Iterator[tuple[str, str, None, str]]:
@@ -261,8 +247,6 @@ def _refused_evaluations(base: Any, three: Any, projected: Any) -> Iterator[tupl
         ("a model with a prior above one", of_model(lambda m: m.update(prior=[1, 1]))),
         ("a model with other bounds", of_model(lambda m: m["features"][2].update(high=99))),
         ("a model with other values", of_model(lambda m: m["features"][0]["values"].__setitem__(0, "rot"))),
-        ("a model whose features have weights", of_model(lambda m: m["features"][0].update(weight=0.5))),
-        ("a model whose features weigh 1", of_model(lambda m: m["features"][2].update(weight=1))),
         ("a model of a feature that is not declared", lambda d: d["features"].pop()),
         ("a model with a variance of 0", of_model(lambda m: m["features"][2].update(variance=[0, 1]))),
         ("a model with a feature twice", of_model(lambda m: m["features"].append(m["features"][0]))),
@@ -298,8 +282,6 @@ def _refused_evaluations(base: Any, three: Any, projected: Any) -> Iterator[tupl
         ("a right as a sign", lambda d: d["questions"][0].update(encoding="sign")),
         ("a score as a sign", lambda d: d["questions"][1].update(encoding="sign")),
         ("a right twice", lambda d: d["questions"].append(d["questions"][0])),
-        ("candidates beside the model", lambda d: d.update(candidates=[])),
-        ("candidates in place of the model", _with_candidates),
     ]
     yield from _invalid(base, changes)
     value = copy.deepcopy(three)
@@ -309,11 +291,6 @@ def _refused_evaluations(base: Any, three: Any, projected: Any) -> Iterator[tupl
     value["features"][1]["high"] = 11
     yield "a model whose projection has other bounds", as_text(value), None, "invalid-document"
     yield "a projection beside the model's", as_text(_projecting(projected)), None, "invalid-document"
-
-
-def _with_candidates(document: Any) -> None:
-    model = document.pop("evaluation")["model"]
-    document["candidates"] = [{"name": name, "model": model} for name in ("one", "other")]
 
 
 def _projecting(document: Any) -> Any:

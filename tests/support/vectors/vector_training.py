@@ -104,9 +104,6 @@ def models(trained: list[dict[str, Any]]) -> list[dict[str, Any]]:
         ("a prior that does not add up", lambda m: m.update(prior=[0.5, 0.5, 0.5])),
         ("a negative likelihood", lambda m: m["features"][0]["likelihood"][0].__setitem__(0, -0.1)),
         ("a variance of 0", lambda m: m["features"][2]["variance"].__setitem__(0, 0)),
-        ("a weight", lambda m: m["features"][0].update(weight=0.5)),
-        ("a weight of 1", lambda m: m["features"][2].update(weight=1)),
-        ("a weight of null", lambda m: m["features"][0].update(weight=None)),
         ("a table too short", lambda m: m["features"][0]["likelihood"].pop()),
     ]
     refused = []

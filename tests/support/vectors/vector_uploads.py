@@ -9,7 +9,7 @@ from exact_coins import RecordingCoins
 
 from ldp_client import perturb
 from protocols import Campaign, encode_upload
-from protocols.wire.upload import Block, encode_blocks
+from protocols.wire import Block, encode_blocks
 
 
 def uploads(known: dict[str, Campaign]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import tomllib
 
-from ldp_aggregator.cli import run
+from ldp_aggregator.cli.program import run
 from ldp_aggregator.mechanisms.enumeration import verify_thoroughly
 from ldp_aggregator.service.drafts import compile_draft
 from protocols import Campaign

@@ -42,12 +42,3 @@ def test_which_share_of_the_devices_answers_a_question_is_told(run, campaign_id,
         json.dumps({**DRAFT, "features": DRAFT["features"][1:], "privacy": {"epsilon": 3, "answers": "all"}})
     )
     assert shares(run("campaign", "create", path)[1].strip())[-3:] == ["100.0%"] * 3
-
-
-@pytest.mark.parametrize(("key", "value"), [("xor", False), ("joint", True)])
-def test_a_draft_that_names_what_is_gone_is_told_so_in_one_sentence(run, tmp_path, key, value):
-    path = tmp_path / "draft.json"
-    path.write_text(json.dumps({**DRAFT, "privacy": {"epsilon": 3, key: value}}))
-    code, out, err = run("campaign", "create", path)
-    assert (code, out) == (1, "")
-    assert f"privacy.{key}: is gone: every feature is asked about by a question of its own" in err

@@ -13,7 +13,7 @@ from daemon import Daemon
 
 from ldp_client.answering import perturb
 from protocols import Campaign, encode_upload
-from protocols.wire.upload import MEDIA_TYPE
+from protocols.wire import MEDIA_TYPE
 
 DRAFT = {
     "version": 1,

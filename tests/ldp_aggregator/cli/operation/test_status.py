@@ -10,7 +10,7 @@ from daemon import Daemon
 
 from ldp_aggregator.cli.operation import status as status_module
 from protocols import Campaign, Report, encode_upload
-from protocols.wire.upload import MEDIA_TYPE
+from protocols.wire import MEDIA_TYPE
 
 
 @pytest.fixture(autouse=True)

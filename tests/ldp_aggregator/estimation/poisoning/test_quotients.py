@@ -10,7 +10,7 @@ from payloads import possible_payloads
 from ldp_aggregator import Tally, estimate
 from ldp_aggregator.estimation.poisoning.quotients import quotient_reach
 from protocols import Campaign
-from protocols.wire.upload import Block
+from protocols.wire import Block
 from simulations import simulate
 
 SETTINGS = [

@@ -11,7 +11,7 @@ from payloads import possible_payloads
 
 from ldp_aggregator import Tally, estimate
 from ldp_client import perturb
-from protocols.wire.upload import Block
+from protocols.wire import Block
 
 CATEGORICAL = {"kind": "categorical", "missing": False, "values": ["a", "b", "c"]}
 CONTINUOUS = {"kind": "continuous", "missing": False, "low": 0, "high": 100}

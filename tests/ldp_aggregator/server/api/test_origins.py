@@ -7,7 +7,7 @@ import pytest
 from ldp_aggregator.server.api.origins import origin_headers, preflight_headers
 from ldp_aggregator.service.settings import Settings, SettingsError, read_settings
 from protocols import encode_upload
-from protocols.wire.upload import MEDIA_TYPE
+from protocols.wire import MEDIA_TYPE
 
 PAGE, OTHER = "https://app.example.org", "https://evil.example"
 ALLOWED = "Access-Control-Allow-Origin"

@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from protocols.wire.upload import MEDIA_TYPE
+from protocols.wire import MEDIA_TYPE
 
 UNKNOWN_ID = "A" * 43
 FIRST, SECOND = '{"model": 1}', '{"model": 2}'

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.server.sockets import heads
 from ldp_aggregator.server.sockets.heads import LONGEST_KNOWN, MOST_KNOWN, read_head
-from protocols.wire.upload import MEDIA_TYPE
+from protocols.wire import MEDIA_TYPE
 
 ID = "A" * 43
 LINE = f"POST /v1/campaigns/{ID}/reports HTTP/1.1"

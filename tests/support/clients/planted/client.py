@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 
-from ldp_client.answering import perturb
+from ldp_client.answering import encode, perturb
 from protocols import SYSTEM_COINS, Campaign, Coins, Question, Report, encode_upload
-from protocols.encoding import encode
 from protocols.mechanisms import Moment
-from protocols.wire.reports import SECRET_BYTES, report_id
+from protocols.wire import SECRET_BYTES, report_id
 
 Record = Mapping[str, object]
 Person = tuple[Record, str]

@@ -15,7 +15,7 @@ from planted.randomness import HashCoins, TwisterCoins
 from planted.witness import BLUE, FRIDAY, RED, Found, Leak, Sampled, draft, first
 from protocols import Campaign, Coins, Question, Report
 from protocols.mechanisms import Moment
-from protocols.wire.reports import SECRET_BYTES
+from protocols.wire import SECRET_BYTES
 
 _TWISTER_WORDS = 624
 _IDS_THAT_TELL = _TWISTER_WORDS // 4

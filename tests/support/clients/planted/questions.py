@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from ldp_client.answering import encode
 from planted.answers import index_bytes, other_than, with_epsilon
 from planted.client import PlantedClient, Record, StepwiseClient, class_of, read
 from planted.witness import BLUE, RED, Exact, Found, Leak, draft
 from protocols import Campaign, Question, encode_upload
-from protocols.encoding import encode
 from protocols.mechanisms import DirectEncoding, Moment, PureMechanism, SubsetSelection
 
 

@@ -1,1 +1,0 @@
-"""What an install has agreed to and spent."""

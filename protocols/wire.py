@@ -1,0 +1,159 @@
+"""Reports and uploads: one device's perturbed answer to one question, under an id that makes retries harmless; and the
+one valid encoding of some of them, canonical msgpack.
+
+``id = HMAC-SHA256(device secret, campaign id || slot)[:16]``, the campaign id as its 43 ASCII characters and the slot
+as four bytes, little-endian: 0 where a device answers one question, else the question's group. A retry meets its own
+id; the id says nothing about the device and links no two campaigns.
+
+The drawn question is a keyed hash of the same secret (:mod:`ldp_client.answering`). Its messages begin with another
+word and have another length, so that no message of one is a message of the other and neither tells about the other.
+
+An upload is ``[1, [[question, ids, payloads], ...]]``: questions strictly increasing, ``ids`` 16 n bytes, ``payloads``
+width n bytes, n >= 1. A device sends one block with n = 1; a relay sends many reports in one block, so a block decodes
+with one reduction.
+"""
+
+from __future__ import annotations
+
+import hmac
+import itertools
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgpack
+
+from protocols.document.campaign import Campaign
+from protocols.document.questions import Question
+from protocols.errors import SecretError, UploadError
+from protocols.exact.coins import SYSTEM_COINS, Coins
+
+MEDIA_TYPE: Final = "application/vnd.ldp-bayes.reports+msgpack"
+WIRE_VERSION: Final = 1
+ID_BYTES: Final = 16
+SECRET_BYTES: Final = 32
+_BLOCK_MEMBERS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """``question`` is its index in the document; ``payload`` has the mechanism's fixed width."""
+
+    question: int
+    id: bytes
+    payload: bytes
+
+
+def report_id(secret: bytes, campaign: Campaign, question: Question) -> bytes:
+    """The id of a device's report to ``question``. Raises SecretError for a secret that is none."""
+    message = campaign.id.encode("ascii") + slot_bytes(campaign, question.group)
+    return hmac.digest(check_secret(secret), message, "sha256")[:ID_BYTES]
+
+
+def slot_bytes(campaign: Campaign, group: int) -> bytes:
+    """The slot of a group's answer in this campaign, as it stands in keyed messages."""
+    return (group if campaign.privacy.answers == "all" else 0).to_bytes(4, "little")
+
+
+def make_secret(coins: Coins = SYSTEM_COINS) -> bytes:
+    """A new device's secret: four words, little-endian. Coins other than the default are for tests and simulations."""
+    return struct.pack("<4Q", *coins.words(4))
+
+
+def check_secret(secret: bytes) -> bytes:
+    """The secret, where it is one: 32 bytes, drawn once for a device. Raises SecretError otherwise."""
+    if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
+        got = f"{len(secret)} bytes" if isinstance(secret, bytes) else type(secret).__name__
+        raise SecretError(f"a device secret is {SECRET_BYTES} random bytes, not {got}")
+    return secret
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The reports of one upload to one question, ids and payloads concatenated in the same order."""
+
+    question: int
+    ids: bytes
+    payloads: bytes
+
+    @property
+    def count(self) -> int:
+        """Number of reports."""
+        return len(self.ids) // ID_BYTES
+
+
+def encode_upload(reports: Iterable[Report]) -> bytes:
+    """The one encoding of these reports; reports to the same question keep their order.
+
+    Raises UploadError for none at all.
+    """
+    reports = tuple(reports)
+    if len(reports) == 1:  # what most devices send
+        return _packed([[reports[0].question, reports[0].id, reports[0].payload]])
+    by_question: dict[int, list[Report]] = {}
+    for report in reports:
+        by_question.setdefault(report.question, []).append(report)
+    if not by_question:
+        raise UploadError("an upload holds at least one report")
+    return encode_blocks(
+        [
+            Block(question, b"".join(r.id for r in members), b"".join(r.payload for r in members))
+            for question, members in sorted(by_question.items())
+        ]
+    )
+
+
+def encode_blocks(blocks: Sequence[Block]) -> bytes:
+    """The one encoding of blocks, which must be in increasing order of their questions."""
+    return _packed([[block.question, block.ids, block.payloads] for block in blocks])
+
+
+def _packed(body: list[list[int | bytes]]) -> bytes:
+    packed: bytes = msgpack.packb([WIRE_VERSION, body], use_bin_type=True)
+    return packed
+
+
+def decode_upload(data: bytes, campaign: Campaign) -> tuple[Block, ...]:
+    """The blocks of an upload to ``campaign``, framing and widths checked; payload contents are checked when counted.
+
+    Raises UploadError for everything else, including a second encoding of the same blocks.
+    """
+    # Lying lengths are refused before anything of that size is allocated.
+    longest = max(_BLOCK_MEMBERS, len(campaign.questions))
+    try:
+        value = msgpack.unpackb(
+            data,
+            raw=False,
+            strict_map_key=True,
+            max_array_len=longest,
+            max_ext_len=0,
+            max_map_len=0,
+            max_str_len=0,
+        )
+    except Exception as error:  # msgpack raises many types; each means the same here.
+        raise UploadError(f"not one msgpack value of this format ({type(error).__name__})") from None
+    if not (type(value) is list and len(value) == 2 and value[0] == WIRE_VERSION and type(value[1]) is list):
+        raise UploadError(f"an upload is [{WIRE_VERSION}, [block, ...]]")
+    blocks = tuple(_read_block(block, campaign) for block in value[1])
+    if not blocks:
+        raise UploadError("an upload holds at least one block")
+    if any(first.question >= second.question for first, second in itertools.pairwise(blocks)):
+        raise UploadError("blocks must be in strictly increasing order of their questions")
+    if encode_blocks(blocks) != data:
+        raise UploadError("not the shortest msgpack encoding of its content; exactly one encoding is valid")
+    return blocks
+
+
+def _read_block(value: Any, campaign: Campaign) -> Block:
+    if not (type(value) is list and [type(member) for member in value] == [int, bytes, bytes]):
+        raise UploadError("a block is [question, ids, payloads]: an integer and two binaries")
+    question, ids, payloads = value
+    if not 0 <= question < len(campaign.questions):
+        raise UploadError(f"question {question} does not exist; the campaign has {len(campaign.questions)}")
+    if not ids or len(ids) % ID_BYTES:
+        raise UploadError(f"question {question}: ids must be one or more times {ID_BYTES} bytes, not {len(ids)}")
+    wanted = campaign.questions[question].mechanism.width * (len(ids) // ID_BYTES)
+    if len(payloads) != wanted:
+        raise UploadError(f"question {question}: payloads must be {wanted} bytes, not {len(payloads)}")
+    return Block(question, ids, payloads)

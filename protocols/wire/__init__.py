@@ -1,1 +1,0 @@
-"""Reports and uploads: one valid encoding each."""
