@@ -32,7 +32,7 @@ from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
 from ldp_aggregator.estimation.posterior.evidence import covariance_of_cells
 from ldp_aggregator.estimation.simplex import norm_sub
-from ldp_aggregator.learning.guarantee import LOCAL_RELATION, Guarantee
+from ldp_aggregator.learning.guarantee import LOCAL_PUBLIC, LOCAL_RELATION, Guarantee
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.learning.prediction import draw_scores
 from ldp_aggregator.learning.published import PublishedGuarantee, epsilon_of_studies, published_by, studies_of
@@ -240,7 +240,7 @@ def evaluated_model(campaign: Campaign, tally: Tally, arrivals: Arrivals | None 
     studies, own = dict(training.get("studies", {})), studies_of([campaign])
     apart = not own.keys() <= studies.keys()
     spent = {key: max(epsilon, studies.get(key, 0.0)) for key, epsilon in own.items()}
-    public: tuple[str, ...] = ("the campaign document", "which question a device answered")
+    public: tuple[str, ...] = LOCAL_PUBLIC
     stated = training.get("guarantee")
     if stated is None:
         public = (*public, "the model, which does not say what it was learned from")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from protocols.document.schema import MOST_CELLS, ContinuousFeature, Feature, Label
 from protocols.errors import DocumentError
@@ -117,7 +117,7 @@ def signs_of(question: Question, classes: int) -> int:
     return question.domain_size // (1 if question.kind == PRODUCT else classes)
 
 
-def is_gaussian(feature: Feature | None) -> bool:
+def is_gaussian(feature: Feature | None) -> TypeGuard[ContinuousFeature]:
     """Whether a feature is modelled as Gaussian: continuous, without bins."""
     return isinstance(feature, ContinuousFeature) and feature.bins is None
 
