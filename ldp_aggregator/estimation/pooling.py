@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimators import SIGNS, Cells, QuestionEstimate, uninformed
-from ldp_aggregator.estimation.support import noise_variance, sum_variance
+from ldp_aggregator.estimation.support import noise_variance, sum_variance, support_of
+from protocols import Question
 from protocols.document.questions import INDEX, SIGN
 from protocols.mechanisms import PureMechanism
 
@@ -94,3 +95,19 @@ def class_variance(estimate: QuestionEstimate, classes: int) -> float:
         raise ValueError(f"question {question.index} does not carry the class")
     noise: float = question.mechanism.noise_variance(0.0)
     return members * noise + spread
+
+
+def covariance_with_sum(question: Question, frequencies: Array, total: Array, members: int, *, inside: bool) -> Array:
+    """Return n times the covariance of cells at these frequencies with the sum of ``members`` cells, which are together
+    as frequent as ``total``; ``inside`` where the cell is one of them.
+    """
+    mechanism = question.mechanism
+    if not isinstance(mechanism, PureMechanism):
+        of_records: Array = inside * (frequencies + mechanism.noise_variance(0.0)) - frequencies * total
+        return of_records
+    p, q, one_true, none_true = support_of(mechanism)
+    supported, others = q + (p - q) * frequencies, members - inside
+    either = (others - inside) * frequencies + total
+    together = others * none_true + (one_true - none_true) * either + inside * supported
+    covariance: Array = (together - supported * (members * q + (p - q) * total)) / (p - q) ** 2
+    return covariance

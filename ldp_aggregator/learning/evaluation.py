@@ -27,10 +27,10 @@ from scipy.special import log_ndtr
 
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.estimation.conditional import ratio_of
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
 from ldp_aggregator.estimation.posterior.evidence import covariance_of_cells
+from ldp_aggregator.estimation.ratios import ratio_of
 from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_aggregator.learning.guarantee import LOCAL_PUBLIC, LOCAL_RELATION, Guarantee
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
