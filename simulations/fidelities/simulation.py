@@ -18,7 +18,7 @@ from ldp_aggregator.mechanisms.facts import Moments
 from ldp_client.answering import perturb
 from protocols import Campaign, Question
 from protocols.document.questions import INDEX, LABEL, RIGHT, SCORE, SIGN, signs_of
-from protocols.wire.upload import encode_upload
+from protocols.wire import encode_upload
 from simulations.fidelities.coins import SeededCoins
 from simulations.fidelities.items import UNIT, Columns, Integers
 from simulations.tables.frames import python_values, records
