@@ -1,3 +1,3 @@
 from __future__ import annotations
 
-from postgres import postgres  # noqa: F401 - a fixture
+from postgres import own_postgres  # noqa: F401 - a fixture

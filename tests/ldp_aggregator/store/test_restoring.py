@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 
 import numpy as np
 import pytest
-from postgres import empty
+from postgres import bare, empty
 
 from ldp_aggregator.store import SqliteStore, StoredToken, StoreError, open_store
 from ldp_aggregator.store.backup import copy_store, restore_store
@@ -199,7 +199,7 @@ async def test_a_database_that_was_put_back_is_made_another_store(postgres, tmp_
 async def test_what_is_only_read_has_to_be_there(tmp_path, postgres):
     with pytest.raises(StoreError, match="there is no store in"):
         await open_store(tmp_path, read_only=True)
-    await empty(postgres.address)
+    await bare(postgres.address)
     with pytest.raises(StoreError, match="there is no store in this database"):
         await open_store(tmp_path, postgres.address, read_only=True)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from cells import cell_campaign
-from postgres import empty, postgres  # noqa: F401 - a fixture
+from postgres import Postgres, empty, own_postgres, postgres  # noqa: F401 - fixtures
 
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.service.tokens import make_token
@@ -71,3 +71,9 @@ def kept_in_database(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
     address = request.getfixturevalue("postgres").address
     asyncio.run(empty(address))
     return Kept(tmp_path, address)
+
+
+@pytest.fixture
+def kept_in_own_database(own_postgres: Postgres, tmp_path: Path) -> Kept:  # noqa: F811
+    asyncio.run(empty(own_postgres.address))
+    return Kept(tmp_path, own_postgres.address)

@@ -86,10 +86,9 @@ def two_questions(cells):
     }
 
 
-def test_two_instances_and_a_restarted_database_count_each_report_once(kept, postgres):
-    if kept.database is None:
-        pytest.skip("the embedded store has one file, and no database to restart")
-    if postgres.server is None:
+def test_two_instances_and_a_restarted_database_count_each_report_once(kept_in_own_database, own_postgres):
+    kept = kept_in_own_database
+    if own_postgres.server is None:
         pytest.skip("this database is not ours to restart")
     half = REPORTS // 2
     token = kept.relay_token()
@@ -108,7 +107,7 @@ def test_two_instances_and_a_restarted_database_count_each_report_once(kept, pos
     with Daemon(kept.folder, **kept.environment) as first, Daemon(kept.folder, **kept.environment) as second:
         both = [Uploaders(lambda d=d: d.public, campaign, shuffled(s), 3, token) for s, d in enumerate((first, second))]
         time.sleep(0.3)
-        postgres.restart()
+        own_postgres.restart()
         for uploaders in both:
             uploaders.join()
             assert uploaders.refusals == []

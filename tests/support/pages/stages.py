@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from blocks import ROOT, blocks_of
 from page_draft import TABLE_DRAFT
-from postgres import postgres_server
+from postgres import database
 from session import Session
 
 from ldp_aggregator import train
@@ -179,7 +179,7 @@ def deployment(session: Session) -> Iterator[None]:
         session.texts[f"/data/{one}"] = one
         session.shell(f"ldp-aggregator campaign create draft.toml --data {one}", one)
     session.texts["/data/both"] = "both"
-    session.texts["postgresql://ldp@database/ldp"] = session.enter(postgres_server()).address
+    session.texts["postgresql://ldp@database/ldp"] = session.enter(database()).address
     yield
 
 
@@ -220,7 +220,7 @@ def evaluation(session: Session) -> Iterator[None]:
 
 
 def scale(session: Session) -> Iterator[None]:
-    session.texts["postgresql://localhost/empty"] = session.enter(postgres_server()).address
+    session.texts["postgresql://localhost/empty"] = session.enter(database()).address
     yield
 
 
@@ -232,7 +232,7 @@ def one_machine(session: Session) -> Iterator[None]:
 
 def many_machines(session: Session) -> Iterator[None]:
     (session.folder / "campaign.toml").write_bytes((ROOT / "examples" / "campaign.toml").read_bytes())
-    session.texts["postgresql://ldp@database/ldp"] = session.enter(postgres_server()).address
+    session.texts["postgresql://ldp@database/ldp"] = session.enter(database()).address
     yield
 
 
