@@ -6,19 +6,20 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ldp_aggregator.store.clock import Clock
-from ldp_aggregator.store.consistency import Finding
 from ldp_aggregator.store.contract import (
+    SCOPES,
+    Act,
     CampaignState,
     Life,
     Outcome,
     PublishedModel,
     RefusedError,
+    StoredToken,
     StoreError,
     Submission,
     UnknownCampaignError,
 )
-from ldp_aggregator.store.rights import SCOPES, Act, StoredToken
-from ldp_aggregator.store.sql.store import Store
+from ldp_aggregator.store.sql.store import Finding, Store
 from ldp_aggregator.store.sqlite.connections import FILE_NAME
 from ldp_aggregator.store.sqlite.store import SqliteStore
 

@@ -16,10 +16,8 @@ from pathlib import Path
 
 from ldp_aggregator.store.backup import drafted
 from ldp_aggregator.store.clock import utc_now
-from ldp_aggregator.store.consistency import sum_or_refuse
-from ldp_aggregator.store.contract import StoreError
+from ldp_aggregator.store.contract import DONE, UPLOADING, Act, StoreError
 from ldp_aggregator.store.decisions import takes_reports
-from ldp_aggregator.store.rights import DONE, UPLOADING, Act
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.connection import Row
 from ldp_aggregator.store.sql.rights import begin_act, highest_version, renew
@@ -169,7 +167,7 @@ async def _add_parts(db: SqliteConnection, campaign: Campaign, number: int, sour
     statement = "SELECT reports, vouched, least_batch, sums FROM parts WHERE campaign = $1"
     parts = [await one.db.fetch(statement, one.number) for one in sources]
     every = [part for members in parts for part in members]
-    await campaigns.add_sum(db, number, sum_or_refuse(campaign, [part["sums"] for part in every]), every)
+    await campaigns.add_sum(db, number, campaigns.sum_or_refuse(campaign, [part["sums"] for part in every]), every)
     return [sum(part["reports"] for part in members) for members in parts]
 
 
@@ -181,7 +179,7 @@ async def _add_publications(db: SqliteConnection, campaign: Campaign, number: in
         for row in await one.db.fetch("SELECT sums FROM publications WHERE campaign = $1", one.number)
     ]
     if published:
-        await campaigns.publish_tally(db, number, sum_or_refuse(campaign, published))
+        await campaigns.publish_tally(db, number, campaigns.sum_or_refuse(campaign, published))
 
 
 async def _add_shares(db: SqliteConnection, campaign_id: str, number: int, sources: Sequence[_Source]) -> int:

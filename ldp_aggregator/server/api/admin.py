@@ -23,16 +23,19 @@ from ldp_aggregator.service.publishing import TrainingOptions, UntrainableError,
 from ldp_aggregator.service.signing import described
 from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.contract import (
+    ASKED,
     DELETED,
+    DONE,
+    FAILED,
     NOT_CLOSED,
     OLDER,
     SEALED,
     TAKES_REPORTS,
     TAKES_SHARES,
     TOO_EARLY,
+    UPLOADING,
     CampaignState,
 )
-from ldp_aggregator.store.rights import ASKED, DONE, FAILED, UPLOADING
 from protocols import DocumentError, DraftError
 from protocols.document.directory import LARGEST_DIRECTORY, read_directory
 
@@ -58,7 +61,7 @@ async def post_campaign(asked: Asked) -> web.Response:
     need = asked.values.get("uploads_need_token")
     async with asked.recorded("create campaign", campaign.id, campaign.title):
         created = await asked.store.create_campaign(campaign, max_reports=most, federated=federated, uploads_need=need)
-    if not created and federated and not await asked.context.campaigns.is_federated(campaign.id):
+    if not created and federated and not (await asked.store.terms(campaign.id)).federated:
         raise ProblemError(TAKES_REPORTS, ANOTHER_KIND)
     if created:
         asked.context.metrics.mutations.labels("campaign-created").inc()

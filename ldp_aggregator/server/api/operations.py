@@ -57,7 +57,7 @@ async def get_readiness(asked: Asked) -> web.Response:
     """The store takes writes, as the writer last saw it, and this instance is not about to stop; 503 otherwise."""
     if asked.context.leaving.is_set():
         raise retry_later("stopping")
-    if not asked.context.ingest.health.is_well:
+    if not asked.context.ingest.is_well:
         raise retry_later("store-unavailable")
     return web.json_response({"status": "ready"})
 

@@ -55,7 +55,7 @@ async def get_model(asked: Asked) -> web.Response:
         response = asked.cacheable(body, hashlib.sha256(body).hexdigest(), LATEST if version is None else FOREVER)
         response.headers["Model-Version"] = str(model.version)
         return response
-    if not await asked.context.campaigns.is_federated(asked.campaign_id):
+    if not (await asked.store.terms(asked.campaign_id)).federated:
         raise ProblemError("no-model")
     if version is not None:
         raise ProblemError("no-model", "the model of a federated campaign follows its shares and has no versions")
@@ -79,7 +79,7 @@ async def get_estimates(asked: Asked) -> web.Response:
 async def answer_estimates(asked: Asked) -> web.Response:
     """The same answer to a collector here and to an administrator on the other listener."""
     campaign = await asked.context.campaigns.get(asked.campaign_id)
-    if await asked.context.campaigns.is_federated(campaign.id):
+    if (await asked.store.terms(campaign.id)).federated:
         raise ProblemError(TAKES_SHARES, "it has a model, and no estimates")
     tally, arrivals = await counts_to_publish(asked.store, campaign)
     post = asked.values.get("post", NORM_SUB)
