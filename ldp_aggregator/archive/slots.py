@@ -123,20 +123,35 @@ def _choose(sound: dict[int, Kept]) -> tuple[dict[int, NDArray[np.bool_]], int, 
     if not sound:
         return {}, 0, b""
     ids = np.concatenate([kept.ids for kept in sound.values()])
-    checks = np.concatenate([digests(question, kept.payloads) for question, kept in sound.items()])
     halves = np.ascontiguousarray(ids).view(">u8").astype(np.uint64)
-    order = np.lexsort((checks, halves[:, 1], halves[:, 0]))
-    ordered, checked = halves[order], checks[order]
-    # Of each run of one id the first row counts, where all have one digest, as the store keeps it.
+    order = np.argsort(halves[:, 0], kind="stable")
+    ordered = halves[order]
+    same = ordered[1:] == ordered[:-1]
+    if (same[:, 0] & ~same[:, 1]).any():  # Two ids begin alike, which drawn ones hardly ever do.
+        order = np.lexsort((halves[:, 1], halves[:, 0]))
+        ordered = halves[order]
     first = np.ones(len(order), dtype=bool)
     first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
     run = np.cumsum(first)
-    lost = np.isin(run, run[1:][~first[1:] & (checked[1:] != checked[:-1])])
+    repeats = np.flatnonzero(~first)
+    other = _digests(sound, order[repeats]) != _digests(sound, order[repeats - 1])
+    lost = np.isin(run, run[repeats[other]]) if other.any() else np.zeros(len(order), dtype=bool)
     counted = np.zeros(len(order), dtype=bool)
     counted[order[first & ~lost]] = True
     ends = np.cumsum([len(kept.ids) for kept in sound.values()])[:-1]
     chosen = dict(zip(sound, np.split(counted, ends), strict=True))
     return chosen, int((~first & ~lost).sum()), ids[order[first & lost]].tobytes()
+
+
+def _digests(sound: dict[int, Kept], places: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The digest, as the store keeps it, of the reports at some places."""
+    found = np.zeros(len(places), dtype=np.uint64)
+    start = 0
+    for question, kept in sound.items():
+        here = (places >= start) & (places < start + len(kept.ids))
+        found[here] = digests(question, kept.payloads[places[here] - start])
+        start += len(kept.ids)
+    return found
 
 
 def _pack(duplicates: int, refused: int, conflicts: bytes, part: bytes) -> bytes:
