@@ -15,7 +15,7 @@ from aiohttp import web
 
 from ldp_aggregator.estimation.simplex import MODES, POSTERIOR, TRAINING_MODES
 from ldp_aggregator.server.api.public import answer_estimates, publisher_key
-from ldp_aggregator.server.api.rows import JSON, STORED, Asked, Operation
+from ldp_aggregator.server.api.rows import JSON, STORED, Asked, Operation, object_of
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.service.acting import uploads_act
 from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
@@ -183,25 +183,14 @@ STATE: Final = {
 }
 """A campaign's state, as every operation that changes it answers."""
 
-_ACT: Final = {
-    "type": "object",
-    "required": ["number", "time", "actor", "act", "campaign", "detail", "outcome"],
-    "properties": {
-        "number": {"type": "integer"},
-        "time": {"type": "string"},
-        "actor": {"type": "string"},
-        "act": {"type": "string"},
-        "campaign": {"type": ["string", "null"]},
-        "detail": {"type": "string"},
-        "outcome": {"enum": [ASKED, DONE, FAILED]},
-    },
-}
-_CREATED: Final = {"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}}}
-_TRAINED: Final = {
-    "type": "object",
-    "required": ["version", "reports"],
-    "properties": {"version": {"type": "integer"}, "reports": {"type": "integer"}},
-}
+_ACT: Final = object_of(
+    **{name: {"type": "string"} for name in ("time", "actor", "act", "detail")},
+    number={"type": "integer"},
+    campaign={"type": ["string", "null"]},
+    outcome={"enum": [ASKED, DONE, FAILED]},
+)
+_CREATED: Final = object_of(id={"type": "string"})
+_TRAINED: Final = object_of(version={"type": "integer"}, reports={"type": "integer"})
 
 _CAMPAIGN: Final = "/admin/v1/campaigns/{id}"
 _CHANGED: Final = {200: (JSON, STATE)}

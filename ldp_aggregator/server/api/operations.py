@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from ldp_aggregator.server.api.rows import JSON, STORED, Asked, Operation
+from ldp_aggregator.server.api.rows import JSON, STORED, Asked, Operation, object_of
 from ldp_aggregator.server.problems import ProblemError, retry_later
 
 EXPOSITION: Final = "text/plain"
@@ -64,7 +64,7 @@ async def get_readiness(asked: Asked) -> web.Response:
 
 _WATCHED: Final = partial(Operation, "GET", query=None)
 _NAMED: Final = ("unknown-host",)
-_STATUS: Final = {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}}
+_STATUS: Final = object_of(status={"type": "string"})
 
 OPERATIONS: Final = (
     _WATCHED("/healthz", get_health, answers={200: (JSON, _STATUS)}, codes=_NAMED),

@@ -15,7 +15,7 @@ from ldp_aggregator.counting.shares import MEDIA_TYPE as SHARE
 from ldp_aggregator.counting.shares import ShareError, decode_share, most_bytes
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB
 from ldp_aggregator.server.admission import CHALLENGE
-from ldp_aggregator.server.api.rows import JSON, STORED, Asked, Operation
+from ldp_aggregator.server.api.rows import JSON, STORED, Asked, Operation, object_of
 from ldp_aggregator.server.context import ID_PATTERN
 from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
 from ldp_aggregator.server.uploads import answer_to
@@ -126,19 +126,11 @@ def _settle(asked: Asked, refused: str | None, done: str) -> None:
 
 
 _OBJECT: Final = {"type": "object"}
-_REJECTED: Final = {
-    "type": "object",
-    "required": ["rejected"],
-    "properties": {
-        "rejected": {
-            "type": "array",
-            "items": {
-                "type": "array",
-                "prefixItems": [{"type": "string", "pattern": "^[0-9a-f]{32}$"}, {"enum": sorted(REPORT_CODES)}],
-            },
-        }
-    },
+_ONE_REJECTED: Final = {
+    "type": "array",
+    "prefixItems": [{"type": "string", "pattern": "^[0-9a-f]{32}$"}, {"enum": sorted(REPORT_CODES)}],
 }
+_REJECTED: Final = object_of(rejected={"type": "array", "items": _ONE_REJECTED})
 
 _CAMPAIGN: Final = "/v1/campaigns/{id}"
 _CODES: Final = (CLOSED, NOT_OPEN, TAKES_REPORTS, *STORED)
@@ -184,7 +176,7 @@ OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all t
         post_statistics,
         scopes=("node",),
         bodies={SHARE: {"type": "string", "format": "binary"}},
-        answers={200: (JSON, {"type": "object", "required": ["node"], "properties": {"node": {"type": "string"}}})},
+        answers={200: (JSON, object_of(node={"type": "string"}))},
         codes=("malformed-share", "distributed-share", *_CODES),
     ),
     Operation(

@@ -47,6 +47,11 @@ Schema = Mapping[str, Any]
 Handler = Callable[[web.Request, Context], Awaitable[web.Response]]
 
 
+def object_of(**properties: Schema) -> Schema:
+    """The schema of an object that has all of these."""
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
 @dataclass(frozen=True)
 class Asked:
     """A request that its operation has let in: whose token it shows, and its query as values of their types."""
