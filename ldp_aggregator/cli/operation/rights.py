@@ -27,8 +27,8 @@ from ldp_aggregator.store.clock import to_text, utc_now
 def add_commands(groups: Groups) -> None:
     text = "create, list, revoke and rotate access tokens"
     commands = add_group(groups, "token", text, "create --scope collector --name reporting", "list --json")
-    text, example = "make a token and print it; it cannot be shown again", "--scope collector --name r --expires-in 90"
-    create = add_command(commands, "create", text, _create, example)
+    text = "make a token and print it; it cannot be shown again"
+    create = add_command(commands, "create", text, _create, "--scope collector --name reporting --expires-in 90")
     add_store_options(create)
     create.add_argument("--scope", required=True, choices=SCOPES, help="what the token opens")
     create.add_argument("--name", help="what to call it (default: its scope and the time)")

@@ -273,9 +273,12 @@ class Tidier:
         draft, name = job.draft.result(), None
         try:
             with transaction(db):
-                name = self._list(db, job, draft)
+                listed = self._list(db, job, draft)
+            name = listed
         finally:
-            if name is None:  # That failed, or the campaign was sealed meanwhile, or another process has tidied up.
+            if (
+                name is None
+            ):  # That failed, with its commit, or the campaign was sealed meanwhile, or another process has tidied up.
                 draft.discard()
                 self._sets.reload(job.campaign)
         if name is None:
