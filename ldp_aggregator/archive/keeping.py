@@ -296,20 +296,20 @@ class ArchivedCounts:
     async def _settle_campaign(self, campaign_id: str) -> None:
         files = self._unsettled[campaign_id]
         while files:
-            await self._settle_file(files[-1])
+            file = files[-1]
+            kept = sorted(file.reports.items())
+            blocks = [Block(question, one.ids.tobytes(), one.payloads.tobytes()) for question, one in kept]
+            submission = Submission(file.campaign, tuple(blocks))
+            [outcome] = await self._store.count([submission])
+            if outcome.refused == UNAVAILABLE:
+                raise StoreError(f"campaign {campaign_id} cannot be counted")
+            accepted = _accepted(submission, outcome, repeated=True)
+            if accepted.reports == submission.reports:
+                await asyncio.to_thread(self._archive.publish, [file])
+            else:
+                await asyncio.to_thread(self._archive.replace, file, accepted)
             files.pop()
         del self._unsettled[campaign_id]
-
-    async def _settle_file(self, file: PendingFile) -> None:
-        submission = Submission(file.campaign, _blocks(file.reports))
-        [outcome] = await self._store.count([submission])
-        if outcome.refused == UNAVAILABLE:
-            raise StoreError(f"campaign {file.campaign.id} cannot be counted")
-        accepted = _accepted(submission, outcome, repeated=True)
-        if accepted.reports == submission.reports:
-            await asyncio.to_thread(self._archive.publish, [file])
-        else:
-            await asyncio.to_thread(self._archive.replace, file, accepted)
 
 
 def _gathered(campaign: Campaign, blocks: Sequence[Block]) -> dict[int, Kept]:
@@ -329,12 +329,6 @@ def _gathered(campaign: Campaign, blocks: Sequence[Block]) -> dict[int, Kept]:
         if len(rows):
             gathered[question] = Kept(names, rows)
     return gathered
-
-
-def _blocks(reports: Mapping[int, Kept]) -> tuple[Block, ...]:
-    return tuple(
-        Block(question, kept.ids.tobytes(), kept.payloads.tobytes()) for question, kept in sorted(reports.items())
-    )
 
 
 def _accepted(submission: Submission, outcome: Outcome, *, repeated: bool = False) -> Submission:

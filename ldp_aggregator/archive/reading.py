@@ -101,7 +101,8 @@ def _read_name(name: str) -> tuple[int, int]:
 
 def on_processes(document: bytes, work: Sequence[SlotWork], workers: int | None = None) -> bytes:
     """Run the parts on so many processes, one a processor by default."""
-    wanted = min(workers or len(_processors()), len(work))
+    mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    wanted = min(workers or mine, len(work))
     if wanted < 2:
         return add_results(document, (part.run() for part in work))
     # A child of its own: a forked one would inherit whatever threads the caller has.
@@ -114,8 +115,3 @@ def on_dask(document: bytes, work: Sequence[SlotWork]) -> bytes:
     import dask
 
     return add_results(document, dask.compute(*[dask.delayed(SlotWork.run)(part) for part in work]))
-
-
-def _processors() -> range | set[int]:
-    """Those that this process may use."""
-    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)

@@ -121,9 +121,8 @@ def read_result(document: bytes, result: bytes) -> Recount:
 
 def _choose(sound: dict[int, Kept]) -> tuple[dict[int, NDArray[np.bool_]], int, bytes]:
     """Choose the rows of each question that count; tell how many repeat one, and the ids in conflict, joined."""
-    lengths = [len(kept.ids) for kept in sound.values()]
-    if not sum(lengths):
-        return {question: np.zeros(0, dtype=bool) for question in sound}, 0, b""
+    if not sound:
+        return {}, 0, b""
     ids = np.concatenate([kept.ids for kept in sound.values()])
     halves = np.ascontiguousarray(ids).view(">u8").astype(np.uint64)
     order = np.argsort(halves[:, 0], kind="stable")
@@ -132,30 +131,17 @@ def _choose(sound: dict[int, Kept]) -> tuple[dict[int, NDArray[np.bool_]], int, 
     if (same[:, 0] & ~same[:, 1]).any():  # Two ids begin alike, which drawn ones hardly ever do.
         order = np.lexsort((halves[:, 1], halves[:, 0]))
         ordered = halves[order]
-    repeats = np.zeros(len(order), dtype=bool)
-    repeats[1:] = (ordered[1:] == ordered[:-1]).all(axis=1)
-    counted = np.ones(len(order), dtype=bool)
-    counted[order[repeats]] = False
-    duplicates, conflicts = int(repeats.sum()), b""
-    if duplicates:
-        run = np.cumsum(~repeats) - 1
-        crowded = (np.bincount(run) > 1)[run]
-        places = order[crowded]
-        checks = _digests(sound, places)
-        runs = run[crowded]
-        starts = np.flatnonzero(np.diff(runs, prepend=-1))
-        first = np.repeat(checks[starts], np.diff([*starts, len(runs)]))
-        bad = np.unique(runs[checks != first])
-        if len(bad):
-            lost = np.isin(run, bad)
-            counted[order[lost]] = False
-            duplicates -= int((repeats & lost).sum())
-            conflicts = ids[order[lost & ~repeats]].tobytes()
-    chosen, start = {}, 0
-    for question, length in zip(sound, lengths, strict=True):
-        chosen[question] = counted[start : start + length]
-        start += length
-    return chosen, duplicates, conflicts
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    run = np.cumsum(first)
+    repeats = np.flatnonzero(~first)
+    other = _digests(sound, order[repeats]) != _digests(sound, order[repeats - 1])
+    lost = np.isin(run, run[repeats[other]]) if other.any() else np.zeros(len(order), dtype=bool)
+    counted = np.zeros(len(order), dtype=bool)
+    counted[order[first & ~lost]] = True
+    ends = np.cumsum([len(kept.ids) for kept in sound.values()])[:-1]
+    chosen = dict(zip(sound, np.split(counted, ends), strict=True))
+    return chosen, int((~first & ~lost).sum()), ids[order[first & lost]].tobytes()
 
 
 def _digests(sound: dict[int, Kept], places: NDArray[np.int64]) -> NDArray[np.uint64]:

@@ -10,6 +10,7 @@ from typing import Final
 from ldp_aggregator.cli.common import CommandError, UsageError
 from ldp_aggregator.service.publishing import NotInstalledError
 from ldp_aggregator.service.settings import SettingsError
+from ldp_aggregator.service.signing import KeyFileError
 from ldp_aggregator.store import StoreError, UnknownCampaignError
 from protocols import ProtocolError
 from protocols.shell.completion import add_completion
@@ -41,7 +42,7 @@ COMMANDS: Final = {
 """Each command's module in this package. Only the module of the one that is asked for is imported: some bring libraries
 that take seconds and memory, and serving needs neither."""
 
-_REPORTED: Final = (CommandError, ProtocolError, StoreError)
+_REPORTED: Final = (CommandError, KeyFileError, ProtocolError, StoreError)
 _WRONG: Final = (NotInstalledError, SettingsError, UsageError)
 
 

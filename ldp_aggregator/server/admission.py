@@ -16,7 +16,7 @@ from ldp_aggregator.service.settings import Settings, SettingsError
 from ldp_aggregator.service.tokens import find_token
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.clock import utc_now
-from ldp_aggregator.store.rights import StoredToken
+from ldp_aggregator.store.contract import StoredToken
 
 Check = Callable[[str, Mapping[str, str]], Awaitable[bool]]
 """Campaign id and headers of an upload to whether it is admitted. Called before the body is read."""

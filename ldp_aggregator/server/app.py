@@ -1,17 +1,21 @@
-"""The applications, public, admin and operations, on one store; and what every answer has in common."""
+"""The applications, public, admin and operations, on one store; and what every answer has in common.
+
+Pages of other origins may fetch from the public one what a browser lets them (CORS, Fetch standard). Uploads carry a
+media type of their own, for which browsers ask first (a preflight, ``OPTIONS``); documents and models are public. No
+credentials are ever allowed: nothing on the public listener knows a browser by its cookies.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from ldp_aggregator.dashboard.routes import add_admin_pages, add_public_pages
 from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.server.api import admin, operations, public
-from ldp_aggregator.server.api.origins import answering_preflights, for_other_origins
 from ldp_aggregator.server.api.rows import Handler, Operation, openapi_operation
 from ldp_aggregator.server.context import Context
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES, SECURITY_HEADERS, ProblemError, as_problem
@@ -21,6 +25,13 @@ from protocols import Campaign
 PUBLIC: Final = (*public.OPERATIONS, openapi_operation("/openapi.json", public.OPERATIONS))
 ADMIN: Final = (*admin.OPERATIONS, openapi_operation("/openapi.json", admin.OPERATIONS))
 OPERATIONS: Final = (*operations.OPERATIONS, openapi_operation("/openapi.json", operations.OPERATIONS))
+
+EVERY_ORIGIN: Final = "*"
+MAX_AGE: Final = 86400
+"""Seconds for which a browser may remember a preflight: the longest that any of them does (Firefox; Chromium cuts it to
+two hours). What is allowed to an origin hardly ever changes, and a device uploads seldom."""
+
+Answer = Callable[[web.Request], Awaitable[web.Response]]
 
 
 def make_apps(context: Context) -> tuple[web.Application, web.Application, web.Application]:
@@ -50,7 +61,7 @@ def _sources(context: Context) -> Sources:
         campaign=context.campaigns.get,
         federated_model=federated_model,
         exposition=context.metrics.render,
-        is_well=lambda: context.ingest.health.is_well,
+        is_well=lambda: context.ingest.is_well,
         queue_age=lambda: context.ingest.queue_age,
         count=context.metrics.count_request,
         mutated=lambda kind: context.metrics.mutations.labels(kind).inc(),
@@ -71,7 +82,7 @@ def _make_app(
     for operation in operations:
         handler = answering(operation.answer, context, operation.path, operation.method)
         if operation.for_pages:
-            handler = for_other_origins(handler, origins, embeddable=operation.method == "GET")
+            handler = _for_other_origins(handler, origins, embeddable=operation.method == "GET")
         app.router.add_route(operation.method, operation.path, handler)
         if operation.method == "GET":
             app.router.add_route("HEAD", operation.path, handler)
@@ -80,16 +91,14 @@ def _make_app(
         allowed = ", ".join(sorted(operation.method for operation in there))
         refuse = _refusing("method-not-allowed", Allow=allowed)
         if any(operation.for_pages for operation in there):
-            refuse = answering_preflights(refuse, origins, allowed)
+            refuse = _answering_preflights(refuse, origins, allowed)
         app.router.add_route("*", path, answering(refuse, context, path, "other"))
     add_pages(app)
     app.router.add_route("*", "/{path:.*}", answering(_refusing("not-found"), context, "none", "any"))
     return app
 
 
-def answering(
-    handler: Handler, context: Context, path: str, method: str
-) -> Callable[[web.Request], Awaitable[web.Response]]:
+def answering(handler: Handler, context: Context, path: str, method: str) -> Answer:
     """``handler`` for aiohttp: every failure becomes a problem document, every answer is counted and gets its headers.
 
     ``path`` and ``method`` are what the answer is counted under, whatever the client wrote.
@@ -116,3 +125,53 @@ def _refusing(code: str, **headers: str) -> Handler:
         raise ProblemError(code, headers=headers)
 
     return refuse
+
+
+def origin_headers(allowed: Collection[str], origin: str | None) -> dict[str, str]:
+    """The headers that let a page of ``origin`` read an answer; ``allowed`` is the setting, ``origin`` the request's.
+
+    Nothing for a page that is not allowed; ``Vary`` for everybody wherever the answer depends on who asks.
+    """
+    granted, vary = (EVERY_ORIGIN, {}) if EVERY_ORIGIN in allowed else (origin, {"Vary": "Origin"} if allowed else {})
+    if granted is None or granted not in allowed:
+        return vary
+    exposed = "Date, ETag, Model-Version, Retry-After"
+    return {"Access-Control-Allow-Origin": granted, "Access-Control-Expose-Headers": exposed, **vary}
+
+
+def preflight_headers(allowed: Collection[str], origin: str | None, methods: str) -> dict[str, str]:
+    """The headers of the answer to a preflight, none for an origin that is not allowed."""
+    granted = origin_headers(allowed, origin)
+    if granted.pop("Access-Control-Expose-Headers", None) is None:
+        return {}
+    return granted | {
+        "Access-Control-Allow-Methods": methods,
+        "Access-Control-Allow-Headers": "Content-Type",
+        "Access-Control-Max-Age": str(MAX_AGE),
+    }
+
+
+def _for_other_origins(answer: Answer, allowed: Collection[str], *, embeddable: bool) -> Answer:
+    """``answer``, readable by the pages that are allowed. ``embeddable``: by any page that isolates itself, too."""
+
+    async def shared(request: web.Request) -> web.Response:
+        response = await answer(request)
+        response.headers.update(origin_headers(allowed, request.headers.get(hdrs.ORIGIN)))
+        if embeddable:
+            response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+        return response
+
+    return shared
+
+
+def _answering_preflights(refuse: Handler, allowed: Collection[str], methods: str) -> Handler:
+    """Answers the preflights of allowed origins; ``refuse`` has all else whose method a path does not take."""
+
+    async def answer(request: web.Request, context: Context) -> web.Response:
+        if request.method == hdrs.METH_OPTIONS and hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers:
+            headers = preflight_headers(allowed, request.headers.get(hdrs.ORIGIN), methods)
+            if headers:
+                return web.Response(status=204, headers=headers)
+        return await refuse(request, context)
+
+    return answer

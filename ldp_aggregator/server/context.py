@@ -25,7 +25,6 @@ DOCUMENT_BYTES: Final = 32 << 20
 """Documents in memory: as many as fit, whoever asks for however many campaigns."""
 PARSED_BYTES: Final = 4 << 20
 """Documents whose campaigns are in memory, parsed, which takes several times as much."""
-FEDERATED_IDS: Final = 4096
 ID_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 """A campaign id: 32 bytes in base64url without padding."""
 
@@ -67,7 +66,6 @@ class CampaignCache:
         self._documents: SizedCache[bytes] = SizedCache(document_bytes)
         self._parsed: SizedCache[Campaign] = SizedCache(parsed_bytes)
         self._parsing: dict[str, asyncio.Task[Campaign]] = {}
-        self._federated: set[str] = set()
 
     async def document(self, campaign_id: str) -> bytes:
         """The document, byte for byte. Raises UnknownCampaignError, and StoreError where it is damaged."""
@@ -101,17 +99,6 @@ class CampaignCache:
     def known(self, campaign_id: str) -> Campaign | None:
         """A campaign that was asked for before, where it is still kept."""
         return self._parsed.get(campaign_id)
-
-    async def is_federated(self, campaign_id: str) -> bool:
-        """It takes shares of nodes; once it does, it always will. Raises UnknownCampaignError."""
-        if campaign_id in self._federated:
-            return True
-        if not (await self._store.terms(campaign_id)).federated:
-            return False
-        if len(self._federated) >= FEDERATED_IDS:
-            self._federated.clear()
-        self._federated.add(campaign_id)
-        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Final
 from ldp_aggregator.server.admission import CHALLENGE, UploadAccess, admission_of, authorised
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.metrics import UPLOAD, Metrics
-from ldp_aggregator.server.problems import JSON, ProblemError, as_problem, encode_answer, retry_later
-from ldp_aggregator.server.uploads import ALL_COUNTED, Terms, Upload, for_a_device, for_a_relay
+from ldp_aggregator.server.problems import JSON, ProblemError, encode_answer, retry_later
+from ldp_aggregator.server.uploads import ALL_COUNTED, Terms, for_a_device, for_a_relay
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store
-from ldp_aggregator.store.contract import UNKNOWN, Outcome
-from ldp_aggregator.store.rights import UPLOADING
+from ldp_aggregator.store.contract import UNKNOWN, UPLOADING, Outcome
 
 if TYPE_CHECKING:
     from ldp_aggregator.server.context import CampaignCache
@@ -54,7 +53,7 @@ class Desk:
     def __init__(
         self, store: Store, ingest: Ingest, metrics: Metrics, settings: Settings, campaigns: CampaignCache
     ) -> None:
-        self._store, self._ingest, self._metrics, self._campaigns = store, ingest, metrics, campaigns
+        self._store, self.ingest, self.metrics, self._campaigns = store, ingest, metrics, campaigns
         self._limits = settings.limits
         self._admission = admission_of(settings)
         self.access = UploadAccess(store, "relay" if settings.uploads_need_token else None)
@@ -102,36 +101,29 @@ class Desk:
 
     def begin(self, terms: Terms, length: int) -> None:
         """Before a body of such a length is read. Raises ProblemError."""
-        if self._ingest.is_draining:
+        if self.ingest.is_draining:
             raise retry_later("stopping")
         terms.check_length(length)
         if not terms.is_relay:
             self._admission.count(terms.campaign.id)
 
-    def take(self, upload: Upload) -> None:
-        """Queue it; it is told what became of it."""
-        self._ingest.take(upload)
-
     async def counted(self, terms: Terms, body: bytes) -> Outcome:
         """Queue an upload and wait. A caller that is cancelled cancels nothing but its waiting. Raises ProblemError."""
         upload = Waiting(terms, body)
-        self.take(upload)
+        self.ingest.take(upload)
         return await upload.answer
-
-    def problem(self, error: Exception) -> ProblemError:
-        return as_problem(error, self._metrics)
 
     def note(self, campaign_id: str, status: int, seconds: float, code: str | None = None) -> None:
         """An upload was answered, so long after it was asked for; ``code`` is that of a problem."""
-        self._metrics.count_request(PATH, METHOD, status, seconds)
+        self.metrics.count_request(PATH, METHOD, status, seconds)
         if code is not None:
-            self._metrics.refusals.labels(code).inc()
+            self.metrics.refusals.labels(code).inc()
             self.note_refused(campaign_id, code)
 
     def note_refused(self, campaign_id: str, code: str) -> None:
         """A campaign refused an upload, where it exists."""
         if code != UNKNOWN:
-            self._metrics.count_refused(campaign_id, UPLOAD, code)
+            self.metrics.count_refused(campaign_id, UPLOAD, code)
 
     def all_counted(self, *, close: bool) -> bytes:
         """The answer that nearly everybody gets, made anew every second for its date."""

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ldp_aggregator.server.metrics import REPORT, Metrics
@@ -37,25 +37,6 @@ Whoever comes to an idle server is committed at once.
 """
 
 
-class WriteHealth:
-    """The writer's last sight of the store, for whoever asks. ``clock`` gives seconds that only go forward."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._wrote_at: float | None = None
-
-    def succeeded(self) -> None:
-        self._wrote_at = self._clock()
-
-    def failed(self) -> None:
-        self._wrote_at = None
-
-    @property
-    def is_well(self) -> bool:
-        """The last write worked, and was not long ago."""
-        return self._wrote_at is not None and self._clock() - self._wrote_at < STALE_SECONDS
-
-
 class Ingest:
     """Start :meth:`write` as a task; :meth:`drain` ends it after everything queued was committed.
 
@@ -73,8 +54,13 @@ class Ingest:
         self._ended = False
         self._heartbeat_due = False
         self._beaten_at = 0.0
-        self.health = WriteHealth()
-        """Whether commits work, as the writer last saw it."""
+        self._wrote_at: float | None = None
+        """When the last write worked, None where it did not."""
+
+    @property
+    def is_well(self) -> bool:
+        """The last write worked, and was not long ago."""
+        return self._wrote_at is not None and time.monotonic() - self._wrote_at < STALE_SECONDS
 
     @property
     def is_draining(self) -> bool:
@@ -132,10 +118,10 @@ class Ingest:
         try:
             await self._store.beat()
         except Exception as error:
-            self.health.failed()
+            self._wrote_at = None
             self._note_failure("heartbeat failed", error)
         else:
-            self.health.succeeded()
+            self._wrote_at = time.monotonic()
 
     def _time_heartbeat(self) -> asyncio.TimerHandle:
         def ring() -> None:
@@ -184,7 +170,7 @@ class Ingest:
             _fail(group, "stopping")
             raise
         else:
-            self.health.succeeded()
+            self._wrote_at = time.monotonic()
             for members, outcome in zip(bundles, outcomes, strict=True):
                 members.settle(outcome)
             self._observe(bundles, outcomes, time.perf_counter() - started)

@@ -20,10 +20,9 @@ from ldp_aggregator.service.acting import SERVER, recorded
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.clock import Clock, utc_now
-from ldp_aggregator.store.contract import StoreError, UnknownCampaignError
+from ldp_aggregator.store.contract import DONE, StoreError, UnknownCampaignError
 from ldp_aggregator.store.decisions import is_over
 from ldp_aggregator.store.failures import kind_of
-from ldp_aggregator.store.rights import DONE
 from protocols import DocumentError
 from protocols.document.directory import read_directory
 

@@ -19,24 +19,8 @@ from aiohttp import web
 
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.service.publishing import NotInstalledError
-from ldp_aggregator.store.contract import (
-    CLOSED,
-    CONFLICTING,
-    DELETED,
-    NOT_CLOSED,
-    NOT_OPEN,
-    OLDER,
-    REVOKED,
-    SEALED,
-    TAKES_REPORTS,
-    TAKES_SHARES,
-    TOO_EARLY,
-    UNAVAILABLE,
-    UNKNOWN,
-    RefusedError,
-    StoreError,
-    UnknownCampaignError,
-)
+from ldp_aggregator.store import contract
+from ldp_aggregator.store.contract import RefusedError, StoreError, UnknownCampaignError
 from ldp_aggregator.store.failures import kind_of
 from protocols.errors import PAYLOAD_CODES
 
@@ -65,25 +49,25 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     "invalid-directory": Kind(400, "The directory is not one that this key has signed"),
     "invalid-draft": Kind(400, "The draft cannot be compiled into a campaign"),
     "missing-token": Kind(401, "This needs a token: Authorization: Bearer TOKEN"),
-    REVOKED: Kind(401, "The token is not known, was revoked or has expired"),
+    contract.REVOKED: Kind(401, "The token is not known, was revoked or has expired"),
     "wrong-scope": Kind(403, "The token's scope does not allow this"),
     "wrong-campaign": Kind(403, "The token is limited to other campaigns"),
     "not-admitted": Kind(403, "The upload was not admitted"),
-    UNKNOWN: Kind(404, "No campaign has this id"),
+    contract.UNKNOWN: Kind(404, "No campaign has this id"),
     "no-directory": Kind(404, "Nothing that this key has signed is here"),
     "no-model": Kind(404, "The campaign has no model yet, or not this version"),
     "not-found": Kind(404, "There is nothing at this path"),
     "method-not-allowed": Kind(405, "The path does not take this method"),
     "body-timeout": Kind(408, "The body did not arrive in time"),
-    CLOSED: Kind(409, "The campaign accepts no more reports"),
-    NOT_OPEN: Kind(409, "The campaign does not accept reports yet"),
-    TAKES_SHARES: Kind(409, "The campaign is federated: it takes shares of nodes, and no reports of devices"),
-    TAKES_REPORTS: Kind(409, "The campaign takes reports of devices, and no shares of nodes"),
-    DELETED: Kind(409, "The campaign was deleted; its id is never used again"),
-    OLDER: Kind(409, "A newer directory of this key is here, or another of its version"),
-    NOT_CLOSED: Kind(409, "The campaign is not closed"),
-    TOO_EARLY: Kind(409, "The campaign was closed less than a day ago; until then its closing can be taken back"),
-    SEALED: Kind(409, "The campaign is sealed: its ids are gone, and it takes no report again"),
+    contract.CLOSED: Kind(409, "The campaign accepts no more reports"),
+    contract.NOT_OPEN: Kind(409, "The campaign does not accept reports yet"),
+    contract.TAKES_SHARES: Kind(409, "The campaign is federated: it takes shares of nodes, and no reports of devices"),
+    contract.TAKES_REPORTS: Kind(409, "The campaign takes reports of devices, and no shares of nodes"),
+    contract.DELETED: Kind(409, "The campaign was deleted; its id is never used again"),
+    contract.OLDER: Kind(409, "A newer directory of this key is here, or another of its version"),
+    contract.NOT_CLOSED: Kind(409, "The campaign is not closed"),
+    contract.TOO_EARLY: Kind(409, "The campaign was closed less than a day ago: its closing can be taken back"),
+    contract.SEALED: Kind(409, "The campaign is sealed: its ids are gone, and it takes no report again"),
     "nothing-to-train": Kind(409, "What was counted so far does not give a model"),
     "useless-model": Kind(409, "The model would not be better than always saying the most frequent class"),
     "length-required": Kind(411, "The request needs a Content-Length"),
@@ -98,14 +82,14 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     "internal-error": Kind(500, "The server failed; nothing was counted"),
     "not-installed": Kind(501, "This server was installed without the libraries that train"),
     "overloaded": Kind(503, "The server has as much to do as it takes on; come back later"),
-    UNAVAILABLE: Kind(503, "The store did not commit; nothing was counted"),
+    contract.UNAVAILABLE: Kind(503, "The store did not commit; nothing was counted"),
     "stopping": Kind(503, "The server is stopping; come back later"),
 }
 
 REPORT_CODES: Final[Mapping[str, str]] = {
     **PAYLOAD_CODES,
-    CONFLICTING: "the id was counted before, with another answer; a device answers once",
-    CLOSED: "the campaign was full when the report arrived",
+    contract.CONFLICTING: "the id was counted before, with another answer; a device answers once",
+    contract.CLOSED: "the campaign was full when the report arrived",
 }
 """Codes of single reports in the ``rejected`` list of a 200; the rest of the upload was counted."""
 
@@ -155,7 +139,7 @@ def as_problem(error: Exception, metrics: Metrics) -> ProblemError:
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, UnknownCampaignError):
-        return ProblemError(UNKNOWN)
+        return ProblemError(contract.UNKNOWN)
     if isinstance(error, NotInstalledError):
         return ProblemError("not-installed", str(error))
     if isinstance(error, RefusedError):
@@ -163,7 +147,7 @@ def as_problem(error: Exception, metrics: Metrics) -> ProblemError:
     if isinstance(error, StoreError):
         LOG.error("store error", extra={"reason": kind_of(error)})
         metrics.store_errors.inc()
-        return retry_later(UNAVAILABLE)
+        return retry_later(contract.UNAVAILABLE)
     LOG.error("internal error", extra={"reason": kind_of(error)}, exc_info=error)
     return ProblemError("internal-error")
 

@@ -71,16 +71,10 @@ def _longest(key: ById) -> int:
 class Upload(Protocol):
     """An upload as it came, whose sender waits."""
 
-    @property
-    def terms(self) -> Terms: ...
-
-    @property
-    def body(self) -> bytes: ...
-
-    @property
-    def since(self) -> float:
-        """When it was asked for, on the clock of ``time.perf_counter``."""
-        ...
+    terms: Terms
+    body: bytes
+    since: float
+    """When it was asked for, on the clock of ``time.perf_counter``."""
 
     def settle(self, outcome: Outcome) -> None:
         """Answer after the commit."""

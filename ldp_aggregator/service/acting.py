@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from ldp_aggregator.store import Store
+from ldp_aggregator.store.contract import DONE, FAILED, Act, StoredToken
 from ldp_aggregator.store.failures import kind_of
-from ldp_aggregator.store.rights import DONE, FAILED, Act, StoredToken
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 

@@ -1,8 +1,8 @@
 """An operator's settings, and where they are from: flags over environment over a TOML file over these defaults.
 
 Environment variables are ``LDP_AGGREGATOR_`` and the name in capitals, with two underscores before a limit's name
-(``LDP_AGGREGATOR_LIMITS__BODY_BYTES``). A secret may stand in a file that a variable with ``_FILE`` behind its name
-names (``LDP_AGGREGATOR_DATABASE_FILE``). Unknown keys are refused wherever they stand: a misspelt limit is no limit.
+(``LDP_AGGREGATOR_LIMITS__BODY_BYTES``). The one secret may stand in a file that ``LDP_AGGREGATOR_DATABASE_FILE``
+names. Unknown keys are refused wherever they stand: a misspelt limit is no limit.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
@@ -30,7 +30,8 @@ else:
 
 PREFIX: Final = "LDP_AGGREGATOR_"
 NESTED: Final = "__"
-FROM_FILE: Final = "_FILE"
+DATABASE: Final = PREFIX + "DATABASE"
+DATABASE_FILE: Final = DATABASE + "_FILE"
 CONFIG_VARIABLE: Final = PREFIX + "CONFIG"
 """Names the TOML file where the flag ``--config`` does not."""
 
@@ -154,7 +155,10 @@ class Settings(BaseSettings):
 
 def read_settings(config: Path | None = None, flags: Mapping[str, Any] | None = None) -> Settings:
     """Settings from all sources. ``flags`` that are None were not given. Raises SettingsError."""
-    _check_environment(os.environ)
+    known = variables()
+    unknown = sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in known)
+    if unknown:
+        raise SettingsError(f"environment variable {unknown[0]} is unknown; the known ones are {', '.join(known)}")
     if config is None and os.environ.get(CONFIG_VARIABLE):
         config = Path(os.environ[CONFIG_VARIABLE])
     if config is not None:
@@ -172,50 +176,35 @@ def variables() -> dict[str, str]:
     """Every environment variable that is read, with what it sets."""
     names = {PREFIX + name.upper(): field.description or "" for name, field in Settings.model_fields.items()}
     del names[PREFIX + "LIMITS"]
-    for name in secret_settings():
-        names[PREFIX + name.upper() + FROM_FILE] = f"a file that holds {name} and nothing else"
+    names[DATABASE_FILE] = "a file that holds database and nothing else"
     for name, field in Limits.model_fields.items():
         names[f"{PREFIX}LIMITS{NESTED}{name.upper()}"] = field.description or ""
     return {CONFIG_VARIABLE: "the TOML file to read", **names}
 
 
-def secret_settings() -> list[str]:
-    """The settings that are secrets; each may stand in a file of its own."""
-    return [name for name, field in Settings.model_fields.items() if SecretStr in get_args(field.annotation)]
-
-
 class _Environment(EnvSettingsSource):
-    """The environment, and the secrets that it names files of."""
+    """The environment, and the secret that it names a file of."""
 
     def _load_env_vars(self) -> Mapping[str, str | None]:
         found = dict(super()._load_env_vars())
-        for name in secret_settings():
-            variable = (PREFIX + name).lower()
-            path = found.pop(variable + FROM_FILE.lower(), None)
-            if path is not None:
-                if variable in found:
-                    raise SettingsError(f"{PREFIX}{name.upper()} is set, and its {FROM_FILE}, too; set one of them")
-                found[variable] = _read_secret(Path(path), PREFIX + name.upper() + FROM_FILE)
+        path = found.pop(DATABASE_FILE.lower(), None)
+        if path is not None:
+            if DATABASE.lower() in found:
+                raise SettingsError(f"{DATABASE} is set, and {DATABASE_FILE}, too; set one of them")
+            found[DATABASE.lower()] = _read_secret(Path(path))
         return found
 
 
-def _read_secret(path: Path, variable: str) -> str:
+def _read_secret(path: Path) -> str:
     try:
         secret = path.read_text(encoding="utf-8").strip()
     except OSError as error:
-        raise SettingsError(f"the file that {variable} names cannot be read: {error.strerror}") from None
+        raise SettingsError(f"the file that {DATABASE_FILE} names cannot be read: {error.strerror}") from None
     except ValueError:
-        raise SettingsError(f"the file that {variable} names is not UTF-8") from None
+        raise SettingsError(f"the file that {DATABASE_FILE} names is not UTF-8") from None
     if not secret:
-        raise SettingsError(f"the file that {variable} names is empty")
+        raise SettingsError(f"the file that {DATABASE_FILE} names is empty")
     return secret
-
-
-def _check_environment(environment: Mapping[str, str]) -> None:
-    known = variables()
-    unknown = sorted(name for name in environment if name.upper().startswith(PREFIX) and name.upper() not in known)
-    if unknown:
-        raise SettingsError(f"environment variable {unknown[0]} is unknown; the known ones are {', '.join(known)}")
 
 
 def _check_file(path: Path) -> None:

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Final
 
 from ldp_aggregator.store import Store
-from ldp_aggregator.store.rights import SCOPES, StoredToken
+from ldp_aggregator.store.contract import SCOPES, StoredToken
 
 TOKEN_BYTES: Final = 32
 PREFIX: Final = "ldp_"

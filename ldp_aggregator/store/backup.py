@@ -26,6 +26,7 @@ from ldp_aggregator.store.sqlite.connections import (
     transaction,
 )
 
+_MADE: Final = ("campaigns", "models", "tokens")
 COPIES: Final = 5
 """How often a copy begins again that a merge of runs came between."""
 
@@ -51,8 +52,8 @@ def restore_store(source: Path, output: Path, *, keep_shares: bool = False, now:
         damage = [row[0] for row in copy.execute("PRAGMA integrity_check").fetchall() if row[0] != "ok"]
         if damage:
             raise StoreError(f"the copy in {source} is damaged: {damage[0]}")
-        newest = _newest(copy)
-        if newest is not None and moment < newest:
+        made = [row[0] for table in _MADE for row in copy.execute(f"SELECT created FROM {table}")]
+        if (newest := max(made, default=moment)) > moment:
             raise StoreError(
                 f"the clock says {to_text(moment)}, and the copy has something of {to_text(newest)}; set the clock: "
                 "versions of models are told apart by the time of the restore"
@@ -64,12 +65,6 @@ def restore_store(source: Path, output: Path, *, keep_shares: bool = False, now:
     return restored
 
 
-def _newest(db: sqlite3.Connection) -> datetime | None:
-    """When the last campaign, model or token was made, None where there is none."""
-    tables = ("campaigns", "models", "tokens")
-    return max((row[0] for table in tables for row in db.execute(f"SELECT created FROM {table}")), default=None)
-
-
 @contextmanager
 def _copied(source: Path, output: Path) -> Iterator[sqlite3.Connection]:
     """A copy to change."""
@@ -78,7 +73,7 @@ def _copied(source: Path, output: Path) -> Iterator[sqlite3.Connection]:
     with drafted(output) as draft:
         try:
             _copy_at_one_moment(source / FILE_NAME, draft)
-            with closing(_open(draft)) as copy:
+            with closing(open_connection(draft)) as copy:
                 check_file(copy)
                 yield copy
         except sqlite3.Error as error:
@@ -116,7 +111,7 @@ def _copy_at_one_moment(source: Path, draft: Path) -> None:
         make_file(draft)
         with closing(open_connection(source, read_only=True)) as db:
             db.execute("VACUUM INTO ?", (str(draft),))
-        with closing(_open(draft)) as copy:
+        with closing(open_connection(draft)) as copy:
             listed = ids.listed(copy)
         try:
             copy_runs(ids.folder_of(source), ids.folder_of(draft), listed)
@@ -125,12 +120,6 @@ def _copy_at_one_moment(source: Path, draft: Path) -> None:
                 raise
         else:
             return
-
-
-def _open(file: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(file, isolation_level=None, detect_types=sqlite3.PARSE_DECLTYPES)
-    db.row_factory = sqlite3.Row
-    return db
 
 
 def _make_folder(folder: Path) -> Path:

@@ -106,7 +106,8 @@ class Batch:
         codes |= dict.fromkeys(np.flatnonzero(framed & ~same).tolist(), CONFLICTING)
         codes |= dict.fromkeys(np.flatnonzero(closed).tolist(), CLOSED)
         outcomes = self._outcomes(counted, same & ~counted, codes)
-        return Settlement(self._sums(counted), int(new.sum()), outcomes, *self._mixed(outcomes))
+        sums = {question: added for sheet in self.sheets for question, added in sheet.sums(counted).items()}
+        return Settlement(sums, int(new.sum()), outcomes, *self._mixed(outcomes))
 
     def _mixed(self, outcomes: Sequence[Outcome]) -> tuple[int, int | None, int]:
         """Add up what relays vouch for: reports vouched for, the least batch, and what was seen again outside of one.
@@ -122,12 +123,6 @@ class Batch:
                 crowd = max(0, submission.batch - (submission.reports - outcome.counted))
                 least = crowd if least is None else min(least, crowd)
         return vouched, least, revealed
-
-    def _sums(self, counted: NDArray[np.bool_]) -> Sums:
-        sums: Sums = {}
-        for sheet in self.sheets:
-            sums |= sheet.sums(counted)
-        return sums
 
     def _outcomes(
         self, counted: NDArray[np.bool_], repeated: NDArray[np.bool_], codes: Mapping[int, str]

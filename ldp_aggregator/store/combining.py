@@ -16,10 +16,8 @@ from pathlib import Path
 
 from ldp_aggregator.store.backup import drafted
 from ldp_aggregator.store.clock import utc_now
-from ldp_aggregator.store.consistency import sum_or_refuse
-from ldp_aggregator.store.contract import StoreError
+from ldp_aggregator.store.contract import DONE, UPLOADING, Act, StoreError
 from ldp_aggregator.store.decisions import takes_reports
-from ldp_aggregator.store.rights import DONE, UPLOADING, Act
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.connection import Row
 from ldp_aggregator.store.sql.rights import begin_act, highest_version, renew
@@ -114,7 +112,9 @@ async def _combine(
 async def _combine_campaign(db: SqliteConnection, sources: Sequence[_Source], assume_disjoint: bool) -> Combined:
     sample = sources[0].row
     takes_shares = any(one.row["salt"] is not None for one in sources)
-    if takes_shares and any([await _takes_reports(one) for one in sources]):
+    counts = [await campaigns.reports(one.db, one.number) for one in sources]
+    kinds = [takes_reports(one.row["salt"], one.row["max_reports"], n) for one, n in zip(sources, counts, strict=True)]
+    if takes_shares and any(kinds):
         raise StoreError(f"campaign {sample['id']} takes reports in one store and shares in the other")
     sealed = any(one.row["sealed"] is not None for one in sources)
     if len(sources) == 2 and sealed and not assume_disjoint and not takes_shares:
@@ -124,18 +124,18 @@ async def _combine_campaign(db: SqliteConnection, sources: Sequence[_Source], as
         )
     number = await _insert_campaign(db, [one.row for one in sources])
     campaign = Campaign.parse(sample["document"], sample["id"])
-    counted = await _add_parts(db, campaign, number, sources)
+    await _add_parts(db, campaign, number, sources)
     await _add_publications(db, campaign, number, sources)
     overlap, unchecked, lost_ids = (
         sum(one.row[name] for one in sources) for name in ("overlap", "unchecked", "lost_ids")
     )
     if sealed:
-        unchecked += min(counted) if len(sources) == 2 else 0
+        unchecked += min(counts) if len(sources) == 2 else 0
     else:
         overlap += sum(ids.copy(db.raw, number, one.db.raw, one.number) for one in sources)
     statement = "UPDATE campaigns SET overlap = $2, unchecked = $3, lost_ids = $4 WHERE number = $1"
     await db.execute(statement, number, overlap, unchecked, lost_ids)
-    count = await _add_shares(db, campaign.id, number, sources) if takes_shares else sum(counted)
+    count = await _add_shares(db, campaign.id, number, sources) if takes_shares else sum(counts)
     return Combined(campaign.id, count, overlap, unchecked)
 
 
@@ -159,18 +159,11 @@ async def _insert_campaign(db: SqliteConnection, rows: Sequence[Row]) -> int:
     return int(made[0]) if made is not None else 0
 
 
-async def _takes_reports(one: _Source) -> bool:
-    counted = await campaigns.reports(one.db, one.number)
-    return takes_reports(one.row["salt"], one.row["max_reports"], counted)
-
-
-async def _add_parts(db: SqliteConnection, campaign: Campaign, number: int, sources: Sequence[_Source]) -> list[int]:
-    """One part with the sum of all; returns the reports of each store."""
+async def _add_parts(db: SqliteConnection, campaign: Campaign, number: int, sources: Sequence[_Source]) -> None:
+    """One part with the sum of all."""
     statement = "SELECT reports, vouched, least_batch, sums FROM parts WHERE campaign = $1"
-    parts = [await one.db.fetch(statement, one.number) for one in sources]
-    every = [part for members in parts for part in members]
-    await campaigns.add_sum(db, number, sum_or_refuse(campaign, [part["sums"] for part in every]), every)
-    return [sum(part["reports"] for part in members) for members in parts]
+    parts = [part for one in sources for part in await one.db.fetch(statement, one.number)]
+    await campaigns.add_sum(db, number, campaigns.sum_or_refuse(campaign, [part["sums"] for part in parts]), parts)
 
 
 async def _add_publications(db: SqliteConnection, campaign: Campaign, number: int, sources: Sequence[_Source]) -> None:
@@ -181,7 +174,7 @@ async def _add_publications(db: SqliteConnection, campaign: Campaign, number: in
         for row in await one.db.fetch("SELECT sums FROM publications WHERE campaign = $1", one.number)
     ]
     if published:
-        await campaigns.publish_tally(db, number, sum_or_refuse(campaign, published))
+        await campaigns.publish_tally(db, number, campaigns.sum_or_refuse(campaign, published))
 
 
 async def _add_shares(db: SqliteConnection, campaign_id: str, number: int, sources: Sequence[_Source]) -> int:

@@ -86,6 +86,8 @@ class Campaign:
 
         Recomputes the loss of every question and of the whole campaign. Raises DocumentError with a ``code``.
         """
+        if len(document) > LARGEST_DOCUMENT:  # Before the hash, which takes its time.
+            raise DocumentError("invalid-document", f"a document has at most {LARGEST_DOCUMENT} bytes")
         if campaign_id is not None and document_id(document) != campaign_id:
             raise DocumentError(
                 "wrong-hash",
@@ -150,8 +152,6 @@ def _parse(document: bytes) -> dict[str, Any]:
     def refuse(field: str, problem: str) -> ProtocolError:
         return DocumentError("invalid-document", f"{field}: {problem}")
 
-    if len(document) > LARGEST_DOCUMENT:
-        raise DocumentError("invalid-document", f"a document has at most {LARGEST_DOCUMENT} bytes")
     fields = Fields(parse_json(document, refuse), "", refuse)
     authored = read_authored(fields, refuse)
     values = fields.sequence("questions", least=1, most=2 * MOST_FEATURES + 1 + MOST_PRODUCTS)

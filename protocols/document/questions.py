@@ -152,11 +152,10 @@ def read_question(
         _check_subject(kind, group, (name, other), named, features, fields)
         missing = any(one.missing for one in named if one)
         wanted = _cells(kind, encoding, label, named[0], moments=moments, missing=missing)
+    if wanted is None:
+        raise fields.error("domain_size", f"is of nothing: no question of kind {kind} here is encoded as {encoding}")
     if domain_size != wanted:
-        raise fields.error(
-            "domain_size",
-            f"must be {wanted} for this kind, encoding and feature, not {domain_size}",
-        )
+        raise fields.error("domain_size", f"must be {wanted} for this kind, encoding and feature, not {domain_size}")
     if mechanism_name in {*DISCRETE, *MOMENTS} and mechanism_name not in _ENCODED_FOR[encoding]:
         raise fields.error("mechanism", f"{mechanism_name} does not answer questions encoded as {encoding}")
     mechanism = from_parameters(mechanism_name, domain_size, parameters)

@@ -31,7 +31,7 @@ from ldp_aggregator.service.acting import local_actor, recorded, uploads_act
 from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
 from ldp_aggregator.store import CampaignState, Store
 from ldp_aggregator.store.clock import to_text, utc_now
-from ldp_aggregator.store.rights import UPLOADING
+from ldp_aggregator.store.contract import UPLOADING
 from protocols import Campaign, DraftError
 
 ANYBODY: Final = "anybody"

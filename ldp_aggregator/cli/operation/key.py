@@ -20,7 +20,7 @@ from ldp_aggregator.cli.common import (
     with_store,
     write_file,
 )
-from ldp_aggregator.service.signing import KeyFileError, described, make_key, public_key, read_seed, sign_directory
+from ldp_aggregator.service.signing import described, make_key, public_key, read_seed, sign_directory
 from ldp_aggregator.store.clock import utc_now
 from protocols.document.directory import read_directory
 from protocols.model import Model
@@ -31,19 +31,14 @@ _ID_CHARACTERS = 43
 def add_commands(groups: Groups) -> None:
     text = "a publisher's key, which belongs on a machine of its own; sign with it; publish what was signed"
     commands = add_group(groups, "key", text, "create publisher.key", "show publisher.key")
-    create = add_command(
-        commands, "create", "make a key in a new file, print the public key for the app", _create, "publisher.key"
-    )
+    text = "make a key in a new file, print the public key for the app"
+    create = add_command(commands, "create", text, _create, "publisher.key")
     create.add_argument("file", type=Path, metavar="FILE", help="the new file; its owner alone can read it")
     show = add_command(commands, "show", "print the public key of a key file", _show, "publisher.key")
     show.add_argument("file", type=Path, metavar="FILE", help="the key")
-    sign = add_command(
-        commands,
-        "sign",
-        "sign which campaigns are open for the app, and their models",
-        _sign,
-        "publisher.key --version 7 --expires-in 60 --campaign ID=model.json --output directory.json",
-    )
+    text = "sign which campaigns are open for the app, and their models"
+    example = "publisher.key --version 7 --expires-in 60 --campaign ID=model.json --output directory.json"
+    sign = add_command(commands, "sign", text, _sign, example)
     sign.add_argument("file", type=Path, metavar="FILE", help="the key")
     sign.add_argument("--version", type=int, required=True, metavar="N", help="above every one signed before")
     sign.add_argument("--expires-in", type=float, required=True, metavar="DAYS", help="devices stop believing it then")
@@ -56,13 +51,8 @@ def add_commands(groups: Groups) -> None:
         help="a campaign that is open, and the file of its model once there is one; may be given several times",
     )
     sign.add_argument("--output", type=Path, required=True, metavar="FILE", help="the directory to publish")
-    publish = add_command(
-        commands,
-        "publish",
-        "put a signed directory into the store, for devices to fetch",
-        _publish,
-        "KEY directory.json",
-    )
+    text = "put a signed directory into the store, for devices to fetch"
+    publish = add_command(commands, "publish", text, _publish, "KEY directory.json")
     add_store_options(publish)
     publish.add_argument("key", metavar="KEY", help="the public key")
     publish.add_argument("directory", type=Path, metavar="FILE", help="what was signed")
@@ -72,14 +62,11 @@ def add_commands(groups: Groups) -> None:
 
 
 def _create(options: argparse.Namespace) -> None:
-    try:
-        say(make_key(options.file))
-    except KeyFileError as error:
-        raise CommandError(str(error)) from None
+    say(make_key(options.file))
 
 
 def _show(options: argparse.Namespace) -> None:
-    say(public_key(_seed(options.file)))
+    say(public_key(read_seed(options.file)))
 
 
 def _sign(options: argparse.Namespace) -> None:
@@ -92,7 +79,7 @@ def _sign(options: argparse.Namespace) -> None:
         raise UsageError("--expires-in must be a number of days") from None
     if expires <= utc_now():
         raise UsageError("--expires-in must be above 0")
-    seed = _seed(options.file)
+    seed = read_seed(options.file)
     document = sign_directory(seed, options.version, expires, campaigns)
     write_file(options.output, document.decode())
     say(f"signed with {public_key(seed)}: {described(read_directory(document, public_key(seed)))}")
@@ -127,10 +114,3 @@ def _named(text: str) -> tuple[str, str | None]:
     document = read_file(Path(path))
     Model.from_json(document)
     return campaign_id, hashlib.sha256(document).hexdigest()
-
-
-def _seed(path: Path) -> bytes:
-    try:
-        return read_seed(path)
-    except KeyFileError as error:
-        raise CommandError(str(error)) from None

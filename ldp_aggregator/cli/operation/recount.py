@@ -8,7 +8,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ldp_aggregator.cli.common import (
-    CommandError,
     Groups,
     UsageError,
     add_command,
@@ -41,15 +40,13 @@ def add_commands(groups: Groups) -> None:
 
 def _recount(options: argparse.Namespace) -> int:
     try:
-        from ldp_aggregator.archive.files import ArchiveError
         from ldp_aggregator.archive.reading import recount
     except ModuleNotFoundError as error:
         raise UsageError(f"{error.name} is not installed; archives need pip install 'ldp-bayes[archive]'") from None
-    try:
-        found = recount(options.archive, options.campaign, _engine(options))
-    except ArchiveError as error:
-        raise CommandError(str(error)) from None
-    equal = _compare(options, found) if options.compare else None
+    found = recount(options.archive, options.campaign, _engine(options))
+    equal = None
+    if options.compare:
+        equal = with_store(options, lambda store: store.tally(options.campaign)) == found.tally
     if options.json:
         say_json(_as_json(options.campaign, found, equal))
     else:
@@ -67,10 +64,6 @@ def _engine(options: argparse.Namespace) -> Engine:
     if find_spec("dask") is None:
         raise UsageError("dask is not installed; this engine needs pip install 'ldp-bayes[dask]'")
     return on_dask
-
-
-def _compare(options: argparse.Namespace, found: Recount) -> bool:
-    return with_store(options, lambda store: store.tally(options.campaign)) == found.tally
 
 
 def _tell(found: Recount, equal: bool | None) -> None:

@@ -27,13 +27,8 @@ from ldp_aggregator.store.clock import to_text, utc_now
 def add_commands(groups: Groups) -> None:
     text = "create, list, revoke and rotate access tokens"
     commands = add_group(groups, "token", text, "create --scope collector --name reporting", "list --json")
-    create = add_command(
-        commands,
-        "create",
-        "make a token and print it; it cannot be shown again",
-        _create,
-        "--scope collector --name reporting --expires-in 90",
-    )
+    text = "make a token and print it; it cannot be shown again"
+    create = add_command(commands, "create", text, _create, "--scope collector --name reporting --expires-in 90")
     add_store_options(create)
     create.add_argument("--scope", required=True, choices=SCOPES, help="what the token opens")
     create.add_argument("--name", help="what to call it (default: its scope and the time)")
@@ -54,13 +49,8 @@ def add_commands(groups: Groups) -> None:
     revoke.add_argument(
         "--withdraw", action="store_true", help="take its node's shares out of every campaign, too; they stay otherwise"
     )
-    rotate = add_command(
-        commands,
-        "rotate",
-        "make a new token of the same scope and campaigns in place of the old one; a node keeps its shares",
-        _rotate,
-        "reporting --name reporting-2 --overlap 7",
-    )
+    text = "make a new token of the same scope and campaigns in place of the old one; a node keeps its shares"
+    rotate = add_command(commands, "rotate", text, _rotate, "reporting --name reporting-2 --overlap 7")
     add_store_options(rotate)
     rotate.add_argument("name", metavar="NAME", help="the old token's name")
     rotate.add_argument("--name", dest="new_name", metavar="NEW", help="the new one's (default: scope and time)")
@@ -116,11 +106,11 @@ def _list(options: argparse.Namespace) -> None:
 
 def _revoke(options: argparse.Namespace) -> None:
     async def work(store: Store) -> int:
-        node = await _node_of(store, options.name) if options.withdraw else None
+        named = [token for token in await store.tokens() if token.name == options.name]
         detail = options.name + (", with its shares" if options.withdraw else "")
         async with recorded(store, local_actor(), "revoke token", detail=detail):
             revoked = await store.revoke_token(options.name)
-            withdrawn = 0 if node is None else await store.withdraw_node(node)
+            withdrawn = await store.withdraw_node(named[0].node) if named and options.withdraw else 0
             if not revoked and not withdrawn:
                 raise CommandError(_no_token(options.name))
         return withdrawn
@@ -166,10 +156,6 @@ def _make(
         return make_token(name or f"{scope} {to_text(now)}", scope, now, expires=expires, campaigns=campaigns)
     except (ValueError, OverflowError) as error:
         raise CommandError(str(error)) from None
-
-
-async def _node_of(store: Store, name: str) -> str | None:
-    return next((token.node for token in await store.tokens() if token.name == name), None)
 
 
 def _told(token: StoredToken) -> str:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Final
 
 from ldp_aggregator.cli.common import CommandError, Groups, add_command, add_store_options, say, settings_of
 from ldp_aggregator.server.process import EndedError, run_server
 from ldp_aggregator.server.sockets.listener import Addresses
+from ldp_aggregator.service.settings import Settings
+
+_FLAGS: Final = (
+    *("host", "port", "admin_host", "admin_port", "operations_host", "operations_port"),
+    *("tls_certificate", "tls_key"),
+)
 
 
 def add_commands(groups: Groups) -> None:
@@ -20,10 +27,11 @@ def add_commands(groups: Groups) -> None:
         "--config aggregator.toml",
     )
     add_store_options(parser)
-    parser.add_argument("--host", help="address of the public listener (default: every address of this machine)")
-    parser.add_argument("--port", type=int, help="port of the public listener; 0 takes a free one (default: 8080)")
-    parser.add_argument("--admin-host", help="address of the admin listener (default: 127.0.0.1)")
-    parser.add_argument("--admin-port", type=int, help="port of the admin listener (default: 8081)")
+    for name in _FLAGS:
+        field = Settings.model_fields[name]
+        kind = int if field.annotation is int else Path if name.startswith("tls") else str
+        text = f"{field.description} (default: {field.default})" if field.default is not None else field.description
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text)
     parser.add_argument(
         "--allow-origin",
         dest="allowed_origins",
@@ -31,9 +39,6 @@ def add_commands(groups: Groups) -> None:
         metavar="ORIGIN",
         help="a page's origin (https://app.example.org) whose scripts may upload and read models; may be repeated",
     )
-    parser.add_argument("--operations-host", help="address of the listener for health and metrics (default: 127.0.0.1)")
-    parser.add_argument("--operations-port", type=int, help="its port (default: 8082)")
-    parser.add_argument("--tls-certificate", type=Path, metavar="FILE", help="certificate chain of the public listener")
     parser.add_argument(
         "--keep-closed-for",
         dest="keep_closed_days",
@@ -41,7 +46,6 @@ def add_commands(groups: Groups) -> None:
         metavar="DAYS",
         help="delete campaigns, their models too, so long after they were closed (default: keep them)",
     )
-    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key; SIGHUP reads both again")
 
 
 def _serve(options: argparse.Namespace) -> None:

@@ -13,7 +13,7 @@ from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.dashboard.visit import Visit
 from ldp_aggregator.service.acting import actor_of
 from ldp_aggregator.service.tokens import find_token, note_use
-from ldp_aggregator.store.rights import StoredToken
+from ldp_aggregator.store.contract import StoredToken
 
 FORM: Final = "application/x-www-form-urlencoded"
 FORM_TOKEN: Final = "form_token"  # noqa: S105 - the name of a field

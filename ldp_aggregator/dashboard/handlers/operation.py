@@ -17,8 +17,7 @@ from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.dashboard.visit import Visit
 from ldp_aggregator.service.acting import recorded
 from ldp_aggregator.service.tokens import make_token
-from ldp_aggregator.store.contract import Shares, StoredShare
-from ldp_aggregator.store.rights import SCOPES
+from ldp_aggregator.store.contract import SCOPES, Shares, StoredShare
 
 MOST_TOKENS: Final = 200
 """Shown, those in use first and then the latest; the command line lists all."""

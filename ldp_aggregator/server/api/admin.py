@@ -15,7 +15,7 @@ from aiohttp import web
 
 from ldp_aggregator.estimation.simplex import MODES, POSTERIOR, TRAINING_MODES
 from ldp_aggregator.server.api.public import answer_estimates, publisher_key
-from ldp_aggregator.server.api.rows import JSON, STORED, Asked, Operation
+from ldp_aggregator.server.api.rows import JSON, STORED, Asked, Operation, object_of
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.service.acting import uploads_act
 from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
@@ -23,16 +23,19 @@ from ldp_aggregator.service.publishing import TrainingOptions, UntrainableError,
 from ldp_aggregator.service.signing import described
 from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.contract import (
+    ASKED,
     DELETED,
+    DONE,
+    FAILED,
     NOT_CLOSED,
     OLDER,
     SEALED,
     TAKES_REPORTS,
     TAKES_SHARES,
     TOO_EARLY,
+    UPLOADING,
     CampaignState,
 )
-from ldp_aggregator.store.rights import ASKED, DONE, FAILED, UPLOADING
 from protocols import DocumentError, DraftError
 from protocols.document.directory import LARGEST_DIRECTORY, read_directory
 
@@ -58,7 +61,7 @@ async def post_campaign(asked: Asked) -> web.Response:
     need = asked.values.get("uploads_need_token")
     async with asked.recorded("create campaign", campaign.id, campaign.title):
         created = await asked.store.create_campaign(campaign, max_reports=most, federated=federated, uploads_need=need)
-    if not created and federated and not await asked.context.campaigns.is_federated(campaign.id):
+    if not created and federated and not (await asked.store.terms(campaign.id)).federated:
         raise ProblemError(TAKES_REPORTS, ANOTHER_KIND)
     if created:
         asked.context.metrics.mutations.labels("campaign-created").inc()
@@ -180,25 +183,14 @@ STATE: Final = {
 }
 """A campaign's state, as every operation that changes it answers."""
 
-_ACT: Final = {
-    "type": "object",
-    "required": ["number", "time", "actor", "act", "campaign", "detail", "outcome"],
-    "properties": {
-        "number": {"type": "integer"},
-        "time": {"type": "string"},
-        "actor": {"type": "string"},
-        "act": {"type": "string"},
-        "campaign": {"type": ["string", "null"]},
-        "detail": {"type": "string"},
-        "outcome": {"enum": [ASKED, DONE, FAILED]},
-    },
-}
-_CREATED: Final = {"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}}}
-_TRAINED: Final = {
-    "type": "object",
-    "required": ["version", "reports"],
-    "properties": {"version": {"type": "integer"}, "reports": {"type": "integer"}},
-}
+_ACT: Final = object_of(
+    **{name: {"type": "string"} for name in ("time", "actor", "act", "detail")},
+    number={"type": "integer"},
+    campaign={"type": ["string", "null"]},
+    outcome={"enum": [ASKED, DONE, FAILED]},
+)
+_CREATED: Final = object_of(id={"type": "string"})
+_TRAINED: Final = object_of(version={"type": "integer"}, reports={"type": "integer"})
 
 _CAMPAIGN: Final = "/admin/v1/campaigns/{id}"
 _CHANGED: Final = {200: (JSON, STATE)}

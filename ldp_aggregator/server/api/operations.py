@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from ldp_aggregator.server.api.rows import JSON, STORED, Asked, Operation
+from ldp_aggregator.server.api.rows import JSON, STORED, Asked, Operation, object_of
 from ldp_aggregator.server.problems import ProblemError, retry_later
 
 EXPOSITION: Final = "text/plain"
@@ -57,14 +57,14 @@ async def get_readiness(asked: Asked) -> web.Response:
     """The store takes writes, as the writer last saw it, and this instance is not about to stop; 503 otherwise."""
     if asked.context.leaving.is_set():
         raise retry_later("stopping")
-    if not asked.context.ingest.health.is_well:
+    if not asked.context.ingest.is_well:
         raise retry_later("store-unavailable")
     return web.json_response({"status": "ready"})
 
 
 _WATCHED: Final = partial(Operation, "GET", query=None)
 _NAMED: Final = ("unknown-host",)
-_STATUS: Final = {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}}
+_STATUS: Final = object_of(status={"type": "string"})
 
 OPERATIONS: Final = (
     _WATCHED("/healthz", get_health, answers={200: (JSON, _STATUS)}, codes=_NAMED),

@@ -15,7 +15,7 @@ from ldp_aggregator.counting.shares import MEDIA_TYPE as SHARE
 from ldp_aggregator.counting.shares import ShareError, decode_share, most_bytes
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB
 from ldp_aggregator.server.admission import CHALLENGE
-from ldp_aggregator.server.api.rows import JSON, STORED, Asked, Operation
+from ldp_aggregator.server.api.rows import JSON, STORED, Asked, Operation, object_of
 from ldp_aggregator.server.context import ID_PATTERN
 from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
 from ldp_aggregator.server.uploads import answer_to
@@ -55,7 +55,7 @@ async def get_model(asked: Asked) -> web.Response:
         response = asked.cacheable(body, hashlib.sha256(body).hexdigest(), LATEST if version is None else FOREVER)
         response.headers["Model-Version"] = str(model.version)
         return response
-    if not await asked.context.campaigns.is_federated(asked.campaign_id):
+    if not (await asked.store.terms(asked.campaign_id)).federated:
         raise ProblemError("no-model")
     if version is not None:
         raise ProblemError("no-model", "the model of a federated campaign follows its shares and has no versions")
@@ -79,7 +79,7 @@ async def get_estimates(asked: Asked) -> web.Response:
 async def answer_estimates(asked: Asked) -> web.Response:
     """The same answer to a collector here and to an administrator on the other listener."""
     campaign = await asked.context.campaigns.get(asked.campaign_id)
-    if await asked.context.campaigns.is_federated(campaign.id):
+    if (await asked.store.terms(campaign.id)).federated:
         raise ProblemError(TAKES_SHARES, "it has a model, and no estimates")
     tally, arrivals = await counts_to_publish(asked.store, campaign)
     post = asked.values.get("post", NORM_SUB)
@@ -126,19 +126,11 @@ def _settle(asked: Asked, refused: str | None, done: str) -> None:
 
 
 _OBJECT: Final = {"type": "object"}
-_REJECTED: Final = {
-    "type": "object",
-    "required": ["rejected"],
-    "properties": {
-        "rejected": {
-            "type": "array",
-            "items": {
-                "type": "array",
-                "prefixItems": [{"type": "string", "pattern": "^[0-9a-f]{32}$"}, {"enum": sorted(REPORT_CODES)}],
-            },
-        }
-    },
+_ONE_REJECTED: Final = {
+    "type": "array",
+    "prefixItems": [{"type": "string", "pattern": "^[0-9a-f]{32}$"}, {"enum": sorted(REPORT_CODES)}],
 }
+_REJECTED: Final = object_of(rejected={"type": "array", "items": _ONE_REJECTED})
 
 _CAMPAIGN: Final = "/v1/campaigns/{id}"
 _CODES: Final = (CLOSED, NOT_OPEN, TAKES_REPORTS, *STORED)
@@ -184,7 +176,7 @@ OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all t
         post_statistics,
         scopes=("node",),
         bodies={SHARE: {"type": "string", "format": "binary"}},
-        answers={200: (JSON, {"type": "object", "required": ["node"], "properties": {"node": {"type": "string"}}})},
+        answers={200: (JSON, object_of(node={"type": "string"}))},
         codes=("malformed-share", "distributed-share", *_CODES),
     ),
     Operation(

@@ -23,8 +23,7 @@ from ldp_aggregator.server.problems import MEDIA_TYPE as PROBLEM_TYPE
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES, ProblemError, retry_later
 from ldp_aggregator.service.acting import actor_of, recorded
 from ldp_aggregator.store import Store
-from ldp_aggregator.store.contract import UNKNOWN
-from ldp_aggregator.store.rights import StoredToken
+from ldp_aggregator.store.contract import UNKNOWN, StoredToken
 
 JSON: Final = "application/json"
 
@@ -46,6 +45,11 @@ _CHUNK: Final = 1 << 16
 
 Schema = Mapping[str, Any]
 Handler = Callable[[web.Request, Context], Awaitable[web.Response]]
+
+
+def object_of(**properties: Schema) -> Schema:
+    """The schema of an object that has all of these."""
+    return {"type": "object", "required": list(properties), "properties": properties}
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,7 @@ class Operation:
     optional_scopes: bool = False
     """Whether a setting decides if the token is needed."""
     for_pages: bool = False
-    """Whether pages of other origins may use it, where the operator names them (:mod:`.origins`)."""
+    """Whether pages of other origins may use it, where the operator names them."""
 
     async def answer(self, request: web.Request, context: Context) -> web.Response:
         """Check the path, the token and the query, in this order, and have the handler answer."""

@@ -1,5 +1,9 @@
 """The first to hear a client: uploads are taken from their bytes, and whoever asks for anything else is aiohttp's.
 
+A head is read as far as it decides who answers. Only what is beyond doubt is recognised as an upload: a head that could
+be understood in two ways, or that asks for anything that the door does not do, is left to aiohttp's parser; what is no
+HTTP is refused.
+
 Uploads are answered one after another, and what a client sends ahead stays here until its turn has come: the next
 request begins when the answer to the last one was written and the client reads. No future or request object is made for
 an upload, and no task where nobody has to be asked; its connection waits in the writer's queue itself.
@@ -10,19 +14,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import re
 import time
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final, cast
 
+import httptools
 from multidict import CIMultiDict
 
 from ldp_aggregator.server.desk import Desk
-from ldp_aggregator.server.problems import JSON, ProblemError, encode_answer, encode_problem, retry_later
+from ldp_aggregator.server.problems import JSON, ProblemError, as_problem, encode_answer, encode_problem, retry_later
 from ldp_aggregator.server.sockets.connections import LINGER_SECONDS, Connection, Connections
 from ldp_aggregator.server.sockets.handed import HandedOver, MakeHandler
-from ldp_aggregator.server.sockets.heads import END, Head, read_head
 from ldp_aggregator.server.uploads import Terms, answer_to
 from ldp_aggregator.store.contract import Outcome
+from protocols.wire import MEDIA_TYPE
 
 LOG: Final = logging.getLogger("ldp_aggregator")
 
@@ -30,6 +37,101 @@ UNSENT_BYTES: Final = 1 << 14
 """More of an answer than this that a client does not read counts in the budget, and has a time."""
 HEAD_LINES: Final = 4
 """A head may be as long as so many lines of the greatest length."""
+
+
+END: Final = b"\r\n\r\n"
+
+_LINE: Final = re.compile(rb"POST /v1/campaigns/([A-Za-z0-9_-]{43})/reports HTTP/1\.1\r\n")
+_LENGTH: Final = re.compile(rb"[1-9][0-9]{0,14}")
+_ONCE: Final = frozenset({b"host", b"content-length", b"content-type", b"connection"})
+"""Headers that mean something to the door; none of them twice."""
+_ELSEWHERE: Final = frozenset(
+    {b"content-encoding", b"expect", b"origin", b"trailer", b"te", b"transfer-encoding", b"upgrade"}
+)
+"""Headers with a meaning that the door does not know, or after which a body is not as long as its Content-Length."""
+_ALIKE: Final = _ONCE | {b"accept", b"accept-encoding", b"user-agent"}
+"""Headers that many devices send alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """That of an upload to a campaign with a body of ``length`` bytes. ``claims``: it shows a token."""
+
+    campaign_id: str
+    length: int
+    keeps_open: bool
+    claims: bool
+    headers: tuple[tuple[str, str], ...]
+
+
+MOST_KNOWN: Final = 256
+LONGEST_KNOWN: Final = 512
+"""Heads of uploads that are remembered, and their bytes."""
+_known: Final[dict[bytes, Head]] = {}
+
+
+class _Reader:
+    """The callbacks of httptools while it parses."""
+
+    __slots__ = ("body", "complete", "headers")
+
+    def __init__(self) -> None:
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.complete = self.body = False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        self.complete = True
+
+    def on_body(self, _body: bytes) -> None:
+        self.body = True
+
+
+def read_head(head: bytes) -> Head | None:
+    """The upload that a head announces, None for what is aiohttp's. ``head`` ends with the first empty line of what a
+    client has sent. Raises ProblemError for what is no HTTP.
+
+    The same app sends the same head from every device, so those of uploads are remembered for a while, unless a header
+    may tell one device from another.
+    """
+    known = _known.get(head)
+    if known is not None:
+        return known
+    reader = _Reader()
+    parser = httptools.HttpRequestParser(reader)
+    try:
+        parser.feed_data(head)
+    except httptools.HttpParserUpgrade:
+        return None
+    except httptools.HttpParserError:
+        raise ProblemError("malformed-request") from None
+    line = _LINE.match(head)
+    if line is None or not reader.complete or reader.body:
+        return None
+    found = _read(reader.headers, line[1].decode(), keeps_open=parser.should_keep_alive())
+    if found is not None and len(head) <= LONGEST_KNOWN and all(name in _ALIKE for name, _ in reader.headers):
+        if len(_known) >= MOST_KNOWN:
+            _known.clear()
+        _known[head] = found
+    return found
+
+
+def _read(headers: list[tuple[bytes, bytes]], campaign_id: str, *, keeps_open: bool) -> Head | None:
+    once: dict[bytes, bytes] = {}
+    claims = False
+    for name, value in headers:
+        if name in _ELSEWHERE or name in once:
+            return None
+        if name in _ONCE:
+            once[name] = value
+        claims = claims or name == b"authorization"
+    length = once.get(b"content-length", b"")
+    if b"host" not in once or once.get(b"content-type") != MEDIA_TYPE.encode() or not _LENGTH.fullmatch(length):
+        return None
+    texts = tuple((name.decode("latin-1"), value.decode("utf-8", "surrogateescape")) for name, value in headers)
+    return Head(campaign_id, int(length), keeps_open, claims, texts)
 
 
 class State(Enum):
@@ -223,7 +325,7 @@ class Door(Connection):
         try:
             terms = await desk.terms(head.campaign_id, CIMultiDict(head.headers))
         except Exception as error:  # Whatever it is, the client gets a document.
-            problem = desk.problem(error)
+            problem = as_problem(error, desk.metrics)
         self._asking = None
         if problem is None:
             self._welcome(terms, desk)
@@ -263,7 +365,7 @@ class Door(Connection):
         self.body = body
         self._state = State.COUNTING
         self._deadline = math.inf
-        cast("Desk", self._desk).take(self)
+        cast("Desk", self._desk).ingest.take(self)
 
     def _split(self, data: bytes) -> tuple[bytes, bytes]:
         """Take apart what is missing of a body, and what comes after it."""

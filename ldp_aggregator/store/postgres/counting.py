@@ -145,7 +145,7 @@ async def _count_alone(db: PostgresConnection, campaign_id: str, batch: Batch) -
     if row.max_reports is None:
         raise HeldError
     try:
-        row = await campaigns.locked(db, campaign_id)
+        row = await campaigns.row(db, campaign_id, campaigns.ALONE)
     except UnknownCampaignError:  # It was being deleted.
         return batch.refused(UNKNOWN)
     refused = refuse_uploads(row, moment)

@@ -6,7 +6,7 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
@@ -146,7 +146,7 @@ class Sessions:
         give_up = time.monotonic() + GIVE_UP_SECONDS
         for attempt in range(attempts):
             try:
-                async with self._transaction(isolation) as raw:
+                async with self._pool.acquire(timeout=CONNECT_SECONDS) as raw, _within(raw, isolation):
                     return await work(PostgresConnection(raw, name, None if self._clock is None else self._clock()))
             except (*_PASSING, *passing) as error:  # noqa: PERF203 - trying again is the point
                 if attempt + 1 == attempts or time.monotonic() > give_up:
@@ -164,14 +164,9 @@ class Sessions:
         except asyncio.TimeoutError:  # A connection was lost in a way that the pool did not notice.
             self._pool.terminate()
 
-    @asynccontextmanager
-    async def _transaction(self, isolation: str | None) -> AsyncIterator[Any]:
-        async with self._pool.acquire(timeout=CONNECT_SECONDS) as raw:
-            if isolation is None:
-                yield raw
-                return
-            async with raw.transaction(isolation=isolation):
-                yield raw
+
+def _within(raw: Any, isolation: str | None) -> AbstractAsyncContextManager[Any]:
+    return nullcontext() if isolation is None else raw.transaction(isolation=isolation)
 
 
 async def check_tables(db: PostgresConnection) -> None:

@@ -24,7 +24,6 @@ import asyncpg
 from ldp_aggregator.counting.parts import COMPACT_AT
 from ldp_aggregator.store.batch import Batch, gather_by_campaign, in_order
 from ldp_aggregator.store.clock import Clock
-from ldp_aggregator.store.consistency import Finding
 from ldp_aggregator.store.contract import UNAVAILABLE, Outcome, Restored, StoreError, Submission
 from ldp_aggregator.store.decisions import CampaignRow
 from ldp_aggregator.store.failures import kind_of
@@ -41,7 +40,7 @@ from ldp_aggregator.store.postgres.sessions import (
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.connection import Connection, Work, writing
 from ldp_aggregator.store.sql.rights import forget_rights, renew
-from ldp_aggregator.store.sql.store import Store
+from ldp_aggregator.store.sql.store import Finding, Store
 from protocols import Campaign
 
 LOG: Final = logging.getLogger("ldp_aggregator")

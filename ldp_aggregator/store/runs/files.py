@@ -6,7 +6,7 @@ one is filled up): first halves, second halves, digests, all little-endian 64-bi
 (:mod:`ldp_aggregator.store.runs.filters`), and the index: of each page its first half and its CRC-32.
 
 Nothing is used that was not checked: filter and index where a run is opened, a page wherever it is read. Reading is
-``pread``: a file that was cut short, or a disk that fails, is an error and no signal.
+``preadv``: a file that was cut short, or a disk that fails, is an error and no signal.
 """
 
 from __future__ import annotations
@@ -327,9 +327,8 @@ def _put(handle: int, data: bytes | memoryview[int], offset: int) -> None:
 
 def _read_into(path: Path, handle: int, offset: int, view: memoryview[int]) -> None:
     try:
-        while view and (piece := os.pread(handle, len(view), offset)):
-            view[: len(piece)] = piece
-            view, offset = view[len(piece) :], offset + len(piece)
+        while view and (done := os.preadv(handle, [view], offset)):
+            view, offset = view[done:], offset + done
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from error
     if view:

@@ -22,29 +22,21 @@ WORD_BITS: Final = 64
 _MIX: Final = np.uint64(0xBF58476D1CE4E5B9)
 
 
-@dataclass(frozen=True)
-class Spread:
-    """Ids in the order in which a filter is read: their ``positions``, what chooses the word of each (a number below
-    2^32), and its bits there.
-    """
-
-    positions: NDArray[np.int64]
-    chosen: Words
-    bits: Words
-
-
 class Hashes:
     """Ids, and what each secret makes of them: runs with one secret share the work."""
 
     def __init__(self, keys: Keys) -> None:
         self.keys = keys
-        self._made: dict[int, Spread] = {}
+        self._made: dict[int, tuple[NDArray[np.int64], Words, Words]] = {}
 
-    def under(self, secret: int) -> Spread:
+    def under(self, secret: int) -> tuple[NDArray[np.int64], Words, Words]:
+        """The ids' positions in the order in which a filter is read, what chooses the word of each (a number below
+        2^32), and its bits there.
+        """
         if secret not in self._made:
             made = _mixed(self.keys, secret)
             order = np.argsort(made)  # A large filter read from its beginning to its end takes half the time.
-            self._made[secret] = Spread(order, *_spread(made[order]))
+            self._made[secret] = (order, *_spread(made[order]))
         return self._made[secret]
 
 
@@ -67,10 +59,10 @@ class Filter:
 
     def may_hold(self, hashes: Hashes) -> NDArray[np.int64]:
         """Positions of the ids that are perhaps in here, in increasing order."""
-        ids = hashes.under(self.secret)
+        positions, chosen, bits = hashes.under(self.secret)
         # Every place is within the words: "clip" only spares the check.
-        words = self.words.take(_places(ids.chosen, len(self.words)), mode="clip")
-        return np.sort(ids.positions[(words & ids.bits) == ids.bits])
+        words = self.words.take(_places(chosen, len(self.words)), mode="clip")
+        return np.sort(positions[(words & bits) == bits])
 
 
 def filter_words(ids: int) -> int:

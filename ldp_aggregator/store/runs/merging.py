@@ -22,16 +22,6 @@ FAN_IN: Final = 8
 """Runs of about one size that become one. An id is written once for each power of it."""
 
 
-def is_due(recent: int, stored: int) -> bool:
-    """The recent ids of a campaign with so many ``stored`` in runs are enough for another one."""
-    return recent >= min(max(LEAST_RUN, stored * stored // FLUSH_SCALE), LARGEST_FLUSH)
-
-
-def is_behind(recent: int) -> bool:
-    """So many recent ids are more than memory should hold."""
-    return recent >= BACKLOG
-
-
 def crowded(sizes: Mapping[str, int]) -> list[str]:
     """Names of the runs to merge next, given every run's number of ids; none while every size has room."""
     tiers: dict[int, list[str]] = {}

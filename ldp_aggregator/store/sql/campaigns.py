@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -11,20 +11,20 @@ from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.parts import compactable, part_of_tally, tally_of_parts
 from ldp_aggregator.counting.tally import Tally, devices_counted
 from ldp_aggregator.store.clock import to_text
-from ldp_aggregator.store.consistency import damaged, sum_or_refuse, tally_or_refuse
 from ldp_aggregator.store.contract import (
     DELETED,
     SALT_BYTES,
     CampaignState,
     Life,
     RefusedError,
+    StoreError,
     Terms,
     UnknownCampaignError,
 )
 from ldp_aggregator.store.decisions import CampaignRow, check_closed, check_reopening, check_sealing, ending
 from ldp_aggregator.store.sql.connection import Connection, Row, Transactions, reading, writing
 from ldp_aggregator.store.sql.schema import OF_CAMPAIGNS
-from protocols import Campaign
+from protocols import Campaign, ProtocolError
 
 _TIMES: Final = ("opens", "closes", "closed", "sealed")
 _NAMES: Final = (
@@ -128,35 +128,29 @@ class Campaigns(Transactions):
     async def close_campaign(self, campaign_id: str) -> CampaignState:
         """Accept no more reports. Closing twice changes nothing."""
         await self._claim(campaign_id)
-        return await self._close(campaign_id)
-
-    @writing
-    async def _close(self, db: Connection, campaign_id: str) -> CampaignState:
-        found = await locked(db, campaign_id)
-        if found.life.closed is None:
-            await put(db, found, "closed", await db.now())
-        await put(db, found, "held_until", None)
-        return await state(db, campaign_id)
+        return await self._end(campaign_id, at_once=True)
 
     async def end_campaign(self, campaign_id: str) -> CampaignState:
         """Close a campaign that has been over, past its end or full, for the grace period; note when it was first seen
         to be, and forget that where it is not.
         """
         await self._claim(campaign_id)
-        return await self._end(campaign_id)
+        return await self._end(campaign_id, at_once=False)
 
     @writing
-    async def _end(self, db: Connection, campaign_id: str) -> CampaignState:
-        found = await locked(db, campaign_id)
-        for column, value in ending(found, await reports(db, found.number), await db.now()).items():
+    async def _end(self, db: Connection, campaign_id: str, *, at_once: bool) -> CampaignState:
+        found, now = await row(db, campaign_id, ALONE), await db.now()
+        changes = ending(found, await reports(db, found.number), now)
+        if at_once and found.life.closed is None:
+            changes = {"closed": now}
+        for column, value in {**changes, "held_until": None}.items():
             await put(db, found, column, value)
-        await put(db, found, "held_until", None)
         return await state(db, campaign_id)
 
     @writing
     async def reopen_campaign(self, db: Connection, campaign_id: str) -> CampaignState:
         """Take a closing back. Raises RefusedError where the campaign is sealed."""
-        found = await locked(db, campaign_id)
+        found = await row(db, campaign_id, ALONE)
         check_reopening(found)
         await put(db, found, "closed", None)
         await put(db, found, "over_since", None)
@@ -179,7 +173,7 @@ class Campaigns(Transactions):
     @writing
     async def _seal(self, db: Connection, campaign_id: str, *, at_once: bool) -> int:
         """From here on its ids count for nothing, and may be dropped."""
-        found = await locked(db, campaign_id)
+        found = await row(db, campaign_id, ALONE)
         now = await db.now()
         check_sealing(found, now, at_once=at_once)
         return await self._sealed(db, found, now)
@@ -208,14 +202,14 @@ class Campaigns(Transactions):
     @writing
     async def _begin_deletion(self, db: Connection, campaign_id: str) -> int:
         """Seal what is deleted: its ids may be dropped piece by piece, and it is not reopened meanwhile."""
-        found = await locked(db, campaign_id)
+        found = await row(db, campaign_id, ALONE)
         check_closed(found)
         return await self._sealed(db, found, await db.now())
 
     @writing
     async def _delete(self, db: Connection, campaign_id: str) -> None:
         """Delete a sealed campaign's rows. Its id stays in ``deleted``, so it can never be created again."""
-        found = await locked(db, campaign_id)
+        found = await row(db, campaign_id, ALONE)
         for table in OF_CAMPAIGNS:
             await db.execute(f"DELETE FROM {table} WHERE campaign = $1", found.number)
         await db.execute("DELETE FROM campaigns WHERE number = $1", found.number)
@@ -225,7 +219,11 @@ class Campaigns(Transactions):
     async def tally(self, db: Connection, campaign_id: str) -> Tally:
         """The exact sums of all reports counted so far. Raises StoreError where what is stored is no tally of it."""
         number = (await row(db, campaign_id)).number
-        return tally_or_refuse(campaign_id, await document(db, campaign_id), await parts(db, number))
+        try:
+            campaign = Campaign.parse(await document(db, campaign_id), campaign_id)
+        except ProtocolError as error:
+            raise _damaged(campaign_id, error) from error
+        return sum_or_refuse(campaign, await parts(db, number))
 
     @writing
     async def released_tally(self, db: Connection, campaign: Campaign, every: int) -> Tally:
@@ -233,7 +231,7 @@ class Campaigns(Transactions):
         it, to every group where a device answers all of them.
         """
         # Two instances that release at once wait for each other, and whoever counts for neither of them.
-        number = (await locked(db, campaign.id, IN_TURN)).number
+        number = (await row(db, campaign.id, IN_TURN)).number
         last = await db.fetchrow("SELECT reports, sums FROM publications WHERE campaign = $1", number)
         released = sum_or_refuse(campaign, [last["sums"]] if last else [])
         if await reports(db, number) - (last["reports"] if last else 0) < every:
@@ -243,6 +241,18 @@ class Campaigns(Transactions):
             return released
         await publish_tally(db, number, tally)
         return tally
+
+
+def sum_or_refuse(campaign: Campaign, parts: Iterable[bytes]) -> Tally:
+    """The sum of parts. Raises StoreError where they are none of this campaign."""
+    try:
+        return tally_of_parts(campaign, parts)
+    except ValueError as error:
+        raise _damaged(campaign.id, error) from error
+
+
+def _damaged(campaign_id: str, error: Exception) -> StoreError:
+    return StoreError(f"campaign {campaign_id} is damaged: {error}; 'ldp-aggregator fsck' tells what else is")
 
 
 async def rows(db: Connection) -> list[CampaignRow]:
@@ -256,19 +266,13 @@ async def find(db: Connection, campaign_id: str, lock: str = "") -> CampaignRow 
 
 
 async def row(db: Connection, campaign_id: str, lock: str = "") -> CampaignRow:
-    """Raises UnknownCampaignError."""
+    """The row, with a ``lock`` as it is once that is held: a campaign that was being closed is closed now, one that was
+    deleted is gone. Raises UnknownCampaignError.
+    """
     found = await find(db, campaign_id, lock)
     if found is None:
         raise UnknownCampaignError(campaign_id)
     return found
-
-
-async def locked(db: Connection, campaign_id: str, lock: str = ALONE) -> CampaignRow:
-    """The row once its lock is held: a campaign that was being closed is closed now, one that was deleted is gone.
-
-    Raises UnknownCampaignError.
-    """
-    return await row(db, campaign_id, lock)
 
 
 async def document(db: Connection, campaign_id: str) -> bytes:
@@ -340,11 +344,7 @@ async def compact(db: Connection, campaign: Campaign, number: int) -> None:
     members = await db.fetch(
         f"DELETE FROM parts WHERE part IN ({', '.join(map(str, chosen))}) RETURNING reports, vouched, least_batch, sums"
     )
-    try:
-        total = tally_of_parts(campaign, [part["sums"] for part in members])
-    except ValueError as error:
-        raise damaged(campaign.id, error) from error
-    await add_sum(db, number, total, members)
+    await add_sum(db, number, sum_or_refuse(campaign, [part["sums"] for part in members]), members)
 
 
 async def publish_tally(db: Connection, number: int, tally: Tally) -> None:

@@ -6,8 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from ldp_aggregator.store.contract import OLDER, Origin, PublishedModel, RefusedError, Restored, StoreError
-from ldp_aggregator.store.rights import ASKED, Act, LoggedAct, StoredToken
+from ldp_aggregator.store.contract import (
+    ASKED,
+    OLDER,
+    Act,
+    LoggedAct,
+    Origin,
+    PublishedModel,
+    RefusedError,
+    Restored,
+    StoredToken,
+    StoreError,
+)
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.connection import MOST, Connection, Row, Transactions, reading, writing
 from ldp_aggregator.store.sql.schema import new_generation
@@ -116,7 +126,7 @@ class Rights(Transactions):
     @writing
     async def publish_model(self, db: Connection, campaign_id: str, document: str) -> PublishedModel:
         """Keep a model under the next version."""
-        number = (await campaigns.locked(db, campaign_id, campaigns.IN_TURN)).number
+        number = (await campaigns.row(db, campaign_id, campaigns.IN_TURN)).number
         last = await db.fetchrow("SELECT max(version) FROM models WHERE campaign = $1", number)
         version = max((last and last[0]) or 0, (await origin(db)).version_floor) + 1
         now = await db.now()

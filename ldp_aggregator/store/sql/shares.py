@@ -11,9 +11,8 @@ import os
 from datetime import datetime
 
 from ldp_aggregator.counting.shares import Releases, has_other_rows
-from ldp_aggregator.store.contract import SALT_BYTES, ShareDigests, Shares, StoredShare
+from ldp_aggregator.store.contract import SALT_BYTES, ShareDigests, Shares, StoredShare, StoredToken
 from ldp_aggregator.store.decisions import CampaignRow, refuse_node, takes_reports
-from ldp_aggregator.store.rights import StoredToken
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.connection import Connection, reading, writing
 from ldp_aggregator.store.sql.rights import named_token
@@ -41,7 +40,7 @@ class NodeShares(campaigns.Campaigns):
     async def _put_share(self, db: Connection, campaign_id: str, node: str, share: bytes, token: str) -> str | None:
         # What decides a campaign's kind waits for the uploads under way, and they wait for it.
         alone = await _is_open(db, await campaigns.row(db, campaign_id))
-        row = await campaigns.locked(db, campaign_id, campaigns.ALONE if alone else campaigns.TOGETHER)
+        row = await campaigns.row(db, campaign_id, campaigns.ALONE if alone else campaigns.TOGETHER)
         counted = await campaigns.reports(db, row.number) if row.may_become_federated else 0
         now = await db.now()
         shown = await named_token(db, token, "FOR SHARE")
@@ -69,7 +68,7 @@ class NodeShares(campaigns.Campaigns):
         self, db: Connection, campaign_id: str, node: str, *, token: str | None = None
     ) -> str | None:
         """Drop a node's share, durably; None also where it has none, else the code that refuses it."""
-        row = await campaigns.locked(db, campaign_id, campaigns.TOGETHER)
+        row = await campaigns.row(db, campaign_id, campaigns.TOGETHER)
         now = await db.now()
         shown = await named_token(db, token or node, "FOR SHARE")
         refused = refuse_node(row.salt is not None, row.life, now, token_in_use=_has_say(shown, node, now))

@@ -1,16 +1,87 @@
-"""The store as far as both databases are alike, and what each has to add."""
+"""The store as far as both databases are alike, what each has to add; and the rules behind ``ldp-aggregator fsck``."""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
-from ldp_aggregator.store.consistency import Finding, check_campaign
+from ldp_aggregator.counting.parts import tally_of_parts
+from ldp_aggregator.counting.shares import decode_share
+from ldp_aggregator.mechanisms import facts_of
 from ldp_aggregator.store.contract import Counting
 from ldp_aggregator.store.decisions import CampaignRow
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.connection import Connection
 from ldp_aggregator.store.sql.rights import Rights
 from ldp_aggregator.store.sql.shares import NodeShares, stored_shares
+from protocols import Campaign, ProtocolError
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong; ``campaign`` is None for the store as a whole."""
+
+    campaign: str | None
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.campaign}: {self.problem}" if self.campaign else self.problem
+
+
+def check_campaign(
+    row: CampaignRow,
+    document: bytes,
+    parts: Sequence[bytes],
+    ids: int | None,
+    shares: Sequence[tuple[str, bytes, bytes, bool]],
+) -> Iterator[str]:
+    """Check one campaign, with everything that is stored of it, as it stands there.
+
+    ``ids`` is how many are stored, None for a sealed campaign, which has none; ``shares`` have node, share and digest,
+    and whether the share is among those that were ever sent.
+    """
+    try:
+        campaign = Campaign.parse(document, row.id)
+    except (ProtocolError, ValueError) as error:
+        yield str(error)
+    else:
+        yield from _problems_of_tally(campaign, row, parts, ids)
+        yield from () if row.salt is None else _problems_of_shares(campaign, shares)
+    if row.salt is None and shares:
+        yield f"{len(shares)} shares are stored, but the campaign takes reports"
+
+
+def _problems_of_tally(campaign: Campaign, row: CampaignRow, parts: Sequence[bytes], ids: int | None) -> Iterator[str]:
+    try:
+        tally = tally_of_parts(campaign, parts)
+    except ValueError as error:
+        yield str(error)
+        return
+    reports = int(tally.n.sum())
+    if ids is not None and ids + row.overlap + row.lost_ids != reports:
+        twice = f" ({row.overlap} of them for two reports)" if row.overlap else ""
+        lost = f" and {row.lost_ids} were lost with a damaged run" if row.lost_ids else ""
+        yield f"{reports} reports are counted, but {ids} ids are stored{twice}{lost}"
+    for question, n, counts in zip(campaign.questions, tally.n, tally.counts, strict=True):
+        place = f"question {question.index} ({question.mechanism.name})"
+        if n < 0:
+            yield f"{place}: {n} reports"
+        for problem in facts_of(question.mechanism).impossible(int(n), counts):
+            yield f"{place}: {problem}"
+
+
+def _problems_of_shares(campaign: Campaign, shares: Sequence[tuple[str, bytes, bytes, bool]]) -> Iterator[str]:
+    for node, share, digest, counted in shares:
+        try:
+            decode_share(share, campaign)
+        except ProtocolError as error:
+            yield f"the share of {node!r}: {error}"
+        if hashlib.sha256(share).digest() != digest:
+            yield f"the share of {node!r}: its bytes are not those of its digest"
+        if not counted:
+            yield f"the share of {node!r}: it is not among the shares that were sent"
 
 
 class Store(NodeShares, Rights, Counting):

@@ -61,7 +61,9 @@ class Held:
     @property
     def is_due(self) -> bool:
         """The recent ones are enough for a run."""
-        return merging.is_due(len(self.recent), sum(map(len, self.runs.values())))
+        stored = sum(map(len, self.runs.values()))
+        enough = max(merging.LEAST_RUN, stored * stored // merging.FLUSH_SCALE)
+        return len(self.recent) >= min(enough, merging.LARGEST_FLUSH)
 
     @property
     def backlog(self) -> int:
@@ -211,7 +213,7 @@ class Tidier:
             if time.monotonic() >= self._pause_until:
                 self._start()
             return
-        if any(merging.is_behind(held.backlog) for held in tuple(self._sets.known.values())):
+        if any(held.backlog >= merging.BACKLOG for held in self._sets.known.values()):
             # Ids come faster than runs are made: wait for this one, and not so long that nobody is counted.
             with contextlib.suppress(TimeoutError):
                 self._job.draft.exception(BEHIND_SECONDS)
@@ -271,9 +273,12 @@ class Tidier:
         draft, name = job.draft.result(), None
         try:
             with transaction(db):
-                name = self._list(db, job, draft)
+                listed = self._list(db, job, draft)
+            name = listed
         finally:
-            if name is None:  # That failed, or the campaign was sealed meanwhile, or another process has tidied up.
+            if (
+                name is None
+            ):  # That failed, with its commit, or the campaign was sealed meanwhile, or another process has tidied up.
                 draft.discard()
                 self._sets.reload(job.campaign)
         if name is None:

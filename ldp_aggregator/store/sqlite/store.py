@@ -18,14 +18,13 @@ from typing import Final, TypeVar
 from ldp_aggregator.counting.parts import COMPACT_AT, encode_part
 from ldp_aggregator.store.batch import Batch, gather_by_campaign, in_order
 from ldp_aggregator.store.clock import Clock, utc_now
-from ldp_aggregator.store.consistency import Finding
 from ldp_aggregator.store.contract import UNAVAILABLE, UNKNOWN, Outcome, StoreError, Submission
 from ldp_aggregator.store.decisions import CampaignRow, refuse_uploads, vouched_part
 from ldp_aggregator.store.failures import kind_of
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.connection import Connection, Work, writing
 from ldp_aggregator.store.sql.rights import origin
-from ldp_aggregator.store.sql.store import Store
+from ldp_aggregator.store.sql.store import Finding, Store
 from ldp_aggregator.store.sqlite import ids
 from ldp_aggregator.store.sqlite.connections import (
     SqliteConnection,

@@ -10,7 +10,7 @@ import pytest
 from queueing import submit
 
 from ldp_aggregator.server import ingest as ingest_module
-from ldp_aggregator.server.ingest import STALE_SECONDS, Ingest, WriteHealth
+from ldp_aggregator.server.ingest import STALE_SECONDS, Ingest
 from ldp_aggregator.server.keeper import close_once
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.process import EndedError, end_connections, running, serve
@@ -109,18 +109,26 @@ async def test_asking_whether_a_server_is_ready_waits_for_no_commit(server):
     assert await asyncio.wait_for(readiness(server), 10) == (200, None)
 
 
-def test_a_store_that_has_not_written_for_long_is_not_well():
-    now = [100.0]
-    health = WriteHealth(lambda: now[0])
-    assert not health.is_well, "nothing was written yet"
-    health.succeeded()
+async def test_a_store_that_has_not_written_for_long_is_not_well(monkeypatch):
+    class Written:
+        async def beat(self):
+            if failing:
+                raise StoreError("no")
+
+    now, failing = [100.0], []
+    monkeypatch.setattr("ldp_aggregator.server.ingest.time.monotonic", lambda: now[0])
+    ingest = Ingest(Written(), Metrics(), group_reports=1)
+    assert not ingest.is_well, "nothing was written yet"
+    await ingest.beat()
     now[0] += STALE_SECONDS - 1
-    assert health.is_well
+    assert ingest.is_well
     now[0] += 1
-    assert not health.is_well
-    health.succeeded()
-    health.failed()
-    assert not health.is_well
+    assert not ingest.is_well
+    await ingest.beat()
+    assert ingest.is_well
+    failing.append(True)
+    await ingest.beat()
+    assert not ingest.is_well
 
 
 class PickyStore:

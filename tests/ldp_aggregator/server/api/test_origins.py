@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ldp_aggregator.server.api.origins import origin_headers, preflight_headers
+from ldp_aggregator.server.app import origin_headers, preflight_headers
 from ldp_aggregator.service.settings import Settings, SettingsError, read_settings
 from protocols import encode_upload
 from protocols.wire import MEDIA_TYPE

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldp_aggregator.server.problems import ProblemError
-from ldp_aggregator.server.sockets import heads
-from ldp_aggregator.server.sockets.heads import LONGEST_KNOWN, MOST_KNOWN, read_head
+from ldp_aggregator.server.sockets import door
+from ldp_aggregator.server.sockets.door import LONGEST_KNOWN, MOST_KNOWN, read_head
 from protocols.wire import MEDIA_TYPE
 
 ID = "A" * 43
@@ -91,8 +91,8 @@ def test_heads_are_remembered_within_bounds():
         read_head(head(*HEADERS, f"User-Agent: {number}", "Cookie: secret"))
         read_head(head(*HEADERS, "X-Forwarded-For: secret"))
     read_head(head(*HEADERS, "X: " + "x" * LONGEST_KNOWN))
-    assert 0 < len(heads._known) <= MOST_KNOWN
-    assert all(len(known) <= LONGEST_KNOWN and b"secret" not in known for known in heads._known)
+    assert 0 < len(door._known) <= MOST_KNOWN
+    assert all(len(known) <= LONGEST_KNOWN and b"secret" not in known for known in door._known)
 
 
 PIECES = st.sampled_from(

@@ -7,7 +7,7 @@ import random
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -170,6 +170,33 @@ async def test_a_merge_for_which_there_is_no_room_is_made_once_there_is(
     many = len(listed(folder))
     await fill(store, range(400, 460))
     assert len(listed(folder)) < many
+    assert await store.check() == []
+    await store.close()
+
+
+async def test_a_run_whose_commit_fails_leaves_its_ids_where_they_are(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await opened(folder)
+
+    @contextmanager
+    def uncommitted(db: sqlite3.Connection) -> Iterator[None]:
+        db.execute("BEGIN IMMEDIATE")
+        yield
+        db.execute("ROLLBACK")
+        raise StoreError("disk full")
+
+    await store.count([numbered(range(50))])
+    await store.beat()
+    await asyncio.wrap_future(store._tidier._job.draft)
+    with monkeypatch.context() as patch:
+        patch.setattr("ldp_aggregator.store.sqlite.id_sets.transaction", uncommitted)
+        with pytest.raises(StoreError, match="disk full"):
+            await store.beat()
+    [outcome] = await store.count([numbered(range(60))])
+    assert (outcome.counted, outcome.duplicates) == (10, 50)
+    await settled(store)
+    assert len(listed(folder)) == 1
     assert await store.check() == []
     await store.close()
 
