@@ -106,8 +106,8 @@ class Fields:
         return self.error(name, f"must be {right}, not {got or describe(value)}")
 
     def has(self, name: str) -> bool:
-        """Whether the key is present and not null."""
-        return self._members.get(name) is not None
+        """Return true where the key is present and not null."""
+        return self.raw(name) is not None
 
     def raw(self, name: str) -> Any:
         """The value as it stands, None where absent."""
@@ -124,7 +124,7 @@ class Fields:
         return value
 
     def optional_text(self, name: str) -> str | None:
-        return self.text(name) if self.has(name) else self.raw(name)
+        return self.text(name) if self.has(name) else None
 
     def switch(self, name: str) -> bool | None:
         """True or false; None where it is absent or null."""

@@ -123,13 +123,7 @@ def decode_upload(data: bytes, campaign: Campaign) -> tuple[Block, ...]:
     longest = max(_BLOCK_MEMBERS, len(campaign.questions))
     try:
         value = msgpack.unpackb(
-            data,
-            raw=False,
-            strict_map_key=True,
-            max_array_len=longest,
-            max_ext_len=0,
-            max_map_len=0,
-            max_str_len=0,
+            data, raw=False, strict_map_key=True, max_array_len=longest, max_ext_len=0, max_map_len=0, max_str_len=0
         )
     except Exception as error:  # msgpack raises many types; each means the same here.
         raise UploadError(f"not one msgpack value of this format ({type(error).__name__})") from None

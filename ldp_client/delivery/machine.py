@@ -12,13 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ldp_client.errors import TransportError
-from ldp_client.policy import (
-    POISON_STATUSES,
-    RETRYABLE_CODES,
-    SPLIT_STATUSES,
-    TERMINAL_STATUSES,
-    Policy,
-)
+from ldp_client.policy import POISON_STATUSES, RETRYABLE_CODES, SPLIT_STATUSES, TERMINAL_STATUSES, Policy
 
 if TYPE_CHECKING:
     from ldp_client.network.transport import Response

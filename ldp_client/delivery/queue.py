@@ -6,15 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ldp_client.delivery.machine import (
-    DUE,
-    Delivery,
-    Outcome,
-    Place,
-    Settled,
-    Verdict,
-    size_of,
-)
+from ldp_client.delivery.machine import DUE, Delivery, Outcome, Place, Settled, Verdict, size_of
 from ldp_client.errors import QuotaError, StorageError
 from ldp_client.policy import Policy
 from ldp_client.storage.contract import WAITING, Transaction, pack, scope_prefix, unpack
@@ -133,12 +125,7 @@ class Outbox:
         return delivery
 
     def apply(
-        self,
-        transaction: Transaction,
-        verdict: Verdict,
-        policy: Policy,
-        *,
-        after_withdrawal: bool = False,
+        self, transaction: Transaction, verdict: Verdict, policy: Policy, *, after_withdrawal: bool = False
     ) -> Delivery:
         """Settle what an answer settled, and keep beside what left what the server replied. Reports that are no longer
         queued (withdrawn, or settled by another process) are left out, and nothing is ever put back.

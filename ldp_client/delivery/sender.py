@@ -95,13 +95,7 @@ class Sender:
     """The delivery of all queues of a storage."""
 
     def __init__(
-        self,
-        storage: Storage,
-        permits: Permits,
-        *,
-        clock: Clock,
-        policy: Policy,
-        on_event: OnEvent | None = None,
+        self, storage: Storage, permits: Permits, *, clock: Clock, policy: Policy, on_event: OnEvent | None = None
     ) -> None:
         self.clock = clock
         self.policy = policy

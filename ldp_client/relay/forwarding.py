@@ -102,12 +102,7 @@ class Relay:
         self._outbox = Outbox(campaign_id)
         self._batch = f"batch/{campaign_id}"
         self._sender = MixingSender(
-            self._form,
-            self._storage,
-            RelayPermits(self._aggregator),
-            clock=clock,
-            policy=policy,
-            on_event=on_event,
+            self._form, self._storage, RelayPermits(self._aggregator), clock=clock, policy=policy, on_event=on_event
         )
         self._document = Document(self._aggregator, Cache(self._storage))
         self._handed: dict[str, tuple[bytes, float]] = {}

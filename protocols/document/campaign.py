@@ -19,11 +19,7 @@ from protocols.document.authored import MOMENTS, Privacy, asked_features, read_a
 from protocols.document.evaluation import Evaluation
 from protocols.document.projection import Projection
 from protocols.document.questions import MOST_PRODUCTS, Question, read_question
-from protocols.document.schema import (
-    MOST_FEATURES,
-    Feature,
-    Label,
-)
+from protocols.document.schema import MOST_FEATURES, Feature, Label
 from protocols.errors import DocumentError, DraftError, NotInstalledError, ProtocolError
 from protocols.exact.rationals import exact_epsilon, float_up
 from protocols.fields import Fields, parse_json
@@ -88,8 +84,7 @@ class Campaign:
         """
         if campaign_id is not None and document_id(document) != campaign_id:
             raise DocumentError(
-                "wrong-hash",
-                f"the document's SHA-256 is {document_id(document)}, not the campaign id {campaign_id}",
+                "wrong-hash", f"the document's SHA-256 is {document_id(document)}, not the campaign id {campaign_id}"
             )
         return cls(**_parse(bytes(document)))
 

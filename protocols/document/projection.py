@@ -57,15 +57,6 @@ class Projection:
             total += factor * ((feature.clip(value) - mean) / scale)
         return total
 
-    def values(self, record: Mapping[str, object], missing: Callable[[int], float]) -> list[float] | None:
-        """The inputs' numbers in ``record``; ``missing(position)`` stands in where it holds none. None, and no outputs,
-        where it holds no number at all.
-        """
-        numbers = [number_of(held(record, feature.name)) for feature in self.inputs]
-        if all(number is None for number in numbers):
-            return None
-        return [missing(position) if number is None else number for position, number in enumerate(numbers)]
-
     def to_json(self) -> dict[str, Any]:
         return {
             "method": self.method,
@@ -81,6 +72,21 @@ class Projection:
                 else {"fitted_study": self.fitted_study, "fitted_epsilon": self.fitted_epsilon}
             ),
         }
+
+
+def value_of(
+    record: Mapping[str, object], name: str, projection: Projection | None, missing: Callable[[Projection, int], float]
+) -> object:
+    """Return what a record holds of a feature; of a projection's output what the inputs give, or None where it holds no
+    number of any. ``missing(projection, position)`` stands in for an input without one.
+    """
+    if projection is None or name not in projection.output_positions:
+        return held(record, name)
+    numbers = [number_of(held(record, feature.name)) for feature in projection.inputs]
+    if all(number is None for number in numbers):
+        return None
+    values = [missing(projection, position) if number is None else number for position, number in enumerate(numbers)]
+    return projection.output(projection.output_positions[name], values)
 
 
 def read_projection(value: Any, features: Sequence[Feature], label: Label, refuse: Refusal) -> Projection | None:
@@ -124,7 +130,7 @@ def read_projection(value: Any, features: Sequence[Feature], label: Label, refus
 def _read_origin(fields: Fields) -> tuple[str, str | None, float | None]:
     """Where the projection was fitted: ``public``, or a private round's id, study and epsilon."""
     fitted_on, study = fields.text("fitted_on"), fields.optional_text("fitted_study")
-    epsilon = fields.number("fitted_epsilon") if fields.has("fitted_epsilon") else fields.raw("fitted_epsilon")
+    epsilon = fields.number("fitted_epsilon") if fields.has("fitted_epsilon") else None
     if fitted_on == PUBLIC:
         for name, value in (("fitted_study", study), ("fitted_epsilon", epsilon)):
             if value is not None:

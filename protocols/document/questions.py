@@ -16,14 +16,7 @@ from protocols.errors import DocumentError
 from protocols.exact.coins import Coins
 from protocols.exact.rationals import exact_epsilon
 from protocols.fields import Fields, Refusal
-from protocols.mechanisms import (
-    DISCRETE,
-    MOMENTS,
-    PURE,
-    AnyMechanism,
-    Moment,
-    from_parameters,
-)
+from protocols.mechanisms import DISCRETE, MOMENTS, PURE, AnyMechanism, Moment, from_parameters
 
 LABEL: Final = "label"
 PAIR: Final = "pair"
@@ -153,10 +146,7 @@ def read_question(
         missing = any(one.missing for one in named if one)
         wanted = _cells(kind, encoding, label, named[0], moments=moments, missing=missing)
     if domain_size != wanted:
-        raise fields.error(
-            "domain_size",
-            f"must be {wanted} for this kind, encoding and feature, not {domain_size}",
-        )
+        raise fields.error("domain_size", f"must be {wanted} for this kind, encoding and feature, not {domain_size}")
     if mechanism_name in {*DISCRETE, *MOMENTS} and mechanism_name not in _ENCODED_FOR[encoding]:
         raise fields.error("mechanism", f"{mechanism_name} does not answer questions encoded as {encoding}")
     mechanism = from_parameters(mechanism_name, domain_size, parameters)

@@ -173,7 +173,7 @@ def read_label(value: Any, refuse: Refusal) -> Label:
     label = Label(
         name=fields.text("name"),
         classes=_declared(fields, "classes", MOST_CLASSES),
-        weight=None if fields.raw("weight") is None else fields.integer("weight", least=0, most=MOST_WEIGHT),
+        weight=fields.integer("weight", least=0, most=MOST_WEIGHT) if fields.has("weight") else None,
     )
     fields.finish()
     return label
@@ -187,8 +187,7 @@ def read_features(values: list[Any], label: Label, refuse: Refusal) -> tuple[Fea
         feature = read_feature(value, place, len(label.classes), refuse)
         if feature.name in seen:
             raise refuse(
-                f"{place}.name",
-                f"{feature.name!r} is already used by {seen[feature.name]}; names must be different",
+                f"{place}.name", f"{feature.name!r} is already used by {seen[feature.name]}; names must be different"
             )
         seen[feature.name] = f"{place}.name"
         features.append(feature)
@@ -209,7 +208,7 @@ def read_feature(value: Any, path: str, classes: int, refuse: Refusal) -> Featur
         cells, place = feature.cells * classes, "values"
     else:
         low, high = read_bounds(fields)
-        bins = fields.integer("bins", least=2, most=MOST_VALUES) if fields.has("bins") else fields.raw("bins")
+        bins = fields.integer("bins", least=2, most=MOST_VALUES) if fields.has("bins") else None
         feature = ContinuousFeature(name, low, high, bins, weight, _read_missing(fields))
         cells, place = ((bins or 2) + feature.missing) * classes, "bins"
         # Every edge is rounded by less than two such steps, so that all of them stay apart.

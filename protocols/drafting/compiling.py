@@ -43,8 +43,6 @@ _LABEL_WEIGHT: Final = 5
 _WHOLE: Final = 100
 """Of 100 devices 5 answer the class alone, where the author leaves that open and every other question tells it too."""
 
-_ROUNDS: Final = {MOMENTS: "a round of moments", EVALUATION: "an evaluation round"}
-
 
 def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:
     """The document of a draft (a mapping, or JSON text). The same draft gives the same bytes.
@@ -95,40 +93,28 @@ def _instant(moment: datetime | None) -> str | None:
 
 
 def _check_round(asks: str, label: Label, features: Sequence[Feature], privacy: Privacy) -> None:
-    """Raises DraftError, which names the field and says what would be right; of a round that asks for a model never."""
-    if asks not in _ROUNDS:
-        return
-    this = _ROUNDS[asks]
-    if asks == EVALUATION:
-        _check_score(privacy, this)
-    else:
-        _check_moments(label, features, privacy, this)
-
-
-def _check_score(privacy: Privacy, this: str) -> None:
-    if privacy.continuous != AUTO:
+    """Refuse what a round of moments, or of an evaluation, never asks. Raises DraftError."""
+    if asks == EVALUATION and privacy.continuous != AUTO:
         raise DraftError(
             "privacy.continuous",
-            f"is {privacy.continuous}, and {this} asks about no feature. Leave it out, or say auto",
+            f"is {privacy.continuous}, and an evaluation round asks about no feature. Leave it out, or say auto",
         )
-
-
-def _check_moments(label: Label, features: Sequence[Feature], privacy: Privacy, this: str) -> None:
+    if asks != MOMENTS:
+        return
     for position, feature in enumerate(features):
         if isinstance(feature, ContinuousFeature) and feature.bins is not None:
             raise DraftError(
                 f"features[{position}].bins",
-                f"is {feature.bins}, and {this} asks for the number itself. Leave it out here; the round that follows "
-                "may have bins",
+                f"is {feature.bins}, and a round of moments asks for the number itself. Leave it out here; the round "
+                "that follows may have bins",
             )
-    if label.weight != 0:
-        return
-    for name, value in (("discrete", None if privacy.discrete == AUTO else privacy.discrete), ("theta", privacy.theta)):
-        if value is not None:
+    said = {"discrete": None if privacy.discrete == AUTO else privacy.discrete, "theta": privacy.theta}
+    for name, value in said.items():
+        if label.weight == 0 and value is not None:
             raise DraftError(
                 f"privacy.{name}",
-                f"is {value}, and says how {this} asks for the label alone, which it does not. Leave it out, or ask "
-                "for the label (label.weight 1, or leave it out)",
+                f"is {value}, and says how a round of moments asks for the label alone, which it does not. Leave it "
+                "out, or ask for the label (label.weight 1, or leave it out)",
             )
 
 
@@ -232,8 +218,7 @@ def _check_complete(features: Sequence[Feature], privacy: Privacy) -> None:
 def _check_epsilon(epsilon: float) -> None:
     if epsilon < LEAST_EPSILON:
         raise DraftError(
-            "privacy.epsilon",
-            f"leaves {epsilon:g} for a question; below {LEAST_EPSILON:g} nothing can be learned",
+            "privacy.epsilon", f"leaves {epsilon:g} for a question; below {LEAST_EPSILON:g} nothing can be learned"
         )
 
 
