@@ -88,8 +88,8 @@ def perturb(
 def item_of(
     campaign: Campaign, question: Question, record: Mapping[str, object], class_index: int, coins: Coins
 ) -> int | Moment:
-    """What the record answers before it is perturbed; in an evaluation round a missing value takes no part, as whenever
-    the model is used.
+    """Return the record's answer before it is perturbed; in an evaluation round a missing value takes no part, as
+    whenever the model is used.
 
     Safety: neither way of reading raises anything, whatever a record does when it is read; it is then taken for one
     that holds nothing. Whether a report comes must not depend on the record: a device that fell silent where one
@@ -132,7 +132,7 @@ def encode(
 
 
 def _quantity(campaign: Campaign, question: Question, record: Mapping[str, object], coins: Coins) -> float | None:
-    """What a question about moments asks for, in [-1, 1]; None where it is missing and may be."""
+    """Return the quantity that a question about moments asks for, in [-1, 1]; None where it is missing and may be."""
     t = _scaled(campaign, campaign.feature(question.feature), record, coins)
     if question.kind == VALUE:
         return t

@@ -54,7 +54,7 @@ class Outbox:
         self._sent = f"{prefix}sent/{campaign_id}/"
 
     def delivery(self, transaction: Transaction) -> Delivery:
-        """Where the delivery stands."""
+        """Read the state of the delivery."""
         stored = transaction.get(self._delivery)
         if stored is None:
             return Delivery()
@@ -97,7 +97,7 @@ class Outbox:
         return tuple(_kept(key, stored) for key, stored in transaction.items(self._sent))
 
     def is_logged(self, transaction: Transaction, identifier: bytes) -> bool:
-        """Whether an upload of the report with this id has begun before."""
+        """Return true where an upload of the report with this id has begun before."""
         return transaction.get(self._sent + identifier.hex()) is not None
 
     def log(self, transaction: Transaction, reports: Sequence[Report], now: float) -> None:
@@ -199,7 +199,7 @@ class Outbox:
         return delivery.queued
 
     def _note_reply(self, transaction: Transaction, identifier: bytes, end: Settled) -> None:
-        """Where it left: a relay logs nothing. That a report was given up here is no reply."""
+        """Keep the reply beside what left; a relay logs nothing. That a report was given up here is no reply."""
         key = self._sent + identifier.hex()
         stored = transaction.get(key)
         if stored is not None and end.outcome != Outcome.EXPIRED:

@@ -205,7 +205,7 @@ class Relay:
             return self._pool.gathering(transaction).devices
 
     def delivery(self, *, timeout: float = STORAGE_WAIT) -> Delivery:
-        """Of the batch under way: what is left of it; of all batches: what was sent, dropped. Raises StorageError."""
+        """Tell what is left of the batch under way, and of all batches what was sent, dropped. Raises StorageError."""
         with within(timeout), self._storage.transaction(write=False) as transaction:
             return self._outbox.delivery(transaction)
 

@@ -92,7 +92,7 @@ def read_privacy(value: Any, refuse: Refusal) -> Privacy:
 
 
 def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
-    """What an author writes and a document repeats: everything but the questions, by the names of the fields above."""
+    """Read what an author writes and a document repeats, by the names of a campaign's fields."""
     fields.integer("version", least=VERSION, most=VERSION)
     title = fields.text("title")
     purpose = fields.text("purpose", default="", longest=2000)

@@ -1,4 +1,4 @@
-"""What an evaluation round asks about: one model, which its document carries by value, and the bins of its score.
+"""The subject of an evaluation round: one model, which its document carries by value, and the bins of its score.
 
 What a device tells of a model is told of the bytes that it verified: nothing is fetched, and nobody can show two
 devices two models under one name.

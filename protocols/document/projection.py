@@ -128,7 +128,7 @@ def read_projection(value: Any, features: Sequence[Feature], label: Label, refus
 
 
 def _read_origin(fields: Fields) -> tuple[str, str | None, float | None]:
-    """Where the projection was fitted: ``public``, or a private round's id, study and epsilon."""
+    """Read where the projection was fitted: ``public``, or a private round's id, study and epsilon."""
     fitted_on, study = fields.text("fitted_on"), fields.optional_text("fitted_study")
     epsilon = fields.number("fitted_epsilon") if fields.has("fitted_epsilon") else None
     if fitted_on == PUBLIC:

@@ -1,4 +1,4 @@
-"""What is asked about: the label and the features. Of the authored part of a campaign, validated.
+"""The label and the features that a campaign asks about, validated.
 
 All of it is public knowledge. A value list or a bound is never read off the data.
 """
@@ -75,7 +75,7 @@ class CategoricalFeature:
 
     @property
     def cells(self) -> int:
-        """What there is to answer: the values, and after them that there is none where that may be."""
+        """Count what there is to answer: the values, and after them that there is none where that may be."""
         return self.size + self.missing
 
     def index_of(self, value: object) -> int | None:
@@ -120,12 +120,12 @@ class ContinuousFeature:
 
     @property
     def ordered(self) -> bool:
-        """Whether it has values in an order: bins are."""
+        """True where it has values in an order: bins are."""
         return self.bins is not None
 
     @property
     def cells(self) -> int:
-        """What there is to answer: the bins, and after them that there is no value where that may be."""
+        """Count what there is to answer: the bins, and after them that there is no value where that may be."""
         return self.size + self.missing
 
     def index_of(self, value: object) -> int | None:
@@ -164,7 +164,7 @@ Feature = CategoricalFeature | ContinuousFeature
 
 
 def is_gaussian(feature: Feature | None) -> bool:
-    """Whether a feature is modelled as Gaussian: continuous, without bins."""
+    """Return true where a feature is modelled as Gaussian: continuous, without bins."""
     return isinstance(feature, ContinuousFeature) and feature.bins is None
 
 
@@ -221,7 +221,7 @@ def read_feature(value: Any, path: str, classes: int, refuse: Refusal) -> Featur
 
 
 def _read_missing(fields: Fields, values: Sequence[str] = ()) -> bool:
-    """Whether a value may be missing: unless the author says false, or lists ``missing`` as a value itself."""
+    """Return whether a value may be missing: unless the author says false, or lists ``missing`` as a value itself."""
     may_be = fields.switch("missing") is not False
     if MISSING in values and fields.has("missing") and may_be:
         raise fields.error("missing", f"{MISSING!r} is one of the values, so that no value is missing; leave this out")
@@ -229,7 +229,7 @@ def _read_missing(fields: Fields, values: Sequence[str] = ()) -> bool:
 
 
 def _read_ordered(fields: Fields, values: Sequence[str]) -> bool:
-    """Whether the values are listed in their order; ``missing`` cannot be one of them then."""
+    """Return whether the values are listed in their order; ``missing`` cannot be one of them then."""
     ordered = fields.switch("ordered") is True
     if ordered and MISSING in values:
         raise fields.error(

@@ -196,14 +196,14 @@ def _threshold(privacy: Privacy) -> Fraction | None:
 
 
 def asks_label_seldom(label: Label, features: Sequence[Feature], privacy: Privacy) -> bool:
-    """Whether a twentieth of the devices answer the class alone, and not as many as for a feature: the author left it
-    open, and every pair tells the class as well, so that more devices there are lost to the features.
+    """Return true where a twentieth of the devices answer the class alone, and not as many as for a feature: the author
+    left it open, and every pair tells the class as well, so that more devices there are lost to the features.
     """
     return label.weight is None and privacy.answers == "one" and not any(map(is_gaussian, features))
 
 
 def _check_complete(features: Sequence[Feature], privacy: Privacy) -> None:
-    """Of features whose values are asked for: noisy sums of values have no place for one that is not there."""
+    """Refuse features without a value where noisy sums are asked for, which have no place for it."""
     if privacy.continuous in (AUTO, SIGN):
         return
     for feature in features:
@@ -249,7 +249,7 @@ def _all_asked(label: Label, features: Sequence[Feature], privacy: Privacy, *, m
 def _classes_told(
     asked: Sequence[_Asked], indexed: dict[_Asked, Mechanism[int]], classes: int, *, everything: bool
 ) -> tuple[float, float]:
-    """What the indexed questions tell about a class's share, 1 / (n Var) with n the reports to one question of a value;
+    """Return what indexed questions tell of a class's share, 1 / (n Var) with n the reports to one question of a value;
     and the reports to all questions of values, over those to one.
     """
     of_group: dict[int, int] = {}

@@ -52,7 +52,7 @@ class Parser(argparse.ArgumentParser):
             self.epilog = "\n".join([EXIT_CODES, *codes, "", EXAMPLES, *shown])
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """What a command does not know is told by that command, whose ``--help`` says what it knows."""
+        """Have each command tell what it does not know, whose ``--help`` says what it knows."""
         known, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
