@@ -251,7 +251,7 @@ class Device:
             return self._install.sender.request(task)
 
     def on_result(self, task: Send, answer: Response | TransportError, *, timeout: float = STORAGE_WAIT) -> None:
-        """Take what came back for a task: the answer, or that there was none. Never raises; what cannot be stored in time
+        """Take what came back for a task: the answer, or that none came. Never raises; what cannot be stored in time
         is sent again, the same bytes.
         """
         with within(timeout):

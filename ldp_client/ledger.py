@@ -231,7 +231,7 @@ def write_installation(transaction: Transaction, device: Installation, scope: st
 
 
 def refusal(device: Installation, campaign: Campaign, caps: Caps, now: float, tolerance: float) -> RefusedError | None:
-    """Tell why this device will not answer ``campaign``, None where it would. ``tolerance``: by how many seconds the clock
+    """Tell why this device will not answer ``campaign``, None where it would. By ``tolerance`` seconds the clock
     ``now`` may be wrong.
     """
     from fractions import Fraction
