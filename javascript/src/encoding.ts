@@ -54,7 +54,7 @@ export function itemOf(
     const found = featureOf(campaign, name) as Feature & Bounds;
     const { low, high } = found;
     const number = numberOf(read(name));
-    if (Number.isNaN(number)) return isOpen(found) ? NaN : randomT();
+    if (isNaN(number)) return isOpen(found) ? NaN : randomT();
     return clip(2 * ((clip(number, low, high) - low) / (high - low)) - 1, -1, 1);
   };
 
@@ -81,5 +81,5 @@ export function itemOf(
   const [cell, cells] = other ? [0, 1] : [label, k];
   if (encoding === "moment") return { cell, value };
   // A stochastic bit: 1 with probability (1 + v) / 2, v in units of 2^-52; 2 for what is missing.
-  return (d / cells) * cell + (Number.isNaN(t) ? 2 : Number(coins.bernoulli((value + BigInt(UNIT)) << 11n)));
+  return (d / cells) * cell + (isNaN(t) ? 2 : Number(coins.bernoulli((value + BigInt(UNIT)) << 11n)));
 }

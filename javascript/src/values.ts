@@ -52,10 +52,9 @@ const either = (one: number, other: number): number => (one < 0 ? other : one);
 export function position(value: unknown, texts: readonly string[]): number {
   const text = textOf(value);
   const find = (name: string | null): number => texts.findIndex((declared) => composed(declared) === name);
-  let found = find(text); // the digits have other names, where they are not declared themselves
-  if (found < 0 && text === "1") found = either(find("true"), find("True"));
-  if (found < 0 && text === "0") found = either(find("false"), find("False"));
-  return found;
+  // The digits have other names, where they are not declared themselves.
+  const others = text === "1" ? ["true", "True"] : text === "0" ? ["false", "False"] : [];
+  return [text, ...others].map(find).reduce(either);
 }
 
 /** The index of a discrete feature's value: NaN where the record holds none and `missing` is not declared. */
@@ -66,7 +65,7 @@ export function valueIndex(feature: Discrete, value: unknown): number {
     const number = numberOf(value);
     const { low, high, bins } = feature; // equal widths, half-open
     while (index + 1 < bins && number >= low + ((high - low) * (index + 1)) / bins) index++;
-    if (Number.isNaN(number)) return number;
+    if (isNaN(number)) return number;
   }
   return index < 0 ? NaN : index;
 }
@@ -96,10 +95,10 @@ export function valueOf(
   if (!row) return held(record, name);
   const { inputs, mean, scale } = projection!;
   const numbers = inputs.map((input) => numberOf(held(record, input)));
-  if (numbers.every(Number.isNaN)) return NaN;
+  if (numbers.every(isNaN)) return NaN;
   return row.reduce((total, factor, i) => {
     const input: Input = features.find((feature) => feature.name === inputs[i]);
-    const x = Number.isNaN(numbers[i]) ? (absent?.(input) ?? mean[i]!) : numbers[i]!;
+    const x = isNaN(numbers[i]!) ? (absent?.(input) ?? mean[i]!) : numbers[i]!;
     return total + factor * ((clip(x, input.low, input.high) - mean[i]!) / scale[i]!);
   }, 0);
 }

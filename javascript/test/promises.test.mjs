@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -155,11 +155,18 @@ test("processes on one folder answer once, and one that is killed at any instant
   assert.equal(new Set(said).size, 1);
 });
 
-test("files of a storage do not pile up", async (t) => {
+test("files of a storage do not pile up, nor what killed processes left", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "device-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const storage = fileStorage(folder);
+  for (const [name, hours] of [
+    ["draft-0123456789abcdef", 25],
+    ["draft-fedcba9876543210", 23],
+  ]) {
+    writeFileSync(join(folder, name), "");
+    utimesSync(join(folder, name), new Date(), new Date(Date.now() - hours * 36e5));
+  }
   for (let i = 0; i < 20; i++) await storage.change("device", (before) => String(Number(before ?? 0) + 1));
   assert.equal(await storage.read("device"), "20");
-  assert.deepEqual(readdirSync(folder), ["device.20", "device.here"]);
+  assert.deepEqual(readdirSync(folder), ["device.20", "device.here", "draft-fedcba9876543210"]);
 });

@@ -30,11 +30,11 @@ function made() {
   const asked = [];
   server.intercept = (_, path) => void asked.push(path);
   const world = { server, asked, now: Date.UTC(2026, 5, 1) };
-  world.serve = (version, { days = 30, campaigns = [{ id }], seed = 1 } = {}) => {
+  world.serve = (version, { days = 30, campaigns = [{ id }], seed = 1, key = KEY } = {}) => {
     const expires = new Date(world.now + days * DAY).toJSON().replace(".000", "");
     const statement = JSON.stringify({ version, expires, campaigns });
     const signature = sign(null, Buffer.from(`ldp-bayes directory 1\n${statement}`), keyOf(seed).privateKey);
-    server.directories.set(KEY, JSON.stringify({ statement, signature: signature.toString("base64url") }));
+    server.directories.set(key, JSON.stringify({ statement, signature: signature.toString("base64url") }));
   };
   world.part = (storage = memoryStorage(), publisher = signedBy(KEY)) => {
     const device = deviceOn(storage, server, {
@@ -169,6 +169,30 @@ test("where the platform has no Ed25519, what asks for a signature is refused an
     await unpinned.grant();
     await contributed(unpinned);
   }
+});
+
+test("of two pinned keys the word of one suffices: an app is shipped with the next before the last is given up", async () => {
+  const { key: NEXT } = keyOf(2);
+  const orders = [signedBy(KEY, NEXT), signedBy(NEXT, KEY)];
+  const storages = [memoryStorage(), memoryStorage()];
+  const world = made();
+  const model = { campaigns: [{ id, model: digest(models[NAME].model) }] };
+  world.server.models.set(id, models[NAME].model);
+  world.serve(1, { campaigns: [] });
+  for (const [i, both] of orders.entries())
+    assert.equal((await world.part(storages[i], both).refusal()).code, "not-in-directory");
+  world.serve(1, { ...model, seed: 2, key: NEXT });
+  for (const [i, both] of orders.entries()) {
+    const part = world.part(storages[i], both);
+    await part.grant();
+    await contributed(part);
+    assert.ok(await part.classifier());
+    assert.equal(await world.part(storages[i], both).refusal(), null);
+  }
+  assert.equal((await world.part().refusal()).code, "not-in-directory");
+  world.server.directories.clear();
+  await refuses("no-directory", world.part(memoryStorage(), orders[0]).fetch());
+  assert.throws(() => signedBy(), { code: "bad-publisher" });
 });
 
 test("what is no key is told at once, and a directory that is too long is not read", async () => {

@@ -33,8 +33,7 @@ from protocols.mechanisms import AnyMechanism
 
 def campaign_blankets(campaign: Campaign) -> tuple[Blanket, ...]:
     """The blanket of what a device answers with ``answers: "one"``; with ``"all"`` one for each group."""
-    pools = campaign.groups if campaign.privacy.answers == "all" else (campaign.questions,)
-    return tuple(drawn_blanket(pool) for pool in pools)
+    return tuple(drawn_blanket(pool) for pool in campaign.pools)
 
 
 def drawn_blanket(questions: Sequence[Question]) -> Blanket:

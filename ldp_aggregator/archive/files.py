@@ -19,21 +19,20 @@ from ldp_aggregator.store.contract import StoreError
 from protocols import Campaign
 from protocols.wire import ID_BYTES
 
-ID_COLUMN = "id"
 MOST_ROWS = 1 << 23
 MOST_BYTES = 1 << 30
 """What a file of the archive has at most: a small one may unpack into more than any memory."""
 SCHEMA = pa.schema(
     [
         pa.field("question", pa.uint16(), nullable=False),
-        pa.field(ID_COLUMN, pa.binary(ID_BYTES), nullable=False),
+        pa.field("id", pa.binary(ID_BYTES), nullable=False),
         pa.field("payload", pa.large_binary(), nullable=False),
     ]
 )
 
 
 class ArchiveError(StoreError):
-    """What is archived cannot be read or written; ``str`` says which file and what is wrong with it."""
+    """The archive cannot be read or written; ``str`` says which file and what is wrong with it."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,8 @@ def decode_file(data: bytes, campaign: Campaign, name: str = "the file") -> dict
     numbers = np.asarray(question, dtype=np.int64)
     if (np.diff(numbers) < 0).any():
         raise ArchiveError(f"{name} is not in the order of its questions; the archive writes no such file")
-    joined = _fixed(ids)
+    joined = np.frombuffer(ids.buffers()[1] or b"", dtype=np.uint8)
+    joined = joined[ids.offset * ID_BYTES : (ids.offset + len(ids)) * ID_BYTES].reshape(-1, ID_BYTES)
     ends = np.frombuffer(payload.buffers()[1], dtype=np.int64)[payload.offset : payload.offset + len(payload) + 1]
     content = np.frombuffer(payload.buffers()[2] or b"", dtype=np.uint8)
     if len(numbers) and numbers[-1] >= len(campaign.questions):
@@ -111,11 +111,6 @@ def decode_file(data: bytes, campaign: Campaign, name: str = "the file") -> dict
         rows = content[ends[start] : ends[stop]].reshape(stop - start, int(widths[number]))
         kept[number] = Kept(joined[start:stop], rows)
     return kept
-
-
-def _fixed(ids: pa.Array) -> Rows:
-    joined = np.frombuffer(ids.buffers()[1] or b"", dtype=np.uint8)
-    return joined[ids.offset * ID_BYTES : (ids.offset + len(ids)) * ID_BYTES].reshape(-1, ID_BYTES)
 
 
 def _by_id(ids: Rows) -> NDArray[np.intp]:

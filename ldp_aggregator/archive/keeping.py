@@ -1,4 +1,4 @@
-"""What a server writes: the accepted reports of a commit, a file a slot, before anybody gets an answer.
+"""The archive as a server writes it: the accepted reports of a commit, a file a slot, before anybody gets an answer.
 
 The reports of a group are written as *pending* files, then counted, then published: without what the store refused,
 and without uploads that were nothing but repetitions. A process that dies in between leaves pending files. Whoever
@@ -74,16 +74,12 @@ class Archive:
     def __init__(self, place: Place, slots: int = 16) -> None:
         check_slots(slots)
         self._place = place
+        self.url = place.url
         self._slots = slots
         self._known: set[str] = set()
         self._compactor = ThreadPoolExecutor(1, thread_name_prefix="archive-compactor")
         self._small: dict[tuple[str, int, int], list[str]] = {}
         """Names of the files that this server published, by campaign, slot and how often they were put together."""
-
-    @property
-    def url(self) -> str:
-        """The address of the place."""
-        return self._place.url
 
     def write(self, submissions: Sequence[Submission]) -> list[PendingFile]:
         """Write the reports of a group, but for those that no device can have sent. Raises ArchiveError."""
@@ -136,7 +132,7 @@ class Archive:
         self._place.remove(file.pending)
 
     def pending(self, campaign: Campaign) -> list[PendingFile]:
-        """What a process has left of a campaign."""
+        """Read what a process has left of a campaign."""
         found = []
         for name in self._place.names(f"{campaign.id}/{PENDING}"):
             if not name.endswith(SUFFIX):
@@ -342,7 +338,7 @@ def _blocks(reports: Mapping[int, Kept]) -> tuple[Block, ...]:
 
 
 def _accepted(submission: Submission, outcome: Outcome, *, repeated: bool = False) -> Submission:
-    """What of an upload was counted; repetitions may be among it, but alone only where they are asked for."""
+    """Return what of an upload was counted; repetitions may be among it, but alone only where they are asked for."""
     if outcome.refused is not None or not (outcome.counted or repeated):
         return Submission(submission.campaign, ())
     wrong = set(outcome.places)

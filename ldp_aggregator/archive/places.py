@@ -1,4 +1,4 @@
-"""Where an archive lies: a folder, or whatever fsspec opens (``s3://``, ``gs://``, ``abfs://``, ``memory://``).
+"""The places of archives: a folder, or whatever fsspec opens (``s3://``, ``gs://``, ``abfs://``, ``memory://``).
 
 Files are listed, read, put whole and durable, moved and removed. Names use ``/`` and are relative to the place.
 """
@@ -10,42 +10,13 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 from ldp_aggregator.archive.files import ArchiveError
-from ldp_aggregator.store.runs.files import sync_folder
+from ldp_aggregator.store.runs.files import private, sync_folder
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-class Place(Protocol):
-    """Methods raise ArchiveError where the place does not answer."""
-
-    url: str
-    """What :func:`open_place` opens again, on another machine too where the place is not a folder of this one."""
-
-    def names(self, folder: str) -> list[str]:
-        """The files right under ``folder``, sorted; none where it does not exist."""
-        ...
-
-    def read(self, name: str) -> bytes: ...
-
-    def put(self, name: str, data: bytes) -> None:
-        """Write a file that is whole and durable when this returns, or not there."""
-        ...
-
-    def move(self, source: str, target: str) -> bool:
-        """Durably; False where there is no ``source`` (any more)."""
-        ...
-
-    def remove(self, name: str) -> None:
-        """Where it is there."""
-        ...
-
-    def remove_folder(self, folder: str) -> None:
-        """With all that is in it, where it is there."""
-        ...
 
 
 def open_place(url: str) -> Place:
@@ -67,7 +38,7 @@ def _told(what: str, missing: Callable[[], Any] | None = None) -> Callable[[Meth
 
     def decorate(method: Method) -> Method:
         @functools.wraps(method)
-        def told(self: Place, name: str, *values: Any) -> Any:
+        def told(self: Any, name: str, *values: Any) -> Any:
             try:
                 return method(self, name, *values)
             except Exception as error:
@@ -81,23 +52,19 @@ def _told(what: str, missing: Callable[[], Any] | None = None) -> Callable[[Meth
     return decorate
 
 
-def _nothing() -> None:
-    """There is nothing to do."""
-
-
 class Folder:
-    """A folder of this machine."""
+    """A folder of this machine. Methods raise ArchiveError where the place does not answer."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
         self.url = str(self._root)
+        """What :func:`open_place` opens again, on another machine too where the place is not a folder of this one."""
 
     @_told("listed", list[str])
     def names(self, folder: str) -> list[str]:
-        with os.scandir(self._root / folder) as entries:
-            return sorted(
-                f"{folder}/{entry.name}" for entry in entries if entry.is_file() and not entry.name.startswith(".")
-            )
+        """The files right under ``folder``, sorted; none where it does not exist."""
+        files = [entry.name for entry in (self._root / folder).iterdir() if entry.is_file()]
+        return sorted(f"{folder}/{name}" for name in files if not name.startswith("."))
 
     @_told("read")
     def read(self, name: str) -> bytes:
@@ -105,11 +72,12 @@ class Folder:
 
     @_told("written")
     def put(self, name: str, data: bytes) -> None:
+        """Write a file that is whole and durable when this returns, or not there."""
         target = self._root / name
         fresh = target.with_name(f".{target.name}.{os.getpid()}")
         self._make(target.parent)
         try:
-            with open(fresh, "xb", opener=_private) as file:
+            with open(fresh, "xb", opener=private) as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -120,17 +88,19 @@ class Folder:
 
     @_told("moved", bool)
     def move(self, source: str, target: str) -> bool:
+        """Durably; False where there is no ``source`` (any more)."""
         end = self._root / target
         self._make(end.parent)
         (self._root / source).replace(end)
         sync_folder(end.parent)
         return True
 
-    @_told("removed", _nothing)
+    @_told("removed", type(None))
     def remove(self, name: str) -> None:
+        """Remove a file, where it is there."""
         (self._root / name).unlink()
 
-    @_told("removed", _nothing)
+    @_told("removed", type(None))
     def remove_folder(self, folder: str) -> None:
         shutil.rmtree(self._root / folder)
         sync_folder(self._root)
@@ -145,7 +115,9 @@ class Folder:
 
 
 class RemotePlace:
-    """A place that fsspec opens. An object store puts an object whole or not at all, and keeps what it acknowledged."""
+    """A place that fsspec opens, with the methods of a folder. An object store puts an object whole or not at all, and
+    keeps what it acknowledged.
+    """
 
     def __init__(self, url: str) -> None:
         try:
@@ -177,14 +149,13 @@ class RemotePlace:
         self._system.mv(f"{self._root}/{source}", f"{self._root}/{target}")
         return True
 
-    @_told("removed", _nothing)
+    @_told("removed", type(None))
     def remove(self, name: str) -> None:
         self._system.rm_file(f"{self._root}/{name}")
 
-    @_told("removed", _nothing)
+    @_told("removed", type(None))
     def remove_folder(self, folder: str) -> None:
         self._system.rm(f"{self._root}/{folder}", recursive=True)
 
 
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+Place = Folder | RemotePlace

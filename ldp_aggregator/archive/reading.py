@@ -1,4 +1,4 @@
-"""How an archive is laid out, and the work of recounting it, cut into parts that share no id.
+"""The layout of an archive, and the work of recounting it, cut into parts that share no id.
 
 Under the archive's address::
 
@@ -54,7 +54,11 @@ def recount(url: str, campaign_id: str, engine: Engine | None = None) -> Recount
     Again from the beginning where a server put small files together meanwhile, which are gone then.
     """
     place = open_place(url)
-    document = archived_document(place, campaign_id)
+    document = place.read(f"{campaign_id}/{DOCUMENT}")
+    try:
+        Campaign.parse(document, campaign_id)
+    except DocumentError as error:
+        raise ArchiveError(f"{place.url}/{campaign_id}/{DOCUMENT}: {error}") from None
     for _ in range(RECOUNTS):
         parts = parts_of(place, campaign_id)
         try:
@@ -64,16 +68,6 @@ def recount(url: str, campaign_id: str, engine: Engine | None = None) -> Recount
             if {name for names in parts for name in names} <= set(place.names(f"{campaign_id}/{REPORTS}")):
                 raise
     raise ArchiveError(f"the archive of {campaign_id} did not stand still; count again, or stop its servers")
-
-
-def archived_document(place: Place, campaign_id: str) -> bytes:
-    """The document of an archived campaign. Raises ArchiveError where it is not there, or not what its id names."""
-    data = place.read(f"{campaign_id}/{DOCUMENT}")
-    try:
-        Campaign.parse(data, campaign_id)
-    except DocumentError as error:
-        raise ArchiveError(f"{place.url}/{campaign_id}/{DOCUMENT}: {error}") from None
-    return data
 
 
 def file_name(slot: int, slots: int, group: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgpack
 import numpy as np
@@ -25,12 +25,12 @@ from ldp_aggregator.mechanisms.facts import Rows
 from protocols import Campaign
 from protocols.wire import ID_BYTES
 
-SLOT_COUNTS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+MOST_SLOTS: Final = 256
 
 
 @dataclass(frozen=True)
 class Recount:
-    """What an archive says.
+    """The sums of an archive, and what does not count.
 
     Attributes
     ----------
@@ -62,8 +62,8 @@ def slot_of(ids: Rows, slots: int) -> NDArray[np.int64]:
 
 def check_slots(slots: int) -> None:
     """Raises ValueError where a campaign cannot have so many slots."""
-    if slots not in SLOT_COUNTS:
-        raise ValueError(f"slots must be one of {', '.join(map(str, SLOT_COUNTS))}, not {slots}")
+    if not 1 <= slots <= MOST_SLOTS or slots & (slots - 1):
+        raise ValueError(f"slots must be a power of two up to {MOST_SLOTS}, not {slots}")
 
 
 def recount_slot(document: bytes, files: Sequence[bytes], names: Sequence[str] = ()) -> bytes:
@@ -120,7 +120,7 @@ def read_result(document: bytes, result: bytes) -> Recount:
 
 
 def _choose(sound: dict[int, Kept]) -> tuple[dict[int, NDArray[np.bool_]], int, bytes]:
-    """Which rows of each question count, how many repeat one that counts, and the ids in conflict, joined."""
+    """Choose the rows of each question that count; tell how many repeat one, and the ids in conflict, joined."""
     lengths = [len(kept.ids) for kept in sound.values()]
     if not sum(lengths):
         return {question: np.zeros(0, dtype=bool) for question in sound}, 0, b""
@@ -179,5 +179,4 @@ def _unpack(result: bytes) -> tuple[int, int, bytes, bytes]:
         duplicates, refused, conflicts, part = msgpack.unpackb(result)
     except (ValueError, TypeError, msgpack.UnpackException):
         raise ArchiveError("a result of recount_slot is damaged") from None
-    values: tuple[Any, ...] = (duplicates, refused, conflicts, part)
-    return values
+    return duplicates, refused, conflicts, part

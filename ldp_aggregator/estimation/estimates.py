@@ -5,7 +5,7 @@ Two estimates are kept for every discrete question: the unbiased one, and one po
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,12 +19,12 @@ from ldp_aggregator.estimation.moments import Moments, add_record_spread, finite
 from ldp_aggregator.estimation.poisoning.quotients import mean_reach
 from ldp_aggregator.estimation.poisoning.reports import class_prior_per_liar, per_liar
 from ldp_aggregator.estimation.pooling import pool_classes
-from ldp_aggregator.estimation.presence import Part, among_present, missing_shares
-from ldp_aggregator.estimation.rows import cell_names, cells_to_json, finite_only, rows_of, value_names
+from ldp_aggregator.estimation.ratios import Part, among_present, missing_shares
+from ldp_aggregator.estimation.rows import cell_names, cell_rows, finite_rows, named_rows, value_names
 from ldp_aggregator.estimation.simplex import NORM_SUB
 from protocols import Campaign, Question
 from protocols.document.questions import PAIR, PRODUCT, RIGHT, SQUARE, VALUE
-from protocols.document.schema import ContinuousFeature
+from protocols.document.schema import ContinuousFeature, is_gaussian
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,12 +49,19 @@ class Estimates:
         return self.questions[question]
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per cell: question, kind, feature, mechanism, value, class, n, estimate, variance, low, high,
+        """One row per cell: question, kind, feature, mechanism, n, value, class, estimate, variance, low, high,
         per_liar, processed.
         """
         import pandas as pd  # Here: a server gives estimates as JSON, and has no need of it.
 
-        return pd.DataFrame.from_records(list(self._rows()))
+        records = [_about(one) | row for one in self.questions for row in self._rows(one)]
+        for name, part in self.missing.items():
+            about = [one for one in self.questions if one.question.feature == name]
+            told = _about(about[0]) | {"feature": name, "n": sum(one.n for one in about)}
+            missing = named_rows([None], [None], cell_rows(part.cells, part.per_liar), None)
+            records += [told | {"kind": "missing"} | row for row in missing]
+            records += [told | {"kind": "present"} | row for row in self._present_rows(name)]
+        return pd.DataFrame.from_records(records)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-ready document; an infinite variance (no reports) is null."""
@@ -63,38 +70,39 @@ class Estimates:
             "epsilon": self.campaign.privacy.epsilon,
             "post": self.post,
             "classes": list(self.campaign.label.classes),
-            "class_prior": [
-                finite_only({**row, "per_liar": self.class_prior_per_liar}) for row in cells_to_json(self.class_prior)
-            ],
+            "class_prior": finite_rows(cell_rows(self.class_prior, self.class_prior_per_liar)),
             "moments": {
                 name: {**moments.to_json(), "mean_per_liar": finite(self.mean_reach(name, 1))}
                 for name, moments in self.moments.items()
             },
             "questions": [
                 {
-                    "question": estimate.question.index,
-                    "kind": estimate.question.kind,
-                    "feature": estimate.question.feature,
-                    **({"other": estimate.question.other} if estimate.question.other else {}),
-                    "mechanism": estimate.question.mechanism.name,
-                    "epsilon": estimate.question.epsilon,
-                    "n": estimate.n,
-                    "cells": [finite_only(row) for row in self.cell_rows(estimate)],
+                    "question": one.question.index,
+                    "kind": one.question.kind,
+                    "feature": one.question.feature,
+                    **({"other": one.question.other} if one.question.other else {}),
+                    "mechanism": one.question.mechanism.name,
+                    "epsilon": one.question.epsilon,
+                    "n": one.n,
+                    "cells": finite_rows(self._rows(one)),
                 }
-                for estimate in self.questions
+                for one in self.questions
             ],
-            "missing": {name: finite_only(self._missing_row(name)) for name in self.missing},
-            "present": {name: [finite_only(row) for row in self.present_rows(name)] for name in self.present},
+            "missing": {
+                name: finite_rows(cell_rows(part.cells, part.per_liar))[0] for name, part in self.missing.items()
+            },
+            "present": {name: finite_rows(self._present_rows(name)) for name in self.present},
         }
 
     @cached_property
     def moments(self) -> Mapping[str, Moments]:
         """Mean and variance per class of every Gaussian feature, in its own units."""
-        return {name: self._moments_of(feature) for name, feature in self._gaussian.items()}
-
-    def _moments_of(self, feature: ContinuousFeature) -> Moments:
-        value, square = (self.asking(feature.name, kind) for kind in (VALUE, SQUARE))
-        return rebuild_moments(feature, value.cells, square.cells, present_shares(self.class_prior, (value, square)))
+        found = {}
+        for name, feature in self._gaussian.items():
+            value, square = (self.asking(name, kind) for kind in (VALUE, SQUARE))
+            present = present_shares(self.class_prior, (value, square))
+            found[name] = rebuild_moments(feature, value.cells, square.cells, present)
+        return found
 
     @cached_property
     def missing(self) -> Mapping[str, Part]:
@@ -110,8 +118,7 @@ class Estimates:
 
     @cached_property
     def _gaussian(self) -> Mapping[str, ContinuousFeature]:
-        squared = {e.question.feature for e in self.questions if e.question.kind == SQUARE}
-        return {f.name: f for f in self.campaign.asked if isinstance(f, ContinuousFeature) and f.name in squared}
+        return {f.name: f for f in self.campaign.asked if is_gaussian(f) and (SQUARE, f.name) in self._asking}
 
     @cached_property
     def class_prior_per_liar(self) -> float:
@@ -131,56 +138,27 @@ class Estimates:
     def _asking(self) -> Mapping[tuple[str, str | None], QuestionEstimate]:
         return {(one.question.kind, one.question.feature): one for one in self.questions}
 
-    def _rows(self) -> Iterable[dict[str, Any]]:
-        for estimate in self.questions:
-            question = estimate.question
-            for row in self.cell_rows(estimate):
-                yield {
-                    "question": question.index,
-                    "kind": question.kind,
-                    "feature": question.feature,
-                    "mechanism": question.mechanism.name,
-                    "n": estimate.n,
-                    **row,
-                }
-        for name in self.missing:
-            about = [e for e in self.questions if e.question.feature == name]
-            told = {"question": about[0].question.index, "feature": name, "mechanism": about[0].question.mechanism.name}
-            told["n"] = sum(e.n for e in about)
-            yield {
-                **told,
-                "kind": "missing",
-                "value": None,
-                "class": None,
-                **self._missing_row(name),
-                "processed": None,
-            }
-            for row in self.present_rows(name):
-                yield {**told, "kind": "present", **row}
-
-    def cell_rows(self, estimate: QuestionEstimate) -> Iterable[dict[str, Any]]:
+    def _rows(self, one: QuestionEstimate) -> list[dict[str, Any]]:
         """The cells of a question by the names of value and class."""
-        question, classes = estimate.question, self.campaign.label.classes
-        names: Sequence[str | None] = cell_names(self.campaign, question) or [None]
-        of_classes = (None,) if question.kind in (PRODUCT, RIGHT) else classes
-        places = [(name, of_class) for name in names for of_class in of_classes]
-        return rows_of(places, estimate.cells, self.per_liar[question.index], estimate.processed)
+        names: Sequence[str | None] = cell_names(self.campaign, one.question) or [None]
+        classes = (None,) if one.question.kind in (PRODUCT, RIGHT) else self.campaign.label.classes
+        return named_rows(names, classes, cell_rows(one.cells, self.per_liar[one.question.index]), one.processed)
 
-    def _missing_row(self, feature: str) -> dict[str, Any]:
-        (row,) = rows_of([(None, None)], self.missing[feature].cells, self.missing[feature].per_liar, None)
-        return {key: row[key] for key in ("estimate", "variance", "low", "high", "per_liar")}
-
-    def present_rows(self, feature: str) -> Iterable[dict[str, Any]]:
+    def _present_rows(self, feature: str) -> list[dict[str, Any]]:
         """The cells of a discrete feature among those who hold a value of it; processed is what a model is made of."""
         if feature not in self.present:
-            return ()
-        part, pair = self.present[feature], self.asking(feature, PAIR)
-        classes = self.campaign.label.classes
-        names = value_names(self.campaign.feature(feature))[:-1]
-        processed = None if pair.processed is None else pair.processed[: -len(classes)]
+            return []
+        part, processed = self.present[feature], self.asking(feature, PAIR).processed
         if processed is not None:
+            processed = processed[: part.cells.value.size]
             processed = processed / (processed.sum() or 1.0)
-        return rows_of([(name, c) for name in names for c in classes], part.cells, part.per_liar, processed)
+        names = value_names(self.campaign.feature(feature))[:-1]
+        return named_rows(names, self.campaign.label.classes, cell_rows(part.cells, part.per_liar), processed)
+
+
+def _about(one: QuestionEstimate) -> dict[str, Any]:
+    asked, mechanism = one.question, one.question.mechanism.name
+    return {"question": asked.index, "kind": asked.kind, "feature": asked.feature, "mechanism": mechanism, "n": one.n}
 
 
 def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estimates:
@@ -194,8 +172,7 @@ def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estim
     ]
     prior = pool_classes(found, classes, shared_records=campaign.privacy.answers == "all")
     liars = tuple(
-        per_liar(one.question, one.n, counts, one.cells.value.size)
-        for one, counts in zip(found, tally.counts, strict=True)
+        per_liar(one.question, one.n, tally.counts[one.question.index], one.cells.value.size) for one in found
     )
     return Estimates(campaign, add_record_spread(found, prior), prior, post, liars)
 

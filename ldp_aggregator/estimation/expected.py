@@ -70,8 +70,7 @@ def variance_per_answer(question: Question, expected: Expectation) -> Array:
 
 def answers(campaign: Campaign, devices: int) -> list[float]:
     """How many answers each question can expect."""
-    pools = campaign.groups if campaign.privacy.answers == "all" else (campaign.questions,)
-    totals = {question.index: sum(one.weight for one in pool) for pool in pools for question in pool}
+    totals = {question.index: sum(one.weight for one in pool) for pool in campaign.pools for question in pool}
     return [devices * question.weight / totals[question.index] for question in campaign.questions]
 
 

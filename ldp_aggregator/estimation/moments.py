@@ -64,16 +64,6 @@ class Present:
     of_class: Cells
     whole: Cells
 
-    @classmethod
-    def everywhere(cls, prior: Cells) -> Present:
-        """Of a feature that is complete: P(class), and 1."""
-        return cls(prior, Cells.normal(np.ones(1), np.zeros(1)))
-
-    @property
-    def together(self) -> Present:
-        """Of all classes as one."""
-        return Present(self.whole, self.whole)
-
 
 def present_shares(prior: Cells, questions: Sequence[QuestionEstimate]) -> Present:
     """What the questions about a feature, in whichever campaigns, say of the records that hold its value.
@@ -83,7 +73,7 @@ def present_shares(prior: Cells, questions: Sequence[QuestionEstimate]) -> Prese
     """
     told = [(one, one.missing, one.missing_share) for one in questions if one.n > 0]
     if not told or any(missing is None for _, missing, _ in told):
-        return Present.everywhere(prior)
+        return Present(prior, Cells.normal(np.ones(1), np.zeros(1)))
     weights = pool_shares([one for one, _, _ in told])
     of_class = weighted([missing for _, missing, _ in told if missing is not None], weights)
     whole = weighted([share for _, _, share in told if share is not None], weights)
@@ -112,9 +102,9 @@ def rebuild_moments(
     known = bool(whole.value[0] > SIGNIFICANT * np.sqrt(whole.variance[0]))
     share = np.where(insufficient, whole.value if known else 1.0, own.value)
     share_variance = np.where(insufficient, whole.variance if known else 0.0, own.variance)
-    value_sum, value_noise = _where_pooled(insufficient, value)
-    square_sum, square_noise = _where_pooled(insufficient, square)
-
+    value_sum, value_noise, square_sum, square_noise = (
+        np.where(insufficient, one.sum(), one) for one in (value.value, value.variance, square.value, square.variance)
+    )
     mean = value_sum / share
     mean_variance = (value_noise + mean**2 * share_variance) / share**2
     second = (square_sum / share + 1) / 2
@@ -167,14 +157,6 @@ def _record_spread(estimate: QuestionEstimate, sums: dict[tuple[str | None, str]
         fourth = np.clip(3 * variance**2 + 6 * variance * mean**2 + mean**4, square**2, square)
         second = share * (4 * fourth - 4 * square + 1)
     return np.maximum(second - estimate.cells.value**2, 0.0)
-
-
-def _where_pooled(insufficient: NDArray[np.bool_], cells: Cells) -> tuple[Array, Array]:
-    """The class's own sum, or the sum over all classes where the class is insufficient; and its variance."""
-    return (
-        np.where(insufficient, cells.value.sum(), cells.value),
-        np.where(insufficient, cells.variance.sum(), cells.variance),
-    )
 
 
 def finite(values: Array) -> list[float | None]:

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimators import SIGNS, Cells, QuestionEstimate, uninformed
+from ldp_aggregator.mechanisms import facts_of
 from ldp_aggregator.mechanisms.facts import noise_variance, sum_variance
+from protocols import Question
 from protocols.document.questions import MOMENT, SIGN
 
 Array = NDArray[np.float64]
@@ -90,3 +92,15 @@ def class_variance(estimate: QuestionEstimate, classes: int) -> float:
     if question.encoding == MOMENT:
         raise ValueError(f"question {question.index} does not carry the class")
     return sum_variance(question.mechanism, members, 1 / classes) + spread
+
+
+def covariance_with_sum(question: Question, frequencies: Array, total: Array, members: int, *, inside: bool) -> Array:
+    """Return n times the covariance of cells at these frequencies with the sum of ``members`` cells, which are together
+    as frequent as ``total``; ``inside`` where the cell is one of them.
+    """
+    p, q, one_true, none_true, noise = facts_of(question.mechanism).support
+    supported, others = q + (p - q) * frequencies, members - inside
+    either = (others - inside) * frequencies + total
+    together = others * none_true + (one_true - none_true) * either + inside * supported
+    covariance: Array = (together - supported * (members * q + (p - q) * total)) / (p - q) ** 2 + inside * noise
+    return covariance

@@ -15,37 +15,32 @@ from protocols.document.questions import PAIR, RIGHT, SCORE
 from protocols.document.schema import MISSING, CategoricalFeature, Feature
 
 
-def rows_of(
-    places: Sequence[tuple[str | None, str | None]],
-    cells: Cells,
-    per_liar: NDArray[np.float64],
+def cell_rows(cells: Cells, per_liar: NDArray[np.float64] | float) -> list[dict[str, Any]]:
+    """Return one row per cell."""
+    reach = np.broadcast_to(per_liar, cells.value.shape)
+    columns = {"estimate": cells.value, "variance": cells.variance, "low": cells.low, "high": cells.high}
+    columns["per_liar"] = reach
+    return [dict(zip(columns, row, strict=True)) for row in zip(*(c.tolist() for c in columns.values()), strict=True)]
+
+
+def named_rows(
+    values: Iterable[str | None],
+    classes: Sequence[str | None],
+    rows: Iterable[dict[str, Any]],
     processed: NDArray[np.float64] | None,
-) -> Iterable[dict[str, Any]]:
-    """One row per cell, of which ``places`` are value and class."""
-    for cell, (value, of_class) in enumerate(places):
-        yield {
-            "value": value,
-            "class": of_class,
-            "estimate": float(cells.value[cell]),
-            "variance": float(cells.variance[cell]),
-            "low": float(cells.low[cell]),
-            "high": float(cells.high[cell]),
-            "per_liar": float(per_liar[cell]),
-            "processed": None if processed is None else float(processed[cell]),
-        }
-
-
-def cells_to_json(cells: Cells) -> list[dict[str, Any]]:
+) -> list[dict[str, Any]]:
+    """Return rows of cells with their value and class, and the ``processed`` estimate."""
+    places = [(value, of_class) for value in values for of_class in classes]
+    use = [None] * len(places) if processed is None else processed.tolist()
     return [
-        finite_only({"estimate": v, "variance": s, "low": low, "high": high})
-        for v, s, low, high in zip(
-            *(a.tolist() for a in (cells.value, cells.variance, cells.low, cells.high)), strict=True
-        )
+        {"value": value, "class": of_class, **row, "processed": one}
+        for (value, of_class), row, one in zip(places, rows, use, strict=True)
     ]
 
 
-def finite_only(row: dict[str, Any]) -> dict[str, Any]:
-    return {key: None if isinstance(value, float) and not np.isfinite(value) else value for key, value in row.items()}
+def finite_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows for JSON, which knows no infinity: null stands for it."""
+    return [{k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in row.items()} for row in rows]
 
 
 def cell_names(campaign: Campaign, question: Question) -> list[str] | None:

@@ -40,7 +40,9 @@ def shrink_moments(
     """``moments`` as rebuilt from ``value`` and ``square`` of those ``present``, means and variances shrunk towards the
     common ones.
     """
-    common = rebuild_moments(feature, _total(value), _total(square), present.together, variance_floor=variance_floor)
+    common = rebuild_moments(
+        feature, _total(value), _total(square), Present(present.whole, present.whole), variance_floor=variance_floor
+    )
     least = variance_floor * (float(feature.high) - float(feature.low)) ** 2
     variance = shrink(
         moments.variance, moments.variance_variance, common.variance, (VARIANCE_PRIOR * common.variance) ** 2

@@ -23,16 +23,17 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import log_ndtr
+from scipy.special import expit
+from scipy.stats import truncnorm
 
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.estimation.conditional import ratio_of
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
 from ldp_aggregator.estimation.posterior.evidence import covariance_of_cells
+from ldp_aggregator.estimation.ratios import ratio_of
 from ldp_aggregator.estimation.simplex import norm_sub
-from ldp_aggregator.learning.guarantee import LOCAL_RELATION, Guarantee
+from ldp_aggregator.learning.guarantee import LOCAL_PUBLIC, LOCAL_RELATION, Guarantee
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.learning.prediction import draw_scores
 from ldp_aggregator.learning.published import PublishedGuarantee, epsilon_of_studies, published_by, studies_of
@@ -105,9 +106,9 @@ class Evaluated:
     confusion: Sequence[Sequence[Figure]]
     recall: Mapping[str, Figure]
     precision: Mapping[str, Figure]
-    area: Figure | None = None
-    roc: Sequence[Mapping[str, Any]] = ()
-    calibration: Sequence[Mapping[str, Any]] = ()
+    area: Figure | None
+    roc: Sequence[Mapping[str, Any]]
+    calibration: Sequence[Mapping[str, Any]]
 
     def to_json(self) -> dict[str, Any]:
         """As a model carries it under ``evaluated``."""
@@ -116,7 +117,7 @@ class Evaluated:
 
 def evaluate(campaign: Campaign, tally: Tally) -> Evaluated:
     """Return what an evaluation round tells. Raises ValueError for any other campaign."""
-    asked = _asked(campaign)
+    asked, names = _asked(campaign), campaign.label.classes
     told = {one.question.kind: one for one in estimate(campaign, tally).questions if one.n >= _FEWEST}
     table = _table_of(told[SCORE], asked) if SCORE in told else None
     accuracy = _Accuracy.of(asked, told.get(RIGHT), told.get(SCORE), table)
@@ -126,9 +127,20 @@ def evaluate(campaign: Campaign, tally: Tally) -> Evaluated:
         reason = "with more than two classes nothing is moved: the answers do not tell how sure the model is"
     elif table is not None:
         published, threshold, reason = accuracy.published(asked)
-    names = campaign.label.classes
-    nothing = dict.fromkeys(names, _UNTOLD)
-    evaluated = Evaluated(
+    shares = recall = precision = dict.fromkeys(names, _UNTOLD)
+    confusion: list[list[Figure]] = []
+    area: Figure | None = None
+    roc: list[dict[str, Any]] = []
+    calibration: list[dict[str, Any]] = []
+    if table is not None:
+        said, classes = _saying(asked, threshold), _of_class(asked)
+        shares = _by_class(names, table.share(classes))
+        confusion = [list(_by_class(names, table.share(one & classes)).values()) for one in said]
+        recall = _by_class(names, table.ratio(said & classes, classes))
+        precision = _by_class(names, table.ratio(said & classes, said))
+        if asked.edges is not None:
+            area, roc, calibration = Figure.of(table.area()), _roc(table, asked), _calibration(table, asked)
+    return Evaluated(
         campaign=campaign.id,
         epsilon=campaign.privacy.epsilon,
         devices=int(tally.n.sum()),
@@ -136,26 +148,14 @@ def evaluate(campaign: Campaign, tally: Tally) -> Evaluated:
         threshold=threshold,
         reason=reason,
         as_trained=as_trained,
-        classes=nothing,
-        confusion=[],
-        recall=nothing,
-        precision=nothing,
+        classes=shares,
+        confusion=confusion,
+        recall=recall,
+        precision=precision,
+        area=area,
+        roc=roc,
+        calibration=calibration,
     )
-    if table is None:
-        return evaluated
-    said, classes = _saying(asked, threshold), _of_class(asked)
-    crossed = [table.share(one & classes) for one in said]
-    evaluated = replace(
-        evaluated,
-        classes=_by_class(names, table.share(classes)),
-        confusion=[[Figure.of(one, place) for place in range(len(names))] for one in crossed],
-        recall=_by_class(names, table.ratio(said & classes, classes)),
-        precision=_by_class(names, table.ratio(said & classes, said)),
-    )
-    if asked.edges is None:
-        return evaluated
-    area, roc, calibration = Figure.of(table.area()), _roc(table, asked), _calibration(table, asked)
-    return replace(evaluated, area=area, roc=roc, calibration=calibration)
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ def evaluated_model(campaign: Campaign, tally: Tally, arrivals: Arrivals | None 
     studies, own = dict(training.get("studies", {})), studies_of([campaign])
     apart = not own.keys() <= studies.keys()
     spent = {key: max(epsilon, studies.get(key, 0.0)) for key, epsilon in own.items()}
-    public: tuple[str, ...] = ("the campaign document", "which question a device answered")
+    public: tuple[str, ...] = LOCAL_PUBLIC
     stated = training.get("guarantee")
     if stated is None:
         public = (*public, "the model, which does not say what it was learned from")
@@ -394,7 +394,7 @@ def _mean_with(level: float, value: float, deviation: float, low: float, high: f
     """Return the mean of the normal law, cut to [low, high], of which ``level`` lies below ``value``."""
 
     def below(mean: float) -> float:
-        return _share_below((value - mean) / deviation, (low - mean) / deviation, (high - mean) / deviation) - level
+        return float(truncnorm.cdf(value, (low - mean) / deviation, (high - mean) / deviation, mean, deviation)) - level
 
     reach = 40 * deviation
     if below(value - reach) < 0:
@@ -402,20 +402,6 @@ def _mean_with(level: float, value: float, deviation: float, low: float, high: f
     if below(value + reach) > 0:
         return value + reach
     return float(brentq(below, value - reach, value + reach, xtol=1e-10))
-
-
-def _share_below(point: float, low: float, high: float) -> float:
-    """Return P(Z <= point | low <= Z <= high) of a standard normal Z, in whichever tail it lies."""
-    if low > 0:  # Mirrored: the lower tail has the digits.
-        return 1 - _share_below(-point, -high, -low)
-    whole, part = (_log_difference(end, low) for end in (high, point))
-    return math.exp(min(0.0, part - whole))
-
-
-def _log_difference(high: float, low: float) -> float:
-    """Return ln(Phi(high) - Phi(low))."""
-    above, below = float(log_ndtr(high)), float(log_ndtr(low))
-    return above + math.log1p(-math.exp(min(below - above, -1e-300))) if above > below else -math.inf
 
 
 def _asked(campaign: Campaign) -> Asked:
@@ -468,17 +454,12 @@ def _calibration(table: _Table, asked: Asked) -> list[dict[str, Any]]:
     shares, measured = table.share(bins), table.ratio(bins & _of_class(asked)[1], bins)
     return [
         {
-            "claims": [_probability(low), _probability(high)],
+            "claims": [float(expit(low)), float(expit(high))],
             "share": Figure.of(shares, place),
             "measured": Figure.of(measured, place),
         }
         for place, (low, high) in enumerate(pairwise(edges))
     ]
-
-
-def _probability(odds: float) -> float:
-    """Return the probability of log odds."""
-    return 1 / (1 + math.exp(-odds)) if odds > -700 else 0.0
 
 
 def _finite_root(variance: float) -> float | None:

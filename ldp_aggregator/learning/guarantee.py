@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 LOCAL_RELATION = "local: any two records of one device"
+LOCAL_PUBLIC = ("the campaign document", "which question a device answered")
 NO_PRIVACY_RELATION = "none: the model is exact, nothing is protected"
 
 

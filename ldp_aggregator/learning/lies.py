@@ -5,8 +5,8 @@ table has none that is worth telling: what is believed of one number depends on 
 is taken to lie, the tally that these lies make is learned from by the same code, and the change told is the one that
 was *found*: liars may know worse ways.
 
-All liars name the rarest class, whose numbers a lie moves the furthest, with the value of a feature that is least like
-it. Each feature is lied about by all of them in turn; the shares of the classes are those of the honest tally then.
+All liars name one cell of a feature: a class, with the value that is least like it. Each feature is lied about by all
+of them in turn, the shares of the classes being those of the honest tally, and the rarest classes are named in turn.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.counting.tally import Tally, devices_counted
 from ldp_aggregator.estimation.estimators import QuestionEstimate
 from ldp_aggregator.estimation.poisoning.reports import report_that_names
 from protocols import Campaign, Question
 from protocols.document.questions import PAIR, SIGN, SQUARE, signs_of
-from protocols.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
+from protocols.model import DiscreteLikelihood, Likelihood, Model
 
 if TYPE_CHECKING:
     from ldp_aggregator.learning.training import Learned
@@ -33,12 +34,15 @@ Pairs = Sequence[tuple[Campaign, Tally]]
 SHARE: Final = 0.01
 """Of the devices that lie, at least one."""
 
+_NAMED: Final = 3
+"""Classes, the rarest first: a lie moves their numbers the furthest."""
+
 
 @dataclass(frozen=True)
 class FoundByLying:
-    """The changes that so many ``liars`` make who name the class ``named``: of P(class) at most ``classes``; of every
-    feature at least as many as were found, of a P(value | class), or of a class's mean or standard deviation as a share
-    of the feature's range.
+    """The largest changes found that so many ``liars`` make: of every feature at least as much, of a P(value | class),
+    or of a class's mean or standard deviation as a share of the feature's range; of P(class) at most ``classes``, a
+    bound. The class ``named`` is the one that made the largest of them.
     """
 
     liars: int
@@ -58,40 +62,32 @@ def found_by_lying(
 
     ``again`` takes tallies and the estimates that tell the classes.
     """
-    model, liars = learned.model, math.ceil(SHARE * sum(_devices(*pair) for pair in pairs)) or 1
-    rarest = min(range(len(model.classes)), key=lambda c: model.prior[c])
-    lied = again([(campaign, _lied_to(campaign, tally, model, rarest, liars)) for campaign, tally in pairs],
-                 learned.telling).model  # fmt: skip
-    changes = {
-        before.feature.name: _change(before, after)
-        for before, after in zip(model.likelihoods, lied.likelihoods, strict=True)
-    }
+    model = learned.model
+    liars = math.ceil(SHARE * sum(devices_counted(one, tally.n.tolist()) for one, tally in pairs)) or 1
+    furthest, worst = dict.fromkeys((one.feature.name for one in model.likelihoods), 0.0), (-1.0, "")
+    for named in np.argsort(model.prior, kind="stable")[:_NAMED].tolist():
+        lied = again([(one, _lied_to(one, tally, model, named, liars)) for one, tally in pairs], learned.telling)
+        for before, after in zip(model.likelihoods, lied.model.likelihoods, strict=True):
+            change = float(np.abs(_numbers(before) - _numbers(after)).max())
+            furthest[before.feature.name] = max(furthest[before.feature.name], change)
+            worst = max(worst, (change, model.classes[named]), key=lambda one: one[0])
     # What is pooled is a mean of the campaigns' shares, so that no lie moves it further than the worst of them.
-    worst = max(one.class_prior_per_liar for one in learned.estimates)
-    return FoundByLying(liars, model.classes[rarest], min(1.0, liars * worst), changes)
-
-
-def _devices(campaign: Campaign, tally: Tally) -> int:
-    reports = [0] * (1 + max(question.group for question in campaign.questions))
-    for question, n in zip(campaign.questions, tally.n.tolist(), strict=True):
-        reports[question.group] += n
-    return max(reports) if campaign.privacy.answers == "all" else sum(reports)
+    bound = min(1.0, liars * max(one.class_prior_per_liar for one in learned.estimates))
+    return FoundByLying(liars, worst[1], bound, furthest)
 
 
 def _lied_to(campaign: Campaign, tally: Tally, model: Model, named: int, liars: int) -> Tally:
     """Return the tally as it would be if of the devices that were asked about each feature so many had lied."""
     of_feature = {one.feature.name: one for one in model.likelihoods}
     lied = Tally(campaign)
-    for question, n, counts in zip(campaign.questions, tally.n.tolist(), tally.counts, strict=True):
+    lied.merge(tally)
+    for question, n, counts in zip(campaign.questions, tally.n.tolist(), lied.counts, strict=True):
         likelihood = of_feature.get(question.feature or "")
-        if likelihood is None or n == 0:
-            lied.add(question.index, n, counts)
-            continue
-        # Who lies about a number answers either its value or its square.
-        lies = min(n, liars if question.kind == PAIR else -(-liars // 2))
-        honest = np.rint(counts * ((n - lies) / n)).astype(np.int64)
-        item = _named_item(question, likelihood, named, len(model.classes))
-        lied.add(question.index, n, honest + lies * report_that_names(question, item))
+        if likelihood is not None and n:
+            # Who lies about a number answers either its value or its square.
+            lies = min(n, liars if question.kind == PAIR else -(-liars // 2))
+            item = _named_item(question, likelihood, named, len(model.classes))
+            counts[:] = np.rint(counts * ((n - lies) / n)) + lies * report_that_names(question, item)
     return lied
 
 
@@ -105,11 +101,9 @@ def _named_item(question: Question, likelihood: Likelihood, named: int, classes:
     return places * named + high
 
 
-def _change(before: Likelihood, after: Likelihood) -> float:
-    if isinstance(before, DiscreteLikelihood) and isinstance(after, DiscreteLikelihood):
-        return float(np.abs(np.array(before.table) - np.array(after.table)).max())
-    if isinstance(before, GaussianLikelihood) and isinstance(after, GaussianLikelihood):
-        means = np.abs(np.array(before.mean) - np.array(after.mean))
-        deviations = np.abs(np.sqrt(before.variance) - np.sqrt(after.variance))
-        return float(max(means.max(), deviations.max()) / (before.feature.high - before.feature.low))
-    raise AssertionError("a feature has one kind of likelihood")
+def _numbers(likelihood: Likelihood) -> NDArray[np.float64]:
+    """Return P(value | class), or means and standard deviations in ranges of the feature."""
+    if isinstance(likelihood, DiscreteLikelihood):
+        return np.array(likelihood.table)
+    feature = likelihood.feature
+    return np.array([likelihood.mean, np.sqrt(likelihood.variance)]) / (feature.high - feature.low)

@@ -21,15 +21,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from ldp_aggregator.estimation.estimators import Z_95
-from ldp_aggregator.estimation.pooling import pool_classes
-from ldp_aggregator.estimation.posterior.evidence import Statistics, gather
-from ldp_aggregator.estimation.posterior.factors import contrasts, product
-from ldp_aggregator.estimation.posterior.groups import rows
-from ldp_aggregator.estimation.posterior.scale import SCALES, own_scales
+from ldp_aggregator.estimation.posterior.effects import USUAL, gains, scale_logarithms
+from ldp_aggregator.estimation.posterior.evidence import Statistics, contrasts, product, times, told_of_classes
 from ldp_aggregator.estimation.posterior.shares import class_shares
-from ldp_aggregator.estimation.posterior.tables import FeaturePosterior, Names, Posterior
+from ldp_aggregator.estimation.posterior.tables import FeaturePosterior, Posterior, rows
 from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_aggregator.learning.significance import FALSE_ALARMS, p_value
 from protocols.model import GaussianLikelihood, Model
@@ -108,24 +106,23 @@ class PredictedAccuracy:
 
 def predict_accuracy(learned: Learned) -> PredictedAccuracy:
     """Return what to expect of a learned model; Gaussian features are taken to be as in the model."""
-    model, posterior = learned.model, learned.posterior
+    model = learned.model
     rng = np.random.default_rng(_SEED)
-    shares, tables = _populations(model, posterior, rng)
+    shares, tables = _populations(model, learned.posterior, rng)
     said = int(np.argmax(model.prior))
     classes = np.stack([_classes(one, _RECORDS, rng) for one in shares])
-    right = _say(model, posterior, tables, classes, rng) == classes
+    right = _scores(model, _missing_numbers(learned), tables, classes, rng).argmax(axis=0) == classes
     most = shares.max(axis=1)
     more = right.astype(float) - (classes == said)  # On the same records: their own spread cancels.
-    gains = more.mean(axis=1) - (most - shares[:, said])
-    spread = max(0.0, float(gains.var(ddof=1) - more.var(axis=1).mean() / _RECORDS))
-    everybody = any(one.campaign.privacy.answers == "all" for one in learned.estimates)
-    pooled = pool_classes(learned.telling, len(model.classes), shared_records=everybody)
+    gained = more.mean(axis=1) - (most - shares[:, said])
+    spread = max(0.0, float(gained.var(ddof=1) - more.var(axis=1).mean() / _RECORDS))
+    gaussian = [one.feature.name for one in model.likelihoods if isinstance(one, GaussianLikelihood)]
     return PredictedAccuracy(
         float(most.mean()),
         float(right.mean()),
-        float(gains.mean()),
+        float(gained.mean()),
         spread**0.5,
-        p_value(learned.estimates, posterior, pooled),
+        p_value(learned.estimates, learned.posterior, gaussian, learned.shares),
         best_feature(learned, rng),
         _shares_said(model, rng),
     )
@@ -136,12 +133,26 @@ def _populations(model: Model, posterior: Posterior, rng: np.random.Generator) -
     C), that a value is missing after the values; an empty array for a Gaussian one.
     """
     told = posterior.classes
-    noise = rng.multivariate_normal(np.zeros(told.raw.size), told.covariance, size=_POPULATIONS, method="eigh")
-    shares = norm_sub((told.raw + noise).T).T
+    # The symmetric root: others depend on the eigenvectors that a machine happens to find.
+    values, vectors = np.linalg.eigh(told.covariance)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    shares = norm_sub(told.raw + rng.standard_normal((_POPULATIONS, told.raw.size)) @ root, axis=1)
     names = [likelihood.feature.name for likelihood in model.likelihoods]
     drawn = {name: posterior.features[name].draw(_POPULATIONS, rng) for name in names if name in posterior.features}
-    cells = posterior.cells_of(drawn)
+    cells: dict[str, Array] = {}
+    for group, its in posterior.groups:
+        effects = np.stack([drawn[name] for name in group.names])
+        cells |= zip(group.names, its.cells_of(effects), strict=True)
     return shares, [cells.get(name, np.empty(0)) for name in names]
+
+
+def _missing_numbers(learned: Learned) -> dict[str, float]:
+    """Return the share of records without a value of each Gaussian feature that may be missing."""
+    found: dict[str, list[float]] = {}
+    for one in learned.estimates:
+        for name, part in one.missing.items():
+            found.setdefault(name, []).append(float(np.clip(part.cells.value[0], 0.0, 1.0)))
+    return {name: float(np.mean(shares)) for name, shares in found.items()}
 
 
 def _shares_said(model: Model, rng: np.random.Generator) -> dict[str, float]:
@@ -165,16 +176,6 @@ def draw_scores(model: Model, records: int, rng: np.random.Generator) -> tuple[A
         np.empty(0) if isinstance(one, GaussianLikelihood) else np.array(one.table)[None] for one in model.likelihoods
     ]
     return _scores(model, {}, tables, classes, rng)[:, 0].T, classes[0]
-
-
-def _say(
-    model: Model, posterior: Posterior, tables: Sequence[Array], classes: Integers, rng: np.random.Generator
-) -> Integers:
-    """Return the class that the model says of records of these classes, shape (populations, records), whose values are
-    drawn from ``tables``.
-    """
-    said: Integers = _scores(model, posterior.missing, tables, classes, rng).argmax(axis=0)
-    return said
 
 
 def _scores(
@@ -227,87 +228,68 @@ def _gaussian_terms(likelihood: GaussianLikelihood, classes: Integers, rng: np.r
 
 def best_feature(learned: Learned, rng: np.random.Generator) -> BestFeature | None:
     """Return what the best discrete feature alone reaches; None where nothing is told of any."""
-    posterior = learned.posterior
-    likely = {name: cells for names, group in posterior.groups.items() for name, cells in _likely(names, group)}
-    held = {name: len(cells) // len(posterior.classes.value) for name, cells in likely.items()}
-    questions = [question for one in learned.estimates for question in one.questions]
-    told = gather(questions, (), len(posterior.classes.value), held, likely).features
-    halves = [
-        _halves(name, rows(group, place), told[name], _classes_without(learned, name), rng)
-        for names, group in posterior.groups.items()
-        for place, name in enumerate(names)
-        if told[name].information.any()
-    ]
+    names, halves = [], []
+    for group, its in learned.posterior.groups:
+        told = group.told(its.and_missing((its.table * its.classes[:, None, :]).reshape(len(group.names), -1)))
+        answered = np.flatnonzero(told.information.any(axis=(1, 2))).tolist()
+        if answered:
+            of_group = [group.names[place] for place in answered]
+            classes = _classes_without(learned, of_group)
+            names += of_group
+            halves.append(_halves(rows(its, answered), rows(told, answered), classes, rng))
     if not halves:
         return None
-    chosen = [max(of_half, key=lambda half: half.promised) for of_half in zip(*halves, strict=True)]
-    names = [half.feature for half in chosen]
-    accuracy = float(np.mean([half.reached for half in chosen]))
-    reach = Z_95 * math.sqrt(np.mean([half.variance for half in chosen]))
-    low, high = max(0.0, accuracy - reach), min(1.0, accuracy + reach)
-    return BestFeature(max(dict.fromkeys(names), key=names.count), accuracy, low, high)
+    promised, reached, variance = (np.concatenate(one) for one in zip(*halves, strict=True))
+    best = promised.argmax(axis=0), np.arange(promised.shape[1])
+    accuracy, reach = float(reached[best].mean()), Z_95 * math.sqrt(variance[best].mean())
+    often = np.bincount(best[0], minlength=len(names))
+    first = min(best[0].tolist(), key=lambda place: -often[place])
+    return BestFeature(names[first], accuracy, max(0.0, accuracy - reach), min(1.0, accuracy + reach))
 
 
-@dataclass(frozen=True)
-class _Half:
-    """A rule of one feature that one half of what is known chose: the accuracy that this half promised, and the one
-    that the other half tells, unbiased; ``variance`` is that of telling it from both halves.
+def _classes_without(learned: Learned, features: Sequence[str]) -> Array:
+    """Return P(class) as believed from what was not told about each of these features, whose noise is another then;
+    shape (features, k).
     """
-
-    feature: str
-    promised: float
-    reached: float
-    variance: float
-
-
-def _likely(names: Names, group: FeaturePosterior) -> list[tuple[str, Array]]:
-    """Return the cells of features as they are believed to be, those of who holds no value last."""
-    cells = (group.table * group.classes[:, None, :]).reshape(len(names), -1)
-    if group.absence is not None:
-        cells = np.concatenate([cells, group.absence.value], axis=-1)
-    return list(zip(names, cells, strict=True))
-
-
-def _classes_without(learned: Learned, feature: str) -> Array:
-    """Return P(class) as believed from what was not told about a feature, whose noise is another then."""
-    classes = len(learned.model.classes)
-    others = [one for one in learned.telling if one.question.feature != feature]
-    evidence = gather((), others, classes, {})
-    return class_shares(evidence.classes, sum(one.n for one in others)).value
+    telling = learned.telling
+    told = told_of_classes(telling, len(learned.model.classes))
+    others = np.array([[float(one.question.feature != name) for one in telling] for name in features])
+    information = np.tensordot(others, told.information, 1)
+    return class_shares(information, others @ told.linear, others @ [one.n for one in telling]).value
 
 
 def _halves(
-    name: str, one: FeaturePosterior, told: Statistics, classes: Array, rng: np.random.Generator
-) -> list[_Half]:
-    """Return the rules that the halves of what is told of a feature choose, with what the other halves say of them.
+    believed: FeaturePosterior, told: Statistics, classes: Array, rng: np.random.Generator
+) -> tuple[Array, Array, Array]:
+    """Return of the rules that the halves of what is told of features choose the accuracy that they promise, the one
+    that the other halves tell, unbiased, and the variance of telling it from both; shape (features, halves).
 
     A half believes what it is told as all of it is believed. Nothing else that was told of the feature has a voice in
-    what is chosen, or the other half would.
+    what is chosen, or the other half would. P(class) is ``classes``, shape (features, k).
     """
-    cells, values = told.linear.size, one.table.shape[0]
-    here = values * classes.size
-    basis = contrasts(cells)
+    features, cells = told.linear.shape
+    k = classes.shape[-1]
+    here = believed.told.linear.shape[-1]
+    shape = (features, 2 * _HALVINGS, here // k, k)
+    basis, of_class = contrasts(cells), classes[:, None, :]
     root = basis @ np.linalg.cholesky(np.linalg.inv(basis.T @ told.information @ basis))
-    covariance = root @ root.T
-    estimate = 1 / cells + covariance @ (told.linear - told.information.sum(axis=-1) / cells)
-    noise = rng.standard_normal((_HALVINGS, cells - 1)) @ root.T
-    halves = estimate + np.concatenate([noise, -noise])
-    others = np.roll(halves, _HALVINGS, axis=0)
-    marginal = norm_sub(halves[:, :here].reshape(-1, values, classes.size).sum(axis=-1), axis=-1)
-    present = np.clip(1 - halves[:, here:].sum(axis=-1), _LEAST_PRESENT, 1.0)
-    independent = present[:, None] * product(marginal, classes)
-    known = one.information / 2
-    effects = (halves[:, :here] - independent) @ (one.here.information / 2) @ one.basis
-    believed = effects * (own_scales(known, effects) @ (SCALES[:, None] / (1 + SCALES[:, None] * known)))
-    joint = norm_sub((independent + believed @ one.basis.T) / present[:, None], axis=-1) * present[:, None]
-    joint = joint.reshape(-1, values, classes.size)
+    covariance = root @ root.mT
+    estimate = 1 / cells + times(covariance, told.linear - told.information.sum(axis=-1) / cells)
+    noise = rng.standard_normal((features, _HALVINGS, cells - 1)) @ root.mT
+    halves = estimate[:, None, :] + np.concatenate([noise, -noise], axis=1)
+    others = np.roll(halves, _HALVINGS, axis=1)
+    marginal = norm_sub(halves[..., :here].reshape(shape).sum(axis=-1), axis=-1)
+    present = np.clip(1 - halves[..., here:].sum(axis=-1, keepdims=True), _LEAST_PRESENT, 1.0)
+    independent = present * product(marginal, of_class)
+    known = believed.information / 2
+    effects = (halves[..., :here] - independent) @ (believed.told.information / 2) @ believed.basis
+    scales = softmax(scale_logarithms(known[:, None, :], effects) + np.log(USUAL), axis=-1)
+    likely = independent + (effects * (scales @ gains(known))) @ believed.basis.mT
+    joint = (norm_sub(likely / present, axis=-1) * present).reshape(shape)
     said, promised = joint.argmax(axis=-1), joint.max(axis=-1).sum(axis=-1)
-    if one.absence is not None:  # Who holds no value is said to be of the most frequent class.
-        said = np.concatenate([said, np.full((len(said), 1), classes.argmax())], axis=-1)
-        promised = promised + (1 - present) * classes.max()
-    right = (said[..., None] == np.arange(classes.size)).reshape(
-        len(said), cells
-    )  # The cells in which the rule is right.
-    reached = (others * right).sum(axis=-1)
-    variance = ((right @ covariance) * right).sum(axis=-1)
-    return [_Half(name, *of) for of in zip(promised.tolist(), reached.tolist(), variance.tolist(), strict=True)]
+    if believed.absence is not None:  # Who holds no value is said to be of the most frequent class.
+        most = np.broadcast_to(of_class.argmax(axis=-1, keepdims=True), (*said.shape[:2], 1))
+        said = np.concatenate([said, most], axis=-1)
+        promised = promised + (1 - present[..., 0]) * of_class.max(axis=-1)
+    right = (said[..., None] == np.arange(k)).reshape(others.shape)  # The cells in which the rule is right.
+    return promised, (others * right).sum(axis=-1), ((right @ covariance) * right).sum(axis=-1)

@@ -28,9 +28,8 @@ from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import Cells
 from ldp_aggregator.estimation.moments import present_shares
 from ldp_aggregator.estimation.pooling import pool
-from ldp_aggregator.estimation.posterior.evidence import Statistics, gather
-from ldp_aggregator.estimation.posterior.factors import factor, kron, product, times
-from ldp_aggregator.estimation.posterior.tables import FeaturePosterior, Posterior
+from ldp_aggregator.estimation.posterior.evidence import Statistics, factor, kron, product, times
+from ldp_aggregator.estimation.posterior.tables import FeaturePosterior, Posterior, rows
 from protocols.document.questions import SQUARE, VALUE
 
 Array = NDArray[np.float64]
@@ -41,14 +40,20 @@ campaigns, and in no more than 3 % of any 300 (binomial, 98 of 100 times).
 """
 
 
-def p_value(estimates: Sequence[Estimates], posterior: Posterior, shares: Cells) -> float:
+def p_value(estimates: Sequence[Estimates], posterior: Posterior, gaussian: Sequence[str], shares: Cells) -> float:
     """Return how likely it is that features which tell nothing of the class look as if they told so much.
 
     ``posterior`` has the shares of values and classes that the reports to all campaigns, ``estimates``, are tested at;
     ``shares`` is P(class), unbiased, from all of them. 1 where there is no report.
     """
-    squares, freedom = _of_discrete(estimates, posterior)
-    for name in posterior.gaussian:
+    squares, freedom = 0.0, 0
+    for group, its in posterior.groups:
+        told = group.told(its.independent)
+        answered = np.flatnonzero(told.information.any(axis=(-2, -1))).tolist()
+        if answered:
+            found, degrees = _score(rows(its, answered), rows(told, answered))
+            squares, freedom = squares + found, freedom + degrees
+    for name in gaussian:
         asked = [[one.asking(name, kind) for one in estimates] for kind in (VALUE, SQUARE)]
         present = present_shares(shares, [one for of_kind in asked for one in of_kind]).of_class
         for of_kind in asked:
@@ -59,33 +64,9 @@ def p_value(estimates: Sequence[Estimates], posterior: Posterior, shares: Cells)
     return float(chi2.sf(squares, freedom)) if freedom else 1.0
 
 
-def _of_discrete(estimates: Sequence[Estimates], posterior: Posterior) -> tuple[float, int]:
-    classes = len(posterior.classes.value)
-    independent = {names: _independent(group) for names, group in posterior.groups.items()}
-    by_name = {name: its for names, of in independent.items() for name, its in zip(names, of, strict=True)}
-    held = {name: len(its) // classes for name, its in by_name.items()}
-    evidence = gather([question for one in estimates for question in one.questions], (), classes, held, by_name)
-    squares, freedom = 0.0, 0
-    for names, group in posterior.groups.items():
-        told = Statistics.stacked([evidence.features[name] for name in names])
-        answered: NDArray[np.bool_] = np.asarray(told.information.any(axis=(-2, -1)))
-        if answered.any():
-            found, degrees = _score(group, told, independent[names], answered)
-            squares, freedom = squares + found, freedom + degrees
-    return squares, freedom
-
-
-def _independent(group: FeaturePosterior) -> Array:
-    """Return q, shape (features, cells), and behind it the cells of who holds no value."""
-    cells = product(group.marginal.value, group.classes)
-    return cells if group.absence is None else np.concatenate([cells, group.absence.value], axis=-1)
-
-
-def _score(
-    group: FeaturePosterior, told: Statistics, independent: Array, answered: NDArray[np.bool_]
-) -> tuple[float, int]:
+def _score(group: FeaturePosterior, told: Statistics) -> tuple[float, int]:
     """Return the squared length of the efficient scores of features of one shape, and its degrees of freedom."""
-    m, pi = group.marginal.value, group.classes / group.classes.sum(axis=-1, keepdims=True)
+    m, pi = group.marginal, group.classes / group.present
     dependent = kron(factor(m), factor(pi))
     nuisance = np.concatenate([kron(factor(m), pi[..., None]), kron(m[..., None], factor(pi))], axis=-1)
     if group.absence is not None:
@@ -100,8 +81,8 @@ def _score(
         below = ((0, 0), (0, classes), (0, 0))
         dependent = np.pad(dependent, below)
         nuisance = np.concatenate([np.pad(nuisance, below), gone], axis=-1)
-    dependent, nuisance, information = dependent[answered], nuisance[answered], told.information[answered]
-    score = told.linear[answered] - times(information, independent[answered])
+    information = told.information
+    score = told.linear - times(information, group.independent)
     across = nuisance.mT @ information @ dependent
     explained = np.linalg.solve(nuisance.mT @ information @ nuisance, across)
     left = times(dependent.mT, score) - times(explained.mT, times(nuisance.mT, score))

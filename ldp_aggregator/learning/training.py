@@ -21,8 +21,8 @@ from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR, Moments, p
 from ldp_aggregator.estimation.pooling import pool, pool_classes
 from ldp_aggregator.estimation.posterior.tables import Posterior, posterior_of
 from ldp_aggregator.estimation.shrinkage import shrink_moments
-from ldp_aggregator.estimation.simplex import FLOOR, NORM_SUB, POSTERIOR, TRAINING_MODES, floor, norm_sub
-from ldp_aggregator.learning.guarantee import LOCAL_RELATION, Guarantee
+from ldp_aggregator.estimation.simplex import FLOOR, NONE, POSTERIOR, TRAINING_MODES, floor, norm_sub
+from ldp_aggregator.learning.guarantee import LOCAL_PUBLIC, LOCAL_RELATION, Guarantee
 from ldp_aggregator.learning.lies import found_by_lying
 from ldp_aggregator.learning.naive_bayes import NaiveBayes, discrete_likelihood
 from ldp_aggregator.learning.prediction import predict_accuracy
@@ -33,15 +33,13 @@ from protocols.document.authored import MODEL
 from protocols.document.projection import Projection
 from protocols.document.questions import LABEL, PAIR, SQUARE, VALUE
 from protocols.document.schema import ContinuousFeature, Feature, is_gaussian
-from protocols.model import GaussianLikelihood, Likelihood, Model
+from protocols.model import GaussianLikelihood, Model
 
 Array = NDArray[np.float64]
 Pairs = Sequence[tuple[Campaign, Tally]]
 
 POOLED: Final = "pooled"
 LABEL_ONLY: Final = "label"
-
-_PUBLIC: Final = ("the campaign document", "which question a device answered")
 
 
 def train(
@@ -91,14 +89,15 @@ def train(
     how = Decoding(post, prior, float(smoothing), variance_floor, shrinkage)
     _check(pairs, how, arrivals)
     learned = learn(pairs, how)
-    guarantee = Guarantee(epsilon_of_studies(studies_of(one for one, _ in pairs)), 0.0, LOCAL_RELATION, _PUBLIC)
+    studies = studies_of(one for one, _ in pairs)
+    guarantee = Guarantee(epsilon_of_studies(studies), 0.0, LOCAL_RELATION, LOCAL_PUBLIC)
     training: dict[str, Any] = {
         "campaigns": [one.id for one, _ in pairs],
         "reports": int(sum(its_tally.n.sum() for _, its_tally in pairs)),
         **asdict(how),
         "insufficient": learned.insufficient,
         "guarantee": guarantee.to_json(),
-        "studies": studies_of(one for one, _ in pairs),
+        "studies": studies,
         "published": published_by(pairs, arrivals or ()).to_json(),
         "expected": predict_accuracy(learned).to_json(),
         "lies": found_by_lying(pairs, learned, lambda lied, telling: learn(lied, how, telling)).to_json(),
@@ -123,68 +122,51 @@ class Decoding:
 @dataclass(frozen=True)
 class Learned:
     """A model and what it was made of: the ``estimates`` of each campaign, the questions among theirs that tell the
-    classes, and what is believed given all of them. ``insufficient`` has the classes of Gaussian features of which too
-    little is known.
+    classes, P(class) as these say it, unbiased (``shares``), and what is believed given all of them. ``insufficient``
+    has the classes of Gaussian features of which too little is known.
     """
 
     estimates: Sequence[Estimates]
     telling: Sequence[QuestionEstimate]
+    shares: Cells
     posterior: Posterior
     model: Model
     insufficient: Mapping[str, Sequence[str]]
 
 
 def learn(pairs: Pairs, how: Decoding, telling: Sequence[QuestionEstimate] | None = None) -> Learned:
-    """Make a model of what was counted: estimates, what is believed given them, and a likelihood for every feature.
+    """Make a model of what was counted: estimates, what is believed given them, tables and moments, and the model.
 
     The classes are told by the questions that ``how.prior`` names, or by ``telling``.
     """
-    first, post = pairs[0][0], how.post
-    estimates = [estimate(one, its_tally, post=FLOOR if post == FLOOR else NORM_SUB) for one, its_tally in pairs]
-    telling = _prior_questions(estimates, how.prior) if telling is None else telling
-    posterior = believe(estimates, telling)
-    shared = any(one.campaign.privacy.answers == "all" for one in estimates)
-    shares = pool_classes(telling, len(first.label.classes), shared_records=shared)
-    likelihoods: list[Likelihood] = []
-    insufficient: dict[str, list[str]] = {}
-    for feature in first.asked:
-        if isinstance(feature, ContinuousFeature) and is_gaussian(feature):
-            moments = _moments(estimates, feature, shares, how)
-            likelihoods.append(
-                GaussianLikelihood(feature, tuple(moments.mean.tolist()), tuple(moments.variance.tolist()))
-            )
-            names = [name for name, flag in zip(first.label.classes, moments.insufficient, strict=True) if flag]
-            if names:
-                insufficient[feature.name] = names
-        else:
-            table = posterior.features[feature.name].table if post == POSTERIOR else _table(estimates, feature, how)
-            # Where a value is missing the model looks at the others: it needs P(value | class, present).
-            likelihoods.append(discrete_likelihood(feature, table[: feature.size]))
-    reports = int(sum(its_tally.n.sum() for _, its_tally in pairs))
-    believed = posterior.classes.value.tolist()
-    class_prior = tuple(believed) if post == POSTERIOR else _usable_prior(shares, reports)
-    model = Model(first.label.name, first.label.classes, class_prior, tuple(likelihoods), first.projection)
-    return Learned(estimates, telling, posterior, model, insufficient)
-
-
-def believe(estimates: Sequence[Estimates], telling: Sequence[QuestionEstimate]) -> Posterior:
-    """Return what is believed given the reports to all campaigns; ``telling`` are the questions that tell classes."""
-    first = estimates[0].campaign
-    sizes = {one.name: one.size for one in first.asked if not _is_gaussian(one)}
-    open_ones = {one.name for one in first.asked if one.name in sizes and one.missing}
-    ordered = {one.name for one in first.asked if one.ordered}
+    first, classes = pairs[0][0], pairs[0][0].label.classes
+    estimates = [estimate(one, tally, post=NONE) for one, tally in pairs]
     questions = [question for one in estimates for question in one.questions]
-    shares: dict[str, float] = {}
-    for name in [one.name for one in first.asked if one.name not in sizes and one.missing]:
-        told = [one.missing[name].cells.value[0] for one in estimates if name in one.missing]
-        if told:
-            shares[name] = float(np.clip(told, 0.0, 1.0).mean())
-    believed = posterior_of(questions, telling, len(first.label.classes), sizes, open_ones, ordered)
-    return replace(believed, missing=shares, gaussian=[one.name for one in first.asked if one.name not in sizes])
-
-
-def _is_gaussian(feature: Feature) -> bool:
-    return isinstance(feature, ContinuousFeature) and is_gaussian(feature)
+    if telling is None:
+        telling = [one for one in questions if how.prior == POOLED or one.question.kind == LABEL]
+    discrete = [feature for feature in first.asked if not is_gaussian(feature)]
+    posterior = posterior_of(discrete, len(classes), questions, telling)
+    shares = pool_classes(telling, len(classes), shared_records=any(one.privacy.answers == "all" for one, _ in pairs))
+    tables, prior = posterior.tables, posterior.classes.value
+    if how.post != POSTERIOR:
+        tables = {feature.name: _table(estimates, feature, how) for feature in discrete}
+        prior = _usable_prior(shares, sum(int(tally.n.sum()) for _, tally in pairs))
+    moments = {f.name: _moments(estimates, f, shares, how) for f in first.asked if is_gaussian(f)}
+    likelihoods = tuple(
+        GaussianLikelihood(
+            feature, *(tuple(its.tolist()) for its in (moments[feature.name].mean, moments[feature.name].variance))
+        )
+        if is_gaussian(feature)
+        else discrete_likelihood(feature, tables[feature.name][: feature.size])
+        for feature in first.asked
+    )
+    insufficient = {
+        name: [of_class for of_class, flag in zip(classes, its.insufficient, strict=True) if flag]
+        for name, its in moments.items()
+        if its.insufficient.any()
+    }
+    model = Model(first.label.name, classes, tuple(prior.tolist()), likelihoods, first.projection)
+    return Learned(estimates, telling, shares, posterior, model, insufficient)
 
 
 def _given(tally: Tally | None) -> Tally:
@@ -202,6 +184,8 @@ def _check(pairs: Pairs, how: Decoding, arrivals: Sequence[Arrivals] | None) -> 
         raise ValueError(f"variance_floor must be above 0 and below 0.25 (all of the range), not {how.variance_floor}")
     if how.prior not in (POOLED, LABEL_ONLY):
         raise ValueError(f"prior must be {POOLED} or {LABEL_ONLY}, not {how.prior!r}")
+    if how.prior == LABEL_ONLY and not any(one.kind == LABEL for campaign, _ in pairs for one in campaign.questions):
+        raise ValueError("prior 'label' needs a label question; these campaigns ask none (label weight 0)")
     if arrivals is not None and len(arrivals) != len(pairs):
         raise ValueError(f"arrivals are told of {len(arrivals)} campaigns, and there are {len(pairs)}")
     for one, _ in pairs:
@@ -228,16 +212,6 @@ def _unweighted(projection: Projection | None) -> Projection | None:
     return replace(projection, outputs=tuple(replace(output, weight=1) for output in projection.outputs))
 
 
-def _prior_questions(estimates: Sequence[Estimates], prior: str) -> list[QuestionEstimate]:
-    """The questions of all campaigns that P(class) is taken from."""
-    questions = [question for one in estimates for question in one.questions]
-    if prior == LABEL_ONLY:
-        questions = [question for question in questions if question.question.kind == LABEL]
-        if not questions:
-            raise ValueError("prior 'label' needs a label question; these campaigns ask none (label weight 0)")
-    return questions
-
-
 def _moments(estimates: Sequence[Estimates], feature: ContinuousFeature, shares: Cells, how: Decoding) -> Moments:
     """Return mean and variance of every class, pooled over the campaigns, shrunk where ``how`` says so."""
     asked = [[one.asking(feature.name, kind) for one in estimates] for kind in (VALUE, SQUARE)]
@@ -257,7 +231,7 @@ def _table(estimates: Sequence[Estimates], feature: Feature, how: Decoding) -> A
     return joint.reshape(-1, len(estimates[0].campaign.label.classes))
 
 
-def _usable_prior(shares: Cells, reports: int) -> tuple[float, ...]:
+def _usable_prior(shares: Cells, reports: int) -> Array:
     """Return the nearest probabilities, with one pseudo-report a class so that no class is impossible."""
     counts = norm_sub(shares.value) * reports + 1
-    return tuple((counts / counts.sum()).tolist())
+    return np.asarray(counts / counts.sum())

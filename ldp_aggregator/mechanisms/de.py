@@ -52,7 +52,7 @@ class DirectFacts(PureFacts[DirectEncoding]):
     def reach(self, members: int) -> float:
         return 1 / self.gain
 
-    def loudest(self, cells: Sequence[int], *, high: bool = True) -> bytes:
+    def loudest(self, cells: Sequence[int], *, high: bool = True, against: Sequence[int] = ()) -> bytes:
         return cells[0].to_bytes(self.mechanism.width, "little")
 
     def perturb(self, items: Integers, rng: np.random.Generator) -> Rows:  # type: ignore[override]

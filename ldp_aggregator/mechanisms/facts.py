@@ -181,9 +181,9 @@ class Facts(ABC, Generic[M]):
         raise TypeError(f"mechanism {self.name} tells no moments")
 
     @abstractmethod
-    def loudest(self, cells: Sequence[int], *, high: bool = True) -> bytes:
+    def loudest(self, cells: Sequence[int], *, high: bool = True, against: Sequence[int] = ()) -> bytes:
         """The payload that speaks for these cells as loudly as the server lets it; of a value for the highest or the
-        lowest.
+        lowest. Where a report can speak ``against`` others at the same time, it does.
         """
 
     # Simulating, by the device's own integers.

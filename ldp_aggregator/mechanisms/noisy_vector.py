@@ -49,11 +49,12 @@ class NoisyVectorFacts(Facts[N]):
     def reach(self, members: int) -> float:
         return 2 * members * self.mechanism.bound / self.unit
 
-    def loudest(self, cells: Sequence[int], *, high: bool = True) -> bytes:
-        """These cells at one end of what the mechanism allows, all others at the other end."""
-        named, bound = set(cells), self.mechanism.bound if high else -self.mechanism.bound
+    def loudest(self, cells: Sequence[int], *, high: bool = True, against: Sequence[int] = ()) -> bytes:
+        """These cells at one end of what the mechanism allows, those it is against at the other end."""
+        bound = self.mechanism.bound if high else -self.mechanism.bound
+        told = dict.fromkeys(against, -bound) | dict.fromkeys(cells, bound)
         size = self.mechanism.domain_size
-        return struct.pack(f"<{size}i", *(bound if cell in named else -bound for cell in range(size)))
+        return struct.pack(f"<{size}i", *(told.get(cell, 0) for cell in range(size)))
 
     def noise_sums(self, reports: int, rng: np.random.Generator) -> Integers:
         """Return the noise of so many reports in each cell."""

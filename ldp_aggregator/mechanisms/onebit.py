@@ -118,7 +118,7 @@ class OneBitFacts(Facts[OneBit]):
         drawn = counts.reshape(-1, 2).sum(axis=1)
         return np.where(drawn > 0, 2 / (self.gain * np.maximum(drawn, 1)), np.inf)
 
-    def loudest(self, cells: Sequence[int], *, high: bool = True) -> bytes:
+    def loudest(self, cells: Sequence[int], *, high: bool = True, against: Sequence[int] = ()) -> bytes:
         return cells[0].to_bytes(self.mechanism.width - 1, "little") + bytes([high])
 
     def perturb(self, items: Moments, rng: np.random.Generator) -> Rows:  # type: ignore[override]

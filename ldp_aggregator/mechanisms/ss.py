@@ -69,7 +69,7 @@ class SubsetFacts(PureFacts[SubsetSelection]):
         size, others = self.mechanism.subset_size, self.mechanism.domain_size - members
         return (min(size, members) - max(0, size - others)) / self.gain
 
-    def loudest(self, cells: Sequence[int], *, high: bool = True) -> bytes:
+    def loudest(self, cells: Sequence[int], *, high: bool = True, against: Sequence[int] = ()) -> bytes:
         """As many of the cells as it has places, then others from the first on."""
         named = set(cells)
         others = [cell for cell in range(self.mechanism.domain_size) if cell not in named]

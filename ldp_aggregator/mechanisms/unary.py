@@ -59,7 +59,7 @@ class UnaryFacts(PureFacts[UnaryEncoding]):
     def blanket(self) -> Blanket:
         return bits_blanket(self.mechanism.p, self.mechanism.q)
 
-    def loudest(self, cells: Sequence[int], *, high: bool = True) -> bytes:
+    def loudest(self, cells: Sequence[int], *, high: bool = True, against: Sequence[int] = ()) -> bytes:
         return pack_indices(cells, self.mechanism.domain_size)
 
     def perturb(self, items: Integers, rng: np.random.Generator) -> Rows:  # type: ignore[override]

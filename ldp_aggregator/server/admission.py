@@ -1,4 +1,4 @@
-"""What a request has to show: a token; and an upload a check of the operator's own, and a rate.
+"""The demands on a request: a token; and an upload a check of the operator's own, and a rate.
 
 The last two are for uploads without a relay's token. A check may be anything that tells honest devices from others:
 redeem an anonymous token (RFC 9578), verify an attestation, ask another service.
@@ -46,7 +46,7 @@ class Admission:
 
     @property
     def checks(self) -> bool:
-        """Whether an upload has to be asked about, which takes its headers and time."""
+        """An upload has to be asked about, which takes its headers and time."""
         return self._check is not None
 
     async def check(self, campaign_id: str, headers: Mapping[str, str]) -> None:
@@ -89,7 +89,7 @@ def _load(name: str | None) -> Check | None:
 
 
 class UploadAccess:
-    """Which campaigns take uploads with a token only: kept for a moment, because every upload asks.
+    """The campaigns that take uploads with a token only: kept for a moment, because every upload asks.
 
     ``everywhere`` is the scope that this server asks of uploads to campaigns that ask for none.
     """
@@ -119,7 +119,7 @@ class UploadAccess:
         return scope
 
     def is_known_open(self, campaign_id: str) -> bool:
-        """Whether anybody may upload, as far as was read lately; who does not know asks :meth:`uploads_need`."""
+        """Anybody may upload, as far as was read lately; who does not know asks :meth:`uploads_need`."""
         until, scope = self._kept.get(campaign_id, (0.0, None))
         return scope is None and self._clock() < until
 

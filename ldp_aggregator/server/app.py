@@ -38,7 +38,6 @@ def make_apps(context: Context) -> tuple[web.Application, web.Application, web.A
 
 
 def _sources(context: Context) -> Sources:
-    """What the pages are made from."""
 
     async def federated_model(campaign: Campaign) -> bytes | None:
         try:

@@ -1,5 +1,5 @@
-"""What handlers share: the store, the queue, the settings, the documents that cannot change, and the models of
-federated campaigns, which are derived from the shares there are when they are read, and kept until one changes.
+"""The things that handlers share: the store, the queue, the settings, the documents that cannot change, and the models
+of federated campaigns, which are derived from the shares there are when they are read, and kept until one changes.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class CampaignCache:
         return self._parsed.get(campaign_id)
 
     async def is_federated(self, campaign_id: str) -> bool:
-        """Whether it takes shares of nodes; once it does, it always will. Raises UnknownCampaignError."""
+        """It takes shares of nodes; once it does, it always will. Raises UnknownCampaignError."""
         if campaign_id in self._federated:
             return True
         if not (await self._store.terms(campaign_id)).federated:

@@ -1,4 +1,4 @@
-"""Where uploads are taken in, on whatever way they come: who may send how much, a place in the queue, an answer."""
+"""The desk that takes uploads in, on whatever way they come: who may send how much, a place in the queue, an answer."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ class Desk:
         return terms
 
     async def terms(self, campaign_id: str, headers: Mapping[str, str]) -> Terms:
-        """What an upload with such headers may hold. Raises ProblemError where it is not welcome, UnknownCampaignError,
-        StoreError.
+        """Decide what an upload with such headers may hold. Raises ProblemError where it is not welcome,
+        UnknownCampaignError, StoreError.
         """
         claims = "Authorization" in headers
         needed = await self.access.uploads_need(campaign_id)
@@ -119,7 +119,6 @@ class Desk:
         return await upload.answer
 
     def problem(self, error: Exception) -> ProblemError:
-        """What a client is told of a failure."""
         return as_problem(error, self._metrics)
 
     def note(self, campaign_id: str, status: int, seconds: float, code: str | None = None) -> None:
@@ -147,7 +146,7 @@ class Desk:
 
 
 def _vouched_batch(headers: Mapping[str, str]) -> int | None:
-    """How many devices a relay says it mixed; with a token, which has to be a relay's.
+    """Read how many devices a relay says it mixed; with a token, which has to be a relay's.
 
     Nobody else's word counts, and a relay's that is not understood is refused: it would be lost for good.
     """

@@ -38,7 +38,7 @@ Whoever comes to an idle server is committed at once.
 
 
 class WriteHealth:
-    """What the writer last saw, for whoever asks. ``clock`` gives seconds that only go forward."""
+    """The writer's last sight of the store, for whoever asks. ``clock`` gives seconds that only go forward."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -52,7 +52,7 @@ class WriteHealth:
 
     @property
     def is_well(self) -> bool:
-        """Whether the last write worked, and was not long ago."""
+        """The last write worked, and was not long ago."""
         return self._wrote_at is not None and self._clock() - self._wrote_at < STALE_SECONDS
 
 
@@ -78,7 +78,7 @@ class Ingest:
 
     @property
     def is_draining(self) -> bool:
-        """Whether nothing new is taken."""
+        """Nothing new is taken."""
         return self._draining
 
     @property

@@ -1,5 +1,5 @@
-"""What a server does by itself, every half minute: close campaigns that are over, delete what need not be kept, and
-look at what operators have to watch and no request tells of: room on the disk, backups, what runs out.
+"""The work that a server does by itself, every half minute: close campaigns that are over, delete what need not be
+kept, and look at what operators have to watch and no request tells of: room on the disk, backups, what runs out.
 """
 
 from __future__ import annotations

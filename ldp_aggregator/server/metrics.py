@@ -1,4 +1,4 @@
-"""What Prometheus may know: counts and times. No report, token or address is a label, and nothing that a client wrote.
+"""Metrics for Prometheus: counts and times. No report, token or address is a label, and nothing that a client wrote.
 
 Campaigns are, by their id, which is public: those that are open or refuse something, and so many at most.
 """
@@ -116,7 +116,7 @@ class Metrics:
 
 
 class Told(Collector):
-    """What no request tells: what is running, what the store said of the campaigns last, what the keeper has seen."""
+    """Metrics of what no request tells: what is running, what the store said last, what the keeper has seen."""
 
     def __init__(self) -> None:
         self._ids: Mapping[str, int] = {}

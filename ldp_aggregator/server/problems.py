@@ -151,7 +151,7 @@ def retry_later(code: str, detail: str = "", *, longest: int = RETRY_SECONDS[1])
 
 
 def as_problem(error: Exception, metrics: Metrics) -> ProblemError:
-    """What a client is told of a failure, whatever it is; what is the server's own is logged and counted."""
+    """Make what a client is told of a failure, whatever it is; what is the server's own is logged and counted."""
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, UnknownCampaignError):

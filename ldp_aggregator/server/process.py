@@ -38,7 +38,7 @@ and would wait the default of 5 ms to get it back from a busy event loop."""
 
 
 class EndedError(Exception):
-    """What has to run for as long as the server ended by itself; the log says why."""
+    """A task that has to run for as long as the server ended by itself; the log says why."""
 
 
 def run_server(settings: Settings, ready: Callable[[Addresses], None]) -> None:

@@ -28,7 +28,7 @@ _COUNTED: Final = Outcome(counted=1)
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What an upload may hold: so many reports and bytes. ``batch`` is the number of devices a relay vouches for, which
+    """The bounds of an upload: so many reports and bytes. ``batch`` is the number of devices a relay vouches for, which
     is believed as far as the upload holds them.
 
     ``stranger`` is why a token that was shown makes nobody a relay: whoever sends too much is told that instead.
@@ -49,7 +49,7 @@ class Terms:
 
 
 def for_a_device(campaign: Campaign, limits: Limits, stranger: ProblemError | None = None) -> Terms:
-    """How much a device can have to send: its answers to one question of each group, and nothing more."""
+    """Bound what a device can have to send: its answers to one question of each group, and nothing more."""
     longest = min(_longest(ById(campaign)), limits.body_bytes)
     return Terms(campaign, min(len(campaign.groups), limits.reports_per_upload), longest, stranger=stranger)
 
@@ -92,7 +92,7 @@ class Upload(Protocol):
 
 
 def reports_about(upload: Upload) -> int:
-    """How many reports an upload holds, or some more: no report is shorter than its id and a byte."""
+    """Count the reports of an upload, or some more: no report is shorter than its id and a byte."""
     return 1 if not upload.terms.is_relay else max(1, len(upload.body) // (ID_BYTES + 1))
 
 

@@ -1,1 +1,1 @@
-"""What the command line and the server share: settings, drafts, publishing, tokens."""
+"""The room that the command line and the server share: settings, drafts, publishing, tokens."""

@@ -19,12 +19,11 @@ SERVER: Final = "server"
 
 
 def actor_of(token: StoredToken) -> str:
-    """Who acts over HTTP: whoever holds a token, which has a name."""
     return f"token {token.name}"
 
 
 def local_actor() -> str:
-    """Who acts on the command line: a user of this machine, as far as it says."""
+    """Name who acts on the command line: a user of this machine, as far as it says."""
     try:
         return f"command line ({getpass.getuser()})"
     except (ImportError, KeyError, OSError):  # A container's user need not have a name.
@@ -32,7 +31,6 @@ def local_actor() -> str:
 
 
 def uploads_act(scope: str | None) -> str:
-    """What it is called that uploads need a token, or none."""
     return f"let uploads need a token of scope {scope}" if scope else "let uploads need no token"
 
 
@@ -51,7 +49,7 @@ async def recorded(
 
 
 async def _end(store: Store, number: int, outcome: str) -> None:
-    """What was done is done, whether or not its end can be written down; the entry then stays "asked"."""
+    """Write down the end of what was done, if that can be; else the entry then stays "asked"."""
     try:
         await store.end_act(number, outcome)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Whether a server archives what it counts, and where."""
+"""Archives beside stores: the one that a server writes to, and what goes along where a campaign is deleted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 async def counts_of(store: Store, settings: Settings) -> Counting:
-    """What counts reports: the store alone, or with an archive that first gets what an earlier process left over.
+    """Open what counts reports: the store alone, or with an archive that first gets what an earlier process left over.
 
     Raises SettingsError where the archive cannot be written to here, StoreError where it does not answer.
     """
@@ -43,20 +43,8 @@ async def archive_of(store: Store, settings: Settings) -> Archive | None:
     Raises SettingsError, StoreError.
     """
     address = settings.archive or await store.archived_at()
-    return None if address is None else open_archive(address, settings.archive_slots)
-
-
-def goes_along(store: Store, archive: Archive) -> None:
-    """Whoever deletes a campaign of the store removes its archived reports first."""
-
-    async def forget(campaign_id: str) -> None:
-        await asyncio.to_thread(archive.forget, campaign_id)
-
-    store.when_deleting(forget)
-
-
-def open_archive(url: str, slots: int) -> Archive:
-    """Raises SettingsError where it cannot be written to here."""
+    if address is None:
+        return None
     try:
         # pyarrow takes a while to import, and who does not archive need not have it.
         from ldp_aggregator.archive.keeping import Archive
@@ -65,4 +53,13 @@ def open_archive(url: str, slots: int) -> Archive:
         raise SettingsError(
             f"setting archive: {error.name} is not installed; archives need pip install 'ldp-bayes[archive]'"
         ) from None
-    return Archive(open_place(url), slots)
+    return Archive(open_place(address), settings.archive_slots)
+
+
+def goes_along(store: Store, archive: Archive) -> None:
+    """Have whoever deletes a campaign of the store remove its archived reports first."""
+
+    async def forget(campaign_id: str) -> None:
+        await asyncio.to_thread(archive.forget, campaign_id)
+
+    store.when_deleting(forget)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
@@ -20,13 +20,16 @@ from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import PublishedModel, Shares
 from protocols import Campaign
 
+if TYPE_CHECKING:
+    from ldp_aggregator.learning.naive_bayes import NaiveBayes
+
 
 class UntrainableError(ValueError):
-    """What was counted so far does not give a model."""
+    """The reports that were counted so far do not give a model."""
 
 
 class NotInstalledError(Exception):
-    """What trains is not installed here."""
+    """The libraries that train are not installed here."""
 
     def __init__(self, library: str | None) -> None:
         super().__init__(
@@ -37,11 +40,13 @@ class NotInstalledError(Exception):
 
 @contextmanager
 def needing_trainers() -> Iterator[None]:
-    """What is imported in the block trains. Raises NotInstalledError where it cannot be."""
+    """Import in the block what trains, and use it. Raises NotInstalledError, and UntrainableError for a ValueError."""
     try:
         yield
     except ModuleNotFoundError as error:
         raise NotInstalledError(error.name) from None
+    except ValueError as error:
+        raise UntrainableError(str(error)) from None
 
 
 class UselessModelError(UntrainableError):
@@ -74,13 +79,13 @@ class TrainingOptions:
 
 
 async def tally_to_publish(store: Store, campaign: Campaign) -> Tally:
-    """What may be published now: all that was counted, or as of the last release where the document fixes releases."""
+    """Return what may be published now: all that was counted, or as of the last release where there are releases."""
     every = campaign.privacy.release_every
     return await (store.tally(campaign.id) if every is None else store.released_tally(campaign, every))
 
 
 async def counts_to_publish(store: Store, campaign: Campaign) -> tuple[Tally, Arrivals]:
-    """What may be published now, and how the reports came: of those of the tally at least, since it is asked after."""
+    """Return what may be published now, and how the reports came: those of the tally at least."""
     tally = await tally_to_publish(store, campaign)
     return tally, (await store.state(campaign.id)).arrivals
 
@@ -110,7 +115,7 @@ async def publish_trained(
     """
     pairs, arrivals = await counts_to_train(store, campaign_ids)
     reports = int(sum(tally.n.sum() for _, tally in pairs))
-    document = await asyncio.to_thread(_train, pairs, options, arrivals)
+    document = (await trained(pairs, arrivals, options)).to_json()
     expected = json.loads(document)["training"]["expected"]
     if not (expected["above_majority"] or anyway):
         raise UselessModelError(reports, expected)
@@ -155,12 +160,16 @@ def derive_model(campaign: Campaign, shares: Shares, groups: int = 1) -> str:
     return state.model(groups=groups, salt=shares.salt).to_json()
 
 
-def _train(pairs: Sequence[tuple[Campaign, Tally]], options: TrainingOptions, arrivals: Sequence[Arrivals]) -> str:
-    with needing_trainers():
-        # scikit-learn takes a second to import; serving does not need it, and need not have it.
-        from ldp_aggregator.learning.training import train
+async def trained(
+    pairs: Sequence[tuple[Campaign, Tally]], arrivals: Sequence[Arrivals], options: TrainingOptions = TrainingOptions()
+) -> NaiveBayes:
+    """Train on tallies, in a thread. Raises UntrainableError and NotInstalledError."""
 
-    try:
-        return train(pairs, **asdict(options), arrivals=arrivals).to_json()
-    except ValueError as error:
-        raise UntrainableError(str(error)) from None
+    def work() -> NaiveBayes:
+        with needing_trainers():
+            # scikit-learn takes a second to import; serving does not need it, and need not have it.
+            from ldp_aggregator.learning.training import train
+
+            return train(pairs, **asdict(options), arrivals=arrivals)
+
+    return await asyncio.to_thread(work)

@@ -13,6 +13,7 @@ from ldp_aggregator.service.publishing import (
     counts_to_publish,
     counts_to_train,
     needing_trainers,
+    trained,
 )
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import PublishedModel
@@ -35,10 +36,10 @@ async def publish_evaluated(
     campaign = Campaign.parse(await store.document(evaluation_id), evaluation_id)
     if campaign.evaluation is None:
         raise UntrainableError(f'campaign {evaluation_id} has "asks": "{campaign.asks}"; an evaluation has "score"')
-    trained = trained_on(campaign)
-    if trained and set(trained) != set(campaign_ids):
+    sources = trained_on(campaign)
+    if sources and set(sources) != set(campaign_ids):
         raise UntrainableError(
-            f"the model of evaluation {evaluation_id} was trained on {', '.join(sorted(trained))}, not on "
+            f"the model of evaluation {evaluation_id} was trained on {', '.join(sorted(sources))}, not on "
             f"{', '.join(sorted(campaign_ids))}; name the campaigns that the model comes from"
         )
     tally, arrivals = await counts_to_publish(store, campaign)
@@ -54,7 +55,7 @@ async def evaluation_so_far(campaign: Campaign, tally: Tally) -> Evaluated:
         with needing_trainers():
             from ldp_aggregator.learning.evaluation import evaluate
 
-        return evaluate(campaign, tally)
+            return evaluate(campaign, tally)
 
     return await asyncio.to_thread(look)
 
@@ -78,37 +79,21 @@ async def draft_evaluation(
     """
     if model is not None:
         campaigns = [Campaign.parse(await store.document(one), one) for one in dict.fromkeys(campaign_ids)]
-        return await asyncio.to_thread(_draft, campaigns, model, bins, title)
-    pairs, arrivals = await counts_to_train(store, campaign_ids)
-    trained = await asyncio.to_thread(_train, pairs, arrivals)
-    return await asyncio.to_thread(_draft, [campaign for campaign, _ in pairs], trained, bins, title)
-
-
-def _train(pairs: Sequence[tuple[Campaign, Tally]], arrivals: Sequence[Arrivals]) -> Model:
-    with needing_trainers():
-        from ldp_aggregator.learning.training import train
-
-    try:
-        return train(pairs, arrivals=arrivals).model_
-    except ValueError as error:
-        raise UntrainableError(str(error)) from None
+    else:
+        pairs, arrivals = await counts_to_train(store, campaign_ids)
+        campaigns, model = [campaign for campaign, _ in pairs], (await trained(pairs, arrivals)).model_
+    return await asyncio.to_thread(_draft, campaigns, model, bins, title)
 
 
 def _evaluate(campaign: Campaign, tally: Tally, arrivals: Arrivals) -> tuple[Evaluated, str]:
     with needing_trainers():
         from ldp_aggregator.learning.evaluation import evaluate, evaluated_model
 
-    try:
         return evaluate(campaign, tally), evaluated_model(campaign, tally, arrivals).to_json()
-    except ValueError as error:
-        raise UntrainableError(str(error)) from None
 
 
 def _draft(campaigns: Sequence[Campaign], model: Model, bins: int, title: str | None) -> dict[str, Any]:
     with needing_trainers():
         from ldp_aggregator.learning.evaluation import evaluation_draft
 
-    try:
         return evaluation_draft(campaigns, model, bins=bins, title=title)
-    except ValueError as error:
-        raise UntrainableError(str(error)) from None

@@ -1,4 +1,4 @@
-"""What an operator can set, and from where: flags over environment over a TOML file over these defaults.
+"""An operator's settings, and where they are from: flags over environment over a TOML file over these defaults.
 
 Environment variables are ``LDP_AGGREGATOR_`` and the name in capitals, with two underscores before a limit's name
 (``LDP_AGGREGATOR_LIMITS__BODY_BYTES``). A secret may stand in a file that a variable with ``_FILE`` behind its name
@@ -47,7 +47,7 @@ class SettingsError(ValueError):
 
 
 class Limits(BaseModel):
-    """How much of anything the server takes on. Memory is bounded by ``queue_bytes`` and ``connections``."""
+    """The most of anything that the server takes on. Memory is bounded by ``queue_bytes`` and ``connections``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

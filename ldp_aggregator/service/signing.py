@@ -60,7 +60,7 @@ def read_seed(path: Path) -> bytes:
 
 
 def public_key(seed: bytes) -> str:
-    """What an app is shipped with: 43 characters of base64url."""
+    """Return what an app is shipped with: 43 characters of base64url."""
     return _text_of(encoded(multiple(_expand(seed)[0], BASE)))
 
 

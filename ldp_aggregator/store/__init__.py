@@ -1,4 +1,4 @@
-"""Where campaigns, reports, models and tokens are kept: one contract, SQLite or PostgreSQL behind it."""
+"""The store of campaigns, reports, models and tokens: one contract, SQLite or PostgreSQL behind it."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ RECORD_BYTES: Final = ID_BYTES + DIGEST_BYTES
 
 @dataclass(frozen=True)
 class Settlement:
-    """What a commit adds, and the answer to every submission of the batch."""
+    """All that a commit adds, and the answer to every submission of the batch."""
 
     sums: Sums
     counted: int
@@ -92,16 +92,6 @@ class Batch:
             positions = np.fromiter(known, dtype=np.int64, count=len(known))
             truth[positions] = np.frombuffer(b"".join(known.values()), dtype="<u8")
             new[positions] = False
-        return self._decided(truth, new, inserted)
-
-    def settle_repeated(self) -> Settlement:
-        """Decide every report, where the store held every candidate already, with its very digest."""
-        truth = np.append(self.digests[self.firsts], np.uint64(0))
-        return self._decided(truth, np.zeros(len(truth), dtype=bool), None)
-
-    def _decided(
-        self, truth: NDArray[np.uint64], new: NDArray[np.bool_], inserted: NDArray[np.int64] | None
-    ) -> Settlement:
         shut = np.zeros_like(new)
         if inserted is not None:
             shut = new.copy()
@@ -119,7 +109,7 @@ class Batch:
         return Settlement(self._sums(counted), int(new.sum()), outcomes, *self._mixed(outcomes))
 
     def _mixed(self, outcomes: Sequence[Outcome]) -> tuple[int, int | None, int]:
-        """What the relays' words come to: reports vouched for, the least batch, and what was seen again outside of one.
+        """Add up what relays vouch for: reports vouched for, the least batch, and what was seen again outside of one.
 
         An upload of which nothing is new is a relay's second try, and says nothing of its batch.
         """

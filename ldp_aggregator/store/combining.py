@@ -160,7 +160,6 @@ async def _insert_campaign(db: SqliteConnection, rows: Sequence[Row]) -> int:
 
 
 async def _takes_reports(one: _Source) -> bool:
-    """Whether the campaign is one of devices already, there; before its first report it may still become federated."""
     counted = await campaigns.reports(one.db, one.number)
     return takes_reports(one.row["salt"], one.row["max_reports"], counted)
 
@@ -175,7 +174,7 @@ async def _add_parts(db: SqliteConnection, campaign: Campaign, number: int, sour
 
 
 async def _add_publications(db: SqliteConnection, campaign: Campaign, number: int, sources: Sequence[_Source]) -> None:
-    """What either store published counts as published: the next release waits for reports that are in neither."""
+    """Count as published what either store published: the next release waits for reports that are in neither."""
     published = [
         row["sums"]
         for one in sources

@@ -1,4 +1,4 @@
-"""What a store promises, whatever database is behind it. One suite of tests holds every implementation to it.
+"""The promises of a store, whatever database is behind it. One suite of tests holds every implementation to it.
 
 * A report's id and its count change in one durable transaction: :meth:`Counting.count` returns after the commit is on
   disk, or raises and has counted nothing.
@@ -50,7 +50,7 @@ class StoreError(Exception):
 
 
 class RefusedError(StoreError):
-    """What was asked is not for this campaign, however often it is tried; ``code`` is the problem's."""
+    """A request that this campaign never grants, however often it is tried; ``code`` is the problem's."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -83,7 +83,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one upload. ``refused`` is the code of an upload that met no open campaign."""
+    """The end of one upload. ``refused`` is the code of an upload that met no open campaign."""
 
     counted: int = 0
     duplicates: int = 0
@@ -121,7 +121,7 @@ ShareDigests = tuple[tuple[str, bytes | None, Releases], ...]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a store knows of where it comes from. Two stores never publish under one version.
+    """A store's own account of where it comes from. Two stores never publish under one version.
 
     ``generation`` is a name drawn for it, ``version_floor`` a number that versions of models are above, ``is_copy``
     whether it is a backup, from which a store has to be made before it takes anything.
@@ -134,7 +134,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What a restored store does not have any more: tokens in use, and shares of nodes."""
+    """The tokens in use, and shares of nodes, that a restored store does not have any more."""
 
     tokens: int
     shares: int
@@ -186,7 +186,7 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a campaign asks of those who send to it, beside its document."""
+    """The demands of a campaign on those who send to it, beside its document."""
 
     federated: bool
     uploads_need: str | None

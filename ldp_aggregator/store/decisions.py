@@ -1,4 +1,4 @@
-"""What follows from what was read: every decision of a store, as a pure function. Databases keep the statements.
+"""The decisions of a store about campaigns and uploads, as pure functions of what was read.
 
 Whoever calls these read the arguments inside the transaction that acts on the answer, under whatever lock its database
 needs for them to stay true until the commit.
@@ -32,7 +32,7 @@ GRACE: Final = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class CampaignRow:
-    """What every database keeps of a campaign beside its document. ``number`` is its key there.
+    """A campaign beside its document, as every database keeps it. ``number`` is its key there.
 
     A campaign has a ``salt`` if and only if it is federated.
     """
@@ -55,11 +55,11 @@ class CampaignRow:
 
     @property
     def may_become_federated(self) -> bool:
-        """Whether the number of reports decides its kind: without one, a first share makes it federated."""
+        """The number of reports decides its kind: without one, a first share makes it federated."""
         return self.salt is None and self.max_reports is None
 
     def arrivals(self, reports: int, vouched: int, least_batch: int | None) -> Arrivals:
-        """How the reports came, with what the parts say of it."""
+        """Tell how the reports came, with what the parts say of it."""
         return Arrivals(reports, vouched, least_batch, self.overlap, self.unchecked)
 
     def state(self, arrivals: Arrivals, *, model_version: int | None, shares: int) -> CampaignState:

@@ -1,4 +1,4 @@
-"""What a log may say of a failure: its kind, by fixed names. Texts of exceptions may quote what a client sent."""
+"""Failures as a log may tell them: their kind, by fixed names. Texts of exceptions may quote what a client sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what, who did what, and who vouches for what: access tokens as the store knows them, the log of
+"""Rights: access tokens as the store knows them, the log of
 administrative acts, and what publishers have signed.
 """
 
@@ -48,7 +48,7 @@ class StoredToken:
         return self.revoked is None and (self.expires is None or now < self.expires)
 
     def is_for(self, campaign_id: str | None) -> bool:
-        """Whether it opens what is about this campaign; None is what is about no single one."""
+        """It opens what is about this campaign; None is what is about no single one."""
         return self.campaigns is None or campaign_id in self.campaigns
 
 

@@ -89,7 +89,7 @@ class Pool:
     def put(self, transaction: Transaction, reports: Sequence[Report], campaign: Campaign, now: float) -> None:
         """Add reports to those that wait; room has been checked."""
         before = self.gathering(transaction)
-        groups = campaign.groups if campaign.privacy.answers == "all" else (campaign.questions,)
+        groups = campaign.pools
         group_of = {question.index: group for group, members in enumerate(groups) for question in members}
         counts = list(before.reports or [0] * len(groups))
         for report in reports:

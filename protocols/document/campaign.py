@@ -100,6 +100,11 @@ class Campaign:
             members.setdefault(question.group, []).append(question)
         return tuple(map(tuple, members.values()))
 
+    @property
+    def pools(self) -> tuple[tuple[Question, ...], ...]:
+        """The questions of which a device answers one each: with ``answers: "one"`` all of them are one pool."""
+        return self.groups if self.privacy.answers == "all" else (self.questions,)
+
     def feature_of(self, question: Question) -> Feature | None:
         """The asked feature a question is about (the first of a product's two), None for the label question."""
         return None if question.feature is None else self.feature(question.feature)

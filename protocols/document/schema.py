@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from protocols.fields import Fields, Refusal, read_bounds
 from protocols.values import composed, number_of, positions_of, text_of
@@ -163,7 +163,7 @@ class ContinuousFeature:
 Feature = CategoricalFeature | ContinuousFeature
 
 
-def is_gaussian(feature: Feature | None) -> bool:
+def is_gaussian(feature: Feature | None) -> TypeGuard[ContinuousFeature]:
     """Return true where a feature is modelled as Gaussian: continuous, without bins."""
     return isinstance(feature, ContinuousFeature) and feature.bins is None
 

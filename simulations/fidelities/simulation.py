@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from ldp_aggregator.counting.decoding import count
 from ldp_aggregator.counting.tally import Tally
-from protocols import Campaign
-from simulations.fidelities.counts import simulate_counts
-from simulations.fidelities.device import simulate_device
-from simulations.fidelities.items import Columns
-from simulations.fidelities.vector import simulate_vector
+from ldp_aggregator.learning.frames import MISSING_INDEX
+from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.mechanisms.facts import Moments
+from ldp_client.answering import perturb
+from protocols import Campaign, Question
+from protocols.document.questions import INDEX, LABEL, RIGHT, SCORE, SIGN, signs_of
+from protocols.wire import encode_upload
+from simulations.fidelities.coins import SeededCoins
+from simulations.fidelities.items import UNIT, Columns, Integers
+from simulations.tables.frames import python_values, records
 
 FIDELITIES: Final = ("device", "vector", "counts")
+_CELLS_AT_ONCE: Final = 1 << 21
+"""Cells (devices times domain size) perturbed at once, so that memory stays flat however many devices there are."""
+
+_DEVICES_AT_ONCE: Final = 1 << 20
 
 
 def simulate(
@@ -54,3 +66,190 @@ def simulate(
         return simulate_device(campaign, frame, labels, generator, devices)
     simulator = simulate_vector if fidelity == "vector" else simulate_counts
     return simulator(Columns.of(campaign, frame, labels), generator, devices)
+
+
+def simulate_device(
+    campaign: Campaign,
+    frame: pd.DataFrame,
+    labels: Iterable[object],
+    rng: np.random.Generator,
+    devices: int | None = None,
+) -> Tally:
+    """The tally of every device's real upload, decoded and counted as the server does."""
+    coins = SeededCoins(int(rng.integers(0, 2**63)))
+    classes = pd.Series(labels)
+    if devices is not None:
+        owners = rng.integers(0, len(frame), size=devices)
+        frame, classes = frame.iloc[owners], classes.iloc[owners]
+    people = zip(records(frame), python_values(classes), strict=True)
+    uploads = (encode_upload(perturb(campaign, record, label, coins=coins)) for record, label in people)
+    return Tally.of_uploads(campaign, uploads)
+
+
+def simulate_vector(columns: Columns, rng: np.random.Generator, devices: int | None = None) -> Tally:
+    """The tally of one report (``answers: "one"``) or one per group (``"all"``) from every device.
+
+    ``devices`` None makes every row a device; a number draws the owner of each device among the rows, independently.
+    """
+    if devices is None:
+        return _answer(columns, np.arange(len(columns)), rng)
+    tally = Tally(columns.campaign)
+    for start in range(0, devices, _DEVICES_AT_ONCE):
+        owners = rng.integers(0, len(columns), size=min(_DEVICES_AT_ONCE, devices - start))
+        tally.merge(_answer(columns, owners, rng))
+    return tally
+
+
+def draw_questions(campaign: Campaign, devices: int, rng: np.random.Generator) -> Iterator[tuple[Question, Integers]]:
+    """Each question with the devices that answer it, drawn by weight without looking at any record."""
+    for pool in campaign.pools:
+        yield from _draw(pool, devices, rng)
+
+
+def _answer(columns: Columns, owners: Integers, rng: np.random.Generator) -> Tally:
+    tally = Tally(columns.campaign)
+    for question, positions in draw_questions(columns.campaign, len(owners), rng):
+        step = max(1, _CELLS_AT_ONCE // question.domain_size)
+        for start in range(0, len(positions), step):
+            rows = owners[positions[start : start + step]]
+            payloads = facts_of(question.mechanism).perturb(columns.items(question, rows, rng), rng)
+            tally.add(question.index, len(rows), count(question, payloads))
+    return tally
+
+
+def _draw(pool: Sequence[Question], devices: int, rng: np.random.Generator) -> Iterator[tuple[Question, Integers]]:
+    if len(pool) == 1:
+        yield pool[0], np.arange(devices)
+        return
+    bounds = np.cumsum([question.weight for question in pool])
+    drawn = np.searchsorted(bounds, rng.integers(0, bounds[-1], size=devices), side="right")
+    order = np.argsort(drawn, kind="stable")
+    starts = np.searchsorted(drawn[order], np.arange(len(pool) + 1))
+    for position, question in enumerate(pool):
+        yield question, order[starts[position] : starts[position + 1]]
+
+
+def simulate_counts(columns: Columns, rng: np.random.Generator, devices: int | None = None) -> Tally:
+    """As :func:`simulate_vector`, in distribution, at a cost that does not grow with the number of devices.
+
+    Devices are exchangeable, so only how many of them hold each item matters; how the reports of that many devices add
+    up is the mechanism's to draw (:mod:`ldp_aggregator.mechanisms`).
+    """
+    tally = Tally(columns.campaign)
+    for question, holders in _answering(columns, rng, devices):
+        tally.add(question.index, holders.devices, _count(columns, question, holders, rng))
+    return tally
+
+
+def _answering(columns: Columns, rng: np.random.Generator, devices: int | None) -> Iterator[tuple[Question, Holders]]:
+    """Each question with the devices that answer it."""
+    if devices is None:
+        for question, rows in draw_questions(columns.campaign, len(columns), rng):
+            yield question, rowwise(np.bincount(rows, minlength=len(columns)))
+    elif columns.campaign.privacy.answers == "one":
+        # The devices of different questions are different ones, so their owners are drawn independently.
+        numbers = rng.multinomial(devices, _shares(columns.campaign.questions))
+        for question, number in zip(columns.campaign.questions, numbers.tolist(), strict=True):
+            yield question, resampled(number, len(columns), rng)
+    else:
+        owners = rng.multinomial(devices, np.full(len(columns), 1 / len(columns)))
+        for pool in columns.campaign.pools:
+            asked = rng.multinomial(owners, _shares(pool))
+            for position, question in enumerate(pool):
+                yield question, rowwise(asked[:, position])
+
+
+def _shares(pool: Sequence[Question]) -> NDArray[np.float64]:
+    weights = np.array([question.weight for question in pool], dtype=np.float64)
+    shares: NDArray[np.float64] = weights / weights.sum()
+    return shares
+
+
+def _count(columns: Columns, question: Question, holders: Holders, rng: np.random.Generator) -> Integers:
+    facts = facts_of(question.mechanism)
+    if question.encoding == INDEX:
+        return facts.tally(hold_cells(columns, question, holders, rng), rng)
+    moments, numbers = hold_moments(columns, question, holders, rng)
+    if question.encoding != SIGN:
+        return facts.tally_moments(moments, numbers, rng)
+    cells: Integers = np.zeros(question.domain_size, dtype=np.int64)
+    present = np.where(moments.missing, 0, numbers)
+    ones = rng.binomial(present, (moments.values + UNIT) / (2 * UNIT))  # Devices whose stochastic bit is 1.
+    first = signs_of(question, columns.class_count) * moments.cells
+    np.add.at(cells, first[:, None] + np.arange(2), np.stack([present - ones, ones], axis=-1))
+    np.add.at(cells, first[moments.missing] + 2, numbers[moments.missing])
+    return facts.tally(cells, rng)
+
+
+@dataclass(frozen=True)
+class Holders:
+    """Devices whose owners are rows of a table: ``devices`` of them, spread over the rows in a way that is drawn once.
+
+    ``spread(kinds, number)`` puts every row into one of ``number`` kinds and returns how many devices each kind has.
+    It may be called once only: a second call would be about other devices.
+    """
+
+    devices: int
+    spread: Callable[[Integers, int], Integers]
+
+
+def rowwise(numbers: Integers) -> Holders:
+    """So many devices of each row."""
+
+    def spread(kinds: Integers, number: int) -> Integers:
+        held = np.zeros(number, dtype=np.int64)
+        np.add.at(held, kinds, numbers)
+        return held
+
+    return Holders(int(numbers.sum()), spread)
+
+
+def resampled(devices: int, rows: int, rng: np.random.Generator) -> Holders:
+    """Devices whose owners are drawn among ``rows`` independently: multinomial over the kinds, however many devices."""
+
+    def spread(kinds: Integers, number: int) -> Integers:
+        held: Integers = rng.multinomial(devices, np.bincount(kinds, minlength=number) / rows)
+        return held
+
+    return Holders(devices, spread)
+
+
+def hold_cells(columns: Columns, question: Question, holders: Holders, rng: np.random.Generator) -> Integers:
+    """Devices per cell of a question about an index."""
+    k = columns.class_count
+    if question.kind == LABEL:
+        return holders.spread(columns.classes, k)
+    if question.kind in (RIGHT, SCORE):
+        return holders.spread(columns.of_the_model(question), question.domain_size)
+    if columns.is_projected(question.feature):
+        rows, numbers = _listed(columns, question, holders)
+        cells: Integers = np.zeros(question.domain_size, dtype=np.int64)
+        np.add.at(cells, columns.indices(question, rows, rng), numbers)
+        return cells
+    feature = columns.campaign.feature(question.feature)
+    size = feature.size
+    values = columns.value_indices(question.feature)
+    held = holders.spread((values - MISSING_INDEX) * k + columns.classes, (size + 1) * k).reshape(size + 1, k)
+    if feature.missing:
+        return np.roll(held, -1, axis=0).ravel()
+    replaced = rng.multinomial(held[0], np.full(size, 1 / size))
+    return (held[1:] + replaced.T).ravel()
+
+
+def hold_moments(
+    columns: Columns, question: Question, holders: Holders, rng: np.random.Generator
+) -> tuple[Moments, Integers]:
+    """The different moments of any other question, and how many devices hold each."""
+    rows, numbers = _listed(columns, question, holders)
+    return columns.moments(question, rows, rng), numbers
+
+
+def _listed(columns: Columns, question: Question, holders: Holders) -> tuple[Integers, Integers]:
+    """Rows and how many devices hold each; a row with something missing once for each of its devices, because each of
+    them draws a replacement of its own.
+    """
+    numbers = holders.spread(np.arange(len(columns)), len(columns))
+    incomplete = columns.incomplete(question)
+    whole = np.flatnonzero(~incomplete & (numbers > 0))
+    broken = np.repeat(np.flatnonzero(incomplete), numbers[incomplete])
+    return np.concatenate([whole, broken]), np.concatenate([numbers[whole], np.ones_like(broken)])

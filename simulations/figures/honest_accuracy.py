@@ -25,8 +25,8 @@ from ldp_aggregator.mechanisms import facts_of
 from protocols import Campaign
 from protocols.document.questions import RIGHT
 from protocols.model import DiscreteLikelihood, Model
-from simulations.fidelities.counts import simulate_counts
 from simulations.fidelities.items import Columns
+from simulations.fidelities.simulation import simulate_counts
 from simulations.figures.figure import Execution
 from simulations.tables.uci import draft_of, people_of
 

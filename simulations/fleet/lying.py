@@ -46,7 +46,8 @@ def poison(question: Question, target: int, classes: int, coins: Coins) -> bytes
     """
     wanted = _cells_of(question, target, classes)
     first = coins.below(len(wanted)) if question.encoding == INDEX else 0
-    return facts_of(question.mechanism).loudest([*wanted[first:], *wanted[:first]])
+    every = range(question.domain_size)
+    return facts_of(question.mechanism).loudest([*wanted[first:], *wanted[:first]], against=every)
 
 
 def _cells_of(question: Question, target: int, classes: int) -> list[int]:

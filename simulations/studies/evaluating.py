@@ -18,8 +18,8 @@ from ldp_aggregator import train
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.learning.evaluation import evaluate, evaluated_model, evaluation_draft
 from protocols import Campaign
-from simulations.fidelities.counts import simulate_counts
 from simulations.fidelities.items import Columns
+from simulations.fidelities.simulation import simulate_counts
 from simulations.studies.journal import experiment_id
 from simulations.studies.scores import accuracy
 from simulations.tables.frames import Table

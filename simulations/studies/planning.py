@@ -31,8 +31,8 @@ from protocols.document.questions import INDEX, PRODUCT, SIGN, signs_of
 from protocols.drafting.choice import make_sign
 from protocols.exact.rationals import exact_epsilon
 from protocols.mechanisms import DISCRETE, MOMENTS
-from simulations.fidelities.counts import simulate_counts
 from simulations.fidelities.items import UNIT, Columns
+from simulations.fidelities.simulation import simulate_counts
 from simulations.studies.scores import accuracy, non_private
 from simulations.tables.frames import Table
 

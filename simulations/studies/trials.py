@@ -17,9 +17,8 @@ from ldp_aggregator import train
 from ldp_aggregator.estimation.simplex import POSTERIOR
 from ldp_aggregator.learning.training import POOLED
 from protocols import Campaign
-from simulations.fidelities.counts import simulate_counts
 from simulations.fidelities.items import Columns
-from simulations.fidelities.vector import simulate_vector
+from simulations.fidelities.simulation import simulate_counts, simulate_vector
 from simulations.studies.journal import experiment_id
 from simulations.studies.scores import accuracy, non_private
 from simulations.tables.sources import Source

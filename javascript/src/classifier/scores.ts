@@ -9,7 +9,7 @@ export function scoresOf(model: Model, record: unknown): number[] {
     const value = valueOf(record, feature.name, model.projection, model.projection?.features ?? []);
     const x =
       feature.kind === "gaussian" ? clip(numberOf(value), feature.low, feature.high) : valueIndex(feature, value);
-    if (Number.isNaN(x)) continue;
+    if (isNaN(x)) continue;
     sums = sums.map(
       (sum, c) =>
         sum +

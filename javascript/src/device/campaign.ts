@@ -162,9 +162,9 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
     const { install } = this;
     const known = this.answered(await install.state());
     if (known) return known;
-    const campaign = await this.needed();
-    const { identity } = install;
-    const account = identity && keyedSource(identity, campaign);
+    const campaign = await this.atHand();
+    ensure(campaign, "not-fetched");
+    const account = install.identity && keyedSource(install.identity, campaign);
     const unsigned = await this.publisher?.refusal();
     if (unsigned) throw unsigned;
     let receipt: Receipt | undefined;
@@ -174,7 +174,7 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
       const refused = this.refused(campaign, state);
       if (refused) throw refused;
       const secret = unhex(state.secret);
-      const reports = perturb(campaign, record, label, secret, account ?? undefined);
+      const reports = perturb(campaign, record, label, secret, account);
       const { title, study, questions, realisedEpsilon: epsilon, closes } = campaign;
       const { reportAge, closingGrace } = install.policy;
       const at = install.now();
@@ -249,12 +249,6 @@ export class DeviceCampaign<D extends CampaignDocument = CampaignDocument> {
       // Damaged: it is fetched again.
     }
     return this.document;
-  }
-
-  private async needed(): Promise<Campaign<D>> {
-    const campaign = await this.atHand();
-    ensure(campaign, "not-fetched");
-    return campaign;
   }
 
   /** The receipt of an answer given before. */

@@ -33,8 +33,8 @@ export class Device {
 
   /** Throws LdpError `bad-cap` or `bad-identity`. */
   constructor(storage: Storage, { maxTotalEpsilon, identity, fetch, now = Date.now, policy }: DeviceOptions) {
-    const account = identity === "per installation" ? null : identity;
-    ensure(account === null || (account instanceof Uint8Array && account.length >= LEAST_IDENTITY), "bad-identity");
+    const account = identity instanceof Uint8Array ? identity : undefined;
+    ensure(account ? account.length >= LEAST_IDENTITY : identity === "per installation", "bad-identity");
     this.install = new Install(
       storage,
       checkCap(maxTotalEpsilon),

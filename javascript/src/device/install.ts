@@ -17,7 +17,7 @@ export class Install {
   constructor(
     readonly storage: Storage,
     readonly maxTotalEpsilon: number,
-    readonly identity: Uint8Array | null,
+    readonly identity: Uint8Array | undefined,
     readonly fetch: Fetch,
     readonly now: () => number,
     readonly policy: Policy,

@@ -18,7 +18,9 @@ export interface Policy {
   readonly closeTimeout: number;
 }
 
-const [SECOND, HOUR, DAY] = [1e3, 36e5, 864e5];
+const SECOND = 1e3;
+const HOUR = 36e5;
+const DAY = 864e5;
 
 export const POLICY: Policy = {
   firstDelay: 600 * SECOND,

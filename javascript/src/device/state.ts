@@ -92,7 +92,7 @@ export const receiptsOf = ({ campaigns }: State): Receipt[] =>
   Object.values(campaigns).flatMap(({ receipt }) => receipt ?? []);
 
 export const given = (entry: Entry | undefined): boolean =>
-  !!entry && entry.consent.grantedAt !== null && entry.consent.withdrawnAt === null;
+  entry?.consent.grantedAt != null && entry.consent.withdrawnAt === null;
 
 /** What the receipts cost together, exactly. */
 export const total = (receipts: readonly Receipt[]): Ratio =>

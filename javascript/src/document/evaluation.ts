@@ -58,9 +58,8 @@ const isLikelihood =
           }
         : {
             likelihood: (rows) =>
-              isList(rows, 1, MOST_VALUES, (row) => isRow(row, k)) &&
-              rows.length === sizeOf(feature) &&
-              rows[0].every((_: number, c: number) => isShares(rows.map((row) => row[c]))),
+              isList(rows, sizeOf(feature), sizeOf(feature), (row) => isRow(row, k)) &&
+              rows[0]?.every((_: number, c: number) => isShares(rows.map((row) => row[c]))),
           }),
     } as Record<string, Rule>);
   };

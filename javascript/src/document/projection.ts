@@ -28,8 +28,12 @@ export function checkProjection(projection: any, { features, label, study }: any
       isList(list, 1, m, isFeature(label.classes.length, "continuous")) &&
       distinct([label, ...features, ...list].map(nameOf)),
     matrix: (rows) =>
-      isList(rows, 1, m, (row) => isRow(row, m) && row.some(Number) && Number.isFinite(reach(row))) &&
-      rows.length === outputs.length,
+      isList(
+        rows,
+        outputs.length,
+        outputs.length,
+        (row) => isRow(row, m) && row.some(Number) && Number.isFinite(reach(row)),
+      ),
     fitted_on: (origin) => !fitted || (isText(origin) && /^[\w-]{43}$/.test(origin) && study != null),
     fitted_study: fitted ? isName : isAbsent,
     fitted_epsilon: fitted ? isPositive : isAbsent,

@@ -5,26 +5,27 @@ import { MECHANISMS } from "../mechanisms/registry.js";
 import { ONE, type Mechanism } from "../mechanisms/mechanism.js";
 import { domainOf, featureOf } from "../encoding.js";
 import type { Campaign, Question } from "./types.js";
-import { among, check, isAbsent, isName, isObject, own, whole, type Rule } from "./checks.js";
+import { among, check, isAbsent, isName, isObject, whole, type Rule } from "./checks.js";
 
+const INVALID = "invalid-parameters";
 const MOST_DRAWN = 2 ** 30; // weight of one question
 export const MOST_PRODUCTS = 8192; // questions about two features, in a round of moments
 
 /** Positive integers, each a number or decimal digits in the document. */
-function readNumbers({ names, makes }: Mechanism, parameters: any, d: number): Question["parameters"] {
-  const refuseUnless = (right: boolean): void => ensure(right, "invalid-parameters", names);
+function readNumbers(names: string, parameters: any): Question["parameters"] {
+  const refuseUnless = (right: boolean): void => ensure(right, INVALID, names);
   const wanted = names.split(" ");
   refuseUnless(Object.keys(parameters).length === wanted.length);
   const numbers = Object.fromEntries(
     wanted.map((name) => {
-      const value = own(parameters, name) && parameters[name];
+      const value = parameters[name];
       refuseUnless(
         typeof value === "string" ? /^[1-9][0-9]{0,39}$/.test(value) : Number.isSafeInteger(value) && value > 0,
       );
       return [name, BigInt(value)];
     }),
   );
-  refuseUnless(![numbers.p, numbers.q].some((share) => share! >= ONE) && makes(numbers, BigInt(d)));
+  refuseUnless(![numbers.p, numbers.q].some((share) => share! >= ONE));
   return numbers;
 }
 
@@ -41,7 +42,7 @@ export function readQuestion(
   // The label (group 0) names nothing, a product two features, any other question the feature of its group.
   const isFeature: Rule = (text) => featureOf(campaign, text);
   const isSubject: Rule = (text) => (text ?? undefined) === asked[group - 1]?.name;
-  const mechanism: Mechanism | undefined = own(MECHANISMS, name) ? MECHANISMS[name] : undefined;
+  const mechanism: Mechanism | undefined = MECHANISMS[name];
   check(value, {
     kind: isName,
     encoding: among("index sign moment"),
@@ -55,10 +56,11 @@ export function readQuestion(
     parameters: isObject,
   });
   ensure(mechanism, "unknown-mechanism", name);
-  const parameters = readNumbers(mechanism, value.parameters, d);
+  const parameters = readNumbers(mechanism.names, value.parameters);
   const known = [name, d, ...Object.values(parameters)].join();
   const loss = losses.get(known) ?? mechanism.loss(parameters, BigInt(d));
   losses.set(known, loss);
+  ensure(loss[0] > 0n, INVALID, mechanism.names);
   ensure(epsilon > 0 && within(loss, epsilon), "loss-above-epsilon", `questions[${index}]`);
   const perturb: Question["perturb"] = (item, coins) => mechanism.perturb(parameters, d, item, coins);
   return { ...value, index, parameters, loss, perturb };

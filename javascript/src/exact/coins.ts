@@ -52,11 +52,10 @@ const BLOCK = 64;
 
 /** The platform's words, drawn in blocks of 64; what is left of a block is dropped with the coins. */
 export function systemCoins(): Coins {
-  let view: DataView;
-  let at = BLOCK;
+  let block: bigint[] = [];
   return new Coins(() => {
-    if (at === BLOCK) [view, at] = [new DataView(randomBytes(8 * BLOCK).buffer), 0];
-    return view.getBigUint64(8 * at++, true);
+    if (!block.length) block = [...new BigUint64Array(randomBytes(8 * BLOCK).buffer)];
+    return block.pop()!;
   });
 }
 

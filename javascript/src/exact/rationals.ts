@@ -15,7 +15,7 @@ function expDown(x: bigint): bigint {
   return total;
 }
 
-/** An upper bound of ln(a / b) for a >= b: the least x whose exp certainly reaches it. */
+/** An upper bound of ln(a / b), the least x whose exp certainly reaches it; 0 for a <= b, and for no other. */
 export function logUp(a: bigint, b: bigint): Ratio {
   let [low, high] = [0n, 128n * LOG_UNIT];
   while (low < high) {

@@ -2,15 +2,12 @@
 // pages without TLS.
 import { concat } from "../bytes.js";
 
-let constants: Int32Array | undefined; // 64 cube roots of primes, then 8 square roots, of each the first 32 fractional bits
+let constants: Int32Array | undefined; // 64 cube roots of primes, then 8 square roots, of each the first 32 fractional bits (an Int32Array drops what is above)
 
 function roots(): Int32Array {
   const primes: number[] = [];
   for (let n = 2; primes.length < 64; n++) if (primes.every((prime) => n % prime)) primes.push(n);
-  return Int32Array.from(
-    [...primes.map(Math.cbrt), ...primes.slice(0, 8).map(Math.sqrt)],
-    (root) => (root % 1) * 2 ** 32,
-  );
+  return Int32Array.from([...primes.map(Math.cbrt), ...primes.slice(0, 8).map(Math.sqrt)], (root) => root * 2 ** 32);
 }
 
 type Eight = [number, number, number, number, number, number, number, number];
@@ -38,8 +35,8 @@ export function sha256(message: Uint8Array): Uint8Array {
           words[i - 7]! +
           (rotate(v, 17) ^ rotate(v, 19) ^ (v >>> 10));
       }
-      const t = (h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + k[i]! + words[i]!) | 0;
-      const s = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+      const t = (h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + (g ^ (e & (f ^ g))) + k[i]! + words[i]!) | 0;
+      const s = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) | (c & (a | b)));
       [a, b, c, d, e, f, g, h] = [(t + s) | 0, a, b, c, (d + t) | 0, e, f, g];
     }
     [a, b, c, d, e, f, g, h].forEach((word, i) => (state[i] = (state[i]! + word) | 0));

@@ -6,7 +6,6 @@ import { indexWidth, ONE, skipping, type Mechanism } from "./mechanism.js";
 export const de: Mechanism<number> = {
   names: "p",
   encodings: "index sign",
-  makes: ({ p }, d) => p * d > ONE,
   loss: ({ p }, d) => logUp(p * (d - 1n), ONE - p),
   perturb: ({ p }, d, item, coins) =>
     littleEndian(coins.bernoulli(p) ? item : skipping(item)(coins.index(d - 1)), indexWidth(d)),

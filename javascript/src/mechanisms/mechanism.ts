@@ -17,9 +17,10 @@ export interface Mechanism<Item = any> {
   readonly names: string;
   /** Encodings of the questions that it answers. */
   readonly encodings: string;
-  /** Whether numbers that are in range make a mechanism over `d` cells that carries a signal. */
-  readonly makes: (numbers: any, d: bigint) => boolean;
-  /** The worst-case log likelihood ratio, rounded up: proved in protocols/document/verification.py. */
+  /**
+   * The worst-case log likelihood ratio, rounded up: proved in protocols/document/verification.py. 0 where numbers that are in
+   * range make no mechanism over `d` cells, or one that carries no signal.
+   */
   readonly loss: (numbers: any, d: bigint) => Ratio;
   /** The payload for an item. */
   readonly perturb: (numbers: any, d: number, item: Item, coins: Coins) => Uint8Array;

@@ -1,5 +1,6 @@
 import type { Coins } from "../exact/coins.js";
 import { discreteLaplace } from "../exact/laplace.js";
+import type { Ratio } from "../exact/rationals.js";
 import type { Mechanism, Moment } from "./mechanism.js";
 
 const FINEST_GRID = 12n;
@@ -20,14 +21,14 @@ function noisyVector(grid: bigint, scale: bigint, d: number, item: number, value
   return new Uint8Array(view.buffer);
 }
 
-const fits = (grid: bigint, scale: bigint): boolean => grid <= FINEST_GRID && cellBound(grid, scale) < 1n << 31n;
+const lossOf = (grid: bigint, scale: bigint): Ratio =>
+  grid <= FINEST_GRID && cellBound(grid, scale) < 1n << 31n ? [1n << (41n + grid), scale] : [0n, 1n];
 
 /** Summing histogram encoding: a one-hot vector with discrete Laplace noise in every cell. */
 export const she: Mechanism<number> = {
   names: "scale",
   encodings: "index",
-  makes: ({ scale }) => fits(0n, scale),
-  loss: ({ scale }) => [1n << 41n, scale],
+  loss: ({ scale }) => lossOf(0n, scale),
   perturb: ({ scale }, d, item, coins) => noisyVector(0n, scale, d, item, 1n, coins),
 };
 
@@ -35,8 +36,7 @@ export const she: Mechanism<number> = {
 export const laplace: Mechanism<Moment> = {
   names: "grid scale",
   encodings: "moment",
-  makes: ({ grid, scale }) => fits(grid, scale),
-  loss: ({ grid, scale }) => [1n << (41n + grid), scale],
+  loss: ({ grid, scale }) => lossOf(grid, scale),
   perturb({ grid, scale }, d, { cell, value }, coins) {
     const cut = 52n - grid;
     const up = coins.bernoulli(BigInt.asUintN(Number(cut), value) << (64n - cut));

@@ -6,11 +6,10 @@ import { indexWidth, ONE, UNIT, type Mechanism, type Moment } from "./mechanism.
 export const onebit: Mechanism<Moment> = {
   names: "p",
   encodings: "moment",
-  makes: ({ p }) => 2n * p > ONE,
   loss: ({ p }) => logUp(p, ONE - p),
   perturb({ p }, d, { cell, value }, coins) {
     const drawn = coins.index(d);
     const rise = ((2n * p - ONE) * ((drawn === cell ? value : 0n) + BigInt(UNIT))) >> 53n;
-    return concat(littleEndian(drawn, indexWidth(d)), Uint8Array.of(Number(coins.bernoulli(ONE - p + rise))));
+    return concat(littleEndian(drawn, indexWidth(d)), [Number(coins.bernoulli(ONE - p + rise))]);
   },
 };

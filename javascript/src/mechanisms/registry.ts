@@ -5,8 +5,9 @@ import { onebit } from "./onebit.js";
 import { ss } from "./ss.js";
 import { unary } from "./unary.js";
 
-/** The one table of mechanisms. */
+/** The one table of mechanisms, which has no other names. */
 export const MECHANISMS: Readonly<Record<string, Mechanism>> = {
+  __proto__: null as never,
   de,
   ss,
   oue: unary,

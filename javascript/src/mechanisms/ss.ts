@@ -5,7 +5,6 @@ import { bitmap, ONE, skipping, type Mechanism } from "./mechanism.js";
 export const ss: Mechanism<number> = {
   names: "w p",
   encodings: "index sign",
-  makes: ({ w, p }, d) => w < d && p * d > w * ONE,
   loss: ({ w, p }, d) => logUp(p * (d - w), (ONE - p) * w),
   perturb({ w, p }, d, item, coins) {
     const included = coins.bernoulli(p);

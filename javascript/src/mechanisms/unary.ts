@@ -5,7 +5,6 @@ import { bitmap, ONE, type Mechanism } from "./mechanism.js";
 export const unary: Mechanism<number> = {
   names: "p q",
   encodings: "index sign",
-  makes: ({ p, q }) => p > q,
   loss: ({ p, q }) => logUp(p * (ONE - q), q * (ONE - p)),
   perturb({ p, q }, d, item, coins) {
     const set: number[] = [];

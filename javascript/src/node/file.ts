@@ -8,6 +8,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from "node:fs";
 import { randomBytes } from "node:crypto";
@@ -20,6 +21,8 @@ import { isHere, placeOf } from "./place.js";
 const LEDGER = /^(device$|account )/; // the keys of what must not be answered from twice
 const ERASED = ""; // of no key: whatever has the number of its newest file, or a lower one, is gone
 const DELETED = "deleted";
+const DRAFT = /^draft-\w+$/;
+const LEFT_AFTER = 864e5; // milliseconds; a draft is written and named at once
 
 /** What a key holds: the newest number, the number under which its receipts changed last, and the text. */
 interface Held {
@@ -72,6 +75,10 @@ export function fileStorage(path: string): Storage & { adopt(): Promise<void> } 
 
   const place = (key: string, suffix: number | "here"): string => join(folder, `${encodeURIComponent(key)}.${suffix}`);
   const draft = (): string => join(folder, `draft-${randomBytes(8).toString("hex")}`);
+  /** Whether a draft was left by a process that was killed. */
+  const isLeft = (name: string): boolean =>
+    DRAFT.test(name) &&
+    Date.now() - (statSync(join(folder, name), { throwIfNoEntry: false })?.mtimeMs ?? Infinity) > LEFT_AFTER;
 
   const sync = (name: string, flags: string, text?: (file: number) => string): void => {
     const file = openSync(name, flags, 0o600);
@@ -178,7 +185,7 @@ export function fileStorage(path: string): Storage & { adopt(): Promise<void> } 
     }
     for (const old of names()) {
       const isGone = numberOf(old, keyOf(old)) <= erased && numberOf(old, ERASED) !== erased;
-      if (isGone || numberOf(old, key) < next) rmSync(join(folder, old), { force: true });
+      if (isGone || numberOf(old, key) < next || isLeft(old)) rmSync(join(folder, old), { force: true });
     }
     if (moved && held.text !== null) settle(key, next);
     return true;

@@ -1,24 +1,64 @@
-// An aggregator that is believed only as far as a publisher's signature goes: a key that the app was shipped with.
+// An aggregator that is believed only as far as a publisher's signature goes: keys that the app was shipped with.
 import { hex, utf8 } from "../bytes.js";
 import { ensure, LdpError } from "../errors.js";
 import { sha256 } from "../exact/sha256.js";
 import type { Install } from "../device/install.js";
 import { get } from "../device/network.js";
-import type { Publisher, Signer } from "../device/signer.js";
+import type { Signer } from "../device/signer.js";
 import { readDirectory, type Directory } from "./directory.js";
 
 const PUBLIC_KEY = /^[\w-]{42}[AEIMQUYcgkosw048]$/; // 32 bytes, in their one encoding
 
 /**
- * The `publisher` of a campaign that has to be signed by the holder of a public key (43 characters), with its model. Throws
- * LdpError `bad-publisher`.
+ * The `publisher` of a campaign that has to be signed, with its model, by the holder of one of these public keys (43 characters
+ * each): an app may pin the next key beside the one in use. Throws LdpError `bad-publisher`.
  */
-export function signedBy(key: string): Signer {
-  ensure(PUBLIC_KEY.test(key), "bad-publisher");
-  return (install, url, id) => publisherOf(key, install, url, id);
+export function signedBy(...keys: readonly string[]): Signer {
+  ensure(keys.length && keys.every((key) => PUBLIC_KEY.test(key)), "bad-publisher");
+  return (install, url, id) => {
+    const sources = keys.map((key) => sourceOf(key, install, url));
+    const ofAll = <T>(ask: (source: Source) => Promise<T>): Promise<T[]> => Promise.all(sources.map(ask));
+    /** What the directories that hold say of the campaign, once each that names it; null where none holds. */
+    const entries = async (): Promise<Directory["campaigns"][number][] | null> => {
+      const standing = (await ofAll((source) => source.standing())).flatMap((directory) => directory ?? []);
+      if (!standing.length) return null;
+      return standing.flatMap(({ campaigns }) => campaigns.filter((one) => one.id === id).slice(-1));
+    };
+    /** The directory of each key anew. Throws what went wrong with the first, where none was had. */
+    const renew = async (): Promise<void> => {
+      const tried = await Promise.allSettled(sources.map((source) => source.renew()));
+      const failures = tried.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
+      if (failures.length === keys.length) throw failures[0];
+    };
+    const signs = async (digest: string): Promise<boolean> =>
+      !!(await entries())?.some(({ model }) => model === digest);
+
+    return {
+      key: keys.join("+"),
+      async keep() {
+        await ofAll((source) => source.keep());
+      },
+      async refresh() {
+        if (!(await entries())?.length) await renew();
+      },
+      async refusal() {
+        const named = await entries();
+        return named?.length ? null : new LdpError(named ? "not-in-directory" : "directory-expired");
+      },
+      async checkModel(text) {
+        const digest = hex(sha256(utf8(text)));
+        if (await signs(digest)) return;
+        await renew();
+        ensure(await signs(digest), "invalid-model");
+      },
+    };
+  };
 }
 
-function publisherOf(key: string, install: Install, url: string, id: string): Publisher {
+type Source = ReturnType<typeof sourceOf>;
+
+/** The directory of one key. */
+function sourceOf(key: string, install: Install, url: string) {
   const { storage, fetch, policy, now } = install;
   const place = `publisher ${key}`;
   let seen: Directory | undefined;
@@ -29,11 +69,6 @@ function publisherOf(key: string, install: Install, url: string, id: string): Pu
     return seen && !(kept && kept.version > seen.version) ? seen : kept;
   };
   const isExpired = ({ expires }: Directory): boolean => Date.parse(expires) <= now() - policy.clockTolerance;
-  /** What it says of the campaign: undefined where it is not named, null where no directory holds. */
-  const entry = async (): Promise<Directory["campaigns"][number] | undefined | null> => {
-    const directory = await newest();
-    return directory && !isExpired(directory) ? directory.campaigns.filter((one) => one.id === id).pop() : null;
-  };
   const keep = async (): Promise<void> => {
     const { text, version } = seen ?? {};
     if (!text) return;
@@ -41,30 +76,21 @@ function publisherOf(key: string, install: Install, url: string, id: string): Pu
       before && JSON.parse(JSON.parse(before).statement).version > version! ? before : text,
     );
   };
-  const renew = async (): Promise<void> => {
-    const directory = await readDirectory(await get(fetch, `${url}/v1/directories/${key}`, policy), key);
-    const known = await newest();
-    ensure(!known || directory.version > known.version || directory.statement === known.statement, "older-directory");
-    seen = directory;
-    if (await install.exists()) await keep();
-    ensure(!isExpired(directory), "directory-expired");
-  };
 
   return {
-    key,
     keep,
-    async refresh() {
-      if (!(await entry())) await renew();
+    /** The newest that was seen, as far as it holds now. */
+    async standing(): Promise<Directory | null> {
+      const directory = await newest();
+      return directory && !isExpired(directory) ? directory : null;
     },
-    async refusal() {
-      const named = await entry();
-      return named ? null : new LdpError(named === null ? "directory-expired" : "not-in-directory");
-    },
-    async checkModel(text) {
-      const digest = hex(sha256(utf8(text)));
-      if ((await entry())?.model === digest) return;
-      await renew();
-      ensure((await entry())?.model === digest, "invalid-model");
+    async renew(): Promise<void> {
+      const directory = await readDirectory(await get(fetch, `${url}/v1/directories/${key}`, policy), key);
+      const known = await newest();
+      ensure(!known || directory.version > known.version || directory.statement === known.statement, "older-directory");
+      seen = directory;
+      if (await install.exists()) await keep();
+      ensure(!isExpired(directory), "directory-expired");
     },
   };
 }

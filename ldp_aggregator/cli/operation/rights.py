@@ -173,7 +173,7 @@ async def _node_of(store: Store, name: str) -> str | None:
 
 
 def _told(token: StoredToken) -> str:
-    """What the log says of a token: everything but its secret."""
+    """Say of a token what the log may have: everything but its secret."""
     told = f"{token.name}, scope {token.scope}"
     told += f", until {to_text(token.expires)}" if token.expires else ""
     return told + (f", for {' '.join(token.campaigns)}" if token.campaigns else "")

@@ -39,7 +39,7 @@ class Seen:
         self.samples = [sample for family in families for sample in family.samples]
 
     def values(self, name: str, **labels: str) -> list[float]:
-        """Of a metric, where its labels begin like this."""
+        """Return the values of a metric, where its labels begin like this."""
         return [
             sample.value
             for sample in self.samples

@@ -11,9 +11,9 @@ import numpy as np
 from markupsafe import Markup
 
 from ldp_aggregator.dashboard.drawing.plots import Bar, interval_plot
-from ldp_aggregator.estimation.conditional import conditional_reach, conditional_table
 from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.estimation.estimators import Z_95
+from ldp_aggregator.estimation.ratios import conditional_reach, conditional_table
 from ldp_aggregator.estimation.rows import value_names
 from protocols.document.questions import PAIR
 from protocols.document.schema import ContinuousFeature, Feature

@@ -54,19 +54,21 @@ def mean_reach(found: Estimates, feature: ContinuousFeature, liars: int) -> Arra
         if one.missing is not None:
             moves[one.question.index] += weight * liars * sum_range(one.question, 1) / one.n
             noise = noise + weight**2 * _highest_variance(one, one.missing, 1, liars)
-    sum_moved, together = asked[0].cells, float(moves.sum())
-    mean = sum_moved.value / share
+    sums, worst = asked[0].cells, float(moves.max())
+    ways = [(of_value, float(moves[asked[0].question.index])), (np.zeros_like(share), worst)]
     if found.campaign.privacy.answers == "all":
-        reach = quotient_reach(mean, of_value, share, together)
-    else:
-        together = float(moves.max())
-        to_value = quotient_reach(mean, of_value, share, float(moves[asked[0].question.index]))
-        reach = np.maximum(to_value, quotient_reach(mean, np.zeros_like(mean), share, together))
-    told = np.isfinite(sum_moved.variance) & np.isfinite(asked[1].cells.variance)
+        worst = float(moves.sum())
+        ways = [(of_value, worst)]
     # Lies that move a square by its whole range leave nothing of it: no moments are told then.
-    sure = told & (of_square < 2) & (share - together > SIGNIFICANT * np.sqrt(noise))
-    inside = np.minimum(reach, 1 + np.abs(np.clip(mean, -1.0, 1.0)))
-    return np.where(sure, inside, np.inf) * (float(feature.high) - float(feature.low)) / 2
+    told = np.isfinite(sums.variance) & np.isfinite(asked[1].cells.variance) & (of_square < 2)
+    sure = told & (share - worst > SIGNIFICANT * np.sqrt(noise))
+    ends = []
+    with np.errstate(divide="ignore", invalid="ignore"):  # Of classes that are not sure.
+        for a, h in ways:
+            low, high = sums.value - a, sums.value + a
+            ends += [low / (share + np.sign(low) * h), high / (share - np.sign(high) * h)]
+        reach = np.abs(np.clip(ends, -1.0, 1.0) - np.clip(sums.value / share, -1.0, 1.0)).max(axis=0)
+    return np.where(sure, reach, np.inf) * (float(feature.high) - float(feature.low)) / 2
 
 
 def _highest_noise(found: Estimates, liars: int) -> Array:

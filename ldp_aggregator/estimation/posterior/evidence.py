@@ -1,4 +1,4 @@
-"""What reports tell of classes and of features, as sufficient statistics that add up.
+"""What reports tell of classes and of features, as sufficient statistics that add up; and the algebra of shares.
 
 Frequencies f over d cells have, given noisy reports, about the log-likelihood -f' L f / 2 + h' f: L (d, d) is the
 information, h (d,) its linear part. Both are sums over questions, mechanisms, campaigns and rounds of a study, so that
@@ -8,19 +8,16 @@ the features comes first: (..., d, d) and (..., d).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.estimators import QuestionEstimate
-from ldp_aggregator.estimation.posterior.factors import contrasts, outer
-from ldp_aggregator.estimation.posterior.groups import parts
 from ldp_aggregator.mechanisms import facts_of
 from protocols import Question
-from protocols.document.questions import PAIR
 from protocols.mechanisms import AnyMechanism
 
 Array = NDArray[np.float64]
@@ -28,54 +25,50 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Statistics:
-    """L and h of one table of frequencies, or of many; ``add_cells`` adds to the arrays in place."""
+    """L and h of one table of frequencies, or of many."""
 
     information: Array
     linear: Array
 
-    @classmethod
-    def none(cls, cells: int) -> Statistics:
-        """What no report tells."""
-        return cls(np.zeros((cells, cells)), np.zeros(cells))
 
-    @classmethod
-    def stacked(cls, tables: Sequence[Statistics]) -> Statistics:
-        """Those of tables of one shape, as one with an axis for them."""
-        return cls(np.stack([one.information for one in tables]), np.stack([one.linear for one in tables]))
+def told_of_features(
+    asked: Sequence[Sequence[QuestionEstimate]], cells: int, frequencies: Array | None = None
+) -> Statistics:
+    """Return what the answers to questions about pairs tell of features of one shape, those of each in ``asked``.
 
-
-@dataclass(frozen=True)
-class Evidence:
-    """Of the classes, shape (C,), and by name of every discrete feature, shape (K C,).
-
-    ``frequencies`` are a feature's cells as far as they are known: the noise depends on them. Where there are none, all
-    cells of all features are taken to be as frequent.
+    The noise is that of the ``frequencies`` of their cells, shape (features, cells), or of equal ones.
     """
+    information, linear = np.zeros((len(asked), cells, cells)), np.zeros((len(asked), cells))
+    alike: dict[AnyMechanism, list[tuple[int, QuestionEstimate]]] = {}
+    for place, of_feature in enumerate(asked):
+        for one in of_feature:
+            alike.setdefault(one.question.mechanism, []).append((place, one))
+    for answered in alike.values():
+        places, reports = [place for place, _ in answered], np.array([one.n for _, one in answered])
+        known = None if frequencies is None else frequencies[places]
+        told = information_of_cells(answered[0][1].question, reports, known)
+        np.add.at(information, places, told)
+        np.add.at(linear, places, times(told, np.stack([one.cells.value for _, one in answered])))
+    return Statistics(information, linear)
 
-    classes: Statistics
-    features: Mapping[str, Statistics]
-    frequencies: Mapping[str, Array] = field(default_factory=dict)
 
+def told_of_classes(telling: Sequence[QuestionEstimate], classes: int) -> Statistics:
+    """Return what each of these questions tells of P(class), a row for each.
 
-def add_cells(information: Array, linear: Array, values: Array, told: Array) -> None:
-    """Add unbiased ``values`` of all cells with the information ``told`` about them (:func:`information_of_cells`)."""
-    information += told
-    linear += told @ values
-
-
-def asked_alike(questions: Iterable[QuestionEstimate]) -> list[Sequence[QuestionEstimate]]:
-    """The questions that anybody answered, those of one kind and mechanism together: reports to them are alike. Where
-    they have many cells, not all of them at once.
+    n Var of a unit contrast of class sums is that of as many cells as are in a class.
     """
-    found: dict[tuple[str, AnyMechanism], list[QuestionEstimate]] = {}
-    for one in questions:
-        if one.n > 0:
-            found.setdefault((one.question.kind, one.question.mechanism), []).append(one)
-    return [some for alike in found.values() for some in parts(alike, alike[0].question.domain_size)]
+    information, linear = np.zeros((len(telling), classes, classes)), np.zeros((len(telling), classes))
+    for place, one in enumerate(telling):
+        if one.n > 0 and one.classes is not None:
+            members = one.question.domain_size // classes
+            precision = one.n / (members * unit_variance(one.question.mechanism))
+            information[place] = precision * (np.eye(classes) - 1 / classes)
+            linear[place] = information[place] @ one.classes.value
+    return Statistics(information, linear)
 
 
 def information_of_cells(question: Question, n: Array | int, frequencies: Array | None = None) -> Array:
-    """What n reports to a question about cells tell of them, shape (..., d, d), the records' own spread included.
+    """Return what n reports to a question about cells tell of them, (..., d, d), the records' own spread included.
 
     The inverse of the covariance of the unbiased estimate at these frequencies, shape (..., d), among contrasts: that
     cells add up to 1 is known without it. At equal frequencies it is (n / v) (I - J / d), v as in
@@ -83,7 +76,7 @@ def information_of_cells(question: Question, n: Array | int, frequencies: Array 
     """
     cells, reports = question.domain_size, np.asarray(n)[..., None, None]
     if frequencies is None:
-        equal: Array = reports / unit_variance(question) * (np.eye(cells) - 1 / cells)
+        equal: Array = reports / unit_variance(question.mechanism) * (np.eye(cells) - 1 / cells)
         return equal
     basis = contrasts(cells)
     inverse = np.linalg.inv(basis.T @ covariance_of_cells(question, frequencies) @ basis)
@@ -91,47 +84,11 @@ def information_of_cells(question: Question, n: Array | int, frequencies: Array 
     return told
 
 
-def information_of_classes(estimate: QuestionEstimate, classes: int) -> Array:
-    """What a question about cells tells of P(class): n Var of a unit contrast of class sums is that of K cells."""
-    members = estimate.question.domain_size // classes
-    precision = estimate.n / (members * unit_variance(estimate.question))
-    told: Array = precision * (np.eye(classes) - 1 / classes)
-    return told
-
-
-def unit_variance(question: Question) -> float:
-    """N Var of a unit contrast of a question's cells where all are as frequent, the records' own spread included."""
-    return _unit_variance(question.mechanism)
-
-
 @lru_cache(maxsize=1024)
-def _unit_variance(mechanism: AnyMechanism) -> float:
+def unit_variance(mechanism: AnyMechanism) -> float:
+    """N Var of a unit contrast of cells that are equally frequent, the records' own spread included."""
     share = 1 / mechanism.domain_size
     return mechanism.contrast_variance(share, share) / 2 + share
-
-
-def gather(
-    questions: Iterable[QuestionEstimate],
-    prior_questions: Iterable[QuestionEstimate],
-    classes: int,
-    sizes: Mapping[str, int],
-    frequencies: Mapping[str, Array] | None = None,
-) -> Evidence:
-    """What the answers to ``questions`` tell of features (name to number of values), and those to ``prior_questions``
-    of the classes. ``frequencies``: see :class:`Evidence`.
-    """
-    features = {name: Statistics.none(size * classes) for name, size in sizes.items()}
-    evidence = Evidence(Statistics.none(classes), features, frequencies or {})
-    for alike in asked_alike(questions):
-        # Of the other questions some tell the classes alone, and noisy sums of moments (``laplace``, ``onebit``) no
-        # frequencies; what they tell of moments has its own shrinkage.
-        if alike[0].question.kind == PAIR:
-            _tell_pairs(evidence, alike)
-    for one in prior_questions:
-        if one.n > 0 and one.classes is not None:
-            value, its = one.classes.value, information_of_classes(one, classes)
-            add_cells(evidence.classes.information, evidence.classes.linear, value, its)
-    return evidence
 
 
 def covariance_of_cells(question: Question, frequencies: Array) -> Array:
@@ -146,11 +103,48 @@ def covariance_of_cells(question: Question, frequencies: Array) -> Array:
     return covariance
 
 
-def _tell_pairs(evidence: Evidence, alike: Sequence[QuestionEstimate]) -> None:
-    """Add the answers to questions about features' values with the class, which were asked alike."""
-    names, reports, known = [str(one.question.feature) for one in alike], np.array([one.n for one in alike]), None
-    if evidence.frequencies:
-        known = np.stack([evidence.frequencies[name] for name in names])
-    told = information_of_cells(alike[0].question, reports, known)
-    for one, name, its in zip(alike, names, told, strict=True):
-        add_cells(evidence.features[name].information, evidence.features[name].linear, one.cells.value, its)
+def factor(shares: Array) -> Array:
+    """Return F(m), a factor of the covariance of one draw, shape (..., K, K - 1): F F' = diag(m) - m m'.
+
+    ``shares`` m are above 0, shape (..., K). diag(sqrt m) times the Householder reflection that takes sqrt(m) to a unit
+    vector, without that column: the rest of the reflection is an orthonormal basis of what is orthogonal to sqrt(m).
+    The columns of F add up to 0.
+    """
+    root = np.sqrt(shares)
+    mirror = root.copy()
+    mirror[..., 0] += 1.0  # All entries are positive: no cancellation.
+    reflection = np.eye(root.shape[-1]) - outer(mirror, mirror) / mirror[..., :1, None]
+    result: Array = root[..., None] * reflection[..., 1:]
+    return result
+
+
+@lru_cache(maxsize=256)
+def contrasts(cells: int) -> Array:
+    """An orthonormal basis of what adds up to 0, shape (d, d - 1): the factor of equal shares times sqrt(d)."""
+    result: Array = np.sqrt(cells) * factor(np.full(cells, 1 / cells))
+    result.flags.writeable = False
+    return result
+
+
+def kron(first: Array, second: Array) -> Array:
+    """The Kronecker product of the last two axes; numpy's own takes longer than the product does."""
+    four = first[..., :, None, :, None] * second[..., None, :, None, :]
+    *features, rows, inner_rows, columns, inner_columns = four.shape
+    return four.reshape(*features, rows * inner_rows, columns * inner_columns)
+
+
+def outer(first: Array, second: Array) -> Array:
+    """Every entry of the one times every entry of the other, shape (..., K, C)."""
+    return first[..., :, None] * second[..., None, :]
+
+
+def product(first: Array, second: Array) -> Array:
+    """The joint shares of what is independent, shape (..., K C), index ``value * C + class``."""
+    both = outer(first, second)
+    return both.reshape(*both.shape[:-2], -1)
+
+
+def times(matrix: Array, vector: Array) -> Array:
+    """A matrix, shape (..., r, d), times a vector, shape (..., d)."""
+    result: Array = (matrix @ vector[..., None])[..., 0]
+    return result

@@ -1,4 +1,4 @@
-"""What operators ask, on a listener of its own and with an admin token: campaigns, their ends, models, the log, what
+"""The admin listener, for operators with an admin token: campaigns, their ends, models, the log, what
 publishers have signed.
 
 What changes anything is written down first.

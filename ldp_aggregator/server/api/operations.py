@@ -1,4 +1,4 @@
-"""Whether this instance is well, for those who watch it: a listener of its own, without secrets and without tokens."""
+"""The operations listener, for those who watch this instance: without secrets and without tokens."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Memory:
         return self._held
 
     def take(self, size: int) -> bool:
-        """Whether there is room for so many more bytes; where there is, they are held."""
+        """Hold so many more bytes; False where there is no room for them."""
         while self._held + size > self._most:
             if not self._unread:
                 return False
@@ -89,7 +89,7 @@ class Connections:
         self._empty: asyncio.Future[None] | None = None
 
     def admit(self, connection: Connection) -> bool:
-        """Whether there is room, or somebody goes and makes some."""
+        """Take a place, if need be of somebody who goes; False where there is none."""
         if len(self._open) >= self.limits.connections:
             leaving = None
             if not self._is_public:  # By age alone: whoever has just come is idle, too, until he is heard.
@@ -127,7 +127,7 @@ class Connections:
             self._empty.set_result(None)
 
     def refuse(self, connection: Connection) -> bool:
-        """Whether one that was not admitted can be told so; that takes few of us."""
+        """Keep one that was not admitted until it is told so; False where too many are."""
         self.refused("too-many-connections")
         if len(self._refused) >= MOST_REFUSALS:
             return False
@@ -178,12 +178,12 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no complete request has arrived that was not answered."""
+        """No complete request has arrived that was not answered."""
         raise NotImplementedError
 
     @property
     def is_stranger(self) -> bool:
-        """Whether no token in use was shown."""
+        """No token in use was shown."""
         return True
 
     def finish(self) -> None:
@@ -224,7 +224,7 @@ class Connection(asyncio.Protocol):
         self.cut()
 
     def _hold(self, size: int) -> bool:
-        """Whether the budget has room for so many bytes of a request; they are held until :meth:`_release`."""
+        """Hold so many bytes of a request until :meth:`_release`; False where the budget has no room."""
         if not self._others.memory.take(size):
             return False
         self._held += size

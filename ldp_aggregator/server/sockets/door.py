@@ -33,7 +33,7 @@ HEAD_LINES: Final = 4
 
 
 class State(Enum):
-    """What a connection does."""
+    """The states of a connection."""
 
     BETWEEN = auto()
     """It waits for a request, of which the beginning may be there."""
@@ -103,7 +103,7 @@ class Door(Connection):
         self._balance()
 
     def eof_received(self) -> bool:
-        """Who has said all he wants to say still gets his answer. (TLS has no such state.)"""
+        """Give his answer to who has said all he wants to say. (TLS has no such state.)"""
         arrived = self._state is State.COUNTING or (self._state is State.ASKING and len(self._ahead) >= self._missing)
         if arrived and self._transport.get_extra_info("sslcontext") is None:
             self._heard_all = True
@@ -266,7 +266,7 @@ class Door(Connection):
         cast("Desk", self._desk).take(self)
 
     def _split(self, data: bytes) -> tuple[bytes, bytes]:
-        """What is missing of a body, and what comes after it."""
+        """Take apart what is missing of a body, and what comes after it."""
         return data[: self._missing], data[self._missing :]
 
     def _refuse_unread(self, problem: ProblemError) -> None:
@@ -326,7 +326,7 @@ class Door(Connection):
         self._balance()
 
     def _balance(self) -> None:
-        """What stays for later needs room in the budget; where it has to wait for an answer, nothing more is read."""
+        """Find room in the budget for what stays for later; where that waits for an answer, nothing more is read."""
         memory, grown = self._others.memory, len(self._ahead) - self._ahead_held
         if grown > 0 and not memory.take(grown):
             self._ahead = self._ahead[: self._ahead_held]

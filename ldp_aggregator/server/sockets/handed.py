@@ -83,7 +83,7 @@ class HandedOver(Connection):
         self._handler.data_received(data)
 
     def eof_received(self) -> bool:
-        """Who has said all he wants to say still gets his answer. (TLS has no such state.)"""
+        """Give his answer to who has said all he wants to say. (TLS has no such state.)"""
         self._heard_all = self._request is not None and self._request.content.is_eof()
         return self._heard_all and self._transport.get_extra_info("sslcontext") is None
 
@@ -123,7 +123,7 @@ class HandedOver(Connection):
             self._task.cancel()
 
     async def answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """What ``handler`` answers, once there is room for the body, and for as long as that takes to arrive."""
+        """Have ``handler`` answer, once there is room for the body, and for as long as that takes to arrive."""
         if not self._hold(min(request.content_length or 0, self._limits.body_bytes)):
             return self._refusal(retry_later("overloaded"))
         self._request, self._task = request, asyncio.current_task()

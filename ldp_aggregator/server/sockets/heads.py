@@ -47,7 +47,7 @@ _known: Final[dict[bytes, Head]] = {}
 
 
 class _Reader:
-    """What httptools calls while it parses."""
+    """The callbacks of httptools while it parses."""
 
     __slots__ = ("body", "complete", "headers")
 

@@ -33,7 +33,7 @@ OWN: Final = 128
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where a running server listens."""
+    """The URLs of a running server's listeners."""
 
     public: str
     admin: str
@@ -98,7 +98,7 @@ async def listen(
 
 
 def most_descriptors(limits: Limits) -> int:
-    """How many open files the three listeners and the process itself can come to."""
+    """Count the open files that the three listeners and the process itself can come to."""
     return 3 * (limits.connections + MOST_REFUSALS) + MOST_SILENT + MOST_HANDSHAKES + OWN
 
 

@@ -128,7 +128,7 @@ async def count(db: PostgresConnection, campaign_id: str, batch: Batch) -> Seque
     missed = [position for position, digest in known.items() if digest is None]
     if missed:  # They were stored while this statement ran, and it does not see them.
         known |= await known_digests(db, number, records, missed)
-    settlement = batch.settle_repeated() if _is_repeated(records, known) else batch.settle(known)
+    settlement = batch.settle(known)
     await _add(db, campaign_id, number, settlement)
     return settlement.outcomes
 
@@ -170,13 +170,6 @@ async def _add(db: PostgresConnection, campaign_id: str, number: int, settlement
         await campaigns.add_part(db, number, settlement.counted, sums, vouched, settlement.least_batch)
 
 
-def _is_repeated(records: Rows, known: Mapping[int, bytes]) -> bool:
-    """Whether every record is stored as it is."""
-    if len(known) != len(records):
-        return False
-    return b"".join(known[position] for position in range(len(records))) == records[:, ID_BYTES:].tobytes()
-
-
 PIECE: Final = 20_000
 """Ids that are dropped in one transaction: nobody waits long for it, and its log stays small."""
 
@@ -202,7 +195,6 @@ async def _drop_piece(db: Connection, number: int, after: bytes) -> bytes | None
 
 
 async def stored_ids(db: Connection, number: int) -> int:
-    """How many there are."""
     found = await db.fetchrow("SELECT count(*) FROM ids WHERE campaign = $1", number)
     return 0 if found is None else int(found[0])
 

@@ -158,7 +158,7 @@ class Sessions:
         raise AssertionError("the last attempt returns or raises")
 
     async def close(self) -> None:
-        """Whoever still works ends first, for so long as a command may take."""
+        """Let whoever still works end first, for so long as a command may take."""
         try:
             await asyncio.wait_for(self._pool.close(), COMMAND_SECONDS)
         except asyncio.TimeoutError:  # A connection was lost in a way that the pool did not notice.
@@ -200,7 +200,6 @@ async def _has_tables(db: PostgresConnection) -> bool:
 
 
 def is_unique_violation(error: RefusedError) -> bool:
-    """Whether what was to be stored was there."""
     return isinstance(error.__cause__, asyncpg.UniqueViolationError)
 
 

@@ -123,7 +123,7 @@ class PostgresStore(Store):
             raise
 
     async def _count_apart(self, batches: Mapping[str, Batch]) -> dict[str, Sequence[Outcome]]:
-        """Where the database refuses some campaigns, the others are counted. Each has a transaction of its own: what is
+        """Count the others where the database refuses some campaigns. Each has a transaction of its own: what is
         counted stays so, whatever becomes of the next.
         """
         answers: dict[str, Sequence[Outcome]] = {}

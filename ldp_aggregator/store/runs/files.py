@@ -61,7 +61,7 @@ class Run:
         self._ids = ids
         self._handle = handle
         self._firsts: Words = index["first"].astype(np.uint64)
-        self._checks: list[int] = index["check"].tolist()
+        self._checks: NDArray[np.uint32] = index["check"].astype(np.uint32)
         weakref.finalize(self, os.close, handle)
 
     def __len__(self) -> int:
@@ -133,7 +133,7 @@ class Draft:
 
     @property
     def name(self) -> str:
-        """What it will be called as a run."""
+        """The name that it will have as a run."""
         return self.path.name.removeprefix(DRAFT)
 
     def publish(self) -> str:
@@ -224,7 +224,8 @@ def open_run(path: Path, campaign: str) -> Run:
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from error
     try:
-        head = _read(path, handle, 0, _HEADER.size + 4)
+        head = bytearray(_HEADER.size + 4)
+        _read_into(path, handle, 0, memoryview(head))
         if not head.startswith(MAGIC):
             raise StoreError(f"{path} is no run of ids of this version")
         if struct.unpack_from("<I", head, _HEADER.size)[0] != zlib.crc32(head[: _HEADER.size]):
@@ -233,11 +234,14 @@ def open_run(path: Path, campaign: str) -> Run:
         if owner.rstrip(b"\0").decode() != campaign or name.rstrip(b"\0").decode() != path.name:
             raise _damaged(path, "another run is in its place")
         pages = -(-ids // PAGE)
-        tail = _read(path, handle, HEADER_BYTES + pages * _PAGE_BYTES, words * _WORD + pages * _INDEX.itemsize)
-        if zlib.crc32(tail) != check:
+        # Apart, so that neither keeps the other in memory; into their arrays, so that nothing is there twice.
+        marks, index = np.empty(words, dtype="<u8"), np.empty(pages, dtype=_INDEX)
+        at, found = HEADER_BYTES + pages * _PAGE_BYTES, 0
+        for view in (marks.view(np.uint8).data, index.view(np.uint8).data):
+            _read_into(path, handle, at, view)
+            at, found = at + len(view), zlib.crc32(view, found)
+        if found != check:
             raise _damaged(path, "its filter or its index does not agree with its check")
-        marks = np.frombuffer(tail, dtype="<u8", count=words)
-        index = np.frombuffer(tail, dtype=_INDEX, offset=words * _WORD)
         return Run(path, handle, ids, Filter(marks, secret), index)
     except BaseException:
         os.close(handle)
@@ -255,7 +259,7 @@ def copy_runs(source: Path, target: Path, names: Mapping[str, str]) -> None:
     for name, campaign in names.items():
         if (target / name).exists():
             continue
-        with (source / name).open("rb") as there, open(target / name, "xb", opener=_private) as here:
+        with (source / name).open("rb") as there, open(target / name, "xb", opener=private) as here:
             while piece := there.read(1 << 20):
                 here.write(piece)
             here.flush()
@@ -309,7 +313,8 @@ def _damaged(path: Path, why: str) -> DamagedError:
     return DamagedError(f"{path} is damaged: {why}; 'ldp-aggregator fsck --take-out-damaged' takes it out")
 
 
-def _private(path: str, flags: int) -> int:
+def private(path: str, flags: int) -> int:
+    """Open a file that its owner alone can read."""
     return os.open(path, flags, 0o600)
 
 
@@ -318,12 +323,6 @@ def _put(handle: int, data: bytes | memoryview[int], offset: int) -> None:
     while view:
         done = os.pwrite(handle, view, offset)
         view, offset = view[done:], offset + done
-
-
-def _read(path: Path, handle: int, offset: int, size: int) -> bytes:
-    data = bytearray(size)
-    _read_into(path, handle, offset, memoryview(data))
-    return bytes(data)
 
 
 def _read_into(path: Path, handle: int, offset: int, view: memoryview[int]) -> None:

@@ -84,7 +84,7 @@ def new_secret() -> int:
 
 
 def _mixed(keys: Keys, secret: int) -> Words:
-    """What the secret makes of each id, all of whose bits depend on all of the id's."""
+    """Hash each id with the secret: all bits of the result depend on all of the id's."""
     made = (keys.high ^ np.uint64(secret)) * _MIX
     made ^= (made >> np.uint64(29)) ^ keys.low
     made *= _MIX
@@ -101,5 +101,5 @@ def _spread(made: Words) -> tuple[Words, Words]:
 
 
 def _places(chosen: Words, words: int) -> NDArray[np.int64]:
-    """Which of so many words, evenly and in the order of what chooses."""
+    """Choose among so many words, evenly and in the order of what chooses."""
     return ((chosen * np.uint64(words)) >> np.uint64(32)).astype(np.int64)

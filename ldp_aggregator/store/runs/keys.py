@@ -50,7 +50,7 @@ class Keys:
         return halves, places
 
     def _among_equals(self, start: int, low: np.uint64) -> int:
-        """Where an id is among those with its first half, the first of which is at ``start``; -1 for nowhere."""
+        """Find an id among those with its first half, the first of which is at ``start``; -1 for nowhere."""
         stop = int(np.searchsorted(self.high, self.high[start], side="right"))
         place = start + int(np.searchsorted(self.low[start:stop], low))
         return place if place < stop and self.low[place] == low else -1

@@ -23,12 +23,12 @@ FAN_IN: Final = 8
 
 
 def is_due(recent: int, stored: int) -> bool:
-    """Whether the recent ids of a campaign with so many ``stored`` in runs are enough for another one."""
+    """The recent ids of a campaign with so many ``stored`` in runs are enough for another one."""
     return recent >= min(max(LEAST_RUN, stored * stored // FLUSH_SCALE), LARGEST_FLUSH)
 
 
 def is_behind(recent: int) -> bool:
-    """Whether so many recent ids are more than memory should hold."""
+    """So many recent ids are more than memory should hold."""
     return recent >= BACKLOG
 
 

@@ -116,7 +116,7 @@ class Campaigns(Transactions):
 
     @reading
     async def terms(self, db: Connection, campaign_id: str) -> Terms:
-        """What requests have to keep to. Every upload asks: nothing that was counted is looked at."""
+        """Return what requests have to keep to. Every upload asks: nothing that was counted is looked at."""
         found = await row(db, campaign_id)
         return Terms(found.salt is not None, found.uploads_need)
 
@@ -207,7 +207,7 @@ class Campaigns(Transactions):
 
     @writing
     async def _begin_deletion(self, db: Connection, campaign_id: str) -> int:
-        """What is deleted is sealed first: its ids may be dropped piece by piece, and it is not reopened meanwhile."""
+        """Seal what is deleted: its ids may be dropped piece by piece, and it is not reopened meanwhile."""
         found = await locked(db, campaign_id)
         check_closed(found)
         return await self._sealed(db, found, await db.now())
@@ -292,7 +292,6 @@ async def put(db: Connection, row: CampaignRow, column: str, value: datetime | s
 
 
 async def arrivals(db: Connection, row: CampaignRow) -> Arrivals:
-    """How the campaign's reports came."""
     found = await db.fetchrow(f"SELECT {', '.join(_ARRIVED.values())} FROM parts WHERE campaign = $1", row.number)
     return row.arrivals(*found) if found is not None else row.arrivals(0, 0, None)
 
@@ -303,7 +302,7 @@ async def reports(db: Connection, number: int) -> int:
 
 
 async def room(db: Connection, row: CampaignRow) -> int | None:
-    """How many more reports the campaign takes; None where nothing limits it."""
+    """Return the number of reports that the campaign still takes; None where nothing limits it."""
     return None if row.max_reports is None else max(row.max_reports - await reports(db, row.number), 0)
 
 

@@ -51,7 +51,7 @@ Work = Callable[[Connection], Awaitable[Result]]
 
 
 class Transactions(Protocol):
-    """Where work is done: in one transaction, all of it or nothing. The connection puts the ``name`` into every
+    """A place to work: in one transaction, all of it or nothing. The connection puts the ``name`` into every
     statement where its database keeps a log of slow ones.
 
     Raises StoreError where the database fails.

@@ -142,7 +142,6 @@ class Rights(Transactions):
 
     @reading
     async def origin(self, db: Connection) -> Origin:
-        """Where the store comes from."""
         return await origin(db)
 
     @reading
@@ -177,7 +176,6 @@ async def begin_act(db: Connection, act: Act, outcome: str, now: datetime) -> in
 
 
 async def origin(db: Connection) -> Origin:
-    """Where the store comes from."""
     found = await db.fetchrow("SELECT generation, version_floor, is_copy FROM origin")
     return Origin(found["generation"], found["version_floor"], bool(found["is_copy"])) if found else Origin("", 0, True)
 
@@ -226,7 +224,6 @@ async def _add_token(db: Connection, token: StoredToken) -> None:
 
 
 async def _revoke(db: Connection, name: str) -> bool:
-    """Whether there was a token to revoke."""
     return bool(
         await db.execute("UPDATE tokens SET revoked = $2 WHERE name = $1 AND revoked IS NULL", name, await db.now())
     )

@@ -34,7 +34,7 @@ class NodeShares(campaigns.Campaigns):
 
     @reading
     async def _may_decide(self, db: Connection, campaign_id: str) -> bool:
-        """Whether a share may be the first thing that a campaign takes, and decide what it takes."""
+        """A share may be the first thing that a campaign takes, and decide what it takes."""
         return await _is_open(db, await campaigns.row(db, campaign_id))
 
     @writing
@@ -93,7 +93,7 @@ class NodeShares(campaigns.Campaigns):
 
     @reading
     async def share_digests(self, db: Connection, campaign_id: str) -> ShareDigests:
-        """What tells whether anything has changed."""
+        """Return what tells whether anything has changed."""
         number = (await campaigns.row(db, campaign_id)).number
         found = {node: digest for node, _, digest, _ in await stored_shares(db, number)}
         return tuple((node, found.get(node), sent) for node, sent in await _releases(db, number))
@@ -105,7 +105,7 @@ def _has_say(shown: StoredToken | None, node: str, now: datetime) -> bool:
 
 
 async def _is_open(db: Connection, row: CampaignRow) -> bool:
-    """Whether what a campaign takes is not decided."""
+    """It is not decided what a campaign takes."""
     return row.may_become_federated and not await campaigns.reports(db, row.number)
 
 
@@ -125,7 +125,7 @@ async def _count_release(db: Connection, number: int, node: str, share: bytes) -
 
 
 async def _releases(db: Connection, number: int) -> tuple[tuple[str, Releases], ...]:
-    """Of every node that ever sent a share to the campaign, sorted."""
+    """Count the shares of every node that ever sent one to the campaign, sorted."""
     found = await db.fetch(
         "SELECT node, count(*) AS sent, CAST(sum(other_rows) AS bigint) AS other_rows FROM releases "
         "WHERE campaign = $1 GROUP BY node ORDER BY node",

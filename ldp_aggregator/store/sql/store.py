@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from ldp_aggregator.store.consistency import Finding, check_campaign
-from ldp_aggregator.store.contract import Outcome, Submission
+from ldp_aggregator.store.contract import Counting
 from ldp_aggregator.store.decisions import CampaignRow
 from ldp_aggregator.store.sql import campaigns
 from ldp_aggregator.store.sql.connection import Connection
@@ -14,7 +13,7 @@ from ldp_aggregator.store.sql.rights import Rights
 from ldp_aggregator.store.sql.shares import NodeShares, stored_shares
 
 
-class Store(NodeShares, Rights):
+class Store(NodeShares, Rights, Counting):
     """A store, of which each database adds how it counts; :mod:`ldp_aggregator.store.contract` says what all promise.
 
     All methods may raise StoreError; those that name a campaign also UnknownCampaignError.
@@ -23,17 +22,9 @@ class Store(NodeShares, Rights):
     _UNREADABLE: ClassVar[tuple[type[Exception], ...]]
     """What the database raises where what is stored of a campaign cannot be read."""
 
-    async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
-        """See :meth:`ldp_aggregator.store.contract.Counting.count`."""
-        raise NotImplementedError
-
-    async def beat(self) -> None:
-        """Write, durably, and change nothing; raises StoreError where :meth:`count` would."""
-        raise NotImplementedError
-
     async def check(self) -> list[Finding]:
-        """What is wrong with what is stored: ids and counts that do not agree, documents that are not their id, shares
-        that are none of their campaign.
+        """List what is wrong with what is stored: ids and counts that do not agree, documents that are not their id,
+        shares that are none of their campaign.
         """
         raise NotImplementedError
 
@@ -47,15 +38,12 @@ class Store(NodeShares, Rights):
         return 0
 
     async def _stored_ids(self, db: Connection, number: int) -> int:
-        """How many ids of a campaign there are."""
         raise NotImplementedError
 
     async def _problems_of_ids(self, db: Connection, row: CampaignRow) -> list[str]:
-        """What is wrong with them."""
         raise NotImplementedError
 
     async def _findings(self, db: Connection) -> list[Finding]:
-        """What is wrong with any campaign."""
         findings: list[Finding] = []
         for row in await campaigns.rows(db):
             try:

@@ -27,12 +27,11 @@ _PLACES: Final = "place > ? AND place <= ?"
 
 
 def folder_of(file: Path) -> Path:
-    """Where the runs of a database file are."""
+    """Return the folder of a database file's runs."""
     return file.with_name(file.name + FOLDER_SUFFIX)
 
 
 def folder(db: sqlite3.Connection) -> Path:
-    """Where the runs of an open database are."""
     return folder_of(Path(db.execute("PRAGMA database_list").fetchone()["file"]))
 
 
@@ -48,7 +47,6 @@ def sweep(db: sqlite3.Connection) -> None:
 
 
 def stored(db: sqlite3.Connection, number: int) -> int:
-    """How many there are."""
     recent = recent_bytes(db, number, _NUMBERS - 1)
     return recent // RECORD_BYTES + sum(run_sizes(db, number).values())
 
@@ -136,7 +134,7 @@ def _unknown(block: Keys, runs: list[Run]) -> Keys:
 
 
 def problems(db: sqlite3.Connection, number: int) -> list[str]:
-    """What is wrong with the ids of a campaign: every file is read whole."""
+    """Look for what is wrong with the ids of a campaign: every file is read whole."""
     found = [problem for name in run_sizes(db, number) if (problem := _problem(db, number, name))]
     found += [
         f"the ids of commit {place} end within an id"

@@ -37,8 +37,7 @@ from ldp_aggregator.store.sqlite.connections import (
     prepare_file,
     transaction,
 )
-from ldp_aggregator.store.sqlite.id_sets import IdSets
-from ldp_aggregator.store.sqlite.tidying import Tidier
+from ldp_aggregator.store.sqlite.id_sets import IdSets, Tidier
 from protocols import Campaign
 
 LOG: Final = logging.getLogger("ldp_aggregator")
@@ -96,7 +95,7 @@ class SqliteStore(Store):
 
     @property
     def tidying(self) -> bool:
-        """Whether a run of ids is in the making; every commit, and :meth:`beat`, goes on with it."""
+        """A run of ids is in the making; every commit, and :meth:`beat`, goes on with it."""
         return self._tidier.busy
 
     @property
@@ -157,13 +156,13 @@ class SqliteStore(Store):
         return in_order(submissions, answers)
 
     async def _count_batches(self, batches: Mapping[str, Batch]) -> dict[str, Sequence[Outcome]]:
-        """Where the database fails for some campaigns, the others are counted."""
+        """Count the others where the database fails for some campaigns."""
         db = self._writes
         if len(batches) == 1:  # What it did is taken back with the transaction.
             return {name: await self._count_batch(db, name, batch) for name, batch in batches.items()}
         answers: dict[str, Sequence[Outcome]] = {}
         for name, batch in batches.items():
-            staged = self._ids.staged
+            staged = tuple(self._ids.staged)
             try:
                 async with db.savepoint():
                     answers[name] = await self._count_batch(db, name, batch)
@@ -175,7 +174,7 @@ class SqliteStore(Store):
         return answers
 
     def _refused(self, campaign_id: str, batch: Batch, error: Exception) -> Sequence[Outcome]:
-        """What is wrong with one campaign is told, and fails no other."""
+        """Tell what is wrong with one campaign; it fails no other."""
         LOG.error("a campaign was not counted", extra={"campaign": campaign_id, "reason": str(error)})
         return batch.refused(UNAVAILABLE)
 
@@ -197,8 +196,8 @@ class SqliteStore(Store):
         return settlement.outcomes
 
     async def _compact(self, db: SqliteConnection, number: int, campaign: Campaign) -> None:
-        """Where there are many parts. That only saves readers some work, so it fails nobody's commit: what is damaged
-        is for fsck to tell.
+        """Add parts up where there are many. That only saves readers some work, so it fails nobody's commit: what is
+        damaged is for fsck to tell.
         """
         many = await db.fetchrow("SELECT count(*) FROM parts WHERE campaign = $1", number)
         if many is None or many[0] <= COMPACT_AT or number in self._damaged:
@@ -215,7 +214,7 @@ class SqliteStore(Store):
 
     async def _drop_ids(self, number: int) -> None:
         async def sweep(_: Connection) -> None:
-            self._ids.clear()
+            self._ids.known.clear()
             ids.sweep(self._writes.raw)
 
         await self._write(sweep)

@@ -1,4 +1,4 @@
-"""What the tests of the archive share."""
+"""Common to the tests of the archive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server writes beside its store, and what is made of it after something went wrong."""
+"""Files that a server writes beside its store, and what is made of it after something went wrong."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def campaigns_in(folder: str) -> list[str]:
 
 
 async def agree(store: SqliteStore, folder: str, campaign: Campaign = CELLS) -> int:
-    """Whether archive and store are equal bit for bit; returns the number of reports."""
+    """Archive and store are equal bit for bit; returns the number of reports."""
     found = recount(folder, campaign.id)
     assert found.conflicts == ()
     assert found.refused == 0

@@ -1,4 +1,4 @@
-"""Where archives lie."""
+"""Places of archives."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def test_slots_share_no_id_and_add_up_to_the_same_bytes_in_any_order(campaign: C
 
 @pytest.mark.parametrize("slots", [0, 3, 512, -1])
 def test_a_number_of_slots_that_does_not_divide_a_byte_is_refused(slots: int) -> None:
-    with pytest.raises(ValueError, match="slots must be one of"):
+    with pytest.raises(ValueError, match="slots must be a power of two"):
         slot_of(np.zeros((1, 16), dtype=np.uint8), slots)
 
 

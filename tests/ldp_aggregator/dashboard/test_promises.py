@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ldp_aggregator.estimation.conditional import conditional_table
 from ldp_aggregator.estimation.estimates import estimate
+from ldp_aggregator.estimation.ratios import conditional_table
 from ldp_aggregator.service.tokens import make_token
 from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.trainers import node_statistics

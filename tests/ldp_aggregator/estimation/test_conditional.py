@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ldp_aggregator import Tally, estimate
-from ldp_aggregator.estimation.conditional import conditional_reach, conditional_table
+from ldp_aggregator.estimation.ratios import conditional_reach, conditional_table
 from protocols import Campaign
 from simulations import simulate
 

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import norm
 
 from ldp_aggregator import Tally, estimate
-from ldp_aggregator.estimation.presence import among_present
+from ldp_aggregator.estimation.ratios import among_present
 from protocols import Campaign
 from simulations import simulate
 

@@ -21,7 +21,7 @@ def moments_at(noise: float):
     value = Cells.normal(np.array([-0.1, 0.1]), np.full(2, noise))
     second = np.array([0.04, 0.16]) + 0.04
     square = Cells.normal(0.5 * (2 * second - 1), np.full(2, noise))
-    present = Present.everywhere(PRIOR)
+    present = Present(PRIOR, Cells.normal(np.ones(1), np.zeros(1)))
     moments = rebuild_moments(FEATURE, value, square, present)
     return moments, shrink_moments(moments, FEATURE, value, square, present, variance_floor=1e-3)
 

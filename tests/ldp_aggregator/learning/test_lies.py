@@ -26,28 +26,27 @@ def test_one_device_in_a_hundred_is_taken_to_lie_and_every_feature_has_its_chang
     tally = simulate(campaign, frame, labels, rng=1, fidelity="counts", devices=50_000)
     told = train(campaign, tally).model_.training["lies"]
     assert told["liars"] == pytest.approx(500, abs=10)
-    assert told["named"] == "b"
+    assert told["named"] in ("a", "b")
     assert set(told["features"]) == {"u", "v", "size"}
     assert all(moved > 0 for moved in told["features"].values())
     assert 0 < told["classes"] <= 1
 
 
-def test_the_lies_that_are_told_make_the_change_that_is_told():
-    """All liars about u name b and the value least like it."""
+def test_what_is_told_is_the_larger_of_the_changes_that_lies_for_either_class_make():
+    """All liars about u name one class and the value least like it."""
     campaign = campaign_of(discrete="oue")
     frame, labels = people(4_000)
     tally = simulate(campaign, frame, labels, rng=1, fidelity="counts", devices=50_000)
     before = train(campaign, tally)
     told, table = before.model_.training["lies"], np.array(before.model_.likelihoods[0].table)
-    lied, asked = Tally(campaign), next(one for one in campaign.questions if one.feature == "u")
-    for question, n, counts in zip(campaign.questions, tally.n.tolist(), tally.counts, strict=True):
-        if question is asked:
-            item = int(table[:, 1].argmin()) * 2 + 1
-            counts = np.rint(counts * (1 - told["liars"] / n)).astype(np.int64)
-            counts += told["liars"] * report_that_names(question, item)
-        lied.add(question.index, n, counts)
-    moved = np.abs(np.array(train(campaign, lied).model_.likelihoods[0].table) - table).max()
-    assert moved == pytest.approx(told["features"]["u"], rel=0.35)
+    asked, moved = next(one for one in campaign.questions if one.feature == "u"), []
+    for named in range(2):
+        lied, n = Tally(campaign) + tally, int(tally.n[asked.index])
+        item = int(table[:, named].argmin()) * 2 + named
+        counts = lied.counts[asked.index]
+        counts[:] = np.rint(counts * (1 - told["liars"] / n)) + told["liars"] * report_that_names(asked, item)
+        moved.append(np.abs(np.array(train(campaign, lied).model_.likelihoods[0].table) - table).max())
+    assert max(moved) == pytest.approx(told["features"]["u"], rel=0.35)
 
 
 def test_without_reports_one_liar_can_have_made_the_classes_anything():

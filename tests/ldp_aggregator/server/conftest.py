@@ -38,7 +38,7 @@ ON_BOTH_LOOPS = (
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """What happens to connections is tried on uvloop, too: ``serve`` runs on it where it is installed."""
+    """Try on uvloop, too, what happens to connections: ``serve`` runs on it where it is installed."""
     loops: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop}
     if item.path.name in ON_BOTH_LOOPS:
         loops["uvloop"] = pytest.importorskip("uvloop").new_event_loop
@@ -47,7 +47,7 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], a
 
 @dataclass
 class Server:
-    """Where it listens, the store behind it, and one token of every scope."""
+    """A server's addresses, the store behind it, and one token of every scope."""
 
     public: str
     admin: str
@@ -93,7 +93,7 @@ def described_answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 
 def undescribed(operation: Operation, response: web.Response) -> Iterator[str]:
-    """What the operation's row does not say of an answer."""
+    """Find what the operation's row does not say of an answer."""
     body = response.body if isinstance(response.body, bytes) else b""
     if response.status in operation.answers:
         content = operation.answers[response.status]

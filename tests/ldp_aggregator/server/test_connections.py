@@ -181,7 +181,7 @@ async def test_a_client_that_never_shakes_hands_is_cut_off(tmp_path, certificate
 
 
 async def served_behind(dial, attackers):
-    """Whether a client that comes after the others is served, long before any of them has run out of time."""
+    """A client that comes after the others is served, long before any of them has run out of time."""
     async with contextlib.AsyncExitStack() as stack:
         for _, writer in attackers:
             stack.callback(writer.close)

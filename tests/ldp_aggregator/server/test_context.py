@@ -30,7 +30,7 @@ class CountedDocuments:
 
 @pytest.fixture
 def parses(monkeypatch):
-    """Which campaigns were parsed, and in which thread."""
+    """Note the campaigns that were parsed, and in which thread."""
     seen = []
 
     class Watched(Campaign):

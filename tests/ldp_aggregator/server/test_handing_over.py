@@ -1,4 +1,4 @@
-"""Who asks for anything but an upload is aiohttp's for good, under the same times, and operators always get in.
+"""Everything but an upload is aiohttp's for good, under the same times, and operators always get in.
 
 Every test runs on asyncio's own loop and on uvloop.
 """

@@ -1,4 +1,4 @@
-"""What is looked at every half minute: room, files, backups, ends."""
+"""The look of every half minute: room, files, backups, ends."""
 
 from __future__ import annotations
 

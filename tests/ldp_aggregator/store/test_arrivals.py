@@ -1,4 +1,4 @@
-"""How reports came, on every store: the least batch that a relay vouched for, and what was seen outside of any."""
+"""Arrivals of reports, on every store: the least batch that a relay vouched for, and what was seen outside of any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a store decides, without any database: every row of the tables in the contract's prose."""
+"""Decisions of a store, without any database: every row of the tables in the contract's prose."""
 
 from __future__ import annotations
 

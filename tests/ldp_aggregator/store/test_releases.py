@@ -1,4 +1,4 @@
-"""What nodes ever sent, in every store: counted once, whatever is replaced, withdrawn, rotated, merged or restarted."""
+"""Shares that nodes ever sent, in every store: counted once, whatever is replaced, withdrawn, rotated or merged."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ async def test_no_token_of_a_restored_store_opens_anything(tmp_path, original):
 
 @pytest.mark.parametrize("keep", [False, True])
 async def test_a_share_that_was_withdrawn_since_does_not_come_back(tmp_path, make_campaign, clock, keep):
-    """What the nodes sent stays counted: withdrawing gives nothing back, nor does a restore."""
+    """All that the nodes sent stays counted: withdrawing gives nothing back, nor does a restore."""
     campaign = make_campaign(8)
     store = await open_store(tmp_path / "data", clock=clock)
     await store.create_campaign(campaign, federated=True)

@@ -1,4 +1,4 @@
-"""What a server writes down about its clients: nothing. And TLS, with a certificate that is exchanged while it runs."""
+"""Discretion: a server writes nothing down about its clients. And TLS, with a certificate exchanged meanwhile."""
 
 from __future__ import annotations
 

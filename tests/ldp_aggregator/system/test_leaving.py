@@ -1,4 +1,4 @@
-"""How a server leaves: readiness goes first, and it serves on until the pause is over."""
+"""A server leaves: readiness goes first, and it serves on until the pause is over."""
 
 from __future__ import annotations
 

@@ -63,10 +63,10 @@ class KillableStore(SqliteStore):
             raise Killed
 
     def go_on(self):
-        """What this process does a little later, where it lives that long."""
+        """Do a little later what this process does, where it lives that long."""
 
     def power_off(self):
-        """What a process that is killed leaves undone."""
+        """Leave undone what a killed process leaves."""
 
 
 settle = batch_module.Batch.settle

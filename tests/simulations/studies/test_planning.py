@@ -11,8 +11,8 @@ from ldp_aggregator.estimation.expected import answers, variance_per_answer
 from ldp_aggregator.estimation.simplex import NONE
 from protocols import Campaign
 from simulations import simulate
-from simulations.fidelities.counts import simulate_counts
 from simulations.fidelities.items import Columns
+from simulations.fidelities.simulation import simulate_counts
 from simulations.studies.planning import (
     Curve,
     accuracy_curve,

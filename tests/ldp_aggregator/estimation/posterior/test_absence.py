@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,16 +9,14 @@ import pytest
 from ldp_aggregator import estimate
 from ldp_aggregator.estimation.estimators import estimate_question
 from ldp_aggregator.estimation.posterior import tables
-from ldp_aggregator.estimation.posterior.absence import MOST, absences
-from ldp_aggregator.estimation.posterior.evidence import Statistics, gather
+from ldp_aggregator.estimation.posterior.evidence import Statistics, told_of_features
+from ldp_aggregator.estimation.posterior.shares import MOST_MISSING, absences
 from ldp_aggregator.estimation.posterior.tables import posterior_of
 from ldp_aggregator.mechanisms import facts_of
 from protocols import Campaign
 from simulations import simulate
 
 FEATURES = 8
-OPEN = frozenset(f"x{i}" for i in range(FEATURES))
-SIZES = dict.fromkeys(sorted(OPEN), 3)
 
 
 def campaign_of(classes=2, values=3, features=FEATURES, epsilon=1.0, **label):
@@ -52,15 +48,15 @@ def test_where_nothing_is_missing_a_model_is_nearly_the_one_of_who_knows_that(mo
     campaign = campaign_of()
     for n in (100, 10_000):
         found = answers(campaign, np.zeros(2), n, seed=n)
-        believed = posterior_of(found, found, 2, SIZES, OPEN)
+        believed = posterior_of(campaign.asked, 2, found, found)
         with monkeypatch.context() as known:
             known.setattr(
                 tables,
                 "absences",
-                lambda told, pi: {name: replace(one, value=0 * one.value) for name, one in absences(told, pi).items()},
+                lambda told, pi: [0 * one for one in absences(told, pi)],
             )
-            knowing = posterior_of(found, found, 2, SIZES, OPEN)
-        for name in SIZES:
+            knowing = posterior_of(campaign.asked, 2, found, found)
+        for name in believed.features:
             assert believed.features[name].table == pytest.approx(knowing.features[name].table, abs=0.015)
             assert believed.features[name].present > 0.95
 
@@ -69,26 +65,26 @@ def test_where_nothing_is_missing_a_model_is_nearly_the_one_of_who_knows_that(mo
 def test_what_is_missing_is_found_class_by_class_and_the_tables_are_of_the_others(missing):
     campaign = campaign_of(epsilon=4.0)
     found = answers(campaign, np.array(missing), 400_000, seed=3)
-    believed = posterior_of(found, found, 2, SIZES, OPEN)
+    believed = posterior_of(campaign.asked, 2, found, found)
     for one in believed.features.values():
-        assert one.absence.value / believed.classes.value == pytest.approx(missing, abs=0.015)
+        assert one.absence / believed.classes.value == pytest.approx(missing, abs=0.015)
         assert one.table == pytest.approx(np.array([[0.5, 0.2], [0.3, 0.3], [0.2, 0.5]]), abs=0.04)
-        cells = one.cells_of(one.mean[None], believed.classes.value)[0]
+        cells = one.cells_of(one.mean[None])[0]
         assert cells.sum(axis=0) == pytest.approx(1)
         assert cells[-1] == pytest.approx(missing, abs=0.015)
 
 
 def test_without_reports_and_where_everything_is_missing_somebody_is_taken_to_hold_a_value():
     classes = np.array([0.3, 0.7])
-    (nothing,) = absences({"x": Statistics.none(8)}, classes).values()
-    assert (nothing.value >= 0).all()
-    assert nothing.share < 0.5
-    found = answers(campaign_of(epsilon=4.0), np.ones(2), 100_000, seed=5)
-    evidence = gather(found, found, 2, dict.fromkeys(SIZES, 4))
-    for one in absences(evidence.features, classes).values():
-        assert (one.value <= MOST * classes).all()
-        assert one.share > 0.95
-    believed = posterior_of(found, found, 2, SIZES, OPEN)
+    (nothing,) = absences([Statistics(np.zeros((1, 8, 8)), np.zeros((1, 8)))], classes)
+    assert (nothing >= 0).all()
+    assert nothing.sum() < 0.5
+    campaign = campaign_of(epsilon=4.0)
+    found = answers(campaign, np.ones(2), 100_000, seed=5)
+    (every,) = absences([told_of_features([[one] for one in found if one.question.feature], 8)], classes)
+    assert (every <= MOST_MISSING * classes).all()
+    assert (every.sum(axis=1) > 0.95).all()
+    believed = posterior_of(campaign.asked, 2, found, found)
     assert all(np.isfinite(one.table).all() and (one.table > 0).all() for one in believed.features.values())
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from reported import complete_campaign, reported
 
 from ldp_aggregator.estimation.estimators import estimate_question
-from ldp_aggregator.estimation.posterior.factors import factor, kron, product
-from ldp_aggregator.estimation.posterior.order import ordered_factor
-from ldp_aggregator.estimation.posterior.scale import SCALES
+from ldp_aggregator.estimation.posterior.effects import SCALES, ordered_factor
+from ldp_aggregator.estimation.posterior.evidence import factor, kron, product
 from ldp_aggregator.estimation.posterior.tables import posterior_of
 
 MANY = np.array(1e12)
@@ -23,8 +24,8 @@ def bells(values, *centres):
 
 
 def believed(campaign, found, *, in_order=True):
-    sizes = {one.name: one.size for one in campaign.asked}
-    return posterior_of(found, found, len(campaign.label.classes), sizes, ordered=set(sizes) if in_order else set())
+    features = [replace(one, ordered=in_order) for one in campaign.asked]
+    return posterior_of(features, len(campaign.label.classes), found, found)
 
 
 def test_two_values_have_no_order():
@@ -64,10 +65,9 @@ def test_the_table_is_that_of_a_dense_gaussian_posterior():
     prior = np.array([0.5, 0.3, 0.2])
     found = reported(campaign, [prior, (bells(8, 2, 4, 5) * prior).ravel()], 4000, rng)
     (feature,) = believed(campaign, found).features.values()
-    first = feature.marginal
-    design = kron(ordered_factor(first.value, first.effective), factor(feature.classes))
-    information, linear = feature.here.information, feature.here.linear
-    left = linear - information @ product(feature.marginal.value, feature.classes)
+    design = kron(ordered_factor(feature.marginal, feature.effective), factor(feature.classes))
+    information, linear = feature.told.information, feature.told.linear
+    left = linear - information @ product(feature.marginal, feature.classes)
     dense = sum(
         share * design @ np.linalg.solve(design.T @ information @ design + np.eye(14) / scale, design.T @ left)
         for share, scale in zip(feature.scales, SCALES, strict=True)

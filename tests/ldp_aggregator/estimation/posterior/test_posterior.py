@@ -9,13 +9,17 @@ import pytest
 from reported import complete_campaign, reported
 
 from ldp_aggregator.estimation.estimators import estimate_question
+from ldp_aggregator.estimation.posterior.effects import SCALES, USUAL, gains, scale_logarithms, shared_scales
 from ldp_aggregator.estimation.posterior.evidence import (
-    gather,
+    contrasts,
+    factor,
     information_of_cells,
+    kron,
+    product,
+    told_of_classes,
+    told_of_features,
     unit_variance,
 )
-from ldp_aggregator.estimation.posterior.factors import contrasts, even_factor, factor, kron, product
-from ldp_aggregator.estimation.posterior.scale import SCALES, USUAL, scale_posteriors
 from ldp_aggregator.estimation.posterior.tables import posterior_of
 from ldp_aggregator.mechanisms import facts_of
 from protocols.mechanisms import DISCRETE
@@ -28,8 +32,14 @@ def population(campaign, rng):
     return prior, tables, [prior, *((table * prior).ravel() for table in tables)]
 
 
+def believed_scales(information, effects):
+    """P(tau | reports) of features, each of a shape of its own, shape (features, scales)."""
+    logarithms = [scale_logarithms(*its)[None] for its in zip(information, effects, strict=True)]
+    return np.concatenate(shared_scales(logarithms, USUAL))
+
+
 def believed(campaign, found):
-    return posterior_of(found, found, len(campaign.label.classes), {f.name: f.size for f in campaign.asked})
+    return posterior_of(campaign.asked, len(campaign.label.classes), found, found)
 
 
 @pytest.mark.parametrize("size", [2, 3, 7])
@@ -38,7 +48,6 @@ def test_a_factor_gives_the_covariance_of_one_draw(size):
     made = factor(shares)
     assert made.shape == (size, size - 1)
     assert made @ made.T == pytest.approx(np.diag(shares) - np.outer(shares, shares), abs=1e-14)
-    assert even_factor(size) == pytest.approx(factor(np.full(size, 1 / size)))
     assert contrasts(size).T @ contrasts(size) == pytest.approx(np.eye(size - 1), abs=1e-14)
     assert kron(made, made) == pytest.approx(np.kron(made, made))
     assert product(shares, shares) == pytest.approx(np.kron(shares, shares))
@@ -64,7 +73,7 @@ def test_the_information_of_cells_is_the_inverse_of_the_covariance_that_is_seen(
     assert told.diagonal() == pytest.approx(seen.diagonal(), rel=0.18)
     even = information_of_cells(question, n, np.full(6, 1 / 6))
     assert even == pytest.approx(information_of_cells(question, n), abs=1e-9 * n)
-    assert np.trace(even) == pytest.approx(5 * n / unit_variance(question))
+    assert np.trace(even) == pytest.approx(5 * n / unit_variance(question.mechanism))
 
 
 def test_for_subset_selection_the_unit_variance_is_the_published_formula():
@@ -72,7 +81,7 @@ def test_for_subset_selection_the_unit_variance_is_the_published_formula():
     w, d, p, q = mechanism.subset_size, 10, float(mechanism.p), float(mechanism.q)
     campaign = complete_campaign((5,), epsilon=0.5)
     expected = w / d * (1 - (w - 1) / (d - 1)) / (p - q) ** 2
-    assert unit_variance(campaign.questions[1]) == pytest.approx(expected, rel=1e-9)
+    assert unit_variance(campaign.questions[1].mechanism) == pytest.approx(expected, rel=1e-9)
 
 
 def test_evidence_adds_up_over_campaigns_and_mechanisms():
@@ -80,12 +89,13 @@ def test_evidence_adds_up_over_campaigns_and_mechanisms():
     rounds = [complete_campaign(discrete=name, epsilon=epsilon) for name, epsilon in (("ss", 1.0), ("oue", 2.0))]
     _, _, joints = population(rounds[0], rng)
     found = [reported(one, joints, 500, rng) for one in rounds]
-    sizes = {"x0": 2, "x1": 3}
-    alone = [gather(one, one, 2, sizes) for one in found]
-    together = gather(found[0] + found[1], found[0] + found[1], 2, sizes)
-    for name in sizes:
-        assert together.features[name].linear == pytest.approx(sum(one.features[name].linear for one in alone))
-    assert together.classes.information == pytest.approx(sum(one.classes.information for one in alone))
+    for place, cells in ((1, 4), (2, 6)):
+        alone = [told_of_features([[one[place]]], cells) for one in found]
+        together = told_of_features([[one[place] for one in found]], cells)
+        assert together.linear == pytest.approx(alone[0].linear + alone[1].linear)
+        assert together.information == pytest.approx(alone[0].information + alone[1].information)
+    of_classes = told_of_classes(found[0] + found[1], 2).information
+    assert of_classes == pytest.approx(np.concatenate([told_of_classes(one, 2).information for one in found]))
 
 
 def test_the_scales_posterior_is_that_of_a_dense_gaussian():
@@ -93,7 +103,7 @@ def test_the_scales_posterior_is_that_of_a_dense_gaussian():
     rng = np.random.default_rng(2)
     information = [rng.uniform(1, 50, size) for size in (2, 5, 1)]
     effects = [rng.normal(0, np.sqrt(s + 0.1 * s**2)) for s in information]
-    found = scale_posteriors(information, effects)
+    found = believed_scales(information, effects)
 
     def logarithm(t, s, y):
         """Of the density at tau = t, over that at tau = 0."""
@@ -107,18 +117,18 @@ def test_the_scales_posterior_is_that_of_a_dense_gaussian():
         weights = (posterior.sum(axis=0) + 2 * USUAL) / (len(information) + 2)
     dense = np.exp(logs) * weights
     assert found == pytest.approx(dense / dense.sum(axis=1, keepdims=True), rel=1e-9)
-    assert scale_posteriors([], []).shape == (0, SCALES.size)
+    assert shared_scales([], USUAL) == []
 
 
 def test_where_reports_tell_nothing_scales_are_the_usual_ones_and_where_they_tell_it_what_they_tell():
     assert USUAL.sum() == pytest.approx(1)
-    nothing = scale_posteriors([np.zeros(3)] * 4, [np.zeros(3)] * 4)
+    nothing = believed_scales([np.zeros(3)] * 4, [np.zeros(3)] * 4)
     assert nothing == pytest.approx(np.tile(USUAL, (4, 1)))
     rng = np.random.default_rng(5)
     information = [np.full(2, 1e5)] * 60
     for scale in (1e-4, 1e-2, 1.0):
         effects = [rng.normal(0, np.sqrt(s + scale * s**2)) for s in information]
-        found = scale_posteriors(information, effects).mean(axis=0)
+        found = believed_scales(information, effects).mean(axis=0)
         assert np.exp(found @ np.log(SCALES)) == pytest.approx(scale, rel=0.5)
 
 
@@ -131,8 +141,8 @@ def test_noise_alone_is_not_taken_for_effects_that_no_table_has():
         rng = np.random.default_rng(seed)
         information = [np.full(9, 0.3)] * 6
         effects = [rng.normal(0, np.sqrt(0.3), 9) for _ in information]
-        for effect, found in zip(effects, scale_posteriors(information, effects), strict=True):
-            mean = found @ (SCALES[:, None] / (1 + SCALES[:, None] * 0.3)) * effect
+        for effect, found in zip(effects, believed_scales(information, effects), strict=True):
+            mean = found @ gains(np.full(9, 0.3)) * effect
             believed.append(mean @ mean)
     assert np.mean(believed) < 0.04
 

@@ -7,7 +7,7 @@ import pytest
 from reported import complete_campaign, reported
 from sklearn.metrics import roc_auc_score
 
-from ldp_aggregator.estimation.posterior.rarity import centre, likeness, rarity
+from ldp_aggregator.estimation.posterior.effects import centre, likeness, rarity
 from ldp_aggregator.estimation.posterior.tables import posterior_of
 from ldp_aggregator.estimation.simplex import norm_sub
 
@@ -34,11 +34,11 @@ def test_the_centres_mix_to_the_marginal_and_those_of_rare_classes_lie_towards_e
 
 
 def test_likeness_is_learned_from_effects_that_are_too_small_or_too_large():
-    information = [np.full(20, 100.0)] * 6
-    near, far = np.zeros(20), np.full(20, 40.0)
-    assert likeness(information, [[far] * 6] * 4 + [[near] * 6]) == pytest.approx(1, abs=1e-3)
-    assert likeness(information, [[near] * 6] + [[far] * 6] * 4) == pytest.approx(0, abs=1e-3)
-    assert likeness(information, [[near] * 6] * 5) == pytest.approx(0.5)
+    information = [np.full((3, 20), 100.0)] * 2
+    near, far = np.zeros((3, 20)), np.full((3, 20), 40.0)
+    assert likeness(information, [[far] * 2] * 4 + [[near] * 2]) == pytest.approx(1, abs=1e-3)
+    assert likeness(information, [[near] * 2] + [[far] * 2] * 4) == pytest.approx(0, abs=1e-3)
+    assert likeness(information, [[near] * 2] * 5) == pytest.approx(0.5)
 
 
 def ranked(prior, tables, cells):
@@ -55,13 +55,12 @@ def ranked(prior, tables, cells):
 @pytest.mark.parametrize("share", [0.02, 0.05])
 def test_a_rare_class_of_which_little_is_known_is_ranked_as_well_as_by_nearest_probabilities(share):
     campaign, prior = complete_campaign([VALUES] * FEATURES), np.array([1 - share, share])
-    sizes = {f"x{n}": VALUES for n in range(FEATURES)}
     of_posterior, of_base = [], []
     for seed in range(12):
         rng = np.random.default_rng(seed)
         truth = [rng.dirichlet(np.ones(VALUES), 2).T for _ in range(FEATURES)]
         told = reported(campaign, [prior, *((one * prior).ravel() for one in truth)], 4_000, rng)
-        believed = posterior_of(told, told, 2, sizes)
+        believed = posterior_of(campaign.asked, 2, told, told)
         of_posterior.append(ranked(prior, [one.table for one in believed.features.values()], truth))
         base = [(norm_sub(one.cells.value) * one.n + 1).reshape(-1, 2) for one in told[1:]]
         of_base.append(ranked(prior, [one / one.sum(axis=0) for one in base], truth))
@@ -73,6 +72,6 @@ def test_with_many_reports_the_centre_does_not_matter():
     rng = np.random.default_rng(1)
     truth = [rng.dirichlet(np.ones(VALUES), 2).T for _ in range(FEATURES)]
     told = reported(campaign, [prior, *((one * prior).ravel() for one in truth)], 5_000_000, rng)
-    believed = posterior_of(told, told, 2, {f"x{n}": VALUES for n in range(FEATURES)})
+    believed = posterior_of(campaign.asked, 2, told, told)
     for one, table in zip(believed.features.values(), truth, strict=True):
         assert one.table == pytest.approx(table, abs=0.02)

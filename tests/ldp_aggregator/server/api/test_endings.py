@@ -15,7 +15,7 @@ from ldp_aggregator.store.decisions import GRACE
 
 @pytest.fixture
 def later():
-    """What the store's clock is ahead by."""
+    """Set the store's clock ahead."""
     return [timedelta()]
 
 

@@ -1,4 +1,4 @@
-"""What a relay vouches for: believed from a relay's token, and stated where it holds for every report."""
+"""A relay's word: believed from a relay's token, and stated where it holds for every report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tokens open what: by time, campaign and listener; uploads that need one; and that every act leaves a trace."""
+"""Tokens and what they open: by time, campaign and listener; uploads that need one; the trace of every act."""
 
 from __future__ import annotations
 

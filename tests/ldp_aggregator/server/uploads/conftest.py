@@ -1,4 +1,4 @@
-"""What the tests of connections have in common: the budget of every server, which is empty when nobody is there."""
+"""Common to the tests of connections: the budget of every server, which is empty when nobody is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked before an upload gets a place in the queue: how much, how often, what the operator wants to know."""
+"""Questions before an upload gets a place in the queue: how much, how often, what the operator wants to know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which heads take the short way: none that aiohttp would understand in another way."""
+"""Heads that take the short way: none that aiohttp would understand in another way."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ async def deaf(server, data):
 
 
 async def hung_up_on(client, seconds=10):
-    """Whether the server ends the connection; what was sent before is read first."""
+    """The server ends the connection; what was sent before is read first."""
     loop = asyncio.get_running_loop()
     try:
         while await asyncio.wait_for(loop.sock_recv(client, 1 << 16), seconds):

@@ -17,7 +17,7 @@ from protocols import encode_upload
 
 @pytest.fixture(autouse=True)
 def taken(monkeypatch):
-    """How many uploads took the short way."""
+    """Count the uploads that took the short way."""
     seen = []
     welcome = Door._welcome
 
@@ -133,7 +133,7 @@ HIDDEN = {
 
 @pytest.mark.parametrize("name", HIDDEN)
 async def test_a_request_inside_another_is_never_taken(server, ready, request_of, name):
-    """What a proxy may see as the body of one request is not the next request of ours."""
+    """The body of one request, as a proxy may see it, is not the next request of ours."""
     campaign = await ready(server)
     inner = request_of(campaign, 5)
     outer = (

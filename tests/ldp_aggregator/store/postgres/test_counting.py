@@ -109,7 +109,7 @@ async def test_the_statements_count_where_the_decisions_do_and_nowhere_else(
 async def test_a_campaign_is_closed_while_uploads_never_pause(
     postgres, store, tmp_path, make_campaign, make_submission, make_report, clock, monkeypatch
 ):
-    """Who counts shares a lock, and here goes only when the next one has come: nobody else would ever get it."""
+    """Counting shares a lock, and here it is let go only when the next one has come: nobody else would ever get it."""
     monkeypatch.setattr("ldp_aggregator.store.postgres.sessions.LOCK_SECONDS", 2)
     campaign = make_campaign(4096)
     await store.create_campaign(campaign)

@@ -1,4 +1,4 @@
-"""What is particular to PostgreSQL: several instances, restarts, and a schema that is checked."""
+"""The particulars of PostgreSQL: several instances, restarts, and a schema that is checked."""
 
 from __future__ import annotations
 

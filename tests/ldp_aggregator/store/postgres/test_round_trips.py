@@ -1,4 +1,4 @@
-"""How often a database is asked for one group of uploads: every statement is a way there and back."""
+"""The number of questions to a database for one group of uploads: every statement is a way there and back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ldp_aggregator.store.postgres import counting
 
 @pytest.fixture
 def asked(monkeypatch):
-    """How many statements each database has had since it was cleared, those that begin and end a transaction too."""
+    """Count the statements each database has had since it was cleared, those that begin and end a transaction too."""
     counts = Counter()
 
     async def watch(connection):

@@ -236,7 +236,7 @@ def test_an_id_is_merged_once_for_each_power_of_the_fan_in() -> None:
 
 
 def use(path: Path, wanted: Keys, use_of: str) -> None:
-    """What a store does with a run: it opens and asks it, merges or copies it."""
+    """Do with a run what a store does: open and ask it, merge or copy it."""
     run = open_run(path, CAMPAIGN)
     if use_of == "asked":
         run.find(Hashes(wanted))

@@ -164,8 +164,8 @@ async def test_a_merge_for_which_there_is_no_room_is_made_once_there_is(
         raise StoreError("a run of ids cannot be written: No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("ldp_aggregator.store.sqlite.tidying.merge_runs", full)
-        patch.setattr("ldp_aggregator.store.sqlite.tidying.PAUSE_SECONDS", 0.0)
+        patch.setattr("ldp_aggregator.store.sqlite.id_sets.merge_runs", full)
+        patch.setattr("ldp_aggregator.store.sqlite.id_sets.PAUSE_SECONDS", 0.0)
         await fill(store, range(400), 50)
     many = len(listed(folder))
     await fill(store, range(400, 460))
@@ -247,7 +247,7 @@ def damage(path: Path, place: int = 4100) -> None:
 
 
 async def test_a_damaged_run_is_merged_copied_and_combined_into_nothing(folder: Path, tmp_path: Path) -> None:
-    """What is damaged stays where it is and is told: a new check over it would hide it, and count reports twice."""
+    """It stays where it is and is told: a new check over it would hide it, and count reports twice."""
     store = await opened(folder)
     await fill(store, range(80))
     await store.close()

@@ -1,4 +1,4 @@
-"""What is particular to the embedded store: its file, its refusals, and that fsck finds what was tampered with."""
+"""The particulars of the embedded store: its file, its refusals, and that fsck finds what was tampered with."""
 
 from __future__ import annotations
 

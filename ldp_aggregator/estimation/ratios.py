@@ -1,0 +1,151 @@
+"""Shares of a share: P(value | class), with 95 % intervals, and frequencies among those who hold a value.
+
+Numerator J and denominator pi are both estimates, and they are not independent: a question about a pair of value and
+class tells the class, too. With their variances and covariance V_J, V_pi, C, the interval is Fieller's (1954): all
+ratios R that the data do not refuse, (J - R pi)^2 <= z^2 (V_J - 2 R C + R^2 V_pi). It is bounded where pi can be told
+from zero, and only there is anything said: elsewhere the share can be anything from 0 to 1.
+
+Of the cells E_i of a pair question and the share M of its last cells, which say that the value is missing,
+r_i = E_i / (1 - M) is P(value, class | present), and to first order
+
+    Var r_i = (Var E_i + r_i^2 Var M + 2 r_i Cov(E_i, M)) / (1 - M)^2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldp_aggregator.estimation.estimators import Z_95, Cells, QuestionEstimate
+from ldp_aggregator.estimation.poisoning.quotients import quotient_reach
+from ldp_aggregator.estimation.poisoning.reports import sum_range
+from ldp_aggregator.estimation.pooling import class_shares, covariance_with_sum, pool_shares, weighted
+from ldp_aggregator.estimation.simplex import norm_sub
+from protocols import Campaign
+from protocols.document.questions import PAIR
+
+if TYPE_CHECKING:
+    from ldp_aggregator.estimation.estimates import Estimates
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Estimated shares, and the most that one made-up report moves each; infinite where there is no bound."""
+
+    cells: Cells
+    per_liar: Array
+
+
+def missing_shares(campaign: Campaign, questions: Sequence[QuestionEstimate]) -> Mapping[str, Part]:
+    """P(missing), shape (1,), by name of every asked feature that may be missing; unbiased, from all questions about
+    the feature alone.
+    """
+    found = {}
+    for feature in campaign.asked:
+        about = [one for one in questions if (one.question.feature, one.question.other) == (feature.name, None)]
+        told = [(one, one.missing_share) for one in about if one.missing_share is not None]
+        answered = [(one, share) for one, share in told if one.n > 0]
+        if answered:
+            weights = pool_shares([one for one, _ in answered])
+            moved = [sum_range(one.question, len(campaign.label.classes)) / one.n for one, _ in answered]
+            reach = (weights * moved).max()  # A device answers one question about a feature at most.
+            found[feature.name] = Part(weighted([share for _, share in answered], weights), np.full(1, reach))
+        elif told:
+            found[feature.name] = Part(told[0][1], np.full(1, np.inf))
+    return found
+
+
+def among_present(pair: QuestionEstimate, per_liar: Array, classes: int) -> Part:
+    """P(value, class | present), shape (values * k,), as a pair question tells it whose values may be missing."""
+    missing = pair.missing_share
+    if missing is None:
+        raise TypeError(f"question {pair.question.index} is about a feature that is complete")
+    size = pair.cells.value.size - classes
+    present = 1 - float(missing.value[0])
+    if not np.isfinite(missing.variance[0]) or present <= 0:
+        # Nobody who holds a value is known of.
+        low, high = np.zeros(size), np.ones(size)
+        return Part(Cells(np.full(size, 1 / size), np.full(size, np.inf), low, high), np.full(size, np.inf))
+    cells, absent = pair.cells.value[:size], np.clip(missing.value, 0.0, 1.0)
+    value = cells / present
+    both = covariance_with_sum(pair.question, np.clip(cells, 0.0, 1.0), absent, classes, inside=False) / pair.n
+    spread = pair.cells.variance[:size] + value**2 * missing.variance[0] + 2 * value * both
+    reach = quotient_reach(value, per_liar[:size], np.full(size, present), sum_range(pair.question, classes) / pair.n)
+    return Part(Cells.normal(value, np.maximum(spread, 0.0) / present**2), reach)
+
+
+@dataclass(frozen=True)
+class ConditionalTable:
+    """P(value | class), shape (values * k,), index ``value * k + class``, beside the ``pair`` of value and class that
+    was asked, of which a made-up report moves a cell by up to ``per_liar``.
+
+    A cell of a class that cannot be told from nobody's is uninformed: 1 / values, from 0 to 1, of infinite variance.
+    """
+
+    cells: Cells
+    pair: QuestionEstimate
+    per_liar: Array
+
+
+def conditional_table(estimates: Estimates, feature: str) -> ConditionalTable:
+    """Return P(value | class) of a discrete feature that the campaign asked about."""
+    pair, classes = estimates.asking(feature, PAIR), estimates.class_prior
+    members = pair.cells.value.size // classes.value.size
+    whole = Cells.normal(np.tile(classes.value, members), np.tile(classes.variance, members))
+    cells = ratio_of(pair.cells, whole, _covariance(estimates, pair), 1 / members)
+    return ConditionalTable(cells, pair, estimates.per_liar[pair.question.index])
+
+
+def conditional_reach(estimates: Estimates, table: ConditionalTable, liars: int) -> Array:
+    """The most that so many liars can have moved each cell: a share, so by no more than 1."""
+    if liars == 0:
+        return np.zeros_like(table.cells.value)
+    prior = estimates.class_prior.value
+    pi = np.tile(prior, table.cells.value.size // prior.size)
+    reach = quotient_reach(table.cells.value, liars * table.per_liar, pi, liars * estimates.class_prior_per_liar)
+    return np.where(np.isfinite(table.cells.variance), np.minimum(reach, 1.0), 1.0)
+
+
+def ratio_of(share: Cells, whole: Cells, covariance: Array, untold: float) -> Cells:
+    """Return the ratio of two unbiased shares with Fieller's interval; of a whole that cannot be told from zero
+    ``untold``, from 0 to 1, with infinite variance.
+    """
+    pi, pi_variance = whole.value, whole.variance
+    known = np.isfinite(share.variance) & np.isfinite(pi_variance) & (pi > 0)
+    known[known] = pi[known] ** 2 > Z_95**2 * pi_variance[known]
+    value, variance = np.full_like(pi, untold), np.full_like(pi, np.inf)
+    low, high = np.zeros_like(pi), np.ones_like(pi)
+    j, p, v_j, v_p, c = (array[known] for array in (share.value, pi, share.variance, pi_variance, covariance))
+    ratio = j / p
+    a, b = p**2 - Z_95**2 * v_p, j * p - Z_95**2 * c
+    reach = np.sqrt(np.maximum(b**2 - a * (j**2 - Z_95**2 * v_j), 0.0))
+    value[known], low[known], high[known] = ratio, (b - reach) / a, (b + reach) / a
+    variance[known] = np.maximum(v_j - 2 * ratio * c + ratio**2 * v_p, 0.0) / p**2
+    return Cells(value, variance, low, high)
+
+
+def _covariance(estimates: Estimates, pair: QuestionEstimate) -> Array:
+    """Return that of every cell with the pooled share of its class; never beyond what their variances allow.
+
+    The pooled share moves with the question's own sum by as much as the question weighs in it.
+    """
+    k = estimates.class_prior.value.size
+    limit = np.sqrt(pair.cells.variance) * np.tile(np.sqrt(estimates.class_prior.variance), pair.cells.value.size // k)
+    if not np.isfinite(limit).all():
+        return np.zeros_like(limit)
+    telling = [other for other in estimates.questions if other.classes is not None and other.n > 0]
+    weight = class_shares(telling, k)[next(place for place, other in enumerate(telling) if other is pair)]
+    frequency = norm_sub(pair.cells.value).reshape(-1, k)
+    total = frequency.sum(axis=0)
+    answers = weight * covariance_with_sum(pair.question, frequency, total, len(frequency), inside=True)
+    if estimates.campaign.privacy.answers == "all":
+        # The same records are behind every question; only the noise is this one's own.
+        answers += (1 - weight) * frequency * (1 - total)
+    covariance: Array = np.clip(answers.ravel() / pair.n, -limit, limit)
+    return covariance

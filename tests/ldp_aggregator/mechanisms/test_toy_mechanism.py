@@ -1,0 +1,238 @@
+"""A mechanism that nobody else has heard of is two classes and a line in each table, and everything works with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+from mutants import RealClient
+
+from ldp_aggregator import estimate, train
+from ldp_aggregator.audit import audit
+from ldp_aggregator.counting.decoding import lay_out
+from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.learning.published import published_guarantee
+from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.mechanisms.enumeration import ENUMERATION, verify_thoroughly
+from ldp_aggregator.mechanisms.facts import Blanket, Flags, Integers, Limit, Rows, count_positions
+from ldp_aggregator.mechanisms.pure import PureFacts
+from ldp_aggregator.mechanisms.registry import FACTS
+from ldp_client import perturb
+from protocols import Campaign, Coins, PayloadError, encode_upload
+from protocols.exact.coins import ONE
+from protocols.exact.rationals import exp_bounds, probability_down
+from protocols.mechanisms import DISCRETE, PURE, PureMechanism, WorstCase
+from protocols.mechanisms.base import Parameters, read_names, read_probability
+from simulations import simulate
+from simulations.fleet.lying import TARGET, lying_reports
+from simulations.studies.planning import standard_errors
+
+DRAFT = {
+    "version": 1,
+    "title": "Toy",
+    "label": {"name": "y", "classes": ["a", "b"]},
+    "features": [
+        {"name": "colour", "kind": "categorical", "missing": True, "values": ["red", "green", "blue"]},
+        {"name": "hours", "kind": "continuous", "missing": False, "low": 0, "high": 10},
+        {"name": "age", "kind": "continuous", "missing": False, "low": 0, "high": 90, "bins": 5},
+    ],
+    "privacy": {"epsilon": 2.0, "discrete": "toy", "continuous": "sign"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform(PureMechanism):
+    """The true index with probability ``told`` / 2**64, else any of the d, the true one among them; big-endian."""
+
+    name: ClassVar[str] = "toy"
+    domain_size: int
+    told: int
+
+    @classmethod
+    def make(cls, domain_size: int, epsilon: Fraction) -> Uniform:
+        e, _ = exp_bounds(epsilon)
+        return cls(domain_size, probability_down((e - 1) / (e - 1 + domain_size)))
+
+    @classmethod
+    def from_parameters(cls, domain_size: int, parameters: Parameters) -> Uniform:
+        read_names(parameters, "told")
+        return cls(domain_size, read_probability(parameters, "told"))
+
+    def parameters(self) -> dict[str, int | str]:
+        return {"told": str(self.told)}
+
+    def worst_case(self) -> WorstCase:
+        return WorstCase(self.p / self.q)
+
+    @property
+    def p(self) -> Fraction:
+        return Fraction(self.told, ONE) + self.q
+
+    @property
+    def q(self) -> Fraction:
+        return Fraction(ONE - self.told, ONE * self.domain_size)
+
+    @property
+    def joint_support(self) -> tuple[Fraction, Fraction]:
+        return Fraction(0), Fraction(0)
+
+    @property
+    def width(self) -> int:
+        return 3
+
+    def perturb(self, item: int, coins: Coins) -> bytes:
+        index = item if coins.bernoulli(self.told) else coins.below(self.domain_size)
+        return index.to_bytes(3, "big")
+
+    def check(self, payload: bytes) -> None:
+        if int.from_bytes(payload, "big") >= self.domain_size:
+            raise PayloadError("index-out-of-range")
+
+    def support(self, payload: bytes) -> Collection[int]:
+        self.check(payload)
+        return (int.from_bytes(payload, "big"),)
+
+
+class UniformFacts(PureFacts[Uniform]):
+    """The same, as the aggregator asks."""
+
+    name = "toy"
+    words = "a toy: the true answer, or any"
+
+    @property
+    def limits(self) -> tuple[int, ...]:
+        return (self.mechanism.domain_size,)
+
+    @staticmethod
+    def _named(rows: Rows) -> Integers:
+        return rows[:, :3].astype(np.int64) @ np.array([1 << 16, 1 << 8, 1])
+
+    @classmethod
+    def refusals(cls, rows: Rows, limits: Sequence[Limit]) -> Iterator[tuple[str, Flags]]:
+        yield "index-out-of-range", cls._named(rows) >= limits[0]
+
+    @classmethod
+    def sums(cls, rows: Rows, starts: Integers, cells: Integers, limits: Sequence[Limit]) -> list[Integers]:
+        return count_positions(cls._named(rows), starts, cells)
+
+    @property
+    def law_size(self) -> int:
+        return self.mechanism.domain_size**2
+
+    def laws(self) -> Iterable[Sequence[Fraction]]:
+        d, p, q = self.mechanism.domain_size, self.mechanism.p, self.mechanism.q
+        return ([p if item == output else q for item in range(d)] for output in range(d))
+
+    def blanket(self) -> Blanket:
+        d, p, q = self.mechanism.domain_size, self.mechanism.p, self.mechanism.q
+        return Blanket(p / q, d * q, q, Fraction(0))
+
+    def reach(self, members: int) -> float:
+        return 1 / self.gain
+
+    def loudest(self, cells: Sequence[int], *, high: bool = True, against: Sequence[int] = ()) -> bytes:
+        return cells[0].to_bytes(3, "big")
+
+    def perturb(self, items: Integers, rng: np.random.Generator) -> Rows:
+        told = rng.random(len(items)) < self.mechanism.told / ONE
+        sent = np.where(told, items, rng.integers(0, self.mechanism.domain_size, len(items)))
+        return sent.astype(">u4").view(np.uint8).reshape(-1, 4)[:, 1:].copy()
+
+    def tally(self, holders: Integers, rng: np.random.Generator) -> Integers:
+        told = rng.binomial(holders, self.mechanism.told / ONE)
+        d = self.mechanism.domain_size
+        return told + rng.multinomial(int((holders - told).sum()), np.full(d, 1 / d))
+
+
+@pytest.fixture(autouse=True)
+def campaign(monkeypatch: pytest.MonkeyPatch) -> Campaign:
+    """A campaign that asks with it, in every encoding there is."""
+    monkeypatch.setitem(DISCRETE, "toy", Uniform)
+    monkeypatch.setitem(PURE, "toy", Uniform)
+    monkeypatch.setitem(FACTS, "toy", UniformFacts)
+    # ``sign`` is asked with whichever fits best: here nothing else is left.
+    for name in [name for name in PURE if name != "toy"]:
+        monkeypatch.delitem(PURE, name)
+    return Campaign.compile(DRAFT)
+
+
+@pytest.fixture
+def people() -> tuple[pd.DataFrame, pd.Series]:
+    rng = np.random.default_rng(5)
+    labels = rng.choice(["a", "b"], 6000, p=[0.6, 0.4])
+    late = labels == "b"
+    colours = np.where(rng.random(6000) < 0.2 + 0.5 * late, "red", rng.choice(["green", "blue"], 6000)).astype(object)
+    colours[rng.random(6000) < 0.1] = None
+    frame = pd.DataFrame(
+        {"colour": colours, "hours": rng.uniform(0, 6, 6000) + 4 * late, "age": rng.uniform(0, 90, 6000)}
+    )
+    return frame, pd.Series(labels)
+
+
+def test_every_question_is_asked_with_it(campaign: Campaign) -> None:
+    assert {question.mechanism.name for question in campaign.questions} == {"toy"}
+    assert Campaign.parse(campaign.document) == campaign
+    assert {question.encoding for question in campaign.questions} == {"index", "sign"}
+
+
+def test_it_is_counted_as_it_says_itself(campaign: Campaign) -> None:
+    record = {"colour": "red", "hours": 3.0, "age": 44}
+    uploads = [encode_upload(perturb(campaign, record, "ab"[i % 2])) for i in range(500)]
+    tally = Tally.of_uploads(campaign, uploads)
+    assert int(tally.n.sum()) == 500
+    questions = np.array([0, 0, 1, len(campaign.questions) - 1])
+    payloads = [b"\0\0\1", b"\1\0\0", b"\0\0\2", b"\0\0\0"]
+    for copies in (1, 100):  # A few reports to each of many questions, and many reports to each.
+        laid_out = lay_out(campaign, np.repeat(questions, copies), b"".join(one * copies for one in payloads))
+        codes = {place: code for sheet in laid_out for place, code in sheet.refusals().items()}
+        assert codes == dict.fromkeys(range(copies, 2 * copies), "index-out-of-range")
+        sound = np.repeat([True, False, True, True], copies)
+        sums = {q: (n, counts.tolist()) for sheet in laid_out for q, (n, counts) in sheet.sums(sound).items()}
+        assert sums[0] == (copies, [0, copies])
+        assert sums[1][1][2] == copies
+
+
+def test_its_laws_are_its_closed_form(campaign: Campaign) -> None:
+    thorough = verify_thoroughly(campaign)
+    assert thorough.holds
+    assert {check.method for check in thorough.questions} == {ENUMERATION}
+    assert all(check.worst == check.question.mechanism.worst_case() for check in thorough.questions)
+
+
+@pytest.mark.parametrize("fidelity", ["device", "vector", "counts"])
+def test_it_is_simulated_and_estimated_without_bias(campaign, people, fidelity) -> None:
+    """Five standard errors over some forty cells: wrong once in 40,000."""
+    frame, labels = people
+    tally = simulate(campaign, frame, labels, 7, fidelity=fidelity)
+    found = estimate(campaign, tally)
+    share = (labels == "b").mean()
+    assert abs(found.class_prior.value[1] - share) < 5 * np.sqrt(found.class_prior.variance[1])
+    assert np.isfinite(found.questions[1].cells.variance).all()
+    (colour,) = (one for one in found.questions if one.question.feature == "colour")
+    red = [((frame["colour"] == "red") & (labels == name)).mean() for name in "ab"]
+    assert np.all(np.abs(colour.cells.value[:2] - red) < 5 * np.sqrt(colour.cells.variance[:2]))
+
+
+def test_it_is_trained_published_and_lied_about(campaign, people) -> None:
+    frame, labels = people
+    model = train(campaign, simulate(campaign, frame, labels, 7, fidelity="counts", devices=200_000))
+    assert json.loads(model.to_json())["training"]["lies"]
+    assert (model.predict(frame) == labels).mean() > 0.7
+    assert published_guarantee(campaign, 10_000_000, delta=1e-9).epsilon < 2.0
+    reports = lying_reports(campaign, campaign.questions, TARGET, 1)
+    for question, report in zip(campaign.questions, reports, strict=True):
+        question.mechanism.check(report.payload)
+
+
+def test_it_is_planned_and_audited(campaign: Campaign) -> None:
+    errors = standard_errors(campaign, 100_000)
+    assert all((error > 0).all() and np.isfinite(error).all() for error in errors)
+    result = audit(campaign.document.decode(), RealClient(), 300, rng=np.random.default_rng(1))
+    assert result.passed
+    assert facts_of(campaign.questions[0].mechanism).words == UniformFacts.words
