@@ -199,9 +199,7 @@ def draw_questions(campaign: Campaign, secret: bytes) -> tuple[Question, ...]:
     Raises SecretError.
     """
     check_secret(secret)
-    if campaign.privacy.answers == "all":
-        return tuple(draw(group, KeyedWords(secret, campaign, group[0].group)) for group in campaign.groups)
-    return (draw(campaign.questions, KeyedWords(secret, campaign, 0)),)
+    return tuple(draw(pool, KeyedWords(secret, campaign, pool[0].group)) for pool in campaign.pools)
 
 
 def draw(questions: Sequence[Question], coins: Coins) -> Question:

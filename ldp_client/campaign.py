@@ -331,8 +331,7 @@ class DeviceCampaign:
 
 def _room_for(campaign: Campaign) -> tuple[int, int]:
     """Reports that one contribution queues, and their bytes at most."""
-    widest = [max(question.mechanism.width for question in group) for group in campaign.groups]
-    widths = widest if campaign.privacy.answers == "all" else [max(widest)]
+    widths = [max(question.mechanism.width for question in pool) for pool in campaign.pools]
     return len(widths), sum(width + REPORT_OVERHEAD for width in widths)
 
 

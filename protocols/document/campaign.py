@@ -13,6 +13,7 @@ from datetime import datetime
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from protocols.document.authored import MOMENTS, Privacy, asked_features, read_authored
@@ -63,16 +64,11 @@ class Campaign:
         devices.
         """
         # By name, because the small wheel for devices, which compile nothing, leaves this package out.
+        if find_spec("protocols.drafting") is None:
+            raise NotInstalledError("compiling a draft is not in ldp-bayes-client; pip install ldp-bayes has it")
+        document = import_module("protocols.drafting.compiling").compile_document(draft)
         try:
-            drafting = import_module("protocols.drafting.compiling")
-        except ModuleNotFoundError as missing:
-            if missing.name != "protocols.drafting":
-                raise
-            raise NotInstalledError(
-                "compiling a draft is not in ldp-bayes-client; pip install ldp-bayes has it"
-            ) from None
-        try:
-            return cls.parse(drafting.compile_document(draft))
+            return cls.parse(document)
         except DocumentError as error:
             raise DraftError("draft", f"compiles to a document no device accepts: {error}") from None
 
@@ -125,7 +121,7 @@ class Campaign:
     @cached_property
     def loss(self) -> Fraction:
         """An upper bound of what one device loses in this campaign, recomputed from the questions' integers."""
-        return _loss(self.groups, self.privacy)
+        return sum((max(question.loss() for question in pool) for pool in self.pools), Fraction(0))
 
     @property
     def realised_epsilon(self) -> float:
@@ -177,9 +173,3 @@ def _parse(document: bytes) -> dict[str, Any]:
             f"above the declared total epsilon of {campaign.privacy.epsilon}",
         )
     return {"document": document, "questions": questions, **authored}
-
-
-def _loss(groups: tuple[tuple[Question, ...], ...], privacy: Privacy) -> Fraction:
-    """The worst question of the campaign, or with ``answers: "all"`` the sum of each group's worst."""
-    worst = [max(question.loss() for question in group) for group in groups]
-    return sum(worst, Fraction(0)) if privacy.answers == "all" else max(worst)

@@ -72,11 +72,8 @@ class Verification:
     @property
     def loss(self) -> Fraction:
         """The loss of one device in all: its worst question, or with ``answers: "all"`` the sum over the groups."""
-        worst: dict[int, Fraction] = {}
-        for check in self.questions:
-            group = check.question.group
-            worst[group] = max(worst.get(group, Fraction(0)), check.worst.loss)
-        return sum(worst.values(), Fraction(0)) if self.campaign.privacy.answers == "all" else max(worst.values())
+        losses = [check.worst.loss for check in self.questions]
+        return sum((max(losses[one.index] for one in pool) for pool in self.campaign.pools), Fraction(0))
 
     @property
     def holds(self) -> bool:
