@@ -151,17 +151,9 @@ def _parse(document: bytes) -> dict[str, Any]:
     evaluation: Evaluation | None = authored["evaluation"]
     if evaluation is not None and evaluation.edges is None and len(authored["label"].classes) == 2:
         raise refuse("evaluation.edges", "are missing; a document has them where there are two classes")
+    shape = {"moments": authored["asks"] == MOMENTS, "places": evaluation.places if evaluation else 0}
     questions = tuple(
-        read_question(
-            value,
-            index,
-            authored["label"],
-            asked,
-            refuse,
-            moments=authored["asks"] == MOMENTS,
-            places=evaluation.places if evaluation else 0,
-        )
-        for index, value in enumerate(values)
+        read_question(value, index, authored["label"], asked, refuse, **shape) for index, value in enumerate(values)
     )
     if len({(question.kind, question.group) for question in questions}) != len(questions):
         raise refuse("questions", "every kind of question stands at most once for a feature or the label")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 from itertools import combinations_with_replacement
@@ -30,7 +30,7 @@ from protocols.document.questions import (
 )
 from protocols.document.schema import ContinuousFeature, Feature, Label, is_gaussian
 from protocols.drafting.choice import AUTO, make_continuous, make_discrete, make_sign, share_variance
-from protocols.drafting.edges import with_edges
+from protocols.drafting.edges import score_edges
 from protocols.errors import DraftError
 from protocols.exact.rationals import divide_down, exact_epsilon
 from protocols.fields import Fields, parse_json
@@ -55,9 +55,11 @@ def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:
     authored = read_authored(fields, DraftError)
     fields.finish()
     _check_round(*(authored[name] for name in ("asks", "label", "features", "privacy")))
-    if authored["evaluation"] is not None:
-        authored["evaluation"] = with_edges(authored["evaluation"])
-        questions = evaluation_questions(authored["evaluation"], authored["privacy"])
+    evaluation: Evaluation | None = authored["evaluation"]
+    if evaluation is not None:
+        if evaluation.edges is None and len(evaluation.model.classes) == 2:
+            authored["evaluation"] = evaluation = replace(evaluation, edges=score_edges(evaluation.model))
+        questions = _evaluation_questions(evaluation, authored["privacy"])
     else:
         questions = compile_questions(
             authored["label"],
@@ -173,7 +175,7 @@ def compile_questions(
     return tuple(questions)
 
 
-def evaluation_questions(evaluation: Evaluation, privacy: Privacy) -> tuple[Question, ...]:
+def _evaluation_questions(evaluation: Evaluation, privacy: Privacy) -> tuple[Question, ...]:
     """Return the questions about a model: whether it is right, one bit by ``de``, and where its score lies, with the
     class; each as often as the evaluation's weights say.
     """
@@ -193,13 +195,6 @@ def evaluation_questions(evaluation: Evaluation, privacy: Privacy) -> tuple[Ques
 
 def _threshold(privacy: Privacy) -> Fraction | None:
     return None if privacy.theta is None else Fraction(repr(float(privacy.theta)))
-
-
-def asks_label_seldom(label: Label, features: Sequence[Feature], privacy: Privacy) -> bool:
-    """Return true where a twentieth of the devices answer the class alone, and not as many as for a feature: the author
-    left it open, and every pair tells the class as well, so that more devices there are lost to the features.
-    """
-    return label.weight is None and privacy.answers == "one" and not any(map(is_gaussian, features))
 
 
 def _check_complete(features: Sequence[Feature], privacy: Privacy) -> None:
@@ -223,8 +218,13 @@ def _check_epsilon(epsilon: float) -> None:
 
 
 def _all_asked(label: Label, features: Sequence[Feature], privacy: Privacy, *, moments: bool) -> list[_Asked]:
-    """Return what is asked, in the order of the document."""
-    classes, seldom = len(label.classes), not moments and asks_label_seldom(label, features, privacy)
+    """Return what is asked, in the order of the document.
+
+    A twentieth of the devices answer the class alone, and not as many as for a feature, where the author left it open
+    and every pair tells the class as well: more devices there are lost to the features.
+    """
+    open_label = label.weight is None and privacy.answers == "one"
+    classes, seldom = len(label.classes), not moments and open_label and not any(map(is_gaussian, features))
     whole = _WHOLE - _LABEL_WEIGHT if seldom else 1
     alone = 1 if label.weight is None else label.weight
     if seldom:

@@ -1,6 +1,4 @@
-"""Local randomisers, one file each: parameters, exact loss, perturbation, and the numbers its estimator needs; and
-their one table.
-"""
+"""Local randomisers, one file each: parameters, exact loss, perturbation, estimator's numbers; and their one table."""
 
 from __future__ import annotations
 
