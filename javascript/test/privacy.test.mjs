@@ -347,6 +347,21 @@ test("an erasure leaves no name, no secret and no number to begin anew from", as
   assert.equal(await partOf(device, OTHER).refusal(), null);
 });
 
+test("a delivery that an erasure overtakes makes no new device", async () => {
+  const storage = memoryStorage();
+  const [sending, erasing] = [deviceOn(storage, aggregator()), deviceOn(storage, aggregator())];
+  await answered(sending);
+  const read = storage.read.bind(storage);
+  storage.read = async (key) => {
+    const text = await read(key);
+    storage.read = read;
+    await erasing.erase();
+    return text;
+  };
+  await sending.runOnce(0, LATE);
+  assert.equal(await read("device"), null);
+});
+
 test("an erasure beside another process that writes always ends, and nothing of before comes back", async (t) => {
   const server = aggregator();
   const child = fork(new URL("support/writer.mjs", import.meta.url).pathname);

@@ -86,7 +86,7 @@ export class Install {
           entry.receipt!.fate = "on-its-way"; // from here on it may arrive, and is in the person's log
           for (const report of batch) report.at ??= now;
         }
-      });
+      }, false);
       if (!batch.length) return wait;
       const body = encodeUpload(
         batch.map(({ question, id, payload }) => ({ question, id: unhex(id), payload: unhex(payload) })),
