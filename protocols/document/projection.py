@@ -111,11 +111,12 @@ def read_projection(value: Any, features: Sequence[Feature], label: Label, refus
     if len(rows) != len(outputs):
         raise fields.error("matrix", f"must have one row for each of the {len(outputs)} outputs, not {len(rows)} rows")
     matrix = tuple(fields.row(f"matrix[{position}]", row, len(inputs)) for position, row in enumerate(rows))
+    bounds = zip(inputs, mean, scale, strict=True)
+    largest = [max(abs(feature.low - m), abs(feature.high - m)) / s for feature, m, s in bounds]
     for position, row in enumerate(matrix):
         if not any(row):
             raise fields.error(f"matrix[{position}]", "a row of zeros projects everything to one point")
-    for position, reach in enumerate(_reaches(inputs, mean, scale, matrix)):
-        if not math.isfinite(reach):
+        if not math.isfinite(sum(abs(factor) * u for factor, u in zip(row, largest, strict=True))):
             raise fields.error(f"matrix[{position}]", "gives outputs beyond a double; use smaller factors")
     fitted_on, fitted_study, fitted_epsilon = _read_origin(fields)
     fields.finish()
@@ -143,19 +144,6 @@ def _read_origin(fields: Fields) -> tuple[str, str | None, float | None]:
     if epsilon is None or epsilon <= 0:
         raise fields.error("fitted_epsilon", f"must be the total epsilon of the private round {fitted_on}, above 0")
     return fitted_on, study, epsilon
-
-
-def _reaches(
-    inputs: Sequence[ContinuousFeature],
-    mean: Sequence[float],
-    scale: Sequence[float],
-    matrix: Sequence[Sequence[float]],
-) -> list[float]:
-    """An upper bound of every output's magnitude; infinite where a record could overflow a double."""
-    largest = [
-        max(abs(feature.low - m), abs(feature.high - m)) / s for feature, m, s in zip(inputs, mean, scale, strict=True)
-    ]
-    return [sum(abs(factor) * u for factor, u in zip(row, largest, strict=True)) for row in matrix]
 
 
 def _input(name: str, position: int, features: Sequence[Feature], fields: Fields) -> ContinuousFeature:
