@@ -11,8 +11,7 @@ from dataclasses import astuple, dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ldp_client.errors import ConfigurationError, RefusedError, StorageError
-from ldp_client.storage.contract import MARK, PUBLISHERS, SCOPES, Transaction, pack, scope_prefix, unpack
-from ldp_client.storage.contract import WAITING as QUEUES
+from ldp_client.storage.contract import MARK, PUBLISHERS, QUEUES, SCOPES, Transaction, pack, scope_prefix, unpack
 
 if TYPE_CHECKING:
     from fractions import Fraction

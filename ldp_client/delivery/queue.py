@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ldp_client.delivery.machine import DUE, Delivery, Outcome, Place, Settled, Verdict, size_of
 from ldp_client.errors import QuotaError, StorageError
 from ldp_client.policy import Policy
-from ldp_client.storage.contract import WAITING, Transaction, pack, scope_prefix, unpack
+from ldp_client.storage.contract import QUEUES, Transaction, pack, scope_prefix, unpack
 
 if TYPE_CHECKING:
     from protocols import Report
@@ -220,7 +220,7 @@ def outboxes(transaction: Transaction, scope: str = "") -> tuple[Outbox, ...]:
 def listed(transaction: Transaction, limit: int | None = MOST_LOOKED_AT) -> Iterator[Listed]:
     """The queues with something in them, the earliest first."""
     try:
-        for key, value in transaction.items(WAITING, limit):
+        for key, value in transaction.items(QUEUES, limit):
             _, milliseconds, scope, campaign_id = key.split("/")
             yield Listed(Place(scope, campaign_id), int(milliseconds) / 1000, value == _TRIED)
     except ValueError:
@@ -231,7 +231,7 @@ def _index_key(place: Place, delivery: Delivery) -> str | None:
     if not delivery.queued or delivery.paused:
         return None
     milliseconds = min(max(0, int((delivery.schedule or DUE) * 1000)), 10**15 - 1)
-    return f"{WAITING}{milliseconds:015d}/{place.scope}/{place.campaign_id}"
+    return f"{QUEUES}{milliseconds:015d}/{place.scope}/{place.campaign_id}"
 
 
 def _read_schedule(stored: Any) -> float | None:

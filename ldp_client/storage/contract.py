@@ -14,7 +14,7 @@ from ldp_client.errors import ConfigurationError, StorageError
 MEMORY: Final = ":memory:"
 SCOPES: Final = "scope/"
 """The keys of every scope start with this."""
-WAITING: Final = "waiting/"
+QUEUES: Final = "waiting/"
 """The keys of the index of queues, which is one for all scopes."""
 MARK: Final = "mark"
 """The key of the mark by which a copy is recognised, one for all scopes."""
