@@ -1,4 +1,4 @@
-"""What an app embeds: answers a campaign under local differential privacy, and classifies with what was learned.
+"""The client in an app: answers a campaign under local differential privacy, and classifies with what was learned.
 
 Standard library and msgpack only. ``Device`` is an install: its secret, its ledger, its campaigns, one sender.
 ``Classifier`` stands apart and needs no ledger; ``perturb`` is the pure step inside. ``ldp_client.aio`` drives a device

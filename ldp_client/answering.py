@@ -18,12 +18,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from protocols import SYSTEM_COINS, Campaign, Coins, Question, RecordError, Report
-from protocols.document.projection import Projection
+from protocols.document.projection import Projection, value_of
 from protocols.document.questions import INDEX, LABEL, MOMENT, PRODUCT, RIGHT, SCORE, SQUARE, VALUE, signs_of
 from protocols.document.schema import ContinuousFeature, Feature
 from protocols.exact.coins import WORD_BITS
 from protocols.mechanisms import VALUE_BITS, Moment
-from protocols.values import held, number_of
+from protocols.values import number_of
 from protocols.wire import check_secret, make_secret, report_id, slot_bytes
 
 _QUESTION: Final = b"question"
@@ -88,8 +88,8 @@ def perturb(
 def item_of(
     campaign: Campaign, question: Question, record: Mapping[str, object], class_index: int, coins: Coins
 ) -> int | Moment:
-    """What the record answers before it is perturbed; in an evaluation round a missing value takes no part, as whenever
-    the model is used.
+    """Return the record's answer before it is perturbed; in an evaluation round a missing value takes no part, as
+    whenever the model is used.
 
     Safety: neither way of reading raises anything, whatever a record does when it is read; it is then taken for one
     that holds nothing. Whether a report comes must not depend on the record: a device that fell silent where one
@@ -132,7 +132,7 @@ def encode(
 
 
 def _quantity(campaign: Campaign, question: Question, record: Mapping[str, object], coins: Coins) -> float | None:
-    """What a question about moments asks for, in [-1, 1]; None where it is missing and may be."""
+    """Return the quantity that a question about moments asks for, in [-1, 1]; None where it is missing and may be."""
     t = _scaled(campaign, campaign.feature(question.feature), record, coins)
     if question.kind == VALUE:
         return t
@@ -175,21 +175,17 @@ def _scaled(campaign: Campaign, feature: Feature, record: Mapping[str, object], 
 
 
 def _value(campaign: Campaign, feature: Feature, record: Mapping[str, object], coins: Coins) -> object:
-    """The record's value of an asked feature. A projection's output is computed: a missing input stands at its mean, as
-    when a record is classified, or is random if it is called complete; without any input there is none.
+    """Return the record's value of an asked feature. Of a projection's inputs a missing one stands at its mean, as when
+    a record is classified, or is random if it is called complete.
     """
-    projection = campaign.projection
-    if projection is None or feature.name not in projection.output_positions:
-        return held(record, feature.name)
-    values = projection.values(record, lambda position: _absent_input(projection, position, coins))
-    return None if values is None else projection.output(projection.output_positions[feature.name], values)
 
+    def missing(projection: Projection, position: int) -> float:
+        one = projection.inputs[position]
+        if one.missing:
+            return projection.mean[position]
+        return one.low + (_random_t(coins) + 1) * ((one.high - one.low) / 2)
 
-def _absent_input(projection: Projection, position: int, coins: Coins) -> float:
-    feature = projection.inputs[position]
-    if feature.missing:
-        return projection.mean[position]
-    return feature.low + (_random_t(coins) + 1) * ((feature.high - feature.low) / 2)
+    return value_of(record, feature.name, campaign.projection, missing)
 
 
 def _random_t(coins: Coins) -> float:
@@ -203,9 +199,7 @@ def draw_questions(campaign: Campaign, secret: bytes) -> tuple[Question, ...]:
     Raises SecretError.
     """
     check_secret(secret)
-    if campaign.privacy.answers == "all":
-        return tuple(draw(group, KeyedWords(secret, campaign, group[0].group)) for group in campaign.groups)
-    return (draw(campaign.questions, KeyedWords(secret, campaign, 0)),)
+    return tuple(draw(pool, KeyedWords(secret, campaign, pool[0].group)) for pool in campaign.pools)
 
 
 def draw(questions: Sequence[Question], coins: Coins) -> Question:

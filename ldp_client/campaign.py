@@ -91,7 +91,7 @@ class DeviceCampaign:
         return self._document.load(document)
 
     def refusal(self, *, timeout: float = 30.0) -> RefusedError | None:
-        """Why this device would refuse the campaign, None where it would answer: to know before anybody is asked.
+        """Tell why this device would refuse the campaign, None where it would answer: to know before anybody is asked.
 
         The error is what :meth:`contribute` would raise; ``code`` and ``str()`` say why. Raises what :meth:`fetch`
         raises, and StorageError.
@@ -202,7 +202,7 @@ class DeviceCampaign:
 
     @property
     def consented(self) -> bool:
-        """Whether the person agrees as things stand; False by default, and where the storage cannot tell. Like
+        """True where the person agrees as things stand; False by default, and where the storage cannot tell. Like
         :attr:`fate`, it is in :meth:`status`, which takes a ``timeout``.
         """
         return bool(self.status().consent)
@@ -265,13 +265,13 @@ class DeviceCampaign:
         return receipt
 
     def receipt(self, *, timeout: float = STORAGE_WAIT) -> Receipt | None:
-        """What this device has contributed to the campaign. Raises StorageError."""
+        """Return the receipt of this device's contribution to the campaign. Raises StorageError."""
         with within(timeout), self._install.storage.transaction(write=False) as transaction:
             return self._device(transaction).receipt(self.id)
 
     @property
     def fate(self) -> str | None:
-        """What became of the contribution (``ldp_client.ledger.FATES``); None where nobody can tell."""
+        """The fate of the contribution (``ldp_client.ledger.FATES``); None where nobody can tell."""
         try:
             receipt = self.receipt()
         except StorageError:
@@ -286,7 +286,7 @@ class DeviceCampaign:
         return count
 
     def status(self, *, timeout: float = STORAGE_WAIT) -> Status:
-        """What happened so far. Never raises; a storage that fails, or is held by others, is the ``problem``."""
+        """Tell what happened so far. Never raises; a storage that fails, or is held by others, is the ``problem``."""
         install = self._install
         try:
             with within(timeout), install.storage.transaction(write=False) as transaction:
@@ -331,8 +331,7 @@ class DeviceCampaign:
 
 def _room_for(campaign: Campaign) -> tuple[int, int]:
     """Reports that one contribution queues, and their bytes at most."""
-    widest = [max(question.mechanism.width for question in group) for group in campaign.groups]
-    widths = widest if campaign.privacy.answers == "all" else [max(widest)]
+    widths = [max(question.mechanism.width for question in pool) for pool in campaign.pools]
     return len(widths), sum(width + REPORT_OVERHEAD for width in widths)
 
 

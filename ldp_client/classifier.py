@@ -8,9 +8,10 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from ldp_client.errors import ConfigurationError
+from protocols.document.projection import value_of
 from protocols.document.schema import Feature
 from protocols.model import DiscreteLikelihood, Likelihood, Model
-from protocols.values import held, number_of
+from protocols.values import number_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -123,12 +124,8 @@ class Classifier:
         return scores
 
     def _value(self, feature: Feature, record: Mapping[str, object]) -> object:
-        """The record's value; an output of the model's projection is computed, a missing input standing at its mean."""
-        projection = self.model.projection
-        if projection is None or feature.name not in projection.output_positions:
-            return held(record, feature.name)
-        values = projection.values(record, lambda position: projection.mean[position])
-        return None if values is None else projection.output(projection.output_positions[feature.name], values)
+        """Return the record's value; of a projection's inputs a missing one stands at its mean."""
+        return value_of(record, feature.name, self.model.projection, lambda of, position: of.mean[position])
 
 
 def _log_likelihood(likelihood: Likelihood, value: object) -> list[float] | None:

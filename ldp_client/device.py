@@ -99,7 +99,7 @@ class Device:
 
     @staticmethod
     def default_path(app: str) -> Path:
-        """Where the storage of an app belongs on this platform; makes the folder, for its owner only."""
+        """Return the path of an app's storage on this platform; makes the folder, for its owner only."""
         from ldp_client.storage.location import default_path
 
         return default_path(app)
@@ -152,7 +152,7 @@ class Device:
             switch(self._install, self._scope, enabled)
 
     def ledger(self, *, timeout: float = STORAGE_WAIT) -> Ledger:
-        """What was spent in all campaigns; ``str()`` of it is for the person. Raises StorageError."""
+        """Tell what was spent in all campaigns; ``str()`` of it is for the person. Raises StorageError."""
         with within(timeout), self._install.storage.transaction(write=False) as transaction:
             return Ledger(self._read(transaction).receipts, self._max_total_epsilon)
 
@@ -251,14 +251,14 @@ class Device:
             return self._install.sender.request(task)
 
     def on_result(self, task: Send, answer: Response | TransportError, *, timeout: float = STORAGE_WAIT) -> None:
-        """What came back for a task: the answer, or that there was none. Never raises; what cannot be stored in time is
-        sent again, the same bytes.
+        """Take what came back for a task: the answer, or that none came. Never raises; what cannot be stored in time
+        is sent again, the same bytes.
         """
         with within(timeout):
             self._install.sender.on_result(task, answer)
 
     def status(self, *, timeout: float = STORAGE_WAIT) -> DeviceStatus:
-        """What happened so far. Never raises; a storage that fails, or is held by others, is the ``problem``."""
+        """Tell what happened so far. Never raises; a storage that fails, or is held by others, is the ``problem``."""
         from ldp_client.delivery.status import DeviceStatus, device_status
 
         install = self._install

@@ -1,4 +1,4 @@
-"""What an app has to expect from the client: few types, each with a stable ``code``.
+"""The errors that an app has to expect from the client: few types, each with a stable ``code``.
 
 ``protocols.LdpError`` is the base of them all, and of what wrong documents, records and models raise. No message holds
 a value of anybody's record.

@@ -1,4 +1,4 @@
-"""What an install has agreed to and spent, the caps that it is held to, and whether it would answer another campaign.
+"""The ledger: what an install agreed to and spent, its caps, and whether it would answer another campaign.
 
 Receipts, consents (to what, when, with whom) and the secret are one stored value, so that damage is noticed: a device
 that forgot a receipt would answer, and lose privacy, a second time.
@@ -11,8 +11,7 @@ from dataclasses import astuple, dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ldp_client.errors import ConfigurationError, RefusedError, StorageError
-from ldp_client.storage.contract import MARK, PUBLISHERS, SCOPES, Transaction, pack, scope_prefix, unpack
-from ldp_client.storage.contract import WAITING as QUEUES
+from ldp_client.storage.contract import MARK, PUBLISHERS, QUEUES, SCOPES, Transaction, pack, scope_prefix, unpack
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -92,7 +91,7 @@ class Ledger:
         return total_up(self.receipts)
 
     def receipt(self, campaign_id: str) -> Receipt | None:
-        """What was contributed to a campaign."""
+        """Return the receipt of a campaign."""
         return find(self.receipts, campaign_id)
 
     def __str__(self) -> str:
@@ -148,7 +147,7 @@ class Consent(NamedTuple):
 
     @property
     def given(self) -> bool:
-        """Whether it holds."""
+        """True while it holds."""
         return self.granted_at is not None and self.withdrawn_at is None
 
 
@@ -231,7 +230,7 @@ def write_installation(transaction: Transaction, device: Installation, scope: st
 
 
 def refusal(device: Installation, campaign: Campaign, caps: Caps, now: float, tolerance: float) -> RefusedError | None:
-    """Why this device will not answer ``campaign``, None where it would. ``tolerance``: by how many seconds the clock
+    """Tell why this device will not answer ``campaign``, None where it would. By ``tolerance`` seconds the clock
     ``now`` may be wrong.
     """
     from fractions import Fraction

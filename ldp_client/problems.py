@@ -1,4 +1,4 @@
-"""What is wrong with a record, told to the developer on the device and to nobody else.
+"""Everything that is wrong with a record, told to the developer on the device and to nobody else.
 
 Pure, and independent of any draw: every feature is looked at, whichever question a device would answer. It is for an
 app's tests and debug builds; what it returns shows values of the record, and must not be sent anywhere.
@@ -36,7 +36,7 @@ class Problem:
 def record_problems(
     campaign: Campaign, record: Mapping[str, object], label: object = _NOT_GIVEN
 ) -> tuple[Problem, ...]:
-    """Whatever in ``record`` would not be answered as it was meant, of all features at once.
+    """Tell whatever in ``record`` would not be answered as it was meant, of all features at once.
 
     First what the campaign's features do not find or cannot use, in their order: absent, undeclared, no number. Then
     names that the campaign does not know, and ``label``, where it is given and not declared. What a feature declares is
@@ -58,7 +58,7 @@ def record_problems(
 
 
 def _of_feature(feature: Feature, record: Mapping[str, object]) -> Problem | None:
-    """What is wrong with the record's value of a declared feature, if anything is."""
+    """Tell what is wrong with the record's value of a declared feature, if anything is."""
     may_be_missing = feature.missing
     if isinstance(feature, CategoricalFeature):
         right = f"must be one of {_listed(feature.values)}"

@@ -1,4 +1,4 @@
-"""What the platform gives: time, what is left of it for a call, and locks that survive a fork.
+"""The platform's part: time, what is left of it for a call, and locks that survive a fork.
 
 What a fork changes is here in one place: locks start free in the child, and who holds something of the parent's is
 told. Only the thread that forked exists in the child. Everything that this package keeps across a fork is registered
@@ -51,7 +51,7 @@ _CALL: Final = _Call()
 
 @contextmanager
 def within(seconds: float | None) -> Iterator[None]:
-    """Whatever the block waits for in this thread (another process, another thread, the network), it waits for
+    """Let the block wait in this thread (for another process, another thread, the network) for
     ``seconds`` in all; None sets no limit. A block inside another is held to both.
 
     Safety: real time, not the app's clock: a clock that is set, or stands still, must not hold a call up.

@@ -1,4 +1,4 @@
-"""What both sides must agree on: campaign document, questions, mechanisms, exact randomness, report wire format.
+"""The agreement of both sides: campaign document, questions, mechanisms, exact randomness, report wire format.
 
 Names are loaded when they are first used: a device that only looks at its ledger reads no campaign.
 """

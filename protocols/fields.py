@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any, Final
 
 from protocols.errors import ProtocolError
@@ -106,8 +106,8 @@ class Fields:
         return self.error(name, f"must be {right}, not {got or describe(value)}")
 
     def has(self, name: str) -> bool:
-        """Whether the key is present and not null."""
-        return self._members.get(name) is not None
+        """Return true where the key is present and not null."""
+        return self.raw(name) is not None
 
     def raw(self, name: str) -> Any:
         """The value as it stands, None where absent."""
@@ -124,7 +124,7 @@ class Fields:
         return value
 
     def optional_text(self, name: str) -> str | None:
-        return self.text(name) if self.has(name) else self.raw(name)
+        return self.text(name) if self.has(name) else None
 
     def switch(self, name: str) -> bool | None:
         """True or false; None where it is absent or null."""
@@ -198,22 +198,16 @@ class Fields:
         try:
             if not isinstance(value, str) or not _INSTANT.fullmatch(value):
                 raise ValueError
-            moment = datetime.fromisoformat(value[:-1] + "+00:00")
+            return datetime.fromisoformat(value[:-1] + "+00:00")
         except ValueError:
-            raise self.error(
-                name, f"must be a time in UTC such as 2027-01-01T00:00:00Z, not {describe(value)}"
-            ) from None
-        return moment.astimezone(timezone.utc)
+            raise self._wrong(name, "a time in UTC such as 2027-01-01T00:00:00Z", value) from None
 
     def _check_text(self, name: str, text: str, longest: int) -> None:
         if len(text) > longest:
             raise self.error(name, f"must have at most {longest} characters, not {len(text)}")
         if _NOT_TEXT.search(text):
-            raise self.error(
-                name,
-                "must have no control characters, ends of lines, marks of writing direction or unpaired surrogates; "
-                f"got {shorten(ascii(text))}",
-            )
+            wrong = "control characters, ends of lines, marks of writing direction or unpaired surrogates"
+            raise self.error(name, f"must have no {wrong}; got {shorten(ascii(text))}")
 
     def finish(self) -> None:
         """Refuse unknown keys."""

@@ -148,12 +148,7 @@ def _likelihood_to_json(likelihood: Likelihood) -> dict[str, Any]:
     if isinstance(likelihood, DiscreteLikelihood):
         return {**described, "likelihood": [list(row) for row in likelihood.table]}
     del described["bins"]
-    return {
-        **described,
-        "kind": "gaussian",
-        "mean": list(likelihood.mean),
-        "variance": list(likelihood.variance),
-    }
+    return {**described, "kind": "gaussian", "mean": list(likelihood.mean), "variance": list(likelihood.variance)}
 
 
 def _read_likelihood(value: Any, path: str, classes: int) -> Likelihood:

@@ -1,4 +1,4 @@
-"""What a value of a record means: as one of the declared texts, and as a number.
+"""The meaning of a record's value: as one of the declared texts, and as a number.
 
 By value and never by type, column or table, so that devices, tables, arrays, CSV files and other languages agree on
 every one: equal numbers mean the same, whatever holds them. ``docs/values.md`` is the table of these rules and
@@ -30,7 +30,7 @@ _WRITABLE: Final = 10**LONGEST_TEXT
 
 
 def held(record: Mapping[str, object], name: str) -> object:
-    """What a record holds under a name; None where it holds nothing or cannot say."""
+    """Return what a record holds under a name; None where it holds nothing or cannot say."""
     try:
         return record.get(name)
     except Exception:

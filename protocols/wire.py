@@ -33,7 +33,6 @@ MEDIA_TYPE: Final = "application/vnd.ldp-bayes.reports+msgpack"
 WIRE_VERSION: Final = 1
 ID_BYTES: Final = 16
 SECRET_BYTES: Final = 32
-_BLOCK_MEMBERS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +119,10 @@ def decode_upload(data: bytes, campaign: Campaign) -> tuple[Block, ...]:
     Raises UploadError for everything else, including a second encoding of the same blocks.
     """
     # Lying lengths are refused before anything of that size is allocated.
-    longest = max(_BLOCK_MEMBERS, len(campaign.questions))
+    longest = max(3, len(campaign.questions))  # a block's members, or the blocks
     try:
         value = msgpack.unpackb(
-            data,
-            raw=False,
-            strict_map_key=True,
-            max_array_len=longest,
-            max_ext_len=0,
-            max_map_len=0,
-            max_str_len=0,
+            data, raw=False, strict_map_key=True, max_array_len=longest, max_ext_len=0, max_map_len=0, max_str_len=0
         )
     except Exception as error:  # msgpack raises many types; each means the same here.
         raise UploadError(f"not one msgpack value of this format ({type(error).__name__})") from None

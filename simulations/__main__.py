@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from protocols import ProtocolError
-from protocols.shell.exits import DONE, FAILED, INTERRUPTED, WRONG_USAGE
-from protocols.shell.parser import Parser
+from protocols.shell import DONE, FAILED, INTERRUPTED, WRONG_USAGE, Parser
 from simulations.commands import accuracy, demo, draft, evaluate, plan, population, reproduce
 from simulations.fleet.aggregator import AggregatorError
 from simulations.fleet.devices import FleetError
@@ -35,7 +34,7 @@ def make_parser() -> Parser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; what is wrong is one line on standard error. Returns a code of :mod:`protocols.shell.exits`."""
+    """Run a command; what is wrong is one line on standard error. Returns a code of :mod:`protocols.shell`."""
     options = make_parser().parse_args(arguments)
     try:
         options.command(options)

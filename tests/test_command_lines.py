@@ -14,8 +14,8 @@ import pytest
 from ldp_aggregator.cli.program import make_parser as aggregator_parser
 from ldp_aggregator.cli.program import run as run_aggregator
 from ldp_client import command as client
-from protocols.shell import exits
-from protocols.shell.parser import EXAMPLES, EXIT_CODES, Parser
+from protocols import shell
+from protocols.shell import EXAMPLES, EXIT_CODES, Parser
 from simulations import __main__ as simulations
 
 PROGRAMS = {
@@ -88,7 +88,7 @@ def test_an_id_that_begins_with_a_dash_is_an_id(words):
 def test_an_unknown_option_of_another_length_is_still_a_mistake(capsys):
     with pytest.raises(SystemExit) as stop:
         aggregator_parser().parse_args(["campaign", "list", "-" + "A" * 41])
-    assert stop.value.code == exits.WRONG_USAGE
+    assert stop.value.code == shell.WRONG_USAGE
     assert capsys.readouterr().err.endswith("--help\n")
 
 
@@ -132,7 +132,7 @@ def test_a_taken_port_is_named_with_the_option_that_takes_another(tmp_path, caps
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         words = ["serve", "--data", str(tmp_path), "--host", "127.0.0.1", "--port", port]
-        assert run_aggregator([*words, "--admin-port", "0", "--operations-port", "0"]) == exits.FAILED
+        assert run_aggregator([*words, "--admin-port", "0", "--operations-port", "0"]) == shell.FAILED
     err = capsys.readouterr().err
     assert [part for part in (f"127.0.0.1 port {port}", "--port") if part not in err] == []
 
@@ -145,15 +145,15 @@ def test_ctrl_c_ends_every_program_without_a_traceback(monkeypatch, tmp_path):
         return argparse.Namespace(run=interrupted, command=interrupted)
 
     monkeypatch.setattr(Parser, "parse_args", replaced)
-    assert run_aggregator(["fsck"]) == client.main([]) == simulations.main([]) == exits.INTERRUPTED
+    assert run_aggregator(["fsck"]) == client.main([]) == simulations.main([]) == shell.INTERRUPTED
 
 
 def test_one_table_of_exit_codes_is_in_the_reference_and_in_every_help():
     table = REFERENCE.read_text(encoding="utf-8").partition("## Exit codes")[2].partition("## ")[0]
     rows = {int(code): meaning for code, meaning in re.findall(r"^\| (\d+) \| (.*?) \|$", table, re.MULTILINE)}
-    assert rows == exits.MEANINGS
+    assert rows == shell.MEANINGS
     for make in PROGRAMS.values():
         for parser in parsers_under(make()):
             told = parser.format_help().partition(EXIT_CODES)[2].partition(EXAMPLES)[0]
             shown = {int(code): meaning for code, meaning in re.findall(r"^  (\d+) +(.*)$", told, re.MULTILINE)}
-            assert shown == exits.MEANINGS, parser.prog
+            assert shown == shell.MEANINGS, parser.prog

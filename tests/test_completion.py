@@ -12,8 +12,7 @@ import pytest
 
 from ldp_aggregator.cli.program import run as run_aggregator
 from ldp_client import command as client
-from protocols.shell.completion import SHELLS
-from protocols.shell.exits import DONE, WRONG_USAGE
+from protocols.shell import DONE, SHELLS, WRONG_USAGE
 
 ASK = """
 source {script}

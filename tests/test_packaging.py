@@ -201,7 +201,7 @@ class _Untyped(ast.NodeTransformer):
         if self.inside[-1:] == ["class"]:
             # What makes a field is that it has a type, whichever; what has this one is none.
             if not ast.unparse(node.annotation).startswith("ClassVar"):
-                node.annotation = ast.Constant("")
+                node.annotation = ast.Constant(None)
             return node
         return node if node.value is None else ast.Assign([node.target], node.value)
 

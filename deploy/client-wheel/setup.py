@@ -80,7 +80,7 @@ class _Bare(ast.NodeTransformer):
             return node
         if self._in_class:
             if not ast.unparse(node.annotation).startswith("ClassVar"):
-                node.annotation = ast.Constant("")
+                node.annotation = ast.Constant(None)
             return node
         return node if node.value is None else ast.copy_location(ast.Assign([node.target], node.value), node)
 

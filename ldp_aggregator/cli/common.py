@@ -18,7 +18,7 @@ from ldp_aggregator.learning.relays import Relayed
 from ldp_aggregator.service.acting import local_actor, recorded
 from ldp_aggregator.service.settings import Settings, read_settings
 from ldp_aggregator.store import Store, open_store
-from protocols.shell.parser import Parser
+from protocols.shell import Parser
 
 if TYPE_CHECKING:
     Groups = argparse._SubParsersAction[Parser]

@@ -13,9 +13,7 @@ from ldp_aggregator.service.settings import SettingsError
 from ldp_aggregator.service.signing import KeyFileError
 from ldp_aggregator.store import StoreError, UnknownCampaignError
 from protocols import ProtocolError
-from protocols.shell.completion import add_completion
-from protocols.shell.exits import DONE, FAILED, INTERRUPTED, WRONG_USAGE
-from protocols.shell.parser import Parser
+from protocols.shell import DONE, FAILED, INTERRUPTED, WRONG_USAGE, Parser, add_completion
 
 NAME: Final = "ldp-aggregator"
 
@@ -70,7 +68,7 @@ def make_parser(command: str | None = None) -> Parser:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """What is wrong is one line on standard error. Returns a code of :mod:`protocols.shell.exits`."""
+    """What is wrong is one line on standard error. Returns a code of :mod:`protocols.shell`."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     chosen = make_parser(given[0] if given else None).parse_args(given)
     try:

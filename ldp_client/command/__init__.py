@@ -10,16 +10,14 @@ from typing import Final
 from ldp_client.command import device, relay
 from ldp_client.errors import ConfigurationError
 from protocols.errors import LdpError
-from protocols.shell.completion import add_completion
-from protocols.shell.exits import FAILED, INTERRUPTED, WRONG_USAGE
-from protocols.shell.parser import Parser
+from protocols.shell import FAILED, INTERRUPTED, WRONG_USAGE, Parser, add_completion
 
 MODULE: Final = "python -m ldp_client"
 SCRIPT: Final = "ldp-client"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; what is wrong is one line on standard error. Returns a code of :mod:`protocols.shell.exits`."""
+    """Run one command; what is wrong is one line on standard error. Returns a code of :mod:`protocols.shell`."""
     name = SCRIPT if Path(sys.argv[0]).stem == SCRIPT else MODULE
     options = make_parser(name).parse_args(arguments)
     try:

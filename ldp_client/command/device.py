@@ -19,8 +19,7 @@ from ldp_client.device import Device
 from ldp_client.errors import ConfigurationError
 from ldp_client.ledger import plain
 from ldp_client.storage.contract import MEMORY
-from protocols.shell.exits import FAILED
-from protocols.shell.parser import Parser
+from protocols.shell import FAILED, Parser
 
 MAX_EPSILON: Final = 4.0
 MAX_TOTAL_EPSILON: Final = 8.0

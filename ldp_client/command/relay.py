@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ldp_client.errors import ConfigurationError
-from protocols.shell.parser import Parser
+from protocols.shell import Parser
 
 if TYPE_CHECKING:
     from ldp_client.relay.gateway import Admission

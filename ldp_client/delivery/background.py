@@ -36,7 +36,7 @@ class BackgroundDriver:
 
     @property
     def running(self) -> bool:
-        """Whether the thread lives, in this process."""
+        """True while the thread lives, in this process."""
         return self._thread is not None and self._thread.is_alive()
 
     def start(self, first_delay: float) -> None:

@@ -1,4 +1,4 @@
-"""What an install's campaigns and scopes share, and how it tells a copied storage from its own."""
+"""The parts that an install's campaigns and scopes share; and how it tells a copied storage from its own."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MARK_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Install:
-    """What an install's campaigns and scopes share. Storage and sender are those of all scopes."""
+    """Everything that an install's campaigns and scopes share. Storage and sender are those of all scopes."""
 
     storage: Storage
     cached: Storage

@@ -1,4 +1,4 @@
-"""What to send next, and what an answer means: the upload state machine, without any I/O.
+"""The upload state machine: decides what is sent next and what an answer means, without any I/O.
 
 Everything is a value. :func:`wait` and :func:`batch` look at the state and the queue, :func:`judge` at an answer;
 neither sends, stores, sleeps or draws. The jitter is handed in as a number from [0, 1).
@@ -12,13 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ldp_client.errors import TransportError
-from ldp_client.policy import (
-    POISON_STATUSES,
-    RETRYABLE_CODES,
-    SPLIT_STATUSES,
-    TERMINAL_STATUSES,
-    Policy,
-)
+from ldp_client.policy import POISON_STATUSES, RETRYABLE_CODES, SPLIT_STATUSES, TERMINAL_STATUSES, Policy
 
 if TYPE_CHECKING:
     from ldp_client.network.transport import Response
@@ -29,7 +23,7 @@ REPORT_OVERHEAD: Final = 32
 
 
 class Place(NamedTuple):
-    """Whose queue it is: a scope of the storage ("" is the device itself), and a campaign."""
+    """The owner of a queue: a scope of the storage ("" is the device itself), and a campaign."""
 
     scope: str
     campaign_id: str
@@ -44,7 +38,7 @@ DUE: Final = 0.0
 
 
 class Outcome(Enum):
-    """How a report leaves the queue."""
+    """The ways in which a report leaves the queue."""
 
     ARRIVED = "arrived"
     REFUSED = "refused"
@@ -61,7 +55,7 @@ class Settled(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Where the delivery of one queue stands; stored with the queue, so that a restart goes on where it stopped.
+    """The state of one queue's delivery; stored with the queue, so that a restart goes on where it stopped.
 
     attempts
         Tries of the batch in front that have failed in a row.
@@ -104,7 +98,7 @@ class Delivery:
         return replace(self, queued=0, queued_bytes=0, attempts=0, schedule=None, expires=None, search_limit=None)
 
     def has_expired(self, now: float, policy: Policy) -> bool:
-        """Whether what is queued is to be given up."""
+        """Return true where the queue is to be given up."""
         return self.expires is not None and now > self.expires and self.attempts >= policy.expiry_tries
 
 
@@ -131,7 +125,7 @@ Task = Send | Wait | Idle
 
 
 class Verdict(NamedTuple):
-    """What an answer means: the new schedule, and the reports that leave the queue."""
+    """The meaning of an answer: the new schedule, and the reports that leave the queue."""
 
     delivery: Delivery
     settled: Mapping[bytes, Settled] = {}
@@ -190,7 +184,7 @@ def size_of(report: Report) -> int:
 def judge(
     delivery: Delivery, task: Send, answer: Response | TransportError, now: float, jitter: float, policy: Policy
 ) -> Verdict:
-    """What to make of the answer to ``task``."""
+    """Return the meaning of the answer to ``task``."""
     if isinstance(answer, TransportError):
         return _again(delivery, answer.code, now, jitter, policy)
     rejected = _rejections(answer) if answer.status == 200 else None
@@ -274,7 +268,7 @@ OnEvent = Callable[[Event], None]
 
 
 def events(before: Delivery, after: Delivery, problem: str | None, campaign_id: str) -> list[Event]:
-    """What happened between two states of a queue."""
+    """Tell what happened between two states of a queue."""
     told = []
     if after.sent > before.sent:
         told.append(Event("sent", None, after.sent - before.sent, campaign_id))

@@ -1,4 +1,4 @@
-"""Who may send what to whom, on a device: whoever agreed, what is in the queue now, the URL that was agreed to."""
+"""Permits on a device: who may send what to whom (whoever agreed, what is queued now, the URL that was agreed to)."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _FATES = {Outcome.ARRIVED: ARRIVED, Outcome.EXPIRED: EXPIRED}
 
 
 class Permits(Protocol):
-    """Who may send what to whom."""
+    """Say who may send what to whom."""
 
     def asleep(self, transaction: Transaction) -> bool:
-        """Whether nothing at all is to be sent."""
+        """Return true where nothing at all is to be sent."""
 
     def may_leave(self, transaction: Transaction, place: Place) -> bool:
-        """Whether the reports of a place may be sent at all."""
+        """Return true where the reports of a place may be sent at all."""
 
     def aggregator(self, transaction: Transaction, place: Place) -> Aggregator | None:
-        """Where the reports of a place go; None where they may not leave.
+        """Return the aggregator that the reports of a place go to; None where they may not leave.
 
         Raises TransportError where the address cannot be used.
         """
@@ -56,7 +56,7 @@ class Permits(Protocol):
         """
 
     def was_withdrawn(self, transaction: Transaction, place: Place) -> bool:
-        """Whether reports of the place were deleted while they were on their way."""
+        """Return true where reports of the place were deleted while they were on their way."""
 
     def settle(self, transaction: Transaction, place: Place, outcome: Outcome) -> None:
         """The queue of a place has become empty, the last of it with this outcome."""

@@ -6,18 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ldp_client.delivery.machine import (
-    DUE,
-    Delivery,
-    Outcome,
-    Place,
-    Settled,
-    Verdict,
-    size_of,
-)
+from ldp_client.delivery.machine import DUE, Delivery, Outcome, Place, Settled, Verdict, size_of
 from ldp_client.errors import QuotaError, StorageError
 from ldp_client.policy import Policy
-from ldp_client.storage.contract import WAITING, Transaction, pack, scope_prefix, unpack
+from ldp_client.storage.contract import QUEUES, Transaction, pack, scope_prefix, unpack
 
 if TYPE_CHECKING:
     from protocols import Report
@@ -62,7 +54,7 @@ class Outbox:
         self._sent = f"{prefix}sent/{campaign_id}/"
 
     def delivery(self, transaction: Transaction) -> Delivery:
-        """Where the delivery stands."""
+        """Read the state of the delivery."""
         stored = transaction.get(self._delivery)
         if stored is None:
             return Delivery()
@@ -105,7 +97,7 @@ class Outbox:
         return tuple(_kept(key, stored) for key, stored in transaction.items(self._sent))
 
     def is_logged(self, transaction: Transaction, identifier: bytes) -> bool:
-        """Whether an upload of the report with this id has begun before."""
+        """Return true where an upload of the report with this id has begun before."""
         return transaction.get(self._sent + identifier.hex()) is not None
 
     def log(self, transaction: Transaction, reports: Sequence[Report], now: float) -> None:
@@ -133,12 +125,7 @@ class Outbox:
         return delivery
 
     def apply(
-        self,
-        transaction: Transaction,
-        verdict: Verdict,
-        policy: Policy,
-        *,
-        after_withdrawal: bool = False,
+        self, transaction: Transaction, verdict: Verdict, policy: Policy, *, after_withdrawal: bool = False
     ) -> Delivery:
         """Settle what an answer settled, and keep beside what left what the server replied. Reports that are no longer
         queued (withdrawn, or settled by another process) are left out, and nothing is ever put back.
@@ -212,7 +199,7 @@ class Outbox:
         return delivery.queued
 
     def _note_reply(self, transaction: Transaction, identifier: bytes, end: Settled) -> None:
-        """Where it left: a relay logs nothing. That a report was given up here is no reply."""
+        """Keep the reply beside what left; a relay logs nothing. That a report was given up here is no reply."""
         key = self._sent + identifier.hex()
         stored = transaction.get(key)
         if stored is not None and end.outcome != Outcome.EXPIRED:
@@ -233,7 +220,7 @@ def outboxes(transaction: Transaction, scope: str = "") -> tuple[Outbox, ...]:
 def listed(transaction: Transaction, limit: int | None = MOST_LOOKED_AT) -> Iterator[Listed]:
     """The queues with something in them, the earliest first."""
     try:
-        for key, value in transaction.items(WAITING, limit):
+        for key, value in transaction.items(QUEUES, limit):
             _, milliseconds, scope, campaign_id = key.split("/")
             yield Listed(Place(scope, campaign_id), int(milliseconds) / 1000, value == _TRIED)
     except ValueError:
@@ -244,7 +231,7 @@ def _index_key(place: Place, delivery: Delivery) -> str | None:
     if not delivery.queued or delivery.paused:
         return None
     milliseconds = min(max(0, int((delivery.schedule or DUE) * 1000)), 10**15 - 1)
-    return f"{WAITING}{milliseconds:015d}/{place.scope}/{place.campaign_id}"
+    return f"{QUEUES}{milliseconds:015d}/{place.scope}/{place.campaign_id}"
 
 
 def _read_schedule(stored: Any) -> float | None:

@@ -1,4 +1,4 @@
-"""What a person may ask of a device: what left it and what is kept, a switch, and an eraser."""
+"""A person's rights towards a device: what left it and what is kept, a switch, and an eraser."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class QuarantinedReport:
 
 
 def sent_reports(install: Install, scope: str) -> tuple[SentReport, ...]:
-    """What left, the earliest first."""
+    """Tell what left, the earliest first."""
     with install.storage.transaction(write=False) as transaction:
         receipts = (read_installation(transaction, scope) or Installation()).receipts
     told = []
@@ -75,7 +75,7 @@ def sent_reports(install: Install, scope: str) -> tuple[SentReport, ...]:
 
 
 def quarantined_reports(install: Install, scope: str) -> tuple[QuarantinedReport, ...]:
-    """What a server would not take."""
+    """List the reports that a server would not take."""
     return tuple(
         QuarantinedReport(campaign_id, kept.report.question, kept.code, kept.report.payload)
         for campaign_id, kept in _kept(install, scope, Outbox.quarantined)
@@ -169,7 +169,7 @@ def _stop(install: Install, scope: str) -> Place | None:
 
 
 def _asked(campaign: Campaign, question: Question) -> str:
-    """What a question is about."""
+    """Tell what a question is about."""
     label = campaign.label.name
     if question.kind == RIGHT:
         return f"whether the model is right about {label}"
@@ -183,7 +183,7 @@ def _asked(campaign: Campaign, question: Question) -> str:
 
 
 def _said(campaign: Campaign, question: Question, payload: bytes) -> str:
-    """What a payload claims."""
+    """Tell what a payload claims."""
     mechanism: Any = question.mechanism
     if not hasattr(mechanism, "support"):
         return f"{len(payload)} bytes of numbers, of which noise is the most"

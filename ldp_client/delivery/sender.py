@@ -54,7 +54,7 @@ class Flight:
         tell_after_fork(self)
 
     def after_fork(self) -> None:
-        """What is under way is the parent's."""
+        """Forget what is under way: it is the parent's."""
         self._now: tuple[Place, Cancellation, int] | None = None
         self._landed = threading.Condition()
 
@@ -71,7 +71,7 @@ class Flight:
 
     @property
     def place(self) -> Place | None:
-        """Whose upload it is."""
+        """The owner of the upload."""
         now = self._now
         return None if now is None else now[0]
 
@@ -86,7 +86,7 @@ class Flight:
             return self._landed.wait_for(lambda: not self._flies(place), timeout)
 
     def _flies(self, place: Place) -> bool:
-        """Whether an upload of a place is under way in another thread."""
+        """Return true where an upload of a place is under way in another thread."""
         now = self._now
         return now is not None and now[0] == place and now[2] != threading.get_ident()
 
@@ -95,13 +95,7 @@ class Sender:
     """The delivery of all queues of a storage."""
 
     def __init__(
-        self,
-        storage: Storage,
-        permits: Permits,
-        *,
-        clock: Clock,
-        policy: Policy,
-        on_event: OnEvent | None = None,
+        self, storage: Storage, permits: Permits, *, clock: Clock, policy: Policy, on_event: OnEvent | None = None
     ) -> None:
         self.clock = clock
         self.policy = policy
@@ -123,7 +117,7 @@ class Sender:
         return self._problems.get(place) or self.problem
 
     def next_task(self, first_delay: float = 0.0) -> Task:
-        """What to do now: Send, Wait or Idle. ``first_delay`` spreads the first try of a queue at random.
+        """Say what to do now: Send, Wait or Idle. ``first_delay`` spreads the first try of a queue at random.
 
         Never raises: a storage that fails is a reason to wait.
         """
@@ -281,7 +275,7 @@ class Sender:
         return None
 
     def _reckoned(self, entry: Listed, now: float, first_delay: float) -> float:
-        """When an entry is due, as far as its time can be believed."""
+        """Return the time at which an entry is due, as far as its time can be believed."""
         return min(entry.at, now + longest_wait(entry.tried, first_delay, self.policy)) if entry.at else 0.0
 
     def _put_in_order(self, places: list[Place], chosen: Place, now: float, first_delay: float) -> None:

@@ -1,4 +1,4 @@
-"""What a device tells about itself: numbers and codes, nothing of a record."""
+"""A device's report about itself: numbers and codes, nothing of a record."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What happened so far in one campaign.
+    """The state of things in one campaign.
 
     ``consent`` is None until somebody decided. ``sent`` counts the reports that the server says it has; ``dropped`` and
     ``quarantined`` count others by reason. ``next_try`` is in seconds from now. ``problem`` is the code of the last
@@ -56,7 +56,7 @@ class DeviceStatus:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """What a withdrawal could do.
+    """The effect of a withdrawal.
 
     deleted
         Reports deleted from this device before they were known to have arrived.
@@ -73,7 +73,7 @@ class Withdrawal:
 
 
 def campaign_status(install: Install, transaction: Transaction, place: Place) -> Status:
-    """What happened so far in one place. Raises StorageError."""
+    """Tell what happened so far in one place. Raises StorageError."""
     device = read_installation(transaction, place.scope) or Installation()
     delivery = Outbox(place.campaign_id, place.scope).delivery(transaction)
     receipt = device.receipt(place.campaign_id)
@@ -102,7 +102,7 @@ def campaign_status(install: Install, transaction: Transaction, place: Place) ->
 
 
 def device_status(install: Install, transaction: Transaction, scope: str) -> DeviceStatus:
-    """What happened so far in all campaigns of a scope. Raises StorageError."""
+    """Tell what happened so far in all campaigns of a scope. Raises StorageError."""
     device = read_installation(transaction, scope) or Installation()
     decided = {
         campaign_id: campaign_status(install, transaction, Place(scope, campaign_id)) for campaign_id in device.consents

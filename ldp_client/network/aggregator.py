@@ -84,11 +84,11 @@ class Aggregator:
         """
 
     def refusal(self, transaction: Transaction) -> RefusedError | None:
-        """Why the publisher says no. Raises StorageError where what was signed cannot be read."""
+        """Return the reason why the publisher says no. Raises StorageError where what was signed cannot be read."""
         return None
 
     def transport(self) -> Transport:
-        """How requests are made."""
+        """Return what makes the requests."""
         return self._transport
 
     def upload(self, body: bytes, attempt: int) -> Request:
@@ -173,7 +173,7 @@ def _is_json(answer: Response) -> bool:
 
 
 def _is_answer(answer: Response, is_expected: Callable[[Response], bool]) -> bool:
-    """Whether a fetch got what it asked for; False where the aggregator refused.
+    """Return true where a fetch got what it asked for; False where the aggregator refused.
 
     Raises TransportError for what no aggregator says: a redirect to a login page, or the page itself.
     """

@@ -1,4 +1,4 @@
-"""What a device keeps but could fetch again: campaigns and models, in a storage of their own."""
+"""The cache of what could be fetched again: campaigns and models, in a storage of their own."""
 
 from __future__ import annotations
 

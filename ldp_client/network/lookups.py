@@ -21,7 +21,7 @@ Address = tuple[socket.AddressFamily, tuple[Any, ...]]
 
 
 class Lookups:
-    """Who asks what is being asked already waits for the same answer."""
+    """Ask each question once at a time: whoever asks it meanwhile waits for the same answer."""
 
     def __init__(self, most: int = MOST_LOOKUPS) -> None:
         self._most = most
@@ -86,7 +86,7 @@ LOOKUPS: Final = Lookups()
 
 
 def addresses(host: str, port: int, patience: Patience) -> list[Address]:
-    """Where to connect, in the order in which to try."""
+    """Return where to connect, in the order in which to try."""
     for family in (socket.AF_INET, socket.AF_INET6):
         if packed(family, host) is not None:
             return [(family, (host, port))]

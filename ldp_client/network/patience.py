@@ -1,4 +1,4 @@
-"""How long an exchange may still take, and whether it is still wanted."""
+"""The seconds that an exchange may still take, and whether it is still wanted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Patience:
         return left
 
     def arm(self, sock: socket.socket) -> None:
-        """What ``sock`` does next takes no longer than what is left."""
+        """Let what ``sock`` does next take no longer than what is left."""
         sock.settimeout(self.left())
 
     def guard(self, sock: socket.socket) -> None:

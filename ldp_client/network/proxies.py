@@ -1,4 +1,4 @@
-"""Which proxy a request takes: the one given, or the environment's."""
+"""The proxy that a request takes: the one given, or the environment's."""
 
 from __future__ import annotations
 

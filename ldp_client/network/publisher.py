@@ -52,7 +52,7 @@ class SignedAggregator(Aggregator):
             self._renew()
 
     def refusal(self, transaction: Transaction) -> RefusedError | None:
-        """Why the campaign is not one of the publisher's; nothing is fetched. Raises StorageError."""
+        """Return the reason why the campaign is not one of the publisher's; nothing is fetched. Raises StorageError."""
         directories = self._standing(transaction)
         if not directories:
             return RefusedError("directory-expired", REFUSALS["directory-expired"])

@@ -1,4 +1,4 @@
-"""What the client asks of the network: one request, one answer.
+"""The client's contract with the network: one request, one answer.
 
 The wire contract, for whoever brings a transport of their own:
 
@@ -117,12 +117,12 @@ class Cancellation:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the exchange was stopped in time."""
+        """True where the exchange was stopped in time."""
         return self._cancelled
 
     @property
     def begun(self) -> bool:
-        """Whether bytes of the request may have left."""
+        """True where bytes of the request may have left."""
         return self._begun
 
     def begin_body(self) -> None:
@@ -134,7 +134,7 @@ class Cancellation:
             self._close = []
 
     def on_cancel(self, close: Callable[[], None]) -> None:
-        """What :meth:`cancel` is to call, from its own thread; called at once where it was cancelled already."""
+        """Have :meth:`cancel` call ``close``, from its own thread; called at once where it was cancelled already."""
         with self._lock:
             if not self._cancelled:
                 self._close.append(close)
@@ -156,7 +156,7 @@ class Transport(Protocol):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name can only be this machine."""
+    """Return true where a host name can only be this machine."""
     parts = host.split(".")
     in_127 = len(parts) == 4 and parts[0] == "127" and all(part.isascii() and part.isdigit() for part in parts)
     return host in {"localhost", "::1"} or in_127
@@ -184,7 +184,7 @@ def check_url(url: str, *, allow_plain_http: bool) -> str:
 
 
 def is_host(host: str) -> bool:
-    """Whether a text can be a host's name or address."""
+    """Return true where a text can be a host's name or address."""
     labels = host.rstrip(".").split(".")
     return (
         len(host) <= _LONGEST_HOST

@@ -102,12 +102,7 @@ class Relay:
         self._outbox = Outbox(campaign_id)
         self._batch = f"batch/{campaign_id}"
         self._sender = MixingSender(
-            self._form,
-            self._storage,
-            RelayPermits(self._aggregator),
-            clock=clock,
-            policy=policy,
-            on_event=on_event,
+            self._form, self._storage, RelayPermits(self._aggregator), clock=clock, policy=policy, on_event=on_event
         )
         self._document = Document(self._aggregator, Cache(self._storage))
         self._handed: dict[str, tuple[bytes, float]] = {}
@@ -210,7 +205,7 @@ class Relay:
             return self._pool.gathering(transaction).devices
 
     def delivery(self, *, timeout: float = STORAGE_WAIT) -> Delivery:
-        """Of the batch under way: what is left of it; of all batches: what was sent, dropped. Raises StorageError."""
+        """Tell what is left of the batch under way, and of all batches what was sent, dropped. Raises StorageError."""
         with within(timeout), self._storage.transaction(write=False) as transaction:
             return self._outbox.delivery(transaction)
 

@@ -119,7 +119,7 @@ class Gateway(ThreadingHTTPServer):
 
 
 class _Incoming(io.RawIOBase):
-    """What a device sends: complete in time or never, and not more than is asked for."""
+    """Read what a device sends: complete in time or never, and not more than is asked for."""
 
     def __init__(self, sock: socket.socket, until: float) -> None:
         self._socket = sock
@@ -208,7 +208,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, json.dumps({"rejected": list(refused.items())}).encode("ascii"), {})
 
     def _refusal(self) -> tuple[int, str] | None:
-        """Why the body stays unread."""
+        """Return the reason why the body stays unread."""
         if self.path != f"/v1/campaigns/{self.server.relay.campaign_id}/reports":
             return 404, "unknown-campaign"
         if self.headers.get("Content-Type") != MEDIA_TYPE:

@@ -24,7 +24,7 @@ BATCH_HEADER: Final = "LDP-Relay-Batch"
 
 @dataclass(frozen=True)
 class Mixing:
-    """When a batch is large enough to be forwarded. Sizes count devices.
+    """The rule by which a batch is large enough to be forwarded. Sizes count devices.
 
     least_batch
         Fewer wait for more.
@@ -48,7 +48,7 @@ class Mixing:
 
 @dataclass(frozen=True)
 class Gathering:
-    """What waits: reports (of each group, where a device answers all groups), their bytes, and when the first came."""
+    """Waiting reports (of each group, where a device answers all groups), their bytes, and when the first came."""
 
     reports: tuple[int, ...] = ()
     size: int = 0
@@ -70,7 +70,7 @@ class Pool:
         self._reports = f"pool/{campaign_id}/"
 
     def gathering(self, transaction: Transaction) -> Gathering:
-        """What waits."""
+        """Return what waits."""
         stored = transaction.get(self._state)
         if stored is None:
             return Gathering()

@@ -1,1 +1,1 @@
-"""Where an install keeps its secret, its ledger and its queue."""
+"""The storage of an install's secret, its ledger and its queue."""

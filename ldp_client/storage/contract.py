@@ -1,4 +1,4 @@
-"""Where a device keeps what it must not forget: a small transactional map from text keys to bytes.
+"""The storage of what a device must not forget: a small transactional map from text keys to bytes.
 
 An app that has a store of its own implements :class:`Storage` and :class:`Transaction`; what is asked of it is little
 (four operations, atomic commits), and everything that matters is written above it, once.
@@ -14,7 +14,7 @@ from ldp_client.errors import ConfigurationError, StorageError
 MEMORY: Final = ":memory:"
 SCOPES: Final = "scope/"
 """The keys of every scope start with this."""
-WAITING: Final = "waiting/"
+QUEUES: Final = "waiting/"
 """The keys of the index of queues, which is one for all scopes."""
 MARK: Final = "mark"
 """The key of the mark by which a copy is recognised, one for all scopes."""
@@ -26,7 +26,7 @@ _CHECK_BYTES: Final = 8
 
 
 class Transaction(Protocol):
-    """What may be done inside one transaction."""
+    """The operations inside one transaction."""
 
     def get(self, key: str) -> bytes | None:
         """The value, None where there is none."""
@@ -55,7 +55,7 @@ class Storage(Protocol):
 
 
 def scope_prefix(scope: str) -> str:
-    """What the keys of a scope start with; nothing for the scope "", the storage's own. Raises ConfigurationError."""
+    """Return what a scope's keys start with; nothing for the scope "", the storage's own. Raises ConfigurationError."""
     if not scope:
         return ""
     if not (scope.isascii() and scope.isprintable()) or "/" in scope:

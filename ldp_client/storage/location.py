@@ -31,7 +31,7 @@ def open_marker(storage: str | os.PathLike[str] | Storage) -> Marker | None:
 
 
 def default_path(app: str) -> Path:
-    """Where the storage of an app belongs on this platform; makes the folder, for its owner only.
+    """Return the path of an app's storage on this platform; makes the folder, for its owner only.
 
     A folder for the state of one machine, which neither roams nor is synchronised; the guide says how it is kept out of
     backups.

@@ -1,4 +1,4 @@
-"""How a copied or restored storage file is recognised.
+"""Marks by which a copied or restored storage file is recognised.
 
 Beside the ledger ``NAME`` stands a small file ``NAME.here`` that backups should leave out. It holds the marks of the
 ledger's last state, which change with every contribution, and digests of where the file itself is: its inode, the
@@ -39,7 +39,7 @@ class Marker:
         self._path = path
 
     def holds(self, mark: bytes) -> bool:
-        """Whether a ledger of this mark belongs here, in this state."""
+        """Return true where a ledger of this mark belongs here, in this state."""
         try:
             with self._path.open("rb") as file:
                 place, *marks = file.read(4096).split()
@@ -94,7 +94,7 @@ def _first_of(paths: Sequence[str]) -> bytes:
 
 
 def _layer(device: int) -> bytes:
-    """Where a container's own files are, for a file system of layers: images are shared, and this is not."""
+    """Return where a container's own files are, for a file system of layers: images are shared, and this is not."""
     mounts = _first_of([MOUNTS]).splitlines()
     number = f"{os.major(device)}:{os.minor(device)}".encode() if mounts else b""
     for mount in mounts:

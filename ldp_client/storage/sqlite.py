@@ -170,7 +170,7 @@ def _bytes(value: object) -> bytes:
 
 
 def _has_table(connection: sqlite3.Connection) -> bool:
-    """Whether the file holds anything: version 0 and a table is damage, and reading it says so."""
+    """Return true where the file holds anything: version 0 and a table is damage, and reading it says so."""
     return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
 
 

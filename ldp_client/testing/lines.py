@@ -35,7 +35,7 @@ _ODD: Mapping[str, object] = {"nan": math.nan, "infinity": math.inf, "-infinity"
 
 
 class UnreadableValueError(Exception):
-    """What an app's own record may raise where a value cannot be had."""
+    """The error that an app's own record may raise where a value cannot be had."""
 
 
 class _Record(dict[str, object]):
@@ -117,7 +117,7 @@ class _Device:
         self._campaign.grant()
 
     def send(self, record: Mapping[str, object], label: object) -> bytes:
-        """What it sends for the record, now or again."""
+        """Return what it sends for the record, now or again."""
         self._campaign.contribute(record, label)
         for _ in range(_ATTEMPTS):
             # Another process of the same storage may have left a time for the next attempt.

@@ -75,30 +75,24 @@ def read_privacy(value: Any, refuse: Refusal) -> Privacy:
     epsilon = fields.number("epsilon")
     if epsilon <= 0:
         raise fields.error("epsilon", f"must be above 0 (1 is a common choice), not {epsilon}")
-    theta = fields.number("theta") if fields.has("theta") else fields.raw("theta")
+    theta = fields.number("theta") if fields.has("theta") else None
     if theta is not None and not 0 < theta <= 1:
         raise fields.error("theta", f"must be above 0 and at most 1 (null takes the best), not {theta}")
+    release_every = fields.integer("release_every", least=2, most=MOST_RELEASE) if fields.has("release_every") else None
     privacy = Privacy(
         epsilon=epsilon,
         answers=fields.choice("answers", ANSWERS, default="one"),
         discrete=fields.choice("discrete", discrete_choices(), default="auto"),
         continuous=fields.choice("continuous", continuous_choices(), default="auto"),
         theta=theta,
-        release_every=_read_release(fields),
+        release_every=release_every,
     )
     fields.finish()
     return privacy
 
 
-def _read_release(fields: Fields) -> int | None:
-    if fields.has("release_every"):
-        return fields.integer("release_every", least=2, most=MOST_RELEASE)
-    fields.raw("release_every")
-    return None
-
-
 def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
-    """What an author writes and a document repeats: everything but the questions, by the names of the fields above."""
+    """Read what an author writes and a document repeats, by the names of a campaign's fields."""
     fields.integer("version", least=VERSION, most=VERSION)
     title = fields.text("title")
     purpose = fields.text("purpose", default="", longest=2000)
@@ -161,7 +155,7 @@ def _check_cells(asked: Sequence[Feature], label: Label, fields: Fields) -> None
 def _check_moments_round(
     features: Sequence[Feature], privacy: Privacy, projection: Projection | None, study: str | None, fields: Fields
 ) -> None:
-    """What a round that asks second moments must look like; :mod:`protocols.drafting.compiling` asks them."""
+    """Refuse a round that asks for second moments and does not look like one."""
     for position, feature in enumerate(features):
         if not isinstance(feature, ContinuousFeature):
             raise fields.error(f"features[{position}].kind", "a moments round asks about continuous features only")

@@ -13,17 +13,14 @@ from datetime import datetime
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from protocols.document.authored import MOMENTS, Privacy, asked_features, read_authored
 from protocols.document.evaluation import Evaluation
 from protocols.document.projection import Projection
 from protocols.document.questions import MOST_PRODUCTS, Question, read_question
-from protocols.document.schema import (
-    MOST_FEATURES,
-    Feature,
-    Label,
-)
+from protocols.document.schema import MOST_FEATURES, Feature, Label
 from protocols.errors import DocumentError, DraftError, NotInstalledError, ProtocolError
 from protocols.exact.rationals import exact_epsilon, float_up
 from protocols.fields import Fields, parse_json
@@ -67,16 +64,11 @@ class Campaign:
         devices.
         """
         # By name, because the small wheel for devices, which compile nothing, leaves this package out.
+        if find_spec("protocols.drafting") is None:
+            raise NotInstalledError("compiling a draft is not in ldp-bayes-client; pip install ldp-bayes has it")
+        document = import_module("protocols.drafting.compiling").compile_document(draft)
         try:
-            drafting = import_module("protocols.drafting.compiling")
-        except ModuleNotFoundError as missing:
-            if missing.name != "protocols.drafting":
-                raise
-            raise NotInstalledError(
-                "compiling a draft is not in ldp-bayes-client; pip install ldp-bayes has it"
-            ) from None
-        try:
-            return cls.parse(drafting.compile_document(draft))
+            return cls.parse(document)
         except DocumentError as error:
             raise DraftError("draft", f"compiles to a document no device accepts: {error}") from None
 
@@ -90,8 +82,7 @@ class Campaign:
             raise DocumentError("invalid-document", f"a document has at most {LARGEST_DOCUMENT} bytes")
         if campaign_id is not None and document_id(document) != campaign_id:
             raise DocumentError(
-                "wrong-hash",
-                f"the document's SHA-256 is {document_id(document)}, not the campaign id {campaign_id}",
+                "wrong-hash", f"the document's SHA-256 is {document_id(document)}, not the campaign id {campaign_id}"
             )
         return cls(**_parse(bytes(document)))
 
@@ -132,7 +123,7 @@ class Campaign:
     @cached_property
     def loss(self) -> Fraction:
         """An upper bound of what one device loses in this campaign, recomputed from the questions' integers."""
-        return _loss(self.groups, self.privacy)
+        return sum((max(question.loss() for question in pool) for pool in self.pools), Fraction(0))
 
     @property
     def realised_epsilon(self) -> float:
@@ -160,17 +151,9 @@ def _parse(document: bytes) -> dict[str, Any]:
     evaluation: Evaluation | None = authored["evaluation"]
     if evaluation is not None and evaluation.edges is None and len(authored["label"].classes) == 2:
         raise refuse("evaluation.edges", "are missing; a document has them where there are two classes")
+    shape = {"moments": authored["asks"] == MOMENTS, "places": evaluation.places if evaluation else 0}
     questions = tuple(
-        read_question(
-            value,
-            index,
-            authored["label"],
-            asked,
-            refuse,
-            moments=authored["asks"] == MOMENTS,
-            places=evaluation.places if evaluation else 0,
-        )
-        for index, value in enumerate(values)
+        read_question(value, index, authored["label"], asked, refuse, **shape) for index, value in enumerate(values)
     )
     if len({(question.kind, question.group) for question in questions}) != len(questions):
         raise refuse("questions", "every kind of question stands at most once for a feature or the label")
@@ -182,9 +165,3 @@ def _parse(document: bytes) -> dict[str, Any]:
             f"above the declared total epsilon of {campaign.privacy.epsilon}",
         )
     return {"document": document, "questions": questions, **authored}
-
-
-def _loss(groups: tuple[tuple[Question, ...], ...], privacy: Privacy) -> Fraction:
-    """The worst question of the campaign, or with ``answers: "all"`` the sum of each group's worst."""
-    worst = [max(question.loss() for question in group) for group in groups]
-    return sum(worst, Fraction(0)) if privacy.answers == "all" else max(worst)

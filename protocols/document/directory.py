@@ -1,4 +1,4 @@
-"""What an app's publisher signs: which campaigns are open for it, and which model goes with each.
+"""The directory that an app's publisher signs: which campaigns are open for it, and which model goes with each.
 
 A document is ``{"statement": TEXT, "signature": TEXT}``: the JSON of the statement as a text, and the Ed25519 signature
 of its bytes behind :data:`PREFIX`, in base64url without padding. A server stores and serves it, and cannot make one.

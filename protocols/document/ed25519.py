@@ -22,7 +22,7 @@ NEUTRAL: Final[Point] = (0, 1, 1, 0)
 
 
 def verify(key: bytes, message: bytes, signature: bytes) -> bool:
-    """Whether ``signature`` (64 bytes) is one of ``message`` by the holder of ``key`` (32 bytes)."""
+    """Return true where ``signature`` (64 bytes) is one of ``message`` by the holder of ``key`` (32 bytes)."""
     point = decoded(key)
     if point is None or len(signature) != 64 or equal(multiple(8, point), NEUTRAL):
         return False  # A key of small order would accept anything.
@@ -59,7 +59,7 @@ def multiple(number: int, point: Point) -> Point:
 
 
 def equal(p: Point, q: Point) -> bool:
-    """Whether two points are one."""
+    """Return true where two points are one."""
     return (p[0] * q[2] - q[0] * p[2]) % P == (p[1] * q[2] - q[1] * p[2]) % P == 0
 
 

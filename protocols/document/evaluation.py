@@ -1,4 +1,4 @@
-"""What an evaluation round asks about: one model, which its document carries by value, and the bins of its score.
+"""The subject of an evaluation round: one model, which its document carries by value, and the bins of its score.
 
 What a device tells of a model is told of the bytes that it verified: nothing is fetched, and nobody can show two
 devices two models under one name.
@@ -86,13 +86,12 @@ def read_evaluation(value: Any, label: Label, features: Sequence[Feature], refus
 
 def _read_edges(fields: Fields, classes: int) -> tuple[float, ...] | None:
     if classes > 2:
-        if fields.raw("edges") is not None:
+        if fields.has("edges"):
             raise fields.error("edges", "are of the log odds of two classes; leave them out where there are more")
         if classes**2 > MOST_CELLS:
             raise fields.error("model", f"has {classes} classes; at most {math.isqrt(MOST_CELLS)} can be evaluated")
         return None
     if not fields.has("edges"):
-        fields.raw("edges")
         return None
     values = fields.sequence("edges", least=1, most=MOST_BINS - 1)
     edges = fields.row("edges", values, len(values))
@@ -103,7 +102,6 @@ def _read_edges(fields: Fields, classes: int) -> tuple[float, ...] | None:
 
 def _read_weights(fields: Fields) -> tuple[int, int]:
     if not fields.has("weights"):
-        fields.raw("weights")
         return 1, 1
     right, score = map(integral, fields.sequence("weights", least=2, most=2))
     if right is None or score is None or not 0 <= min(right, score) <= max(right, score) <= MOST_WEIGHT:

@@ -57,15 +57,6 @@ class Projection:
             total += factor * ((feature.clip(value) - mean) / scale)
         return total
 
-    def values(self, record: Mapping[str, object], missing: Callable[[int], float]) -> list[float] | None:
-        """The inputs' numbers in ``record``; ``missing(position)`` stands in where it holds none. None, and no outputs,
-        where it holds no number at all.
-        """
-        numbers = [number_of(held(record, feature.name)) for feature in self.inputs]
-        if all(number is None for number in numbers):
-            return None
-        return [missing(position) if number is None else number for position, number in enumerate(numbers)]
-
     def to_json(self) -> dict[str, Any]:
         return {
             "method": self.method,
@@ -81,6 +72,21 @@ class Projection:
                 else {"fitted_study": self.fitted_study, "fitted_epsilon": self.fitted_epsilon}
             ),
         }
+
+
+def value_of(
+    record: Mapping[str, object], name: str, projection: Projection | None, missing: Callable[[Projection, int], float]
+) -> object:
+    """Return what a record holds of a feature; of a projection's output what the inputs give, or None where it holds no
+    number of any. ``missing(projection, position)`` stands in for an input without one.
+    """
+    if projection is None or name not in projection.output_positions:
+        return held(record, name)
+    numbers = [number_of(held(record, feature.name)) for feature in projection.inputs]
+    if all(number is None for number in numbers):
+        return None
+    values = [missing(projection, position) if number is None else number for position, number in enumerate(numbers)]
+    return projection.output(projection.output_positions[name], values)
 
 
 def read_projection(value: Any, features: Sequence[Feature], label: Label, refuse: Refusal) -> Projection | None:
@@ -105,11 +111,12 @@ def read_projection(value: Any, features: Sequence[Feature], label: Label, refus
     if len(rows) != len(outputs):
         raise fields.error("matrix", f"must have one row for each of the {len(outputs)} outputs, not {len(rows)} rows")
     matrix = tuple(fields.row(f"matrix[{position}]", row, len(inputs)) for position, row in enumerate(rows))
+    bounds = zip(inputs, mean, scale, strict=True)
+    largest = [max(abs(feature.low - m), abs(feature.high - m)) / s for feature, m, s in bounds]
     for position, row in enumerate(matrix):
         if not any(row):
             raise fields.error(f"matrix[{position}]", "a row of zeros projects everything to one point")
-    for position, reach in enumerate(_reaches(inputs, mean, scale, matrix)):
-        if not math.isfinite(reach):
+        if not math.isfinite(sum(abs(factor) * u for factor, u in zip(row, largest, strict=True))):
             raise fields.error(f"matrix[{position}]", "gives outputs beyond a double; use smaller factors")
     fitted_on, fitted_study, fitted_epsilon = _read_origin(fields)
     fields.finish()
@@ -122,9 +129,9 @@ def read_projection(value: Any, features: Sequence[Feature], label: Label, refus
 
 
 def _read_origin(fields: Fields) -> tuple[str, str | None, float | None]:
-    """Where the projection was fitted: ``public``, or a private round's id, study and epsilon."""
+    """Read where the projection was fitted: ``public``, or a private round's id, study and epsilon."""
     fitted_on, study = fields.text("fitted_on"), fields.optional_text("fitted_study")
-    epsilon = fields.number("fitted_epsilon") if fields.has("fitted_epsilon") else fields.raw("fitted_epsilon")
+    epsilon = fields.number("fitted_epsilon") if fields.has("fitted_epsilon") else None
     if fitted_on == PUBLIC:
         for name, value in (("fitted_study", study), ("fitted_epsilon", epsilon)):
             if value is not None:
@@ -137,19 +144,6 @@ def _read_origin(fields: Fields) -> tuple[str, str | None, float | None]:
     if epsilon is None or epsilon <= 0:
         raise fields.error("fitted_epsilon", f"must be the total epsilon of the private round {fitted_on}, above 0")
     return fitted_on, study, epsilon
-
-
-def _reaches(
-    inputs: Sequence[ContinuousFeature],
-    mean: Sequence[float],
-    scale: Sequence[float],
-    matrix: Sequence[Sequence[float]],
-) -> list[float]:
-    """An upper bound of every output's magnitude; infinite where a record could overflow a double."""
-    largest = [
-        max(abs(feature.low - m), abs(feature.high - m)) / s for feature, m, s in zip(inputs, mean, scale, strict=True)
-    ]
-    return [sum(abs(factor) * u for factor, u in zip(row, largest, strict=True)) for row in matrix]
 
 
 def _input(name: str, position: int, features: Sequence[Feature], fields: Fields) -> ContinuousFeature:

@@ -16,14 +16,7 @@ from protocols.errors import DocumentError
 from protocols.exact.coins import Coins
 from protocols.exact.rationals import exact_epsilon
 from protocols.fields import Fields, Refusal
-from protocols.mechanisms import (
-    DISCRETE,
-    MOMENTS,
-    PURE,
-    AnyMechanism,
-    Moment,
-    from_parameters,
-)
+from protocols.mechanisms import DISCRETE, MOMENTS, PURE, AnyMechanism, Moment, from_parameters
 
 LABEL: Final = "label"
 PAIR: Final = "pair"
@@ -116,14 +109,7 @@ def signs_of(question: Question, classes: int) -> int:
 
 
 def read_question(
-    value: Any,
-    index: int,
-    label: Label,
-    features: Sequence[Feature],
-    refuse: Refusal,
-    *,
-    moments: bool = False,
-    places: int = 0,
+    value: Any, index: int, label: Label, features: Sequence[Feature], refuse: Refusal, *, moments: bool, places: int
 ) -> Question:
     """Read a question of a document, checked against the schema that stands beside it; in an evaluation round against
     the ``places`` of its score.
@@ -141,15 +127,13 @@ def read_question(
     fields.finish()
     if not isinstance(parameters, dict):
         raise fields.error("parameters", "must be an object")
-    declared = {feature.name: feature for feature in features}
-    named = [None if text is None else declared.get(text) for text in (name, other)]
     if places:
         if kind not in (RIGHT, SCORE) or group != 0 or (name, other) != (None, None):
             raise fields.error("kind", f"an evaluation round asks for {RIGHT} and {SCORE}, in group 0, of no feature")
         size = 2 if kind == RIGHT else places * len(label.classes)
         wanted = size if encoding == INDEX else None
     else:
-        _check_subject(kind, group, (name, other), named, features, fields)
+        named = _subject(kind, group, (name, other), features, fields)
         missing = any(one.missing for one in named if one)
         wanted = _cells(kind, encoding, label, named[0], moments=moments, missing=missing)
     if wanted is None:
@@ -168,30 +152,28 @@ def read_question(
     return question
 
 
-def _check_subject(
-    kind: str,
-    group: int,
-    names: tuple[str | None, str | None],
-    named: Sequence[Feature | None],
-    features: Sequence[Feature],
-    fields: Fields,
-) -> None:
-    """Refuse a question about another thing than its group says: the label (group 0) names nothing, a product two
-    features, any other question the feature of its group.
+def _subject(
+    kind: str, group: int, names: tuple[str | None, str | None], features: Sequence[Feature], fields: Fields
+) -> list[Feature | None]:
+    """Return the features that a question names. Refuse one about another thing than its group says: the label (group
+    0) names nothing, a product two features, any other question the feature of its group.
     """
+    declared: dict[str | None, Feature] = {feature.name: feature for feature in features}
+    named = [declared.get(name) for name in names]
     if kind == PRODUCT:
-        for key, feature in zip(("feature", "other"), named, strict=True):
-            if feature is None:
-                raise fields.error(key, "a product question names two asked features")
+        if None in named:
+            key = ("feature", "other")[named.index(None)]
+            raise fields.error(key, "a product question names two asked features")
         if group <= len(features):
             raise fields.error("group", f"products come after the features' groups, {len(features)} and below")
-        return
+        return named
     if group > len(features):
         raise fields.error("group", f"must be at most {len(features)} for a {kind} question, not {group}")
     expected = features[group - 1].name if group else None
     if names != (expected, None):
         subject = f"feature {expected}" if expected else "the label"
         raise fields.error("feature", f"group {group} is {subject}; other is the second feature of a product")
+    return named
 
 
 def _cells(

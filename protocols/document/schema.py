@@ -1,4 +1,4 @@
-"""What is asked about: the label and the features. Of the authored part of a campaign, validated.
+"""The label and the features that a campaign asks about, validated.
 
 All of it is public knowledge. A value list or a bound is never read off the data.
 """
@@ -75,7 +75,7 @@ class CategoricalFeature:
 
     @property
     def cells(self) -> int:
-        """What there is to answer: the values, and after them that there is none where that may be."""
+        """Count what there is to answer: the values, and after them that there is none where that may be."""
         return self.size + self.missing
 
     def index_of(self, value: object) -> int | None:
@@ -120,12 +120,12 @@ class ContinuousFeature:
 
     @property
     def ordered(self) -> bool:
-        """Whether it has values in an order: bins are."""
+        """True where it has values in an order: bins are."""
         return self.bins is not None
 
     @property
     def cells(self) -> int:
-        """What there is to answer: the bins, and after them that there is no value where that may be."""
+        """Count what there is to answer: the bins, and after them that there is no value where that may be."""
         return self.size + self.missing
 
     def index_of(self, value: object) -> int | None:
@@ -164,7 +164,7 @@ Feature = CategoricalFeature | ContinuousFeature
 
 
 def is_gaussian(feature: Feature | None) -> TypeGuard[ContinuousFeature]:
-    """Whether a feature is modelled as Gaussian: continuous, without bins."""
+    """Return true where a feature is modelled as Gaussian: continuous, without bins."""
     return isinstance(feature, ContinuousFeature) and feature.bins is None
 
 
@@ -173,7 +173,7 @@ def read_label(value: Any, refuse: Refusal) -> Label:
     label = Label(
         name=fields.text("name"),
         classes=_declared(fields, "classes", MOST_CLASSES),
-        weight=None if fields.raw("weight") is None else fields.integer("weight", least=0, most=MOST_WEIGHT),
+        weight=fields.integer("weight", least=0, most=MOST_WEIGHT) if fields.has("weight") else None,
     )
     fields.finish()
     return label
@@ -187,8 +187,7 @@ def read_features(values: list[Any], label: Label, refuse: Refusal) -> tuple[Fea
         feature = read_feature(value, place, len(label.classes), refuse)
         if feature.name in seen:
             raise refuse(
-                f"{place}.name",
-                f"{feature.name!r} is already used by {seen[feature.name]}; names must be different",
+                f"{place}.name", f"{feature.name!r} is already used by {seen[feature.name]}; names must be different"
             )
         seen[feature.name] = f"{place}.name"
         features.append(feature)
@@ -209,7 +208,7 @@ def read_feature(value: Any, path: str, classes: int, refuse: Refusal) -> Featur
         cells, place = feature.cells * classes, "values"
     else:
         low, high = read_bounds(fields)
-        bins = fields.integer("bins", least=2, most=MOST_VALUES) if fields.has("bins") else fields.raw("bins")
+        bins = fields.integer("bins", least=2, most=MOST_VALUES) if fields.has("bins") else None
         feature = ContinuousFeature(name, low, high, bins, weight, _read_missing(fields))
         cells, place = ((bins or 2) + feature.missing) * classes, "bins"
         # Every edge is rounded by less than two such steps, so that all of them stay apart.
@@ -222,7 +221,7 @@ def read_feature(value: Any, path: str, classes: int, refuse: Refusal) -> Featur
 
 
 def _read_missing(fields: Fields, values: Sequence[str] = ()) -> bool:
-    """Whether a value may be missing: unless the author says false, or lists ``missing`` as a value itself."""
+    """Return whether a value may be missing: unless the author says false, or lists ``missing`` as a value itself."""
     may_be = fields.switch("missing") is not False
     if MISSING in values and fields.has("missing") and may_be:
         raise fields.error("missing", f"{MISSING!r} is one of the values, so that no value is missing; leave this out")
@@ -230,7 +229,7 @@ def _read_missing(fields: Fields, values: Sequence[str] = ()) -> bool:
 
 
 def _read_ordered(fields: Fields, values: Sequence[str]) -> bool:
-    """Whether the values are listed in their order; ``missing`` cannot be one of them then."""
+    """Return whether the values are listed in their order; ``missing`` cannot be one of them then."""
     ordered = fields.switch("ordered") is True
     if ordered and MISSING in values:
         raise fields.error(

@@ -34,7 +34,7 @@ _KNOWN_AT_ONCE: Final = 1024
 
 @dataclass(frozen=True)
 class QuestionCheck:
-    """What a question promises and what it costs at worst."""
+    """A question's promise, and its cost at worst."""
 
     question: Question
     worst: WorstCase
@@ -42,7 +42,7 @@ class QuestionCheck:
 
     @property
     def epsilon(self) -> Fraction:
-        """What the document promises for this question."""
+        """The document's promise for this question."""
         return exact_epsilon(self.question.epsilon)
 
     @property
@@ -56,7 +56,7 @@ class QuestionCheck:
 
     @property
     def note(self) -> str | None:
-        """Why the loss stays clearly below epsilon, None where it does not."""
+        """The reason why the loss stays clearly below epsilon, None where it does not."""
         if self.gap < NEGLIGIBLE_GAP:
             return None
         return self.question.mechanism.waste
@@ -71,16 +71,13 @@ class Verification:
 
     @property
     def loss(self) -> Fraction:
-        """What one device loses in all: its worst question, or with ``answers: "all"`` the sum over the groups."""
-        worst: dict[int, Fraction] = {}
-        for check in self.questions:
-            group = check.question.group
-            worst[group] = max(worst.get(group, Fraction(0)), check.worst.loss)
-        return sum(worst.values(), Fraction(0)) if self.campaign.privacy.answers == "all" else max(worst.values())
+        """The loss of one device in all: its worst question, or with ``answers: "all"`` the sum over the groups."""
+        losses = [check.worst.loss for check in self.questions]
+        return sum((max(losses[one.index] for one in pool) for pool in self.campaign.pools), Fraction(0))
 
     @property
     def holds(self) -> bool:
-        """Whether every question and the whole campaign keep their promise."""
+        """True where every question and the whole campaign keep their promise."""
         return all(check.holds for check in self.questions) and self.loss <= exact_epsilon(
             self.campaign.privacy.epsilon
         )

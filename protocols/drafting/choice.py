@@ -42,7 +42,8 @@ def make_sign(classes: int, epsilon: Fraction, *, missing: bool = False) -> Pure
     """The pure mechanism whose bit contrasts have the least variance on the 2 k cells of (class, bit), or on 3 k where
     the value may be ``missing``, which it is taken to be rarely.
     """
-    return _least_contrast((2 + missing) * classes, classes, epsilon)
+    made = (mechanism.make((2 + missing) * classes, epsilon) for mechanism in PURE.values())
+    return min(made, key=lambda mechanism: contrast_variance(mechanism, classes))
 
 
 def make_continuous(
@@ -85,11 +86,6 @@ def contrast_variance(mechanism: Mechanism[int], classes: int) -> float:
     cells = mechanism.domain_size // classes
     # The last of an odd number of cells of a class, where there is no value, has no sign.
     return mechanism.signs_variance(cells - cells % 2, 1 / classes)
-
-
-def _least_contrast(cells: int, classes: int, epsilon: Fraction) -> PureMechanism:
-    made = (mechanism.make(cells, epsilon) for mechanism in PURE.values())
-    return min(made, key=lambda mechanism: contrast_variance(mechanism, classes))
 
 
 def _of_mean(of_sum: float, told: float) -> float:

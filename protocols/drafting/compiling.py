@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 from itertools import combinations_with_replacement
@@ -30,7 +30,7 @@ from protocols.document.questions import (
 )
 from protocols.document.schema import ContinuousFeature, Feature, Label, is_gaussian
 from protocols.drafting.choice import AUTO, make_continuous, make_discrete, make_sign, share_variance
-from protocols.drafting.edges import with_edges
+from protocols.drafting.edges import score_edges
 from protocols.errors import DraftError
 from protocols.exact.rationals import divide_down, exact_epsilon
 from protocols.fields import Fields, parse_json
@@ -42,8 +42,6 @@ LEAST_EPSILON: Final = 1e-6
 _LABEL_WEIGHT: Final = 5
 _WHOLE: Final = 100
 """Of 100 devices 5 answer the class alone, where the author leaves that open and every other question tells it too."""
-
-_ROUNDS: Final = {MOMENTS: "a round of moments", EVALUATION: "an evaluation round"}
 
 
 def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:
@@ -57,9 +55,11 @@ def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:
     authored = read_authored(fields, DraftError)
     fields.finish()
     _check_round(*(authored[name] for name in ("asks", "label", "features", "privacy")))
-    if authored["evaluation"] is not None:
-        authored["evaluation"] = with_edges(authored["evaluation"])
-        questions = evaluation_questions(authored["evaluation"], authored["privacy"])
+    evaluation: Evaluation | None = authored["evaluation"]
+    if evaluation is not None:
+        if evaluation.edges is None and len(evaluation.model.classes) == 2:
+            authored["evaluation"] = evaluation = replace(evaluation, edges=score_edges(evaluation.model))
+        questions = _evaluation_questions(evaluation, authored["privacy"])
     else:
         questions = compile_questions(
             authored["label"],
@@ -95,40 +95,28 @@ def _instant(moment: datetime | None) -> str | None:
 
 
 def _check_round(asks: str, label: Label, features: Sequence[Feature], privacy: Privacy) -> None:
-    """Raises DraftError, which names the field and says what would be right; of a round that asks for a model never."""
-    if asks not in _ROUNDS:
-        return
-    this = _ROUNDS[asks]
-    if asks == EVALUATION:
-        _check_score(privacy, this)
-    else:
-        _check_moments(label, features, privacy, this)
-
-
-def _check_score(privacy: Privacy, this: str) -> None:
-    if privacy.continuous != AUTO:
+    """Refuse what a round of moments, or of an evaluation, never asks. Raises DraftError."""
+    if asks == EVALUATION and privacy.continuous != AUTO:
         raise DraftError(
             "privacy.continuous",
-            f"is {privacy.continuous}, and {this} asks about no feature. Leave it out, or say auto",
+            f"is {privacy.continuous}, and an evaluation round asks about no feature. Leave it out, or say auto",
         )
-
-
-def _check_moments(label: Label, features: Sequence[Feature], privacy: Privacy, this: str) -> None:
+    if asks != MOMENTS:
+        return
     for position, feature in enumerate(features):
         if isinstance(feature, ContinuousFeature) and feature.bins is not None:
             raise DraftError(
                 f"features[{position}].bins",
-                f"is {feature.bins}, and {this} asks for the number itself. Leave it out here; the round that follows "
-                "may have bins",
+                f"is {feature.bins}, and a round of moments asks for the number itself. Leave it out here; the round "
+                "that follows may have bins",
             )
-    if label.weight != 0:
-        return
-    for name, value in (("discrete", None if privacy.discrete == AUTO else privacy.discrete), ("theta", privacy.theta)):
-        if value is not None:
+    said = {"discrete": None if privacy.discrete == AUTO else privacy.discrete, "theta": privacy.theta}
+    for name, value in said.items():
+        if label.weight == 0 and value is not None:
             raise DraftError(
                 f"privacy.{name}",
-                f"is {value}, and says how {this} asks for the label alone, which it does not. Leave it out, or ask "
-                "for the label (label.weight 1, or leave it out)",
+                f"is {value}, and says how a round of moments asks for the label alone, which it does not. Leave it "
+                "out, or ask for the label (label.weight 1, or leave it out)",
             )
 
 
@@ -187,7 +175,7 @@ def compile_questions(
     return tuple(questions)
 
 
-def evaluation_questions(evaluation: Evaluation, privacy: Privacy) -> tuple[Question, ...]:
+def _evaluation_questions(evaluation: Evaluation, privacy: Privacy) -> tuple[Question, ...]:
     """Return the questions about a model: whether it is right, one bit by ``de``, and where its score lies, with the
     class; each as often as the evaluation's weights say.
     """
@@ -209,15 +197,8 @@ def _threshold(privacy: Privacy) -> Fraction | None:
     return None if privacy.theta is None else Fraction(repr(float(privacy.theta)))
 
 
-def asks_label_seldom(label: Label, features: Sequence[Feature], privacy: Privacy) -> bool:
-    """Whether a twentieth of the devices answer the class alone, and not as many as for a feature: the author left it
-    open, and every pair tells the class as well, so that more devices there are lost to the features.
-    """
-    return label.weight is None and privacy.answers == "one" and not any(map(is_gaussian, features))
-
-
 def _check_complete(features: Sequence[Feature], privacy: Privacy) -> None:
-    """Of features whose values are asked for: noisy sums of values have no place for one that is not there."""
+    """Refuse features without a value where noisy sums are asked for, which have no place for it."""
     if privacy.continuous in (AUTO, SIGN):
         return
     for feature in features:
@@ -232,14 +213,18 @@ def _check_complete(features: Sequence[Feature], privacy: Privacy) -> None:
 def _check_epsilon(epsilon: float) -> None:
     if epsilon < LEAST_EPSILON:
         raise DraftError(
-            "privacy.epsilon",
-            f"leaves {epsilon:g} for a question; below {LEAST_EPSILON:g} nothing can be learned",
+            "privacy.epsilon", f"leaves {epsilon:g} for a question; below {LEAST_EPSILON:g} nothing can be learned"
         )
 
 
 def _all_asked(label: Label, features: Sequence[Feature], privacy: Privacy, *, moments: bool) -> list[_Asked]:
-    """Return what is asked, in the order of the document."""
-    classes, seldom = len(label.classes), not moments and asks_label_seldom(label, features, privacy)
+    """Return what is asked, in the order of the document.
+
+    A twentieth of the devices answer the class alone, and not as many as for a feature, where the author left it open
+    and every pair tells the class as well: more devices there are lost to the features.
+    """
+    open_label = label.weight is None and privacy.answers == "one"
+    classes, seldom = len(label.classes), not moments and open_label and not any(map(is_gaussian, features))
     whole = _WHOLE - _LABEL_WEIGHT if seldom else 1
     alone = 1 if label.weight is None else label.weight
     if seldom:
@@ -264,7 +249,7 @@ def _all_asked(label: Label, features: Sequence[Feature], privacy: Privacy, *, m
 def _classes_told(
     asked: Sequence[_Asked], indexed: dict[_Asked, Mechanism[int]], classes: int, *, everything: bool
 ) -> tuple[float, float]:
-    """What the indexed questions tell about a class's share, 1 / (n Var) with n the reports to one question of a value;
+    """Return what indexed questions tell of a class's share, 1 / (n Var) with n the reports to one question of a value;
     and the reports to all questions of values, over those to one.
     """
     of_group: dict[int, int] = {}

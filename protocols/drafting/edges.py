@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from random import Random
 from typing import Final
 
-from protocols.document.evaluation import MOST_BINS, Evaluation
+from protocols.document.evaluation import MOST_BINS
 from protocols.model import DiscreteLikelihood, Likelihood, Model
 
 _RECORDS: Final = 2000
@@ -20,13 +19,6 @@ _RECORDS: Final = 2000
 
 _FURTHEST: Final = 700.0
 """Log odds beyond which exp overflows."""
-
-
-def with_edges(evaluation: Evaluation) -> Evaluation:
-    """Return the evaluation with bins for its score, where there are two classes and the author chose none."""
-    if evaluation.edges is not None or len(evaluation.model.classes) > 2:
-        return evaluation
-    return replace(evaluation, edges=score_edges(evaluation.model))
 
 
 def score_edges(model: Model, bins: int = MOST_BINS) -> tuple[float, ...]:

@@ -1,43 +1,58 @@
-"""Local randomisers, one file each: parameters, exact loss, perturbation, and the numbers its estimator needs."""
+"""Local randomisers, one file each: parameters, exact loss, perturbation, estimator's numbers; and their one table."""
 
-from protocols.mechanisms.base import VALUE_BITS, Mechanism, Moment, PureMechanism, WorstCase
-from protocols.mechanisms.de import DirectEncoding
-from protocols.mechanisms.laplace import LaplaceVector
-from protocols.mechanisms.noisy_vector import NoisyVector
-from protocols.mechanisms.onebit import OneBit
-from protocols.mechanisms.oue import OptimalUnaryEncoding
-from protocols.mechanisms.registry import (
-    DISCRETE,
-    MOMENTS,
-    PURE,
-    AnyMechanism,
-    from_parameters,
-)
-from protocols.mechanisms.she import SummingHistogramEncoding
-from protocols.mechanisms.ss import SubsetSelection
-from protocols.mechanisms.sue import SymmetricUnaryEncoding
-from protocols.mechanisms.the import ThresholdingHistogramEncoding
-from protocols.mechanisms.unary import UnaryEncoding
+from __future__ import annotations
 
-__all__ = [
-    "DISCRETE",
-    "MOMENTS",
-    "PURE",
-    "VALUE_BITS",
-    "AnyMechanism",
-    "DirectEncoding",
-    "LaplaceVector",
-    "Mechanism",
-    "Moment",
-    "NoisyVector",
-    "OneBit",
-    "OptimalUnaryEncoding",
-    "PureMechanism",
-    "SubsetSelection",
-    "SummingHistogramEncoding",
-    "SymmetricUnaryEncoding",
-    "ThresholdingHistogramEncoding",
-    "UnaryEncoding",
-    "WorstCase",
-    "from_parameters",
-]
+from collections.abc import Mapping
+from typing import Any, Final
+
+from protocols.errors import DocumentError
+from protocols.mechanisms.base import VALUE_BITS as VALUE_BITS
+from protocols.mechanisms.base import Mechanism as Mechanism
+from protocols.mechanisms.base import Moment as Moment
+from protocols.mechanisms.base import Parameters
+from protocols.mechanisms.base import PureMechanism as PureMechanism
+from protocols.mechanisms.base import WorstCase as WorstCase
+from protocols.mechanisms.de import DirectEncoding as DirectEncoding
+from protocols.mechanisms.laplace import LaplaceVector as LaplaceVector
+from protocols.mechanisms.noisy_vector import NoisyVector as NoisyVector
+from protocols.mechanisms.onebit import OneBit as OneBit
+from protocols.mechanisms.oue import OptimalUnaryEncoding as OptimalUnaryEncoding
+from protocols.mechanisms.she import SummingHistogramEncoding as SummingHistogramEncoding
+from protocols.mechanisms.ss import SubsetSelection as SubsetSelection
+from protocols.mechanisms.sue import SymmetricUnaryEncoding as SymmetricUnaryEncoding
+from protocols.mechanisms.the import ThresholdingHistogramEncoding as ThresholdingHistogramEncoding
+from protocols.mechanisms.unary import UnaryEncoding as UnaryEncoding
+
+AnyMechanism = Mechanism[int] | Mechanism[Moment]
+
+DISCRETE: Final[Mapping[str, type[Mechanism[int]]]] = {
+    mechanism.name: mechanism
+    for mechanism in (
+        DirectEncoding,
+        SubsetSelection,
+        OptimalUnaryEncoding,
+        SymmetricUnaryEncoding,
+        ThresholdingHistogramEncoding,
+        SummingHistogramEncoding,
+    )
+}
+"""Mechanisms for an index, in the order in which ``auto`` prefers equals: shorter payloads first."""
+
+PURE: Final[Mapping[str, type[PureMechanism]]] = {
+    name: mechanism for name, mechanism in DISCRETE.items() if issubclass(mechanism, PureMechanism)
+}
+"""Those of :data:`DISCRETE` that support sets of indices; ``sign`` is asked with one of them."""
+
+MOMENTS: Final[Mapping[str, type[Mechanism[Moment]]]] = {
+    mechanism.name: mechanism for mechanism in (OneBit, LaplaceVector)
+}
+"""Mechanisms for a value that belongs to a class."""
+
+
+def from_parameters(name: str, domain_size: int, parameters: Parameters) -> AnyMechanism:
+    """The mechanism a document names. Raises DocumentError for unknown names and impossible numbers."""
+    known: dict[str, type[Any]] = {**DISCRETE, **MOMENTS}
+    if name not in known:
+        raise DocumentError("unknown-mechanism", f"mechanism {name!r} is not one of {', '.join(sorted(known))}")
+    made: AnyMechanism = known[name].from_parameters(domain_size, parameters)
+    return made

@@ -13,15 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from protocols.errors import DocumentError, PayloadError
 from protocols.exact.coins import ONE, Coins
 from protocols.exact.rationals import exp_bounds, probability_down
-from protocols.mechanisms.base import (
-    VALUE_BITS,
-    Mechanism,
-    Moment,
-    Parameters,
-    WorstCase,
-    read_names,
-    read_probability,
-)
+from protocols.mechanisms.base import VALUE_BITS, Mechanism, Moment, Parameters, WorstCase, read_names, read_probability
 from protocols.mechanisms.de import index_width
 
 if TYPE_CHECKING:

@@ -16,14 +16,7 @@ from protocols.errors import DocumentError, PayloadError
 from protocols.exact.coins import ONE, Coins
 from protocols.exact.rationals import exp_bounds, probability_down
 from protocols.mechanisms import bitmap
-from protocols.mechanisms.base import (
-    Parameters,
-    PureMechanism,
-    WorstCase,
-    read_integer,
-    read_names,
-    read_probability,
-)
+from protocols.mechanisms.base import Parameters, PureMechanism, WorstCase, read_integer, read_names, read_probability
 
 if TYPE_CHECKING:
     from typing import Self

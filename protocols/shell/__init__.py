@@ -1,1 +1,97 @@
-"""What the three command lines have in common; no part of the wheel for devices."""
+"""The three command lines' parser, exit codes and completion scripts; no part of the wheel for devices.
+
+Every help ends with exit codes and examples, a mistake is one line, an id is never an option.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+DONE: Final = 0
+FAILED: Final = 1
+WRONG_USAGE: Final = 2
+INTERRUPTED: Final = 130
+"""What a shell reports of a program that Ctrl-C ended: 128 and the signal's number."""
+
+MEANINGS: Final = {
+    DONE: "done",
+    FAILED: "it failed, or what was checked does not hold",
+    WRONG_USAGE: "the command line or a setting is wrong, or a library is missing: nothing was begun",
+    INTERRUPTED: "ended by Ctrl-C",
+}
+
+EXAMPLES: Final = "examples:"
+EXIT_CODES: Final = "exit codes:"
+_WIDTH: Final = 100
+_LIKE_AN_ID: Final = re.compile(r"-[A-Za-z0-9_-]{42}(=.*)?", re.DOTALL)
+"""Ids, tokens and public keys are 43 characters of base64url, of which one in 64 begins with a dash; ``key sign`` takes
+``ID=MODEL.json``, too. No option is that long."""
+SHELLS: Final = ("bash", "zsh", "fish")
+
+
+class Parser(argparse.ArgumentParser):
+    """``examples`` are what may follow the command's name, each on a line of its own, behind the exit codes and at the
+    end of ``--help``.
+
+    A wrong command line is told in one line, like every other mistake; ``--help`` says the rest.
+    """
+
+    def __init__(self, *, examples: Sequence[str] = (), **options: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+        if self.description and "\n" not in self.description:
+            self.description = textwrap.fill(self.description, _WIDTH)
+        if examples:
+            codes = [f"  {code:<3}  {meaning}" for code, meaning in MEANINGS.items()]
+            shown = [f"  {self.prog} {example}" for example in examples]
+            self.epilog = "\n".join([EXIT_CODES, *codes, "", EXAMPLES, *shown])
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Have each command tell what it does not know, whose ``--help`` says what it knows."""
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return known, unknown
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(WRONG_USAGE, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+    def _parse_optional(self, arg_string: str) -> Any:
+        """argparse has no public way to say that what begins with a dash may be a value; None says so."""
+        return None if _LIKE_AN_ID.fullmatch(arg_string) else super()._parse_optional(arg_string)
+
+
+def add_completion(parser: argparse.ArgumentParser, make_parser: Callable[[], argparse.ArgumentParser]) -> None:
+    """Add ``--completion SHELL``, which prints a script that completes commands and options on TAB: those of the parser
+    that ``make_parser`` gives, whose ``prog`` is what is completed.
+    """
+
+    class Completion(argparse.Action):
+        def __call__(self, parser: argparse.ArgumentParser, _: object, shell: Any, __: object = None) -> None:
+            try:
+                import shtab
+            except ModuleNotFoundError:
+                parser.exit(WRONG_USAGE, f"{parser.prog}: needs shtab: pip install 'ldp-bayes[completion]'\n")
+            completed = make_parser()
+            for action in _actions(completed):
+                if action.type is Path:
+                    action.complete = shtab.FILE  # type: ignore[attr-defined]  # where shtab looks for it
+            sys.stdout.write(shtab.complete(completed, shell).rstrip() + "\n")
+            parser.exit(DONE)
+
+    parser.add_argument(
+        "--completion", action=Completion, choices=SHELLS, help="print a script for the shell to complete commands with"
+    )
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    for action in parser._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for one in action.choices.values():
+                yield from _actions(one)

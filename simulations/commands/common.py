@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from protocols.shell.parser import Parser
+from protocols.shell import Parser
 from simulations.tables.frames import TableError
 from simulations.tables.loaders import TABLE_HELP
 from simulations.tables.sources import Source, source_with_schema, source_without_schema

@@ -12,7 +12,7 @@ import pytest
 from ldp_client.command import main
 from ldp_client.testing import Answer, FakeServer
 from protocols import Campaign
-from protocols.shell.exits import FAILED, WRONG_USAGE
+from protocols.shell import FAILED, WRONG_USAGE
 
 WRONG = ("must be https", "campaign_id must be", "max_total_epsilon must be")
 """What the command line itself says wrong; everything else failed."""

@@ -10,7 +10,7 @@ from buyers import run, write_draft, write_table
 from evaluated import evaluation
 
 from protocols import Campaign
-from protocols.shell.exits import FAILED, WRONG_USAGE
+from protocols.shell import FAILED, WRONG_USAGE
 from simulations.tables.sources import draft_of
 
 FOUND_LATER = (

@@ -14,7 +14,7 @@ import buyers
 import pytest
 from buyers import run, write_draft, write_table
 
-from protocols.shell.exits import FAILED, WRONG_USAGE
+from protocols.shell import FAILED, WRONG_USAGE
 from simulations.__main__ import COMMANDS
 from simulations.fleet.aggregator import Daemon
 
