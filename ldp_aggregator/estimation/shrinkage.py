@@ -40,9 +40,11 @@ def shrink_moments(
     """``moments`` as rebuilt from ``value`` and ``square`` of those ``present``, means and variances shrunk towards the
     common ones.
     """
-    common = rebuild_moments(
-        feature, _total(value), _total(square), Present(present.whole, present.whole), variance_floor=variance_floor
+    of_all = Present(present.whole, present.whole)
+    value, square = (
+        Cells.normal(one.value.sum(keepdims=True), one.variance.sum(keepdims=True)) for one in (value, square)
     )
+    common = rebuild_moments(feature, value, square, of_all, variance_floor=variance_floor)
     least = variance_floor * (float(feature.high) - float(feature.low)) ** 2
     variance = shrink(
         moments.variance, moments.variance_variance, common.variance, (VARIANCE_PRIOR * common.variance) ** 2
@@ -62,8 +64,3 @@ def shrink(values: Array, noise: Array, common: Array | float, prior: Array | fl
     kept = prior / (prior + noise)
     result: Array = common + kept * (values - common)
     return result
-
-
-def _total(cells: Cells) -> Cells:
-    """The sum over the classes: the same quantity of all records."""
-    return Cells.normal(cells.value.sum(keepdims=True), cells.variance.sum(keepdims=True))

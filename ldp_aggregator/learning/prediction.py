@@ -26,7 +26,7 @@ from scipy.special import softmax
 from ldp_aggregator.estimation.estimators import Z_95
 from ldp_aggregator.estimation.posterior.effects import USUAL, gains, scale_logarithms
 from ldp_aggregator.estimation.posterior.evidence import Statistics, contrasts, product, times, told_of_classes
-from ldp_aggregator.estimation.posterior.shares import class_shares
+from ldp_aggregator.estimation.posterior.shares import believed_classes
 from ldp_aggregator.estimation.posterior.tables import FeaturePosterior, Posterior, rows
 from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_aggregator.learning.significance import FALSE_ALARMS, p_value
@@ -253,7 +253,7 @@ def _classes_without(learned: Learned, features: Sequence[str]) -> Array:
     told = told_of_classes(telling, len(learned.model.classes))
     others = np.array([[float(one.question.feature != name) for one in telling] for name in features])
     information = np.tensordot(others, told.information, 1)
-    return class_shares(information, others @ told.linear, others @ [one.n for one in telling]).value
+    return believed_classes(information, others @ told.linear, others @ [one.n for one in telling]).value
 
 
 def _halves(

@@ -33,7 +33,7 @@ from protocols.document.campaign import MODEL
 from protocols.document.projection import Projection
 from protocols.document.questions import LABEL, PAIR, SQUARE, VALUE, is_gaussian
 from protocols.document.schema import ContinuousFeature, Feature
-from protocols.model import GaussianLikelihood, Model
+from protocols.model import GaussianLikelihood, Likelihood, Model
 
 Array = NDArray[np.float64]
 Pairs = Sequence[tuple[Campaign, Tally]]
@@ -151,21 +151,18 @@ def learn(pairs: Pairs, how: Decoding, telling: Sequence[QuestionEstimate] | Non
     if how.post != POSTERIOR:
         tables = {feature.name: _table(estimates, feature, how) for feature in discrete}
         prior = _usable_prior(shares, sum(int(tally.n.sum()) for _, tally in pairs))
-    moments = {f.name: _moments(estimates, f, shares, how) for f in first.asked if is_gaussian(f)}
-    likelihoods = tuple(
-        GaussianLikelihood(
-            feature, *(tuple(its.tolist()) for its in (moments[feature.name].mean, moments[feature.name].variance))
-        )
-        if is_gaussian(feature)
-        else discrete_likelihood(feature, tables[feature.name][: feature.size])
-        for feature in first.asked
-    )
-    insufficient = {
-        name: [of_class for of_class, flag in zip(classes, its.insufficient, strict=True) if flag]
-        for name, its in moments.items()
-        if its.insufficient.any()
-    }
-    model = Model(first.label.name, classes, tuple(prior.tolist()), likelihoods, first.projection)
+    likelihoods: list[Likelihood] = []
+    insufficient: dict[str, list[str]] = {}
+    for feature in first.asked:
+        if is_gaussian(feature):
+            moments = _moments(estimates, feature, shares, how)
+            mean, variance = (tuple(numbers.tolist()) for numbers in (moments.mean, moments.variance))
+            likelihoods.append(GaussianLikelihood(feature, mean, variance))
+            if moments.insufficient.any():
+                insufficient[feature.name] = [classes[place] for place in np.flatnonzero(moments.insufficient)]
+        else:  # Where a value is missing the model looks at the others: it needs P(value | class, present).
+            likelihoods.append(discrete_likelihood(feature, tables[feature.name][: feature.size]))
+    model = Model(first.label.name, classes, tuple(prior.tolist()), tuple(likelihoods), first.projection)
     return Learned(estimates, telling, shares, posterior, model, insufficient)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.posterior.effects import shared_scales
-from ldp_aggregator.estimation.posterior.evidence import Statistics, contrasts, factor, kron, outer, product, times
+from ldp_aggregator.estimation.posterior.evidence import Statistics, contrasts, factor, kron, product, times
 from ldp_aggregator.estimation.simplex import norm_sub
 
 Array = NDArray[np.float64]
@@ -58,7 +58,7 @@ class ClassShares:
     covariance: Array
 
 
-def class_shares(information: Array, linear: Array, reports: Array | int) -> ClassShares:
+def believed_classes(information: Array, linear: Array, reports: Array | int) -> ClassShares:
     """Return P(class) as told under a prior as wide as that of uniform shares, with one pseudo-report a class."""
     classes = linear.shape[-1]
     even = np.full(classes, 1 / classes)
@@ -95,8 +95,10 @@ def absences(told: Sequence[Statistics], classes: Array) -> list[Array]:
 
     Of all cells in ``told`` the last C say that the value is missing; ``classes`` are P(class).
     """
-    variances = MISSING[:, None, None] ** 2 * outer(classes, classes) * (_ALIKE + (1 - _ALIKE) * np.eye(classes.size))
-    means = outer(MISSING, classes)
+    variances = (
+        MISSING[:, None, None] ** 2 * np.outer(classes, classes) * (_ALIKE + (1 - _ALIKE) * np.eye(classes.size))
+    )
+    means = np.outer(MISSING, classes)
     logarithms, believed = [], []
     for one in told:
         cells = one.linear.shape[-1]

@@ -37,15 +37,15 @@ from ldp_aggregator.estimation.posterior.effects import (
     shared_scales,
 )
 from ldp_aggregator.estimation.posterior.evidence import (
+    Group,
     Statistics,
     factor,
     kron,
     product,
     times,
     told_of_classes,
-    told_of_features,
 )
-from ldp_aggregator.estimation.posterior.shares import ClassShares, absences, class_shares, marginal
+from ldp_aggregator.estimation.posterior.shares import ClassShares, absences, believed_classes, marginal
 from ldp_aggregator.estimation.simplex import norm_sub
 from protocols.document.questions import PAIR
 from protocols.document.schema import Feature
@@ -65,21 +65,6 @@ ones, and equal noise lets Connect-4 believe what it does not know.
 
 _REPORTS: Final = 25.0
 """Reports without noise that a table is taken to be made of, for each unit of mean information."""
-
-
-@dataclass(frozen=True)
-class Group:
-    """Features of one shape, with the answered questions about the pairs of each, which have so many ``cells``."""
-
-    names: Sequence[str]
-    asked: Sequence[Sequence[QuestionEstimate]]
-    cells: int
-    missing: bool
-    ordered: bool
-
-    def told(self, frequencies: Array | None = None) -> Statistics:
-        """Return what the answers tell; see :func:`told_of_features`."""
-        return told_of_features(self.asked, self.cells, frequencies)
 
 
 @dataclass(frozen=True)
@@ -216,7 +201,7 @@ def posterior_of(
     (:data:`_TRUST`).
     """
     of_classes = told_of_classes(telling, classes)
-    shares = class_shares(
+    shares = believed_classes(
         of_classes.information.sum(axis=0), of_classes.linear.sum(axis=0), sum(one.n for one in questions)
     )
     groups = _groups(features, classes, questions)
