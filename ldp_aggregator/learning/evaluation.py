@@ -36,8 +36,14 @@ from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_aggregator.learning.guarantee import LOCAL_PUBLIC, LOCAL_RELATION, Guarantee
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.learning.prediction import draw_scores
-from ldp_aggregator.learning.published import PublishedGuarantee, epsilon_of_studies, published_by, studies_of
-from ldp_aggregator.learning.relays import counted_twice, relayed
+from ldp_aggregator.learning.published import (
+    PublishedGuarantee,
+    counted_twice,
+    epsilon_of_studies,
+    published_by,
+    relayed,
+    studies_of,
+)
 from protocols import Campaign
 from protocols.document.campaign import SCORE as SCORES
 from protocols.document.evaluation import MOST_BINS

@@ -15,8 +15,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ldp_aggregator.learning.columns import as_column, texts_of
-from ldp_aggregator.learning.frames import clipped, column_of, feature_indices, label_indices, with_outputs
+from ldp_aggregator.learning.frames import (
+    as_column,
+    clipped,
+    column_of,
+    feature_indices,
+    label_indices,
+    texts_of,
+    with_outputs,
+)
 from ldp_aggregator.learning.guarantee import NO_PRIVACY_RELATION, Guarantee
 from protocols.document.campaign import asked_features
 from protocols.document.projection import Projection, read_projection

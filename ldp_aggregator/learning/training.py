@@ -17,17 +17,21 @@ from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import Estimates, estimate
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
-from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR, Moments, present_shares, rebuild_moments
+from ldp_aggregator.estimation.moments import (
+    DEFAULT_VARIANCE_FLOOR,
+    Moments,
+    present_shares,
+    rebuild_moments,
+    shrink_moments,
+)
 from ldp_aggregator.estimation.pooling import pool, pool_classes
 from ldp_aggregator.estimation.posterior.tables import Posterior, posterior_of
-from ldp_aggregator.estimation.shrinkage import shrink_moments
 from ldp_aggregator.estimation.simplex import FLOOR, NONE, POSTERIOR, TRAINING_MODES, floor, norm_sub
 from ldp_aggregator.learning.guarantee import LOCAL_PUBLIC, LOCAL_RELATION, Guarantee
 from ldp_aggregator.learning.lies import found_by_lying
 from ldp_aggregator.learning.naive_bayes import NaiveBayes, discrete_likelihood
 from ldp_aggregator.learning.prediction import predict_accuracy
-from ldp_aggregator.learning.published import epsilon_of_studies, published_by, studies_of
-from ldp_aggregator.learning.relays import counted_twice, relayed
+from ldp_aggregator.learning.published import counted_twice, epsilon_of_studies, published_by, relayed, studies_of
 from protocols import Campaign
 from protocols.document.campaign import MODEL
 from protocols.document.projection import Projection
@@ -75,7 +79,7 @@ def train(
         on it.
     shrinkage
         Draw the moments of a Gaussian feature towards those of all classes, by the known noise (see
-        :mod:`ldp_aggregator.estimation.shrinkage`); False takes them as estimated.
+        :mod:`ldp_aggregator.estimation.moments`); False takes them as estimated.
     arrivals
         How the reports of each campaign came, where that is known: the model then tells which guarantee holds behind
         their relays, and which reports are in the tallies twice.

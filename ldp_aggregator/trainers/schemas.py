@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.learning.columns import as_column, texts_of
-from ldp_aggregator.learning.frames import label_indices, with_outputs
+from ldp_aggregator.learning.frames import as_column, label_indices, texts_of, with_outputs
 from protocols.document.campaign import Campaign, asked_features
 from protocols.document.projection import Projection, read_projection
 from protocols.document.questions import is_gaussian

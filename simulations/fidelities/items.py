@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.learning.columns import as_column
 from ldp_aggregator.learning.frames import (
     MISSING_INDEX,
+    as_column,
     binned,
     feature_indices,
     label_indices,
