@@ -18,7 +18,7 @@ NONE: Final = "none"
 MODES: Final = (FLOOR, NORM_SUB, NONE)
 
 POSTERIOR: Final = "posterior"
-"""Of training only, where all questions are seen together: :mod:`ldp_aggregator.estimation.posterior`."""
+"""For training only, where all questions are seen together: :mod:`ldp_aggregator.estimation.posterior`."""
 
 TRAINING_MODES: Final = (POSTERIOR, NORM_SUB, FLOOR)
 

@@ -1,4 +1,4 @@
-"""How good a model is, as devices say that took no part in training.
+"""Evaluate a model by the answers of devices that took no part in training.
 
 A device answers one of two questions about one model: whether it is right (one bit, by direct encoding on two cells:
 with e = exp(epsilon), n Var = e / (e - 1)^2 + a (1 - a) for an accuracy a), or where its score lies, with the class.
@@ -91,7 +91,7 @@ _UNTOLD: Final = Figure(None, None, None)
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What an evaluation round tells of its model; a share of all people where nothing else is said.
+    """The figures that an evaluation round tells of its model; shares of all people where nothing else is said.
 
     ``accuracy`` is that of the model as it is published, with ``threshold`` of the log odds instead of 0 where that is
     clearly better; ``reason`` says which and why, ``as_trained`` what the model's own threshold reaches. Of the model

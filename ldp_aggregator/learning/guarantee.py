@@ -1,4 +1,4 @@
-"""What an estimator promises, as data: which privacy, between which neighbours, and what it takes for public."""
+"""The promise of an estimator, as data: which privacy, between which neighbours, and what it takes for public."""
 
 from __future__ import annotations
 

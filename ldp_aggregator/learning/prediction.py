@@ -1,4 +1,4 @@
-"""What to expect of a model, as far as its own reports can tell; only an evaluation round knows more.
+"""Predict what to expect of a model, as far as its own reports can tell; only an evaluation round knows more.
 
 Nothing in the reports says how features go together. Told are numbers with a meaning of their own:
 
@@ -40,7 +40,7 @@ Integers = NDArray[np.int64]
 
 _POPULATIONS: Final = 16
 _RECORDS: Final = 500
-"""Of every population: 8,000 in all, which tell a share to half a percent."""
+"""For every population: 8,000 in all, which tell a share to half a percent."""
 
 _HALVINGS: Final = 8
 """Each is told from both ways."""
@@ -86,7 +86,7 @@ class PredictedAccuracy:
 
     @property
     def above_majority(self) -> bool:
-        """Whether the model is called better than always saying the most frequent class, as it is in at most 3 % of
+        """True where the model is called better than always saying the most frequent class, as it is in at most 3 % of
         campaigns whose features tell nothing. One that is not is published only on demand.
         """
         return self.p_value <= FALSE_ALARMS and self.gain > STANDARD_DEVIATIONS * self.gain_error

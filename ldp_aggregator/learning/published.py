@@ -1,4 +1,4 @@
-"""What is published reveals less than the reports do: the central guarantee beside the local one.
+"""The central guarantee beside the local one: what is published reveals less than the reports do.
 
 Who reads estimates or a model sees a function of a tally, and a tally forgets who sent what. For that reader the
 reports were shuffled, and every single one hides among the others (:mod:`ldp_aggregator.amplification`). A relay that
@@ -72,7 +72,8 @@ class PublishedGuarantee(Guarantee):
 def published_guarantee(
     campaign: Campaign, reports: int, delta: float = DEFAULT_DELTA, colluding: int = 0
 ) -> PublishedGuarantee:
-    """What who sees only the publication learns of one of ``reports`` devices; see :mod:`ldp_aggregator.amplification`.
+    """Bound what who sees only the publication learns of one of ``reports`` devices, as
+    :mod:`ldp_aggregator.amplification` proves.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ def published_guarantee(
 def relay_guarantee(
     campaign: Campaign, batch: int, delta: float = DEFAULT_DELTA, colluding: int = 0
 ) -> PublishedGuarantee:
-    """What who runs the server learns of one device whose report came in a mixed batch of at least ``batch`` devices.
+    """Bound what who runs the server learns of one device whose report came in a mixed batch of ``batch`` or more.
 
     To be stated only where every upload carried the relay's ``LDP-Relay-Batch`` of at least so many.
 
@@ -235,7 +236,7 @@ def _epsilon_once(row: Row, crowd: int, delta: float) -> float | None:
 
 @dataclass(frozen=True)
 class Relayed:
-    """Of one campaign, as of one moment: a ``guarantee``, or in ``why_not`` what stands in its way."""
+    """The word of relays for one campaign as of one moment: a ``guarantee``, or in ``why_not`` what forbids it."""
 
     campaign: str
     arrivals: Arrivals

@@ -1,4 +1,4 @@
-"""Whether the features tell anything of the class: a test against features that tell nothing.
+"""Test whether the features tell anything of the class, against features that tell nothing.
 
 A model and what it is judged by must not share their noise: tables that are made of noise look as if they told the
 class, and a posterior of the same reports agrees. So the reports themselves are tested. Of a discrete feature whose

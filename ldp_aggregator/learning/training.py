@@ -114,7 +114,7 @@ def train(
 
 @dataclass(frozen=True)
 class Decoding:
-    """How tables are made of reports: the options of :func:`train`."""
+    """The options of :func:`train`, by which tables are made of reports."""
 
     post: str = POSTERIOR
     prior: str = POOLED

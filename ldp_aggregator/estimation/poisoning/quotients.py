@@ -1,4 +1,4 @@
-"""How far lying devices can move a quotient of two estimates: a share of a share, and the mean of a class.
+"""Bounds of what lying devices do to a quotient of two estimates: a share of a share, and the mean of a class.
 
 Lies move s by at most a and P by at most h. With P > h the quotient moves to (s + ds) / (P + dP), and
 

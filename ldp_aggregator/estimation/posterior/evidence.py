@@ -1,4 +1,4 @@
-"""What reports tell of classes and of features, as sufficient statistics that add up; and the algebra of shares.
+"""Evidence of reports on classes and on features, as sufficient statistics that add up; and the algebra of shares.
 
 Frequencies f over d cells have, given noisy reports, about the log-likelihood -f' L f / 2 + h' f: L (d, d) is the
 information, h (d,) its linear part. Both are sums over questions, mechanisms, campaigns and rounds of a study, so that

@@ -26,7 +26,7 @@ from ldp_aggregator.estimation.simplex import norm_sub
 Array = NDArray[np.float64]
 
 PSEUDO_REPORTS: Final = 4.0
-"""Of a marginal, in all: none per value, which would destroy features with many values."""
+"""For a marginal in all, not per value, which would destroy features with many values."""
 
 _INTERACTION: Final = 0.1
 """Prior scale of what is not in the marginal, while the marginal is estimated."""
@@ -35,16 +35,16 @@ MISSING: Final[Array] = np.array([0.0, 0.01, 0.03, 0.1, 0.3, 0.6])
 """The missing shares t that a feature may have, roughly."""
 
 _USUALLY_MISSING: Final[Array] = np.array([0.5, 0.1, 0.1, 0.1, 0.1, 0.1])
-"""How many features have each, before any report: half of them are complete."""
+"""The shares of features that have each, before any report: half of them are complete."""
 
 _ALIKE: Final = 0.9
-"""How far the classes go together in what is missing."""
+"""Correlation of the classes in what is missing."""
 
 _WIDE: Final = 100.0
 """Prior variance of a cell, with which nothing is shrunk while the cells are read off the reports."""
 
 MOST_MISSING: Final = 0.98
-"""Of a class: somebody is taken to hold a value."""
+"""The most of a class that is believed to be missing: somebody is taken to hold a value."""
 
 
 @dataclass(frozen=True)

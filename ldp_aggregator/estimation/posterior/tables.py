@@ -57,7 +57,7 @@ MOST_NUMBERS: Final = 1 << 16
 """In an array of matrices that is computed at once: what is large gains nothing by it, and takes its memory."""
 
 _TRUST: Final = 0.5
-"""How far the fitted frequencies are taken for those that the noise depends on; the rest is taken to be even.
+"""The weight of the fitted frequencies in those that the noise depends on; the rest is taken to be even.
 
 Chosen on chess, mushroom, car and connect4: at large epsilon the noise of rare cells is far below that of frequent
 ones, and equal noise lets Connect-4 believe what it does not know.
@@ -69,7 +69,7 @@ _REPORTS: Final = 25.0
 
 @dataclass(frozen=True)
 class FeatureEvidence:
-    """What is told of features of one shape among the records that hold a value, a row of every array each.
+    """Evidence on features of one shape among the records that hold a value, a row of every array each.
 
     ``told`` is of the cells of values; ``classes`` are P(class, present), shape (..., C); ``absence`` P(missing,
     class), None of complete features; ``marginal`` is P(value), shape (..., K), known as from ``effective`` reports
@@ -106,7 +106,7 @@ class FeatureEvidence:
 
 @dataclass(frozen=True)
 class FeaturePosterior(FeatureEvidence):
-    """What is believed of features of one shape; of one feature (:func:`rows`) without the axis that is (...) here.
+    """Beliefs on features of one shape; on one feature (:func:`rows`) without the axis that is (...) here.
 
     ``centre`` is P(value | class, present) before any effect of the class, shape (..., K, C); ``basis`` a F U, shape
     (..., K C, r); ``information`` S and ``effects`` y, shape (..., r); ``scales`` P(tau | reports), shape (..., 11).
@@ -162,7 +162,7 @@ class FeaturePosterior(FeatureEvidence):
 
 @dataclass(frozen=True)
 class Posterior:
-    """What is believed of the classes and of every discrete feature: those of one shape together, and by name."""
+    """Beliefs on the classes and on every discrete feature: those of one shape together, and by name."""
 
     classes: ClassShares
     groups: Sequence[tuple[Group, FeaturePosterior]]

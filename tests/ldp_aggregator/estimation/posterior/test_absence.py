@@ -91,7 +91,7 @@ def test_without_reports_and_where_everything_is_missing_somebody_is_taken_to_ho
 
 
 def test_the_share_that_is_missing_is_read_without_bias_by_what_is_printed():
-    """What is believed serves the model; `estimates` prints the unbiased share still."""
+    """Beliefs serve the model; `estimates` prints the unbiased share still."""
     campaign = campaign_of(features=1)
     frame = pd.DataFrame({"x0": ["v0"] * 900 + [None] * 100})
     shares = [

@@ -107,7 +107,7 @@ def test_the_scales_posterior_is_that_of_a_dense_gaussian():
     found = believed_scales(information, effects)
 
     def logarithm(t, s, y):
-        """Of the density at tau = t, over that at tau = 0."""
+        """Return ln of the density at tau = t over that at tau = 0."""
         return 0.5 * (np.log(s) + y**2 / s - np.log(s + t * s**2) - y**2 / (s + t * s**2)).sum()
 
     logs = np.array([[logarithm(t, s, y) for t in SCALES] for s, y in zip(information, effects, strict=True)])
