@@ -252,7 +252,7 @@ def evaluated_model(campaign: Campaign, tally: Tally, arrivals: Arrivals | None 
         public = (*public, "the model, which does not say what it was learned from")
     guarantee = Guarantee(epsilon_of_studies(studies | spent), 0.0, LOCAL_RELATION, public)
     if stated is not None and stated["epsilon"] is None:
-        guarantee = Guarantee(**{**stated, "public": tuple(stated["public"])})
+        guarantee = Guarantee.from_json(stated)
     published = published_by([(campaign, tally)], () if arrivals is None else (arrivals,))
     if "published" in training:
         published = _both(PublishedGuarantee(**training["published"]), published, apart=apart or len(studies) > 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -24,6 +25,11 @@ class Guarantee:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Guarantee:
+        """The inverse of :meth:`to_json`."""
+        return cls(**{**told, "public": tuple(told["public"])})
 
     def __str__(self) -> str:
         if self.epsilon is None:

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -123,8 +124,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         """The inverse of :meth:`to_json`. Raises ModelError, which names the field."""
         model = Model.from_json(text)
         stated = model.training.get("guarantee")
-        guarantee = NON_PRIVATE if stated is None else Guarantee(**{**stated, "public": tuple(stated["public"])})
-        return cls.from_model(model, guarantee)
+        return cls.from_model(model, NON_PRIVATE if stated is None else Guarantee.from_json(stated))
 
     def to_json(self) -> str:
         """The model document that devices download."""
@@ -139,10 +139,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: pd.DataFrame) -> Array:
         """P(class | row), shape (rows, k). Where every class is impossible under the model, its prior."""
-        scores = self.scores(X)
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-        result: Array = weights / weights.sum(axis=1, keepdims=True)
-        return result
+        return np.asarray(softmax(self.scores(X), axis=1))
 
     def predict_joint_log_proba(self, X: pd.DataFrame) -> Array:
         """Return ln P(class) + the sum of ln P(value | class), shape (rows, k); a feature without a usable value takes

@@ -127,23 +127,14 @@ def published_together(
     """
     given = list(parts)
     keys = {_key(campaign.study, campaign.id) for campaign, _ in given}
-    worst: dict[str, float] = {}
-    deltas: dict[str, float] = {}
-    conditions: dict[str, None] = {}
-    rounds: dict[str, float] = {}
-    for campaign, reports in given:
+    each = [published_guarantee(campaign, reports, delta / len(keys), colluding) for campaign, reports in given]
+    losses, deltas = _lost_in_fitting(campaign for campaign, _ in given), dict.fromkeys(keys, 0.0)
+    if len(given) == 1 and not losses:
+        return each[0]
+    for (campaign, _), one in zip(given, each, strict=True):
         key = _key(campaign.study, campaign.id)
-        one = published_guarantee(campaign, reports, delta / len(keys), colluding)
-        worst[key] = max(worst.get(key, 0.0), _epsilon(one))
-        deltas[key] = max(deltas.get(key, 0.0), one.delta)
-        conditions |= dict.fromkeys(one.conditions)
-        projection = campaign.projection
-        if projection is not None and projection.fitted_epsilon is not None:
-            fitted = _key(projection.fitted_study, projection.fitted_on)
-            rounds[fitted] = max(rounds.get(fitted, 0.0), projection.fitted_epsilon)
-    if len(given) == 1 and not rounds:
-        return one
-    losses = rounds | {key: max(epsilon, rounds.get(key, 0.0)) for key, epsilon in worst.items()}
+        losses[key] = max(losses.get(key, 0.0), math.inf if one.epsilon is None else one.epsilon)
+        deltas[key] = max(deltas[key], one.delta)
     return PublishedGuarantee(
         math.nextafter(math.fsum(losses.values()), math.inf),
         math.fsum(deltas.values()),
@@ -151,7 +142,7 @@ def published_together(
         _PUBLIC,
         sum(reports for _, reports in given),
         colluding,
-        tuple(conditions),
+        tuple(dict.fromkeys(condition for one in each for condition in one.conditions)),
     )
 
 
@@ -175,14 +166,21 @@ def studies_of(campaigns: Iterable[Campaign]) -> dict[str, float]:
     A device answers one campaign of a study. The private round that a projection was fitted on is one of them: what was
     learned there is in the model too.
     """
+    every = list(campaigns)
+    lost = _lost_in_fitting(every)
+    for campaign in every:
+        key = _key(campaign.study, campaign.id)
+        lost[key] = max(lost.get(key, 0.0), campaign.privacy.epsilon)
+    return lost
+
+
+def _lost_in_fitting(campaigns: Iterable[Campaign]) -> dict[str, float]:
+    """Return the epsilon of every private round that a projection was fitted on, by the name of its study."""
     lost: dict[str, float] = {}
-    for campaign in campaigns:
-        spent = [(_key(campaign.study, campaign.id), campaign.privacy.epsilon)]
-        projection = campaign.projection
+    for projection in (campaign.projection for campaign in campaigns):
         if projection is not None and projection.fitted_epsilon is not None:
-            spent.append((_key(projection.fitted_study, projection.fitted_on), projection.fitted_epsilon))
-        for key, epsilon in spent:
-            lost[key] = max(lost.get(key, 0.0), epsilon)
+            key = _key(projection.fitted_study, projection.fitted_on)
+            lost[key] = max(lost.get(key, 0.0), projection.fitted_epsilon)
     return lost
 
 
@@ -193,10 +191,6 @@ def epsilon_of_studies(lost: Mapping[str, float]) -> float:
 
 def _key(study: str | None, campaign_id: str) -> str:
     return f"study {study}" if study else campaign_id
-
-
-def _epsilon(guarantee: Guarantee) -> float:
-    return math.inf if guarantee.epsilon is None else guarantee.epsilon
 
 
 def _guarantee(
