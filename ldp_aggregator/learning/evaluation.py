@@ -30,6 +30,7 @@ from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
+from ldp_aggregator.estimation.expected import answers
 from ldp_aggregator.estimation.posterior.evidence import covariance_of_cells
 from ldp_aggregator.estimation.ratios import ratio_of
 from ldp_aggregator.estimation.simplex import norm_sub
@@ -185,8 +186,7 @@ def foresee(campaign: Campaign, devices: int) -> Foreseen:
         places = np.searchsorted(np.array(asked.edges), scores[:, 1] - scores[:, 0], side="left")
     classes = len(asked.model.classes)
     law = np.bincount(places * classes + of, minlength=asked.places * classes).astype(np.float64) / _RECORDS
-    total = sum(question.weight for question in campaign.questions)
-    n = {one.kind: devices * one.weight / total for one in campaign.questions}
+    n = {one.kind: number for one, number in zip(campaign.questions, answers(campaign, devices), strict=True)}
     by_kind = {one.kind: one for one in campaign.questions}
     right = float(law[_right(asked).ravel()].sum())
     variances = []

@@ -66,7 +66,7 @@ def p_value(estimates: Sequence[Estimates], posterior: Posterior, gaussian: Sequ
 
 def _score(group: FeaturePosterior, told: Statistics) -> tuple[float, int]:
     """Return the squared length of the efficient scores of features of one shape, and its degrees of freedom."""
-    m, pi = group.marginal, group.classes / group.present
+    m, pi = group.marginal, group.classes_present
     dependent = kron(factor(m), factor(pi))
     nuisance = np.concatenate([kron(factor(m), pi[..., None]), kron(m[..., None], factor(pi))], axis=-1)
     if group.absence is not None:

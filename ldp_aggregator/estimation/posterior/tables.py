@@ -89,6 +89,11 @@ class FeatureEvidence:
         return share
 
     @property
+    def classes_present(self) -> Array:
+        """P(class | present), shape (..., C)."""
+        return self.classes / self.present
+
+    @property
     def independent(self) -> Array:
         """All cells, shape (..., cells), if values told nothing of the class."""
         return self.and_missing(product(self.marginal, self.classes))
@@ -205,10 +210,8 @@ def posterior_of(
         of_classes.information.sum(axis=0), of_classes.linear.sum(axis=0), sum(one.n for one in questions)
     )
     groups = _groups(features, classes, questions)
-    first = _evidence(groups, [group.told() for group in groups], shares.value)
-    evidence = _evidence(
-        groups, [group.told(one.noisy_at) for group, one in zip(groups, first, strict=True)], shares.value
-    )
+    first = _evidence(groups, shares.value, [None for _ in groups])
+    evidence = _evidence(groups, shares.value, [one.noisy_at for one in first])
     return Posterior(shares, list(zip(groups, _fit(groups, evidence), strict=True)))
 
 
@@ -230,8 +233,9 @@ def _groups(features: Sequence[Feature], classes: int, questions: Sequence[Quest
     return groups
 
 
-def _evidence(groups: Sequence[Group], told: Sequence[Statistics], shares: Array) -> list[FeatureEvidence]:
-    """Believe who holds no value, and return what is told of the others."""
+def _evidence(groups: Sequence[Group], shares: Array, noisy_at: Sequence[Array | None]) -> list[FeatureEvidence]:
+    """Believe who holds no value, and return what is told of the others, with the noise at these frequencies."""
+    told = [group.told(frequencies) for group, frequencies in zip(groups, noisy_at, strict=True)]
     absent = iter(absences([its for group, its in zip(groups, told, strict=True) if group.missing], shares))
     found = []
     for group, its in zip(groups, told, strict=True):
@@ -249,27 +253,27 @@ def _fit(groups: Sequence[Group], evidence: Sequence[FeatureEvidence]) -> list[F
     rotated = []
     for group, one in zip(groups, evidence, strict=True):
         of_values = ordered_factor(one.marginal, one.effective) if group.ordered else factor(one.marginal)
-        design = one.present[..., None] * kron(of_values, factor(one.classes / one.present))
+        design = one.present[..., None] * kron(of_values, factor(one.classes_present))
         information, rotation = np.linalg.eigh(design.mT @ one.told.information @ design)
         rotated.append((design @ rotation, np.maximum(information, 0.0)))
 
     def effects_from(alike: float) -> list[Array]:
         found = []
         for one, (basis, _) in zip(evidence, rotated, strict=True):
-            expected = centre(one.marginal, one.classes / one.present, alike) * one.classes[:, None, :]
+            expected = centre(one.marginal, one.classes_present, alike) * one.classes[:, None, :]
             left = one.told.linear - times(one.told.information, expected.reshape(len(expected), -1))
             found.append(times(basis.mT, left))
         return found
 
     alike, told = 1.0, [information for _, information in rotated]
-    if any(rarity(one.classes / one.present).any() for one in evidence):
+    if any(rarity(one.classes_present).any() for one in evidence):
         alike = likeness(told, [effects_from(float(a)) for a in ALIKE])
     effects = effects_from(alike)
     scales = shared_scales([scale_logarithms(*its) for its in zip(told, effects, strict=True)], USUAL)
     return [
         FeaturePosterior(
             **vars(one),
-            centre=centre(one.marginal, one.classes / one.present, alike),
+            centre=centre(one.marginal, one.classes_present, alike),
             basis=basis,
             information=information,
             effects=its,
