@@ -35,7 +35,7 @@ _NUMERIC: Final = frozenset("0123456789+-.eE \t")
 
 
 def declared_indices(domain: Label | CategoricalFeature, column: pd.Series[Any]) -> NDArray[np.int64]:
-    """``domain.index_of`` of every cell; -1 for None."""
+    """The index of every cell's class or value; -1 where it is not declared."""
     codes, different = _different(column)
     found = [domain.index_of(value) for value in [*different, None]]
     positions = np.array([MISSING_INDEX if index is None else index for index in found], dtype=np.int64)
@@ -140,11 +140,6 @@ def _cell(column: pd.Series[Any], row: int) -> Any:
         return column.iloc[row]
     except Exception:
         return None
-
-
-def label_indices(label: Label, column: pd.Series[Any]) -> NDArray[np.int64]:
-    """Class index per row; -1 where the class is not declared."""
-    return declared_indices(label, column)
 
 
 def feature_indices(feature: Feature, column: pd.Series[Any]) -> NDArray[np.int64]:

@@ -25,7 +25,7 @@ from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import Estimates, estimate
 from ldp_aggregator.estimation.estimators import Cells
 from ldp_aggregator.estimation.moments import SIGNIFICANT, present_shares
-from ldp_aggregator.learning.frames import column_of, label_indices, numbers, rescaled
+from ldp_aggregator.learning.frames import column_of, declared_indices, numbers, rescaled
 from protocols import Campaign
 from protocols.document.campaign import MOMENTS
 from protocols.document.projection import METHODS, PUBLIC
@@ -79,7 +79,7 @@ def moments_of_table(features: Sequence[ContinuousFeature], label: Label, frame:
     t = np.column_stack([rescaled(feature, numbers(column_of(frame, feature))) for feature in features])
     if label.name not in frame.columns:
         raise ProjectionError(f"the table has no column {label.name!r} with the classes")
-    classes = label_indices(label, frame[label.name])
+    classes = declared_indices(label, frame[label.name])
     usable = ~np.isnan(t).any(axis=1) & (classes >= 0)
     if usable.sum() < 2:
         raise ProjectionError(

@@ -20,8 +20,8 @@ from ldp_aggregator.learning.frames import (
     MISSING_INDEX,
     as_column,
     binned,
+    declared_indices,
     feature_indices,
-    label_indices,
     numbers,
     project,
     rescaled,
@@ -237,7 +237,7 @@ class Columns:
 
 def class_indices(label: Label, labels: pd.Series[Any]) -> Integers:
     """The class index of every row. Raises RecordError, naming the row, for a label that is not declared."""
-    indices = label_indices(label, labels)
+    indices = declared_indices(label, labels)
     unknown = np.flatnonzero(indices == MISSING_INDEX)
     if unknown.size:
         row = int(unknown[0])
