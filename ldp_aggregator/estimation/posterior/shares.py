@@ -70,19 +70,20 @@ def believed_classes(information: Array, linear: Array, reports: Array | int) ->
     return ClassShares((n * norm_sub(raw, axis=-1) + 1) / (n + classes), raw, covariance)
 
 
-def marginal(told: Statistics, classes: Array) -> tuple[Array, Array]:
+def marginal(told: Statistics, present: Array, classes: Array) -> tuple[Array, Array]:
     """Return P(value) of features of one shape, shape (..., K), no value impossible, estimated jointly with a small
     interaction that is thrown away; and how many reports without noise would tell as much, shape (...).
 
-    ``classes``, shape (..., C), are P(class, present).
+    ``present``, shape (..., 1), is the share of records that hold a value, ``classes``, shape (..., C), P(class) of
+    these.
     """
-    size, present = told.linear.shape[-1] // classes.shape[-1], classes.sum(axis=-1)[..., None]
+    size = told.linear.shape[-1] // classes.shape[-1]
     even, values = np.full(size, 1 / size), contrasts(size)
-    within = kron(np.sqrt(_INTERACTION / size) * values, present[..., None] * factor(classes / present))
-    design = np.concatenate([kron(values, classes[..., None]), within], axis=-1)
+    interaction = kron(np.sqrt(_INTERACTION) * factor(even), factor(classes))
+    design = present[..., None] * np.concatenate([kron(values, classes[..., None]), interaction], axis=-1)
     variance = np.linalg.inv(design.mT @ told.information @ design + np.eye(design.shape[-1]))
     gain = values @ (variance @ design.mT)[..., : size - 1, :]
-    raw = even + times(gain, told.linear - times(told.information, product(even, classes)))
+    raw = even + times(gain, told.linear - times(told.information, present * product(even, classes)))
     share = norm_sub(raw, axis=-1)
     of_values = np.diagonal(variance, axis1=-2, axis2=-1)[..., : size - 1]  # The columns of ``values`` are orthonormal.
     effective = ((share * (1 - share)).sum(axis=-1) + 1 / size) / of_values.sum(axis=-1)
