@@ -2,13 +2,14 @@
 
     python benchmarks/training.py [--reports N] [--features F] [--repeats R] [--json]
 
-Everything that `train` does by default is in the time: estimates, what is believed, weights, bounds of what liars can
-move, the predicted accuracy, the guarantee of who sees the model alone; once for features called complete, once for
-features that may be missing. Every time there is one report more, so that the guarantee is not one found before; then
-the same reports are trained on again. Beside it, in the same run, scikit-learn's CategoricalNB on as many records,
-which it reads in clear, and the estimates alone, which training cannot do without. Promised: training takes below 50 ms
-of processor time on a quiet machine. The exit code is 1 where that is broken. Every figure is the median of the
-repeats, which take turns, with the least in brackets: the median of a machine that does other work tells of that work.
+Everything that `train` does by default is in the time: estimates, what is believed, what liars are found to move (for
+which it learns again for each class), the predicted accuracy, the guarantee of who sees the model alone; once for
+features called complete, once for features that may be missing. Every time there is one report more, so that the
+guarantee is not one found before; then the same reports are trained on again. Beside it, in the same run,
+scikit-learn's CategoricalNB on as many records, which it reads in clear, and the estimates alone, which training cannot
+do without. Promised: training takes below 50 ms of processor time on a quiet machine. The exit code is 1 where that is
+broken. Every figure is the median of the repeats, which take turns, with the least in brackets: the median of a machine
+that does other work tells of that work.
 """
 
 from __future__ import annotations

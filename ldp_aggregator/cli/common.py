@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from ldp_aggregator.learning.published import PublishedGuarantee
-from ldp_aggregator.learning.relays import Relayed
+from ldp_aggregator.learning.published import PublishedGuarantee, Relayed
 from ldp_aggregator.service.acting import local_actor, recorded
 from ldp_aggregator.service.settings import Settings, read_settings
 from ldp_aggregator.store import Store, open_store

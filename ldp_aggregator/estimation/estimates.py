@@ -22,7 +22,7 @@ from ldp_aggregator.estimation.pooling import pool_classes
 from ldp_aggregator.estimation.ratios import Part, among_present, missing_shares
 from ldp_aggregator.estimation.rows import cell_names, cell_rows, finite_rows, named_rows, value_names
 from ldp_aggregator.estimation.simplex import NORM_SUB
-from protocols import Campaign, Question
+from protocols import Campaign
 from protocols.document.questions import PAIR, PRODUCT, RIGHT, SQUARE, VALUE
 from protocols.document.schema import ContinuousFeature, is_gaussian
 
@@ -166,16 +166,13 @@ def estimate(campaign: Campaign, tally: Tally, *, post: str = NORM_SUB) -> Estim
     if tally.campaign.id != campaign.id:
         raise ValueError(f"the tally is of campaign {tally.campaign.id}, not of {campaign.id}")
     classes = len(campaign.label.classes)
+    open_ones = {feature.name for feature in campaign.asked if feature.missing}
     found = [
-        estimate_question(question, n, counts, classes, post, missing=_may_be_missing(campaign, question))
-        for question, n, counts in zip(campaign.questions, tally.n.tolist(), tally.counts, strict=True)
+        estimate_question(one, n, counts, classes, post, missing=not open_ones.isdisjoint((one.feature, one.other)))
+        for one, n, counts in zip(campaign.questions, tally.n.tolist(), tally.counts, strict=True)
     ]
     prior = pool_classes(found, classes, shared_records=campaign.privacy.answers == "all")
     liars = tuple(
         per_liar(one.question, one.n, tally.counts[one.question.index], one.cells.value.size) for one in found
     )
     return Estimates(campaign, add_record_spread(found, prior), prior, post, liars)
-
-
-def _may_be_missing(campaign: Campaign, question: Question) -> bool:
-    return any(campaign.feature(name).missing for name in (question.feature, question.other) if name is not None)

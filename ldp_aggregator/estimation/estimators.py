@@ -26,8 +26,8 @@ Z_95: Final = 1.959963984540054
 """The 97.5 % point of the normal distribution."""
 
 SIGNS: Final = np.array([-1.0, 1.0])
-"""What the cells of one class stand for, of a question asked as ``sign``. A place for what is missing comes after them,
-and has no sign.
+"""The signs that the cells of one class stand for, where a question is asked as ``sign``. A place for what is missing
+comes after them, and has no sign.
 """
 
 
@@ -49,7 +49,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class QuestionEstimate:
-    """What the reports to one question tell.
+    """Everything that the reports to one question tell.
 
     Attributes
     ----------
@@ -154,7 +154,7 @@ def sums_of_cells(question: Question, n: int, value: Array, members: int) -> Cel
 
 
 def uninformed(size: int, *, frequencies: bool) -> Cells:
-    """What no report tells: uniform frequencies (or zero sums), infinite variance, the whole range as interval."""
+    """Return an estimate from no report: uniform frequencies (or zero sums), and the whole range as interval."""
     value = np.full(size, 1 / size if frequencies else 0.0)
     low = np.full(size, 0.0 if frequencies else -1.0)
     return Cells(value, np.full(size, np.inf), low, np.ones(size))

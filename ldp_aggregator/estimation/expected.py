@@ -1,4 +1,4 @@
-"""What estimates will know, before anyone is asked: their variances at given frequencies, or at even ones.
+"""Variances of estimates before anyone is asked, at given frequencies or at even ones.
 
 The noise of the mechanism at the frequency of the cell, the spread of the records themselves (devices are a sample),
 and the chance in how many of them draw a question. A cell is a joint probability, P(value, class), before any
@@ -69,7 +69,7 @@ def variance_per_answer(question: Question, expected: Expectation) -> Array:
 
 
 def answers(campaign: Campaign, devices: int) -> list[float]:
-    """How many answers each question can expect."""
+    """Return the number of answers that each question can expect."""
     totals = {question.index: sum(one.weight for one in pool) for pool in campaign.pools for question in pool}
     return [devices * question.weight / totals[question.index] for question in campaign.questions]
 
@@ -90,6 +90,6 @@ def expected_errors(campaign: Campaign, devices: int, variances: Sequence[Array]
 
 
 def chance_of_number(question: Question, number: float, devices: int) -> float:
-    """How much larger E[1 / n] is than 1 / E[n], the number n of reports about a cell being binomial."""
+    """Return E[1 / n] E[n], the number n of reports about a cell being binomial."""
     about = number * facts_of(question.mechanism).cell_share
     return 1 + (1 - about / devices) / about

@@ -5,6 +5,12 @@ value. Dividing by the estimated P(c) gives the moments of the class (Yilmaz et 
 be missing everything is of the records that hold one, and P(c) is P(c, present). A class whose share cannot be told
 from zero is ``insufficient``: nothing is divided there, and the moments of all classes together
 stand in.
+
+For use in a model noisy moments are shrunk towards those of all classes (:func:`shrink_moments`), by the known variance
+of their noise. A class mean differs from the common mean by about the spread of the feature, and a class variance from
+the common variance by about half of it: with these as the prior, the posterior mean keeps the share
+tau^2 / (tau^2 + noise variance) of the difference. With many reports nothing changes; with few a class is not given a
+confident shape that is only noise.
 """
 
 from __future__ import annotations
@@ -66,7 +72,7 @@ class Present:
 
 
 def present_shares(prior: Cells, questions: Sequence[QuestionEstimate]) -> Present:
-    """What the questions about a feature, in whichever campaigns, say of the records that hold its value.
+    """Return the shares of the records that hold a feature's value, from the questions about it in all campaigns.
 
     P(class) less P(missing, class), which the value and the square both tell; the two as if they were independent,
     which is right but for the little that a question adds to the pooled P(class).
@@ -162,3 +168,49 @@ def _record_spread(estimate: QuestionEstimate, sums: dict[tuple[str | None, str]
 def finite(values: Array) -> list[float | None]:
     """For JSON, which knows no infinity: None stands for it."""
     return [value if np.isfinite(value) else None for value in values.tolist()]
+
+
+VARIANCE_PRIOR: Final = 0.5
+"""Standard deviation of a class variance around the common one, relative to it.
+
+Chosen with the rest of the rule among six variants, by held-out accuracy on five public tables (diabetes, australian,
+skin, accelerometer, seeds). It was better on most of their settings, worse on a few, and was not tried on others.
+"""
+
+
+def shrink_moments(
+    moments: Moments,
+    feature: ContinuousFeature,
+    value: Cells,
+    square: Cells,
+    present: Present,
+    *,
+    variance_floor: float,
+) -> Moments:
+    """``moments`` as rebuilt from ``value`` and ``square`` of those ``present``, means and variances shrunk towards the
+    common ones.
+    """
+    of_all = Present(present.whole, present.whole)
+    value, square = (
+        Cells.normal(one.value.sum(keepdims=True), one.variance.sum(keepdims=True)) for one in (value, square)
+    )
+    common = rebuild_moments(feature, value, square, of_all, variance_floor=variance_floor)
+    least = variance_floor * (float(feature.high) - float(feature.low)) ** 2
+    variance = shrink(
+        moments.variance, moments.variance_variance, common.variance, (VARIANCE_PRIOR * common.variance) ** 2
+    )
+    return replace(
+        moments,
+        mean=shrink(moments.mean, moments.mean_variance, common.mean, common.variance),
+        variance=np.maximum(variance, least),
+    )
+
+
+def shrink(values: Array, noise: Array, common: Array | float, prior: Array | float) -> Array:
+    """The posterior mean of values that lie around ``common`` with the variance ``prior``.
+
+    Infinite ``noise`` leaves nothing of a value.
+    """
+    kept = prior / (prior + noise)
+    result: Array = common + kept * (values - common)
+    return result

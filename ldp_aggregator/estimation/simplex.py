@@ -18,7 +18,7 @@ NONE: Final = "none"
 MODES: Final = (FLOOR, NORM_SUB, NONE)
 
 POSTERIOR: Final = "posterior"
-"""Of training only, where all questions are seen together: :mod:`ldp_aggregator.estimation.posterior`."""
+"""For training only, where all questions are seen together: :mod:`ldp_aggregator.estimation.posterior`."""
 
 TRAINING_MODES: Final = (POSTERIOR, NORM_SUB, FLOOR)
 
@@ -51,20 +51,13 @@ def floor(values: Array, n: float) -> Array:
 def norm_sub(values: Array, total: float = 1.0, *, axis: int = 0) -> Array:
     """The nearest point (least squares) with non-negative entries that add up to ``total``, along an axis.
 
-    Wang et al., NDSS 2020: subtract one constant from every entry and cut at zero, so that the sum is right.
-    """
-    result: Array = np.maximum(values - norm_sub_shift(values, total, axis=axis), 0.0)
-    return result
-
-
-def norm_sub_shift(values: Array, total: float = 1.0, *, axis: int = 0) -> Array:
-    """The constant that :func:`norm_sub` subtracts, the axis kept: what brings the k largest to ``total``, for the k
-    that needs most.
-
-    It rises with k as long as the next entry is above it, and falls from there on.
+    Wang et al., NDSS 2020: subtract one constant from every entry and cut at zero, so that the sum is right. The
+    constant brings the k largest to ``total``, for the k that needs most: it rises with k as long as the next entry is
+    above it, and falls from there on.
     """
     sums = np.cumsum(-np.sort(-values, axis=axis), axis=axis)
     inner_axes = values.ndim - 1 - axis % values.ndim
     ranks = np.arange(1, values.shape[axis] + 1).reshape(-1, *[1] * inner_axes)
-    shift: Array = ((sums - total) / ranks).max(axis=axis, keepdims=True)
-    return shift
+    constant = ((sums - total) / ranks).max(axis=axis, keepdims=True)
+    result: Array = np.maximum(values - constant, 0.0)
+    return result

@@ -1,4 +1,4 @@
-"""How good a model is, as devices say that took no part in training.
+"""Evaluate a model by the answers of devices that took no part in training.
 
 A device answers one of two questions about one model: whether it is right (one bit, by direct encoding on two cells:
 with e = exp(epsilon), n Var = e / (e - 1)^2 + a (1 - a) for an accuracy a), or where its score lies, with the class.
@@ -30,14 +30,21 @@ from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
+from ldp_aggregator.estimation.expected import answers
 from ldp_aggregator.estimation.posterior.evidence import covariance_of_cells
 from ldp_aggregator.estimation.ratios import ratio_of
 from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_aggregator.learning.guarantee import LOCAL_PUBLIC, LOCAL_RELATION, Guarantee
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.learning.prediction import draw_scores
-from ldp_aggregator.learning.published import PublishedGuarantee, epsilon_of_studies, published_by, studies_of
-from ldp_aggregator.learning.relays import counted_twice, relayed
+from ldp_aggregator.learning.published import (
+    PublishedGuarantee,
+    counted_twice,
+    epsilon_of_studies,
+    published_by,
+    relayed,
+    studies_of,
+)
 from protocols import Campaign
 from protocols.document.authored import SCORE as SCORES
 from protocols.document.evaluation import MOST_BINS
@@ -85,7 +92,7 @@ _UNTOLD: Final = Figure(None, None, None)
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What an evaluation round tells of its model; a share of all people where nothing else is said.
+    """The figures that an evaluation round tells of its model; shares of all people where nothing else is said.
 
     ``accuracy`` is that of the model as it is published, with ``threshold`` of the log odds instead of 0 where that is
     clearly better; ``reason`` says which and why, ``as_trained`` what the model's own threshold reaches. Of the model
@@ -179,8 +186,7 @@ def foresee(campaign: Campaign, devices: int) -> Foreseen:
         places = np.searchsorted(np.array(asked.edges), scores[:, 1] - scores[:, 0], side="left")
     classes = len(asked.model.classes)
     law = np.bincount(places * classes + of, minlength=asked.places * classes).astype(np.float64) / _RECORDS
-    total = sum(question.weight for question in campaign.questions)
-    n = {one.kind: devices * one.weight / total for one in campaign.questions}
+    n = {one.kind: number for one, number in zip(campaign.questions, answers(campaign, devices), strict=True)}
     by_kind = {one.kind: one for one in campaign.questions}
     right = float(law[_right(asked).ravel()].sum())
     variances = []
@@ -246,7 +252,7 @@ def evaluated_model(campaign: Campaign, tally: Tally, arrivals: Arrivals | None 
         public = (*public, "the model, which does not say what it was learned from")
     guarantee = Guarantee(epsilon_of_studies(studies | spent), 0.0, LOCAL_RELATION, public)
     if stated is not None and stated["epsilon"] is None:
-        guarantee = Guarantee(**{**stated, "public": tuple(stated["public"])})
+        guarantee = Guarantee.from_json(stated)
     published = published_by([(campaign, tally)], () if arrivals is None else (arrivals,))
     if "published" in training:
         published = _both(PublishedGuarantee(**training["published"]), published, apart=apart or len(studies) > 1)

@@ -1,27 +1,145 @@
 """Columns of a DataFrame as the arrays a schema sees: value indices, clipped numbers, scaled numbers.
 
-Row by row what a device makes of the cell; see :mod:`ldp_aggregator.learning.columns`.
+Cell by cell what a device makes of it, by the rules of :mod:`protocols.values`, whatever the dtype. That is a fact
+about all rows together, so that nothing may follow from it. Every shortcut here is one of speed, and gives what the
+rules give.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.learning.columns import MISSING_INDEX as MISSING_INDEX
-from ldp_aggregator.learning.columns import declared_indices
-from ldp_aggregator.learning.columns import numbers as numbers
 from protocols.document.projection import Projection
 from protocols.document.schema import CategoricalFeature, ContinuousFeature, Feature, Label
+from protocols.fields import LONGEST_TEXT
+from protocols.values import number_of, text_of
+
+MISSING_INDEX: Final = -1
+
+_NUMERIC_KINDS: Final = "iufb"
+_MISSING_KINDS: Final = "mM"
+"""Kinds of dtypes of which no value is a text or a number: time spans and dates."""
+
+_ALIKE: Final = frozenset({str, bool, int, float, type(None)})
+"""Types of which equal values mean the same. A type that nobody knows may equal anything."""
+
+_NUMBERS: Final = frozenset({bool, int, float, type(None)})
+_TEXTS: Final = frozenset({str, type(None)})
+_NUMERIC: Final = frozenset("0123456789+-.eE \t")
+"""Among texts of these characters alone, Python's float reads those that ``protocols.values.NUMERAL`` describes."""
 
 
-def label_indices(label: Label, column: pd.Series[Any]) -> NDArray[np.int64]:
-    """Class index per row; -1 where the class is not declared."""
-    return declared_indices(label, column)
+def declared_indices(domain: Label | CategoricalFeature, column: pd.Series[Any]) -> NDArray[np.int64]:
+    """The index of every cell's class or value; -1 where it is not declared."""
+    codes, different = _different(column)
+    found = [domain.index_of(value) for value in [*different, None]]
+    positions = np.array([MISSING_INDEX if index is None else index for index in found], dtype=np.int64)
+    taken: NDArray[np.int64] = positions[codes]
+    return taken
+
+
+def numbers(column: pd.Series[Any]) -> NDArray[np.float64]:
+    """``number_of`` of every cell, an array of its own; NaN for None."""
+    if column.dtype.kind in _NUMERIC_KINDS:
+        return column.to_numpy(dtype=np.float64, na_value=np.nan).copy()
+    if _is_object(column.dtype):
+        return _numbers_of(_cells(column))
+    codes, different = _different(column)
+    taken: NDArray[np.float64] = _numbers_of([*different, None])[codes]
+    return taken
+
+
+def as_column(labels: Any) -> pd.Series[Any]:
+    """Labels as a column. ValueError where they are several columns.
+
+    A column keeps the cells as they are: of objects pandas would make one in which one cell decides how the others
+    read, or which not every text fits into.
+    """
+    if getattr(labels, "ndim", 1) != 1:
+        raise ValueError("y must be one column of labels")
+    if not hasattr(labels, "dtype"):
+        return pd.Series(list(labels), dtype=object)
+    return pd.Series(labels, dtype=object if getattr(labels.dtype, "kind", "") in "OU" else None)
+
+
+def without_sparse_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """The same cells in columns from which rows can be taken: of some sparse ones pandas can take none."""
+    sparse = [place for place, dtype in enumerate(frame.dtypes) if isinstance(dtype, pd.SparseDtype)]
+    if not sparse:
+        return frame
+    columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
+    for place in sparse:
+        columns[place] = pd.Series(_cells(columns[place]), index=frame.index, dtype=object)
+    dense: pd.DataFrame = pd.concat(columns, axis=1, keys=range(len(columns)))
+    dense.columns = frame.columns
+    return dense
+
+
+def texts_of(column: pd.Series[Any]) -> set[str]:
+    """The texts by which the cells are compared: the values of a categorical feature, where the column is public."""
+    found = map(text_of, _different(column)[1])
+    return {text for text in found if text is not None}
+
+
+def _different(column: pd.Series[Any]) -> tuple[NDArray[np.int64], list[Any]]:
+    """Values, and for each cell the position of a value that means the same; -1 for a cell without any."""
+    dtype = column.dtype
+    if dtype.kind in _MISSING_KINDS:
+        return np.full(len(column), -1, dtype=np.int64), []
+    if isinstance(dtype, pd.CategoricalDtype):
+        return np.asarray(column.cat.codes, dtype=np.int64), dtype.categories.tolist()
+    if _is_object(dtype):
+        cells = _cells(column)
+        if not _ALIKE.issuperset(map(type, cells)):
+            return np.arange(len(cells)), cells
+    elif isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype != np.float64:
+        column = column.astype(np.float64)  # pandas hashes no others
+    try:
+        places, different = pd.factorize(column)
+        return places.astype(np.int64, copy=False), different.tolist()
+    except Exception:  # a dtype whose values cannot be hashed, such as lists
+        cells = _cells(column)
+        return np.arange(len(cells)), cells
+
+
+def _numbers_of(cells: Sequence[Any]) -> NDArray[np.float64]:
+    """``number_of`` of each; in one go where all are of the plainest kinds."""
+    types = set(map(type, cells))
+    try:
+        if types <= _NUMBERS:
+            return np.array(cells, dtype=np.float64)
+        if types <= _TEXTS:
+            texts = [cell or "" for cell in cells]
+            if max(map(len, texts)) <= LONGEST_TEXT and _NUMERIC.issuperset("".join(texts)):
+                return np.array([float(text or "nan") for text in texts], dtype=np.float64)
+    except (ValueError, OverflowError):  # a text that is no number, an integer beyond a double
+        pass
+    found = (number_of(cell) for cell in cells)
+    return np.array([np.nan if number is None else number for number in found], dtype=np.float64)
+
+
+def _is_object(dtype: Any) -> bool:
+    return isinstance(dtype, np.dtype) and dtype.kind == "O"
+
+
+def _cells(column: pd.Series[Any]) -> list[Any]:
+    """The column as Python's values; None for what pandas cannot make one of, such as a date beyond its calendar."""
+    try:
+        return column.tolist()
+    except Exception:
+        return [_cell(column, row) for row in range(len(column))]
+
+
+def _cell(column: pd.Series[Any], row: int) -> Any:
+    try:
+        return column.iloc[row]
+    except Exception:
+        return None
 
 
 def feature_indices(feature: Feature, column: pd.Series[Any]) -> NDArray[np.int64]:
@@ -34,11 +152,6 @@ def feature_indices(feature: Feature, column: pd.Series[Any]) -> NDArray[np.int6
 def clipped(feature: ContinuousFeature, column: pd.Series[Any]) -> NDArray[np.float64]:
     """The column's numbers, clipped to the feature's bounds; NaN where missing."""
     return np.clip(numbers(column), float(feature.low), float(feature.high))
-
-
-def scaled(feature: ContinuousFeature, column: pd.Series[Any]) -> NDArray[np.float64]:
-    """The column as t in [-1, 1]; see :func:`rescaled`."""
-    return rescaled(feature, numbers(column))
 
 
 def with_outputs(projection: Projection | None, frame: pd.DataFrame) -> pd.DataFrame:

@@ -1,7 +1,8 @@
-"""What an estimator promises, as data: which privacy, between which neighbours, and what it takes for public."""
+"""The promise of an estimator, as data: which privacy, between which neighbours, and what it takes for public."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -24,6 +25,11 @@ class Guarantee:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Guarantee:
+        """The inverse of :meth:`to_json`."""
+        return cls(**{**told, "public": tuple(told["public"])})
 
     def __str__(self) -> str:
         if self.epsilon is None:

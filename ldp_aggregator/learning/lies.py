@@ -1,4 +1,4 @@
-"""What lying devices can have done to a model: found by training again on what they would have sent.
+"""Find what lying devices can have done to a model, by training again on what they would have sent.
 
 An estimate has an exact bound (:mod:`ldp_aggregator.estimation.poisoning`), and so have the shares of the classes. A
 table has none that is worth telling: what is believed of one number depends on all others. So one device in a hundred
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Pairs = Sequence[tuple[Campaign, Tally]]
 
 SHARE: Final = 0.01
-"""Of the devices that lie, at least one."""
+"""The share of the devices that is taken to lie, one device at least."""
 
 _NAMED: Final = 3
 """Classes, the rarest first: a lie moves their numbers the furthest."""

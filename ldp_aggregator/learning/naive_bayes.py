@@ -7,16 +7,24 @@ builds it from a tally. ``to_json`` is what devices download.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ldp_aggregator.learning.columns import as_column, texts_of
-from ldp_aggregator.learning.frames import clipped, column_of, feature_indices, label_indices, with_outputs
+from ldp_aggregator.learning.frames import (
+    as_column,
+    clipped,
+    column_of,
+    declared_indices,
+    feature_indices,
+    texts_of,
+    with_outputs,
+)
 from ldp_aggregator.learning.guarantee import NO_PRIVACY_RELATION, Guarantee
 from protocols.document.authored import asked_features
 from protocols.document.projection import Projection, read_projection
@@ -26,6 +34,7 @@ from protocols.document.schema import (
     ContinuousFeature,
     Feature,
     Label,
+    is_gaussian,
     read_features,
     read_label,
 )
@@ -34,14 +43,9 @@ from protocols.fields import Fields
 from protocols.model import DiscreteLikelihood, GaussianLikelihood, Likelihood, Model
 
 Array = NDArray[np.float64]
+Schema = tuple[Label, tuple[Feature, ...], Projection | None]
 
 NON_PRIVATE: Final = Guarantee(None, 0.0, NO_PRIVACY_RELATION, ())
-
-
-class _Schema(NamedTuple):
-    label: Label
-    features: tuple[Feature, ...]
-    projection: Projection | None
 
 
 class NaiveBayes(ClassifierMixin, BaseEstimator):
@@ -83,8 +87,10 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         """Learn from a table without privacy. Rows whose class is not declared are refused with a ValueError."""
         frame = _as_frame(X)
         column = as_column(y)
-        label, features, projection = _schema_of(self.schema, frame, column)
-        classes = label_indices(label, column)
+        label, features, projection = (
+            _schema_from_table(frame, column) if self.schema is None else read_schema(self.schema)
+        )
+        classes = declared_indices(label, column)
         if len(classes) != len(frame):
             raise ValueError(f"X has {len(frame)} rows and y has {len(classes)}; they must be equal")
         if len(classes) == 0:
@@ -116,8 +122,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         """The inverse of :meth:`to_json`. Raises ModelError, which names the field."""
         model = Model.from_json(text)
         stated = model.training.get("guarantee")
-        guarantee = NON_PRIVATE if stated is None else Guarantee(**{**stated, "public": tuple(stated["public"])})
-        return cls.from_model(model, guarantee)
+        return cls.from_model(model, NON_PRIVATE if stated is None else Guarantee.from_json(stated))
 
     def to_json(self) -> str:
         """The model document that devices download."""
@@ -132,10 +137,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: pd.DataFrame) -> Array:
         """P(class | row), shape (rows, k). Where every class is impossible under the model, its prior."""
-        scores = self.scores(X)
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-        result: Array = weights / weights.sum(axis=1, keepdims=True)
-        return result
+        return np.asarray(softmax(self.scores(X), axis=1))
 
     def predict_joint_log_proba(self, X: pd.DataFrame) -> Array:
         """Return ln P(class) + the sum of ln P(value | class), shape (rows, k); a feature without a usable value takes
@@ -168,7 +170,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         self.guarantee_ = guarantee
 
     def _fit_feature(self, feature: Feature, column: pd.Series[Any], classes: NDArray[np.int64], k: int) -> Likelihood:
-        if isinstance(feature, ContinuousFeature) and feature.bins is None:
+        if is_gaussian(feature):
             return self._fit_gaussian(feature, clipped(feature, column), classes, k)
         values = feature_indices(feature, column)
         known = values >= 0
@@ -194,8 +196,6 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
 
 def discrete_likelihood(feature: Feature, table: Array) -> DiscreteLikelihood:
     """P(value | class) from non-negative weights of shape (values, k); a class without weight gets a uniform column."""
-    if not isinstance(feature, (CategoricalFeature, ContinuousFeature)):
-        raise TypeError("a discrete likelihood is of a categorical or discretised feature")
     totals = table.sum(axis=0)
     shares = np.where(totals > 0, table / np.where(totals > 0, totals, 1.0), 1 / len(table))
     return DiscreteLikelihood(feature, tuple(tuple(row) for row in shares.tolist()))
@@ -221,17 +221,18 @@ def _as_frame(X: object) -> pd.DataFrame:
     return X
 
 
-def _schema_of(schema: Mapping[str, Any] | None, frame: pd.DataFrame, labels: pd.Series[Any]) -> _Schema:
-    if schema is None:
-        return _schema_from_table(frame, labels)
-    fields = Fields(schema, "", DraftError)
+def read_schema(draft: Mapping[str, Any]) -> Schema:
+    """Return label, features and projection of a draft; the features are those that a model is about, a projection's
+    inputs being replaced by its outputs. Raises DraftError, which names the field.
+    """
+    fields = Fields(draft, "", DraftError)
     label = read_label(fields.raw("label"), DraftError)
     features = read_features(fields.sequence("features", least=1, most=MOST_FEATURES), label, DraftError)
     projection = read_projection(fields.raw("projection"), features, label, DraftError)
-    return _Schema(label, asked_features(features, projection), projection)
+    return label, asked_features(features, projection), projection
 
 
-def _schema_from_table(frame: pd.DataFrame, labels: pd.Series[Any]) -> _Schema:
+def _schema_from_table(frame: pd.DataFrame, labels: pd.Series[Any]) -> Schema:
     label = Label("class", tuple(sorted(texts_of(labels))))
     features: list[Feature] = []
     for name in frame.columns:
@@ -241,4 +242,4 @@ def _schema_from_table(frame: pd.DataFrame, labels: pd.Series[Any]) -> _Schema:
             features.append(ContinuousFeature(str(name), low, high if high > low else low + 1.0))
         else:
             features.append(CategoricalFeature(str(name), tuple(sorted(texts_of(column)))))
-    return _Schema(label, tuple(features), None)
+    return label, tuple(features), None

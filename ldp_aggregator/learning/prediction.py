@@ -1,4 +1,4 @@
-"""What to expect of a model, as far as its own reports can tell; only an evaluation round knows more.
+"""Predict what to expect of a model, as far as its own reports can tell; only an evaluation round knows more.
 
 Nothing in the reports says how features go together. Told are numbers with a meaning of their own:
 
@@ -26,7 +26,7 @@ from scipy.special import softmax
 from ldp_aggregator.estimation.estimators import Z_95
 from ldp_aggregator.estimation.posterior.effects import USUAL, gains, scale_logarithms
 from ldp_aggregator.estimation.posterior.evidence import Statistics, contrasts, product, times, told_of_classes
-from ldp_aggregator.estimation.posterior.shares import class_shares
+from ldp_aggregator.estimation.posterior.shares import believed_classes
 from ldp_aggregator.estimation.posterior.tables import FeaturePosterior, Posterior, rows
 from ldp_aggregator.estimation.simplex import norm_sub
 from ldp_aggregator.learning.significance import FALSE_ALARMS, p_value
@@ -40,7 +40,7 @@ Integers = NDArray[np.int64]
 
 _POPULATIONS: Final = 16
 _RECORDS: Final = 500
-"""Of every population: 8,000 in all, which tell a share to half a percent."""
+"""For every population: 8,000 in all, which tell a share to half a percent."""
 
 _HALVINGS: Final = 8
 """Each is told from both ways."""
@@ -86,7 +86,7 @@ class PredictedAccuracy:
 
     @property
     def above_majority(self) -> bool:
-        """Whether the model is called better than always saying the most frequent class, as it is in at most 3 % of
+        """True where the model is called better than always saying the most frequent class, as it is in at most 3 % of
         campaigns whose features tell nothing. One that is not is published only on demand.
         """
         return self.p_value <= FALSE_ALARMS and self.gain > STANDARD_DEVIATIONS * self.gain_error
@@ -230,7 +230,7 @@ def best_feature(learned: Learned, rng: np.random.Generator) -> BestFeature | No
     """Return what the best discrete feature alone reaches; None where nothing is told of any."""
     names, halves = [], []
     for group, its in learned.posterior.groups:
-        told = group.told(its.and_missing((its.table * its.classes[:, None, :]).reshape(len(group.names), -1)))
+        told = group.told(its.and_missing((its.table * its.joint[:, None, :]).reshape(len(group.names), -1)))
         answered = np.flatnonzero(told.information.any(axis=(1, 2))).tolist()
         if answered:
             of_group = [group.names[place] for place in answered]
@@ -255,7 +255,7 @@ def _classes_without(learned: Learned, features: Sequence[str]) -> Array:
     told = told_of_classes(telling, len(learned.model.classes))
     others = np.array([[float(one.question.feature != name) for one in telling] for name in features])
     information = np.tensordot(others, told.information, 1)
-    return class_shares(information, others @ told.linear, others @ [one.n for one in telling]).value
+    return believed_classes(information, others @ told.linear, others @ [one.n for one in telling]).value
 
 
 def _halves(

@@ -24,8 +24,8 @@ from scipy.linalg import eigh
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import Estimates, estimate
 from ldp_aggregator.estimation.estimators import Cells
-from ldp_aggregator.estimation.moments import present_shares
-from ldp_aggregator.learning.frames import column_of, label_indices, numbers, rescaled
+from ldp_aggregator.estimation.moments import SIGNIFICANT, present_shares
+from ldp_aggregator.learning.frames import column_of, declared_indices, numbers, rescaled
 from protocols import Campaign
 from protocols.document.authored import MOMENTS
 from protocols.document.projection import METHODS, PUBLIC
@@ -40,8 +40,6 @@ DEFAULT_RIDGE: Final = 1e-3
 
 DEFAULT_SPREAD: Final = 3.0
 """Output bounds: so many standard deviations around the mean, where that is inside what the inputs' bounds allow."""
-
-_SIGNIFICANT: Final = 2.0
 
 
 class ProjectionError(ValueError):
@@ -81,7 +79,7 @@ def moments_of_table(features: Sequence[ContinuousFeature], label: Label, frame:
     t = np.column_stack([rescaled(feature, numbers(column_of(frame, feature))) for feature in features])
     if label.name not in frame.columns:
         raise ProjectionError(f"the table has no column {label.name!r} with the classes")
-    classes = label_indices(label, frame[label.name])
+    classes = declared_indices(label, frame[label.name])
     usable = ~np.isnan(t).any(axis=1) & (classes >= 0)
     if usable.sum() < 2:
         raise ProjectionError(
@@ -89,11 +87,9 @@ def moments_of_table(features: Sequence[ContinuousFeature], label: Label, frame:
         )
     t, classes = t[usable], classes[usable]
     mean = t.mean(axis=0)
-    between = np.zeros((len(features), len(features)))
-    for c in np.unique(classes):
-        members = t[classes == c]
-        offset = members.mean(axis=0) - mean
-        between += len(members) / len(t) * np.outer(offset, offset)
+    members = [t[classes == c] for c in np.unique(classes)]
+    offsets = np.array([one.mean(axis=0) - mean for one in members])
+    between = (offsets.T * [len(one) / len(t) for one in members]) @ offsets
     return InputMoments(tuple(features), mean, np.cov(t.T, bias=True).reshape(between.shape), between, 0.0, PUBLIC)
 
 
@@ -112,23 +108,17 @@ def moments_of_round(campaign: Campaign, tally: Tally) -> InputMoments:
             f"{len(silent)} of {len(found.questions)} questions have no reports yet; let more devices answer"
         )
     features = tuple(f for f in campaign.asked if isinstance(f, ContinuousFeature))
-    sums = {q.question.feature: q.cells for q in found.questions if q.question.kind == VALUE}
-    present = {
-        feature.name: present_shares(found.class_prior, [found.asking(feature.name, VALUE)]) for feature in features
-    }
-    values = np.array([sums[feature.name].value for feature in features])
-    mean = values.sum(axis=1) / np.array([_seen(present[feature.name].whole) for feature in features])
+    asked = [found.asking(feature.name, VALUE) for feature in features]
+    present = [present_shares(found.class_prior, [one]) for one in asked]
+    values, shares = np.array([one.cells.value for one in asked]), np.array([one.of_class.value for one in present])
+    mean = values.sum(axis=1) / [_seen(one.whole) for one in present]
     second, noise = _second_moments(features, found)
     covariance = _positive(second - np.outer(mean, mean))
-    prior = found.class_prior
-    held = [present[feature.name].of_class for feature in features]
-    shares = np.array([one.value for one in held])
-    seen = (shares > _SIGNIFICANT * np.sqrt([one.variance for one in held])).all(axis=0)
-    between = np.zeros_like(covariance)
-    for c in np.flatnonzero(seen):
-        offset = values[:, c] / shares[:, c] - mean
-        variances = np.array([sums[feature.name].variance[c] for feature in features]) / shares[:, c] ** 2
-        between += prior.value[c] * (np.outer(offset, offset) - np.diag(variances))
+    seen = (shares > SIGNIFICANT * np.sqrt([one.of_class.variance for one in present])).all(axis=0)
+    shares, weights = shares[:, seen], found.class_prior.value[seen]
+    offsets = values[:, seen] / shares - mean[:, None]
+    variances = np.array([one.cells.variance[seen] for one in asked]) / shares**2
+    between = (offsets * weights) @ offsets.T - np.diag(variances @ weights)
     return InputMoments(
         features, mean, covariance, between, noise, campaign.id, campaign.study, campaign.privacy.epsilon
     )
@@ -222,9 +212,8 @@ def _directions(moments: InputMoments, method: str, ridge: float | None, signal_
 
 def _reach(direction: Array, mean: Array) -> tuple[float, float]:
     """The least and the largest output over all inputs t in [-1, 1]."""
-    low = np.minimum(direction * (-1 - mean), direction * (1 - mean)).sum()
-    high = np.maximum(direction * (-1 - mean), direction * (1 - mean)).sum()
-    return float(low), float(high)
+    ends = direction * np.array([-1 - mean, 1 - mean])
+    return float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
 
 
 def _second_moments(features: Sequence[ContinuousFeature], found: Estimates) -> tuple[Array, float]:
@@ -251,7 +240,7 @@ def _second_moments(features: Sequence[ContinuousFeature], found: Estimates) -> 
 def _seen(present: Cells) -> float:
     """A share that is divided by: of the records that hold a value. Raises ProjectionError where hardly any does."""
     share = float(present.value[0])
-    if not share > _SIGNIFICANT * float(np.sqrt(present.variance[0])):
+    if not share > SIGNIFICANT * float(np.sqrt(present.variance[0])):
         raise ProjectionError("too few devices hold a value of some input; leave it out, or let more devices answer")
     return share
 

@@ -1,4 +1,4 @@
-"""What is published reveals less than the reports do: the central guarantee beside the local one.
+"""The central guarantee beside the local one: what is published reveals less than the reports do.
 
 Who reads estimates or a model sees a function of a tally, and a tally forgets who sent what. For that reader the
 reports were shuffled, and every single one hides among the others (:mod:`ldp_aggregator.amplification`). A relay that
@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from ldp_aggregator.amplification.blankets import campaign_blankets
 from ldp_aggregator.amplification.bound import epsilon_bound
@@ -73,7 +73,8 @@ class PublishedGuarantee(Guarantee):
 def published_guarantee(
     campaign: Campaign, reports: int, delta: float = DEFAULT_DELTA, colluding: int = 0
 ) -> PublishedGuarantee:
-    """What who sees only the publication learns of one of ``reports`` devices; see :mod:`ldp_aggregator.amplification`.
+    """Bound what who sees only the publication learns of one of ``reports`` devices, as
+    :mod:`ldp_aggregator.amplification` proves.
 
     Parameters
     ----------
@@ -105,7 +106,7 @@ def published_guarantee(
 def relay_guarantee(
     campaign: Campaign, batch: int, delta: float = DEFAULT_DELTA, colluding: int = 0
 ) -> PublishedGuarantee:
-    """What who runs the server learns of one device whose report came in a mixed batch of at least ``batch`` devices.
+    """Bound what who runs the server learns of one device whose report came in a mixed batch of ``batch`` or more.
 
     To be stated only where every upload carried the relay's ``LDP-Relay-Batch`` of at least so many.
 
@@ -127,23 +128,14 @@ def published_together(
     """
     given = list(parts)
     keys = {_key(campaign.study, campaign.id) for campaign, _ in given}
-    worst: dict[str, float] = {}
-    deltas: dict[str, float] = {}
-    conditions: dict[str, None] = {}
-    rounds: dict[str, float] = {}
-    for campaign, reports in given:
+    each = [published_guarantee(campaign, reports, delta / len(keys), colluding) for campaign, reports in given]
+    losses, deltas = _lost_in_fitting(campaign for campaign, _ in given), dict.fromkeys(keys, 0.0)
+    if len(given) == 1 and not losses:
+        return each[0]
+    for (campaign, _), one in zip(given, each, strict=True):
         key = _key(campaign.study, campaign.id)
-        one = published_guarantee(campaign, reports, delta / len(keys), colluding)
-        worst[key] = max(worst.get(key, 0.0), _epsilon(one))
-        deltas[key] = max(deltas.get(key, 0.0), one.delta)
-        conditions |= dict.fromkeys(one.conditions)
-        projection = campaign.projection
-        if projection is not None and projection.fitted_epsilon is not None:
-            fitted = _key(projection.fitted_study, projection.fitted_on)
-            rounds[fitted] = max(rounds.get(fitted, 0.0), projection.fitted_epsilon)
-    if len(given) == 1 and not rounds:
-        return one
-    losses = rounds | {key: max(epsilon, rounds.get(key, 0.0)) for key, epsilon in worst.items()}
+        losses[key] = max(losses.get(key, 0.0), math.inf if one.epsilon is None else one.epsilon)
+        deltas[key] = max(deltas[key], one.delta)
     return PublishedGuarantee(
         math.nextafter(math.fsum(losses.values()), math.inf),
         math.fsum(deltas.values()),
@@ -151,7 +143,7 @@ def published_together(
         _PUBLIC,
         sum(reports for _, reports in given),
         colluding,
-        tuple(conditions),
+        tuple(dict.fromkeys(condition for one in each for condition in one.conditions)),
     )
 
 
@@ -175,14 +167,21 @@ def studies_of(campaigns: Iterable[Campaign]) -> dict[str, float]:
     A device answers one campaign of a study. The private round that a projection was fitted on is one of them: what was
     learned there is in the model too.
     """
+    every = list(campaigns)
+    lost = _lost_in_fitting(every)
+    for campaign in every:
+        key = _key(campaign.study, campaign.id)
+        lost[key] = max(lost.get(key, 0.0), campaign.privacy.epsilon)
+    return lost
+
+
+def _lost_in_fitting(campaigns: Iterable[Campaign]) -> dict[str, float]:
+    """Return the epsilon of every private round that a projection was fitted on, by the name of its study."""
     lost: dict[str, float] = {}
-    for campaign in campaigns:
-        spent = [(_key(campaign.study, campaign.id), campaign.privacy.epsilon)]
-        projection = campaign.projection
+    for projection in (campaign.projection for campaign in campaigns):
         if projection is not None and projection.fitted_epsilon is not None:
-            spent.append((_key(projection.fitted_study, projection.fitted_on), projection.fitted_epsilon))
-        for key, epsilon in spent:
-            lost[key] = max(lost.get(key, 0.0), epsilon)
+            key = _key(projection.fitted_study, projection.fitted_on)
+            lost[key] = max(lost.get(key, 0.0), projection.fitted_epsilon)
     return lost
 
 
@@ -193,10 +192,6 @@ def epsilon_of_studies(lost: Mapping[str, float]) -> float:
 
 def _key(study: str | None, campaign_id: str) -> str:
     return f"study {study}" if study else campaign_id
-
-
-def _epsilon(guarantee: Guarantee) -> float:
-    return math.inf if guarantee.epsilon is None else guarantee.epsilon
 
 
 def _guarantee(
@@ -232,3 +227,66 @@ def _total(campaign: Campaign, crowd: int, delta: float) -> float | None:
 def _epsilon_once(blanket: Blanket, crowd: int, delta: float) -> float | None:
     """A server is asked for estimates more often than reports come in, and groups have equal blankets."""
     return epsilon_bound(blanket, crowd, delta)
+
+
+@dataclass(frozen=True)
+class Relayed:
+    """The word of relays for one campaign as of one moment: a ``guarantee``, or in ``why_not`` what forbids it."""
+
+    campaign: str
+    arrivals: Arrivals
+    guarantee: PublishedGuarantee | None
+    why_not: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """As estimates, models and ``campaign show --json`` have it."""
+        return {
+            "campaign": self.campaign,
+            "reports": self.arrivals.reports,
+            "least_batch": self.arrivals.least_batch,
+            "otherwise": self.arrivals.otherwise,
+            "guarantee": self.guarantee and self.guarantee.to_json(),
+            "why_not": self.why_not,
+        }
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Relayed:
+        """The inverse of :meth:`to_json`, but for what is in the sums twice."""
+        arrivals = Arrivals(told["reports"], told["reports"] - told["otherwise"], told["least_batch"])
+        guarantee = told["guarantee"] and PublishedGuarantee(**told["guarantee"])
+        return cls(told["campaign"], arrivals, guarantee, told["why_not"])
+
+    def __str__(self) -> str:
+        return str(self.guarantee) if self.guarantee else f"nothing beyond the local guarantee: {self.why_not}"
+
+
+def relayed(campaign: Campaign, arrivals: Arrivals) -> Relayed:
+    """The guarantee for n = the least batch, only where every counted report came in a batch that a relay vouched for.
+
+    A batch hides no more than all devices that answered, and no device in it whose report another store had, too.
+    """
+    why_not = _why_not(arrivals)
+    if why_not is not None or arrivals.least_batch is None:
+        return Relayed(campaign.id, arrivals, None, why_not)
+    groups = len(campaign.groups) if campaign.privacy.answers == "all" else 1
+    crowd = min(arrivals.least_batch, arrivals.reports // groups)
+    return Relayed(campaign.id, arrivals, relay_guarantee(campaign, max(0, crowd - arrivals.twice)), None)
+
+
+def counted_twice(arrivals: Iterable[Arrivals]) -> dict[str, int]:
+    """Reports of all campaigns that are known to be in the sums twice, and that may be."""
+    every = list(arrivals)
+    return {"known": sum(one.overlap for one in every), "at_most": sum(one.twice for one in every)}
+
+
+def _why_not(arrivals: Arrivals) -> str | None:
+    if not arrivals.reports:
+        return "no report was counted yet"
+    if arrivals.vouched <= 0 or arrivals.least_batch is None:
+        return f"none of {arrivals.reports:,} reports came in a batch that a relay vouched for"
+    if arrivals.otherwise:
+        return (
+            f"at least {arrivals.otherwise:,} of {arrivals.reports:,} reports came otherwise than in a batch "
+            "that a relay vouched for"
+        )
+    return None

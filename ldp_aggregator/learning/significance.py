@@ -1,4 +1,4 @@
-"""Whether the features tell anything of the class: a test against features that tell nothing.
+"""Test whether the features tell anything of the class, against features that tell nothing.
 
 A model and what it is judged by must not share their noise: tables that are made of noise look as if they told the
 class, and a posterior of the same reports agrees. So the reports themselves are tested. Of a discrete feature whose
@@ -48,7 +48,7 @@ def p_value(estimates: Sequence[Estimates], posterior: Posterior, gaussian: Sequ
     """
     squares, freedom = 0.0, 0
     for group, its in posterior.groups:
-        told = group.told(its.independent)
+        told = group.told(its.cells())
         answered = np.flatnonzero(told.information.any(axis=(-2, -1))).tolist()
         if answered:
             found, degrees = _score(rows(its, answered), rows(told, answered))
@@ -66,7 +66,7 @@ def p_value(estimates: Sequence[Estimates], posterior: Posterior, gaussian: Sequ
 
 def _score(group: FeaturePosterior, told: Statistics) -> tuple[float, int]:
     """Return the squared length of the efficient scores of features of one shape, and its degrees of freedom."""
-    m, pi = group.marginal, group.classes / group.present
+    m, pi = group.marginal, group.classes
     dependent = kron(factor(m), factor(pi))
     nuisance = np.concatenate([kron(factor(m), pi[..., None]), kron(m[..., None], factor(pi))], axis=-1)
     if group.absence is not None:
@@ -82,7 +82,7 @@ def _score(group: FeaturePosterior, told: Statistics) -> tuple[float, int]:
         dependent = np.pad(dependent, below)
         nuisance = np.concatenate([np.pad(nuisance, below), gone], axis=-1)
     information = told.information
-    score = told.linear - times(information, group.independent)
+    score = told.linear - times(information, group.cells())
     across = nuisance.mT @ information @ dependent
     explained = np.linalg.solve(nuisance.mT @ information @ nuisance, across)
     left = times(dependent.mT, score) - times(explained.mT, times(nuisance.mT, score))

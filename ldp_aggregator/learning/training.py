@@ -17,23 +17,27 @@ from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import Estimates, estimate
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate
-from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR, Moments, present_shares, rebuild_moments
+from ldp_aggregator.estimation.moments import (
+    DEFAULT_VARIANCE_FLOOR,
+    Moments,
+    present_shares,
+    rebuild_moments,
+    shrink_moments,
+)
 from ldp_aggregator.estimation.pooling import pool, pool_classes
 from ldp_aggregator.estimation.posterior.tables import Posterior, posterior_of
-from ldp_aggregator.estimation.shrinkage import shrink_moments
 from ldp_aggregator.estimation.simplex import FLOOR, NONE, POSTERIOR, TRAINING_MODES, floor, norm_sub
 from ldp_aggregator.learning.guarantee import LOCAL_PUBLIC, LOCAL_RELATION, Guarantee
 from ldp_aggregator.learning.lies import found_by_lying
 from ldp_aggregator.learning.naive_bayes import NaiveBayes, discrete_likelihood
 from ldp_aggregator.learning.prediction import predict_accuracy
-from ldp_aggregator.learning.published import epsilon_of_studies, published_by, studies_of
-from ldp_aggregator.learning.relays import counted_twice, relayed
+from ldp_aggregator.learning.published import counted_twice, epsilon_of_studies, published_by, relayed, studies_of
 from protocols import Campaign
 from protocols.document.authored import MODEL
 from protocols.document.projection import Projection
 from protocols.document.questions import LABEL, PAIR, SQUARE, VALUE
 from protocols.document.schema import ContinuousFeature, Feature, is_gaussian
-from protocols.model import GaussianLikelihood, Model
+from protocols.model import GaussianLikelihood, Likelihood, Model
 
 Array = NDArray[np.float64]
 Pairs = Sequence[tuple[Campaign, Tally]]
@@ -75,7 +79,7 @@ def train(
         on it.
     shrinkage
         Draw the moments of a Gaussian feature towards those of all classes, by the known noise (see
-        :mod:`ldp_aggregator.estimation.shrinkage`); False takes them as estimated.
+        :mod:`ldp_aggregator.estimation.moments`); False takes them as estimated.
     arrivals
         How the reports of each campaign came, where that is known: the model then tells which guarantee holds behind
         their relays, and which reports are in the tallies twice.
@@ -110,7 +114,7 @@ def train(
 
 @dataclass(frozen=True)
 class Decoding:
-    """How tables are made of reports: the options of :func:`train`."""
+    """The options of :func:`train`, by which tables are made of reports."""
 
     post: str = POSTERIOR
     prior: str = POOLED
@@ -151,21 +155,18 @@ def learn(pairs: Pairs, how: Decoding, telling: Sequence[QuestionEstimate] | Non
     if how.post != POSTERIOR:
         tables = {feature.name: _table(estimates, feature, how) for feature in discrete}
         prior = _usable_prior(shares, sum(int(tally.n.sum()) for _, tally in pairs))
-    moments = {f.name: _moments(estimates, f, shares, how) for f in first.asked if is_gaussian(f)}
-    likelihoods = tuple(
-        GaussianLikelihood(
-            feature, *(tuple(its.tolist()) for its in (moments[feature.name].mean, moments[feature.name].variance))
-        )
-        if is_gaussian(feature)
-        else discrete_likelihood(feature, tables[feature.name][: feature.size])
-        for feature in first.asked
-    )
-    insufficient = {
-        name: [of_class for of_class, flag in zip(classes, its.insufficient, strict=True) if flag]
-        for name, its in moments.items()
-        if its.insufficient.any()
-    }
-    model = Model(first.label.name, classes, tuple(prior.tolist()), likelihoods, first.projection)
+    likelihoods: list[Likelihood] = []
+    insufficient: dict[str, list[str]] = {}
+    for feature in first.asked:
+        if is_gaussian(feature):
+            moments = _moments(estimates, feature, shares, how)
+            mean, variance = (tuple(numbers.tolist()) for numbers in (moments.mean, moments.variance))
+            likelihoods.append(GaussianLikelihood(feature, mean, variance))
+            if moments.insufficient.any():
+                insufficient[feature.name] = [classes[place] for place in np.flatnonzero(moments.insufficient)]
+        else:  # Where a value is missing the model looks at the others: it needs P(value | class, present).
+            likelihoods.append(discrete_likelihood(feature, tables[feature.name][: feature.size]))
+    model = Model(first.label.name, classes, tuple(prior.tolist()), tuple(likelihoods), first.projection)
     return Learned(estimates, telling, shares, posterior, model, insufficient)
 
 

@@ -14,8 +14,7 @@ from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
 from ldp_aggregator.estimation.simplex import POSTERIOR
-from ldp_aggregator.learning.published import published_by
-from ldp_aggregator.learning.relays import counted_twice, relayed
+from ldp_aggregator.learning.published import counted_twice, published_by, relayed
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import PublishedModel, Shares
 from protocols import Campaign

@@ -3,7 +3,7 @@
 The variance of the noise is public, and is used twice. Class sizes are pooled from every query that carries them, by
 inverse variance. And what the noise has made worthless is shrunk: a class's mean and variance towards those of all
 classes together, by the known variance of their noise, as the moments of devices are
-(:mod:`ldp_aggregator.estimation.shrinkage`).
+(:mod:`ldp_aggregator.estimation.moments`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.counting.layout import CLASSES, SQUARE, SUM, TABLE
-from ldp_aggregator.estimation.shrinkage import VARIANCE_PRIOR, shrink
+from ldp_aggregator.estimation.moments import VARIANCE_PRIOR, shrink
 from ldp_aggregator.learning.naive_bayes import discrete_likelihood
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import GRID, Integers, Plan

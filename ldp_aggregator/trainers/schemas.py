@@ -10,23 +10,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.learning.columns import as_column, texts_of
-from ldp_aggregator.learning.frames import label_indices, with_outputs
-from protocols.document.authored import asked_features
+from ldp_aggregator.learning.frames import as_column, declared_indices, texts_of, with_outputs
+from ldp_aggregator.learning.naive_bayes import read_schema
 from protocols.document.campaign import Campaign
-from protocols.document.projection import Projection, read_projection
+from protocols.document.projection import Projection
 from protocols.document.schema import (
-    MOST_FEATURES,
     CategoricalFeature,
     ContinuousFeature,
     Feature,
     Label,
     is_gaussian,
-    read_features,
-    read_label,
 )
-from protocols.errors import DraftError
-from protocols.fields import Fields
 
 
 @dataclass(frozen=True)
@@ -40,11 +34,7 @@ class Schema:
     @classmethod
     def read(cls, draft: Mapping[str, Any]) -> Schema:
         """The ``label``, ``features`` and ``projection`` of a draft. Raises DraftError, which names the field."""
-        fields = Fields(draft, "", DraftError)
-        label = read_label(fields.raw("label"), DraftError)
-        features = read_features(fields.sequence("features", least=1, most=MOST_FEATURES), label, DraftError)
-        projection = read_projection(fields.raw("projection"), features, label, DraftError)
-        return cls(label, asked_features(features, projection), projection)
+        return cls(*read_schema(draft))
 
     @classmethod
     def of_campaign(cls, campaign: Campaign) -> Schema:
@@ -57,7 +47,7 @@ class Schema:
     @property
     def gaussians(self) -> tuple[ContinuousFeature, ...]:
         """The features that are modelled by a mean and a variance."""
-        return tuple(f for f in self.features if isinstance(f, ContinuousFeature) and is_gaussian(f))
+        return tuple(f for f in self.features if is_gaussian(f))
 
     @property
     def tables(self) -> tuple[Feature, ...]:
@@ -85,7 +75,7 @@ class Schema:
         column = as_column(labels)
         if len(column) != rows:
             raise ValueError(f"X has {rows} rows and y has {len(column)}; they must be equal")
-        return label_indices(self.label, column)
+        return declared_indices(self.label, column)
 
 
 def schema_of_table(frame: pd.DataFrame, class_count: int) -> Schema:

@@ -16,12 +16,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.learning.columns import as_column
 from ldp_aggregator.learning.frames import (
     MISSING_INDEX,
+    as_column,
     binned,
+    declared_indices,
     feature_indices,
-    label_indices,
     numbers,
     project,
     rescaled,
@@ -221,7 +221,7 @@ class Columns:
 
 def class_indices(label: Label, labels: pd.Series[Any]) -> Integers:
     """The class index of every row. Raises RecordError, naming the row, for a label that is not declared."""
-    indices = label_indices(label, labels)
+    indices = declared_indices(label, labels)
     unknown = np.flatnonzero(indices == MISSING_INDEX)
     if unknown.size:
         row = int(unknown[0])

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.learning.columns import numbers
+from ldp_aggregator.learning.frames import numbers
 from protocols.document.schema import CategoricalFeature, ContinuousFeature, Feature, Label
 
 

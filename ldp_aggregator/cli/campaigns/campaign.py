@@ -25,8 +25,7 @@ from ldp_aggregator.cli.common import (
 )
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.expected import answers
-from ldp_aggregator.learning.published import published_by
-from ldp_aggregator.learning.relays import counted_twice, relayed
+from ldp_aggregator.learning.published import counted_twice, published_by, relayed
 from ldp_aggregator.service.acting import local_actor, recorded, uploads_act
 from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
 from ldp_aggregator.store import CampaignState, Store

@@ -23,8 +23,7 @@ from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.estimates import Estimates, estimate
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB
-from ldp_aggregator.learning.published import published_by
-from ldp_aggregator.learning.relays import counted_twice, relayed
+from ldp_aggregator.learning.published import counted_twice, published_by, relayed
 from ldp_aggregator.service.publishing import counts_to_publish, needing_trainers, told_estimates
 from ldp_aggregator.store import Store
 from protocols import Campaign

@@ -21,8 +21,7 @@ from ldp_aggregator.cli.common import (
     write_file,
 )
 from ldp_aggregator.dashboard.drawing.evaluations import drawing
-from ldp_aggregator.learning.published import PublishedGuarantee
-from ldp_aggregator.learning.relays import Relayed
+from ldp_aggregator.learning.published import PublishedGuarantee, Relayed
 from ldp_aggregator.service.acting import local_actor, recorded
 from ldp_aggregator.service.publishing import UntrainableError, needing_trainers
 from ldp_aggregator.service.rounds import draft_evaluation, publish_evaluated

@@ -1,4 +1,4 @@
-"""What a campaign's estimates show, question by question: figures, and the rows of the table beside each."""
+"""Figures of a campaign's estimates, question by question, and the rows of the table beside each."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _gaussian(estimates: Estimates, feature: ContinuousFeature, liars: int, plac
 
 
 def _missing_told(estimates: Estimates, feature: str) -> str:
-    """How many hold no value, of a feature that may be missing and was asked about."""
+    """Return a sentence on the devices without a value, for a feature that may be missing and was asked about."""
     part = estimates.missing.get(feature)
     if part is None or not math.isfinite(part.cells.variance[0]):
         return ""
@@ -166,5 +166,5 @@ def _bars(rows: Sequence[Row], classes: Sequence[str]) -> list[Bar]:
 
 
 def _moved(per_liar: float, liars: int) -> float:
-    """Of a share, which cannot move by more than all."""
+    """Return how far lies move a share, which is by all of it at most."""
     return min(liars * per_liar, 1.0) if liars else 0.0

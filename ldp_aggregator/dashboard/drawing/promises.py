@@ -8,8 +8,7 @@ from typing import Final
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.dashboard.drawing.precision import expected_widths
-from ldp_aggregator.learning.published import PublishedGuarantee, published_by, relay_guarantee
-from ldp_aggregator.learning.relays import Relayed, relayed
+from ldp_aggregator.learning.published import PublishedGuarantee, Relayed, published_by, relay_guarantee, relayed
 from protocols import Campaign
 
 FACTORS: Final = (1, 2, 4, 10, 100)

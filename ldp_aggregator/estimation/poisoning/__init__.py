@@ -1,1 +1,1 @@
-"""How far made-up reports can move an estimate."""
+"""Bounds of what made-up reports can do to an estimate."""

@@ -1,4 +1,4 @@
-"""How far lying devices can move a quotient of two estimates: a share of a share, and the mean of a class.
+"""Bounds of what lying devices do to a quotient of two estimates: a share of a share, and the mean of a class.
 
 Lies move s by at most a and P by at most h. With P > h the quotient moves to (s + ds) / (P + dP), and
 
@@ -11,6 +11,7 @@ them lie to the same one.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from ldp_aggregator.estimation.estimators import Cells, QuestionEstimate, sums_of_cells
 from ldp_aggregator.estimation.moments import SIGNIFICANT, present_shares
 from ldp_aggregator.estimation.poisoning.reports import share_moves, sum_range
-from ldp_aggregator.estimation.pooling import class_shares, pool_shares
+from ldp_aggregator.estimation.pooling import pool_classes, pool_shares
 from protocols.document.questions import SQUARE, VALUE
 from protocols.document.schema import ContinuousFeature
 
@@ -72,22 +73,17 @@ def mean_reach(found: Estimates, feature: ContinuousFeature, liars: int) -> Arra
 
 
 def _highest_noise(found: Estimates, liars: int) -> Array:
-    """Return the most that the variance of the pooled P(class) can become; see ``pool_classes``."""
-    prior, classes = found.class_prior, found.class_prior.value.size
-    telling = [(one, one.classes) for one in found.questions if one.classes is not None and one.n > 0]
-    if not telling:
-        return prior.variance
-    n = np.array([[one.n] for one, _ in telling])
-    weights = class_shares([one for one, _ in telling], classes)[:, None] ** 2
-    variances = np.array(
-        [_highest_variance(one, cells, one.question.domain_size // classes, liars) for one, cells in telling]
-    )
-    if found.campaign.privacy.answers != "all":
-        return np.asarray((weights * variances).sum(axis=0))
-    moved = liars * found.class_prior_per_liar
-    nearest_half = np.clip(0.5, np.clip(prior.value - moved, 0.0, 1.0), np.clip(prior.value + moved, 0.0, 1.0))
-    spread = nearest_half * (1 - nearest_half)
-    return np.asarray((weights * np.maximum(variances - spread / n, 0.0)).sum(axis=0) + spread / n.max())
+    """Return the most that the variance of the pooled P(class) can become: every question's the highest, and shares as
+    near to one half as lies can bring them, where the records' own spread is the largest.
+    """
+    classes, moved = found.class_prior.value.size, liars * found.class_prior_per_liar
+    middle = np.clip(0.5, *(np.clip(found.class_prior.value + end, 0.0, 1.0) for end in (-moved, moved)))
+    lied = []
+    for one in found.questions:
+        if one.classes is not None and one.n > 0:
+            variance = _highest_variance(one, one.classes, one.question.domain_size // classes, liars)
+            lied.append(replace(one, classes=Cells.normal(middle, variance)))
+    return pool_classes(lied, classes, shared_records=found.campaign.privacy.answers == "all").variance
 
 
 def _highest_variance(one: QuestionEstimate, cells: Cells, members: int, liars: int) -> Array:

@@ -1,4 +1,4 @@
-"""How far a lying device can move an estimate: a report can be made up, and no server can tell.
+"""Bounds of what a lying device does to an estimate: a report can be made up, and no server can tell.
 
 ``per_liar`` is the most that one made-up report, among the n that were counted, moves a value. It is the range of what
 one report adds to the estimator, divided by n: 1 / ((p - q) n) for a frequency. What the server refuses

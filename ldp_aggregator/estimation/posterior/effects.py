@@ -67,25 +67,25 @@ _PSEUDO_FEATURES: Final = 2.0
 """Two features of usual scales keep it off zero, where a likelihood alone would take it."""
 
 _OWN: Final = 0.1
-"""Of the prior variance: what a value does not share with those beside it."""
+"""The part of the prior variance that a value does not share with those beside it."""
 
 _REACH: Final = 16.0
-"""Of so many parts that the range has, one is where effects are alike."""
+"""Parts of the range, within one of which effects are alike."""
 
 _KNOWN: Final = 0.5
 """Reports without noise, for each value, with which half of the order is believed."""
 
 ALIKE: Final[Array] = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
-"""How far classes may be alike."""
+"""The likenesses that classes may have: 0 is none, 1 full."""
 
 _RARE: Final = 0.15
 _FREQUENT: Final = 0.3
-"""Of the share that classes would have if as many were even, 1 / (effective number of classes): a class below the first
-is rare in full, one above the second not at all.
+"""Parts of 1 / (effective number of classes), the share of even ones: a class below the first is rare in full, one
+above the second not at all.
 """
 
 _LEAST: Final = 0.01
-"""Of the marginal: what a centre leaves of a value at least."""
+"""The part of a value's marginal share that a centre leaves at least."""
 
 
 def scale_logarithms(information: Array, effects: Array) -> Array:

@@ -1,4 +1,4 @@
-"""What reports tell of classes and of features, as sufficient statistics that add up; and the algebra of shares.
+"""Evidence of reports on classes and on features, as sufficient statistics that add up; and the algebra of shares.
 
 Frequencies f over d cells have, given noisy reports, about the log-likelihood -f' L f / 2 + h' f: L (d, d) is the
 information, h (d,) its linear part. Both are sums over questions, mechanisms, campaigns and rounds of a study, so that
@@ -31,25 +31,33 @@ class Statistics:
     linear: Array
 
 
-def told_of_features(
-    asked: Sequence[Sequence[QuestionEstimate]], cells: int, frequencies: Array | None = None
-) -> Statistics:
-    """Return what the answers to questions about pairs tell of features of one shape, those of each in ``asked``.
+@dataclass(frozen=True)
+class Group:
+    """Features of one shape, with the answered questions about the pairs of each, which have so many ``cells``."""
 
-    The noise is that of the ``frequencies`` of their cells, shape (features, cells), or of equal ones.
-    """
-    information, linear = np.zeros((len(asked), cells, cells)), np.zeros((len(asked), cells))
-    alike: dict[AnyMechanism, list[tuple[int, QuestionEstimate]]] = {}
-    for place, of_feature in enumerate(asked):
-        for one in of_feature:
-            alike.setdefault(one.question.mechanism, []).append((place, one))
-    for answered in alike.values():
-        places, reports = [place for place, _ in answered], np.array([one.n for _, one in answered])
-        known = None if frequencies is None else frequencies[places]
-        told = information_of_cells(answered[0][1].question, reports, known)
-        np.add.at(information, places, told)
-        np.add.at(linear, places, times(told, np.stack([one.cells.value for _, one in answered])))
-    return Statistics(information, linear)
+    names: Sequence[str]
+    asked: Sequence[Sequence[QuestionEstimate]]
+    cells: int
+    missing: bool
+    ordered: bool
+
+    def told(self, frequencies: Array | None = None) -> Statistics:
+        """Return what the answers tell, with the noise that ``frequencies`` of the cells make, shape (features, cells),
+        or equal ones.
+        """
+        shape = len(self.names), self.cells
+        information, linear = np.zeros((*shape, self.cells)), np.zeros(shape)
+        alike: dict[AnyMechanism, list[tuple[int, QuestionEstimate]]] = {}
+        for place, of_feature in enumerate(self.asked):
+            for one in of_feature:
+                alike.setdefault(one.question.mechanism, []).append((place, one))
+        for answered in alike.values():
+            places, reports = [place for place, _ in answered], np.array([one.n for _, one in answered])
+            known = None if frequencies is None else frequencies[places]
+            told = information_of_cells(answered[0][1].question, reports, known)
+            np.add.at(information, places, told)
+            np.add.at(linear, places, times(told, np.stack([one.cells.value for _, one in answered])))
+        return Statistics(information, linear)
 
 
 def told_of_classes(telling: Sequence[QuestionEstimate], classes: int) -> Statistics:
@@ -98,7 +106,7 @@ def covariance_of_cells(question: Question, frequencies: Array) -> Array:
     support = q + (p - q) * frequencies
     both = none_true + (one_true - none_true) * (frequencies[..., :, None] + frequencies[..., None, :])
     both[..., diagonal, diagonal] = support
-    covariance: Array = (both - outer(support, support)) / (p - q) ** 2
+    covariance: Array = (both - support[..., :, None] * support[..., None, :]) / (p - q) ** 2
     covariance[..., diagonal, diagonal] += noise
     return covariance
 
@@ -113,7 +121,7 @@ def factor(shares: Array) -> Array:
     root = np.sqrt(shares)
     mirror = root.copy()
     mirror[..., 0] += 1.0  # All entries are positive: no cancellation.
-    reflection = np.eye(root.shape[-1]) - outer(mirror, mirror) / mirror[..., :1, None]
+    reflection = np.eye(root.shape[-1]) - mirror[..., :, None] * mirror[..., None, :] / mirror[..., :1, None]
     result: Array = root[..., None] * reflection[..., 1:]
     return result
 
@@ -133,14 +141,9 @@ def kron(first: Array, second: Array) -> Array:
     return four.reshape(*features, rows * inner_rows, columns * inner_columns)
 
 
-def outer(first: Array, second: Array) -> Array:
-    """Every entry of the one times every entry of the other, shape (..., K, C)."""
-    return first[..., :, None] * second[..., None, :]
-
-
 def product(first: Array, second: Array) -> Array:
     """The joint shares of what is independent, shape (..., K C), index ``value * C + class``."""
-    both = outer(first, second)
+    both = first[..., :, None] * second[..., None, :]
     return both.reshape(*both.shape[:-2], -1)
 
 

@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.estimation.posterior.effects import shared_scales
-from ldp_aggregator.estimation.posterior.evidence import Statistics, contrasts, factor, kron, outer, product, times
+from ldp_aggregator.estimation.posterior.evidence import Statistics, contrasts, factor, kron, product, times
 from ldp_aggregator.estimation.simplex import norm_sub
 
 Array = NDArray[np.float64]
 
 PSEUDO_REPORTS: Final = 4.0
-"""Of a marginal, in all: none per value, which would destroy features with many values."""
+"""For a marginal in all, not per value, which would destroy features with many values."""
 
 _INTERACTION: Final = 0.1
 """Prior scale of what is not in the marginal, while the marginal is estimated."""
@@ -35,16 +35,16 @@ MISSING: Final[Array] = np.array([0.0, 0.01, 0.03, 0.1, 0.3, 0.6])
 """The missing shares t that a feature may have, roughly."""
 
 _USUALLY_MISSING: Final[Array] = np.array([0.5, 0.1, 0.1, 0.1, 0.1, 0.1])
-"""How many features have each, before any report: half of them are complete."""
+"""The shares of features that have each, before any report: half of them are complete."""
 
 _ALIKE: Final = 0.9
-"""How far the classes go together in what is missing."""
+"""Correlation of the classes in what is missing."""
 
 _WIDE: Final = 100.0
 """Prior variance of a cell, with which nothing is shrunk while the cells are read off the reports."""
 
 MOST_MISSING: Final = 0.98
-"""Of a class: somebody is taken to hold a value."""
+"""The most of a class that is believed to be missing: somebody is taken to hold a value."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class ClassShares:
     covariance: Array
 
 
-def class_shares(information: Array, linear: Array, reports: Array | int) -> ClassShares:
+def believed_classes(information: Array, linear: Array, reports: Array | int) -> ClassShares:
     """Return P(class) as told under a prior as wide as that of uniform shares, with one pseudo-report a class."""
     classes = linear.shape[-1]
     even = np.full(classes, 1 / classes)
@@ -70,19 +70,20 @@ def class_shares(information: Array, linear: Array, reports: Array | int) -> Cla
     return ClassShares((n * norm_sub(raw, axis=-1) + 1) / (n + classes), raw, covariance)
 
 
-def marginal(told: Statistics, classes: Array) -> tuple[Array, Array]:
+def marginal(told: Statistics, present: Array, classes: Array) -> tuple[Array, Array]:
     """Return P(value) of features of one shape, shape (..., K), no value impossible, estimated jointly with a small
     interaction that is thrown away; and how many reports without noise would tell as much, shape (...).
 
-    ``classes``, shape (..., C), are P(class, present).
+    ``present``, shape (..., 1), is the share of records that hold a value, ``classes``, shape (..., C), P(class) of
+    these.
     """
-    size, present = told.linear.shape[-1] // classes.shape[-1], classes.sum(axis=-1)[..., None]
+    size = told.linear.shape[-1] // classes.shape[-1]
     even, values = np.full(size, 1 / size), contrasts(size)
-    within = kron(np.sqrt(_INTERACTION / size) * values, present[..., None] * factor(classes / present))
-    design = np.concatenate([kron(values, classes[..., None]), within], axis=-1)
+    interaction = kron(np.sqrt(_INTERACTION) * factor(even), factor(classes))
+    design = present[..., None] * np.concatenate([kron(values, classes[..., None]), interaction], axis=-1)
     variance = np.linalg.inv(design.mT @ told.information @ design + np.eye(design.shape[-1]))
     gain = values @ (variance @ design.mT)[..., : size - 1, :]
-    raw = even + times(gain, told.linear - times(told.information, product(even, classes)))
+    raw = even + times(gain, told.linear - times(told.information, present * product(even, classes)))
     share = norm_sub(raw, axis=-1)
     of_values = np.diagonal(variance, axis1=-2, axis2=-1)[..., : size - 1]  # The columns of ``values`` are orthonormal.
     effective = ((share * (1 - share)).sum(axis=-1) + 1 / size) / of_values.sum(axis=-1)
@@ -95,8 +96,10 @@ def absences(told: Sequence[Statistics], classes: Array) -> list[Array]:
 
     Of all cells in ``told`` the last C say that the value is missing; ``classes`` are P(class).
     """
-    variances = MISSING[:, None, None] ** 2 * outer(classes, classes) * (_ALIKE + (1 - _ALIKE) * np.eye(classes.size))
-    means = outer(MISSING, classes)
+    variances = (
+        MISSING[:, None, None] ** 2 * np.outer(classes, classes) * (_ALIKE + (1 - _ALIKE) * np.eye(classes.size))
+    )
+    means = np.outer(MISSING, classes)
     logarithms, believed = [], []
     for one in told:
         cells = one.linear.shape[-1]

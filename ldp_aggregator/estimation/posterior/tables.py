@@ -37,15 +37,15 @@ from ldp_aggregator.estimation.posterior.effects import (
     shared_scales,
 )
 from ldp_aggregator.estimation.posterior.evidence import (
+    Group,
     Statistics,
     factor,
     kron,
     product,
     times,
     told_of_classes,
-    told_of_features,
 )
-from ldp_aggregator.estimation.posterior.shares import ClassShares, absences, class_shares, marginal
+from ldp_aggregator.estimation.posterior.shares import ClassShares, absences, believed_classes, marginal
 from ldp_aggregator.estimation.simplex import norm_sub
 from protocols.document.questions import PAIR
 from protocols.document.schema import Feature
@@ -57,7 +57,7 @@ MOST_NUMBERS: Final = 1 << 16
 """In an array of matrices that is computed at once: what is large gains nothing by it, and takes its memory."""
 
 _TRUST: Final = 0.5
-"""How far the fitted frequencies are taken for those that the noise depends on; the rest is taken to be even.
+"""The weight of the fitted frequencies in those that the noise depends on; the rest is taken to be even.
 
 Chosen on chess, mushroom, car and connect4: at large epsilon the noise of rare cells is far below that of frequent
 ones, and equal noise lets Connect-4 believe what it does not know.
@@ -68,51 +68,30 @@ _REPORTS: Final = 25.0
 
 
 @dataclass(frozen=True)
-class Group:
-    """Features of one shape, with the answered questions about the pairs of each, which have so many ``cells``."""
-
-    names: Sequence[str]
-    asked: Sequence[Sequence[QuestionEstimate]]
-    cells: int
-    missing: bool
-    ordered: bool
-
-    def told(self, frequencies: Array | None = None) -> Statistics:
-        """Return what the answers tell; see :func:`told_of_features`."""
-        return told_of_features(self.asked, self.cells, frequencies)
-
-
-@dataclass(frozen=True)
 class FeatureEvidence:
-    """What is told of features of one shape among the records that hold a value, a row of every array each.
+    """Evidence on features of one shape among the records that hold a value, a row of every array each.
 
-    ``told`` is of the cells of values; ``classes`` are P(class, present), shape (..., C); ``absence`` P(missing,
-    class), None of complete features; ``marginal`` is P(value), shape (..., K), known as from ``effective`` reports
-    without noise, shape (...).
+    ``told`` is of the cells of values; ``present`` the share of records that hold one, shape (..., 1), ``classes``
+    P(class | present), shape (..., C); ``absence`` P(missing, class), None of complete features; ``marginal`` is
+    P(value), shape (..., K), known as from ``effective`` reports without noise, shape (...).
     """
 
     told: Statistics
+    present: Array
     classes: Array
     absence: Array | None
     marginal: Array
     effective: Array
 
     @property
-    def present(self) -> Array:
-        """The share of records that hold a value, shape (..., 1)."""
-        share: Array = self.classes.sum(axis=-1, keepdims=True)
-        return share
+    def joint(self) -> Array:
+        """P(class, present), shape (..., C)."""
+        return self.present * self.classes
 
-    @property
-    def independent(self) -> Array:
-        """All cells, shape (..., cells), if values told nothing of the class."""
-        return self.and_missing(product(self.marginal, self.classes))
-
-    @property
-    def noisy_at(self) -> Array:
-        """All cells as far as the noise is taken to depend on them, those of values halfway to even ones."""
-        even = self.present / self.told.linear.shape[-1]
-        return self.and_missing(_TRUST * product(self.marginal, self.classes) + (1 - _TRUST) * even)
+    def cells(self, evenly: float = 0.0) -> Array:
+        """Return all cells, shape (..., cells), if values told nothing of the class, those of values so far even."""
+        independent = self.present * product(self.marginal, self.classes)
+        return self.and_missing((1 - evenly) * independent + evenly * (self.present / independent.shape[-1]))
 
     def and_missing(self, cells: Array) -> Array:
         """Return the cells of values, and behind them those of who holds none."""
@@ -121,7 +100,7 @@ class FeatureEvidence:
 
 @dataclass(frozen=True)
 class FeaturePosterior(FeatureEvidence):
-    """What is believed of features of one shape; of one feature (:func:`rows`) without the axis that is (...) here.
+    """Beliefs on features of one shape; on one feature (:func:`rows`) without the axis that is (...) here.
 
     ``centre`` is P(value | class, present) before any effect of the class, shape (..., K, C); ``basis`` a F U, shape
     (..., K C, r); ``information`` S and ``effects`` y, shape (..., r); ``scales`` P(tau | reports), shape (..., 11).
@@ -148,7 +127,7 @@ class FeaturePosterior(FeatureEvidence):
         """Return P(value | class, present), shape (..., populations, K, C), for effects z, shape (..., populations, r):
         the nearest probabilities, class by class, and K C pseudo-reports that do not know the class.
         """
-        centre, classes = self.centre[..., None, :, :], self.classes[..., None, None, :]
+        centre, classes = self.centre[..., None, :, :], self.joint[..., None, None, :]
         weight = _REPORTS * self.information.mean(axis=-1)[..., None, None, None]
         cells = centre.shape[-2] * centre.shape[-1]
         deviation = (effects @ self.basis.mT).reshape(*effects.shape[:-1], *centre.shape[-2:])
@@ -163,7 +142,7 @@ class FeaturePosterior(FeatureEvidence):
         tables = self.tables_of(effects)
         if self.absence is None:
             return tables
-        missing = (self.absence / (self.classes + self.absence))[..., None, None, :]
+        missing = (self.absence / (self.joint + self.absence))[..., None, None, :]
         missing = np.broadcast_to(missing, (*tables.shape[:-2], 1, tables.shape[-1]))
         return np.concatenate([tables * (1 - missing), missing], axis=-2)
 
@@ -183,7 +162,7 @@ class FeaturePosterior(FeatureEvidence):
 
 @dataclass(frozen=True)
 class Posterior:
-    """What is believed of the classes and of every discrete feature: those of one shape together, and by name."""
+    """Beliefs on the classes and on every discrete feature: those of one shape together, and by name."""
 
     classes: ClassShares
     groups: Sequence[tuple[Group, FeaturePosterior]]
@@ -222,14 +201,12 @@ def posterior_of(
     (:data:`_TRUST`).
     """
     of_classes = told_of_classes(telling, classes)
-    shares = class_shares(
+    shares = believed_classes(
         of_classes.information.sum(axis=0), of_classes.linear.sum(axis=0), sum(one.n for one in questions)
     )
     groups = _groups(features, classes, questions)
-    first = _evidence(groups, [group.told() for group in groups], shares.value)
-    evidence = _evidence(
-        groups, [group.told(one.noisy_at) for group, one in zip(groups, first, strict=True)], shares.value
-    )
+    first = _evidence(groups, shares.value, [None for _ in groups])
+    evidence = _evidence(groups, shares.value, [one.cells(1 - _TRUST) for one in first])
     return Posterior(shares, list(zip(groups, _fit(groups, evidence), strict=True)))
 
 
@@ -251,17 +228,20 @@ def _groups(features: Sequence[Feature], classes: int, questions: Sequence[Quest
     return groups
 
 
-def _evidence(groups: Sequence[Group], told: Sequence[Statistics], shares: Array) -> list[FeatureEvidence]:
-    """Believe who holds no value, and return what is told of the others."""
+def _evidence(groups: Sequence[Group], shares: Array, noisy_at: Sequence[Array | None]) -> list[FeatureEvidence]:
+    """Believe who holds no value, and return what is told of the others, with the noise at these frequencies."""
+    told = [group.told(frequencies) for group, frequencies in zip(groups, noisy_at, strict=True)]
     absent = iter(absences([its for group, its in zip(groups, told, strict=True) if group.missing], shares))
     found = []
     for group, its in zip(groups, told, strict=True):
-        absence, classes = None, np.tile(shares, (len(group.names), 1))
+        absence, present = None, np.ones((len(group.names), 1))
+        classes = present * shares
         if group.missing:
             absence, here = next(absent), group.cells - shares.size
             linear = its.linear[:, :here] - times(its.information[:, :here, here:], absence)
-            its, classes = Statistics(its.information[:, :here, :here], linear), classes - absence
-        found.append(FeatureEvidence(its, classes, absence, *marginal(its, classes)))
+            its, present = Statistics(its.information[:, :here, :here], linear), 1 - absence.sum(axis=1, keepdims=True)
+            classes = (shares - absence) / present
+        found.append(FeatureEvidence(its, present, classes, absence, *marginal(its, present, classes)))
     return found
 
 
@@ -270,27 +250,27 @@ def _fit(groups: Sequence[Group], evidence: Sequence[FeatureEvidence]) -> list[F
     rotated = []
     for group, one in zip(groups, evidence, strict=True):
         of_values = ordered_factor(one.marginal, one.effective) if group.ordered else factor(one.marginal)
-        design = one.present[..., None] * kron(of_values, factor(one.classes / one.present))
+        design = one.present[..., None] * kron(of_values, factor(one.classes))
         information, rotation = np.linalg.eigh(design.mT @ one.told.information @ design)
         rotated.append((design @ rotation, np.maximum(information, 0.0)))
 
     def effects_from(alike: float) -> list[Array]:
         found = []
         for one, (basis, _) in zip(evidence, rotated, strict=True):
-            expected = centre(one.marginal, one.classes / one.present, alike) * one.classes[:, None, :]
-            left = one.told.linear - times(one.told.information, expected.reshape(len(expected), -1))
+            expected = centre(one.marginal, one.classes, alike) * one.classes[:, None, :]
+            left = one.told.linear - times(one.told.information, one.present * expected.reshape(len(expected), -1))
             found.append(times(basis.mT, left))
         return found
 
     alike, told = 1.0, [information for _, information in rotated]
-    if any(rarity(one.classes / one.present).any() for one in evidence):
+    if any(rarity(one.classes).any() for one in evidence):
         alike = likeness(told, [effects_from(float(a)) for a in ALIKE])
     effects = effects_from(alike)
     scales = shared_scales([scale_logarithms(*its) for its in zip(told, effects, strict=True)], USUAL)
     return [
         FeaturePosterior(
             **vars(one),
-            centre=centre(one.marginal, one.classes / one.present, alike),
+            centre=centre(one.marginal, one.classes, alike),
             basis=basis,
             information=information,
             effects=its,

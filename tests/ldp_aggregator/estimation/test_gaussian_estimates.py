@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import norm
 
 from ldp_aggregator import estimate
-from ldp_aggregator.learning.frames import scaled
+from ldp_aggregator.learning.frames import numbers, rescaled
 from protocols import Campaign
 from protocols.document.questions import SQUARE, VALUE
 from simulations import simulate
@@ -33,7 +33,7 @@ PUBLISHED = {
 
 def truth_of(campaign: Campaign, frame, labels) -> dict[str, np.ndarray]:
     """P(c) E[v | c] of the whole population, for v the value and the square as they are asked."""
-    t = scaled(campaign.features[0], frame["x"])
+    t = rescaled(campaign.features[0], numbers(frame["x"]))
     members = np.array([labels == name for name in campaign.label.classes])
     return {VALUE: (members * t).mean(axis=1), SQUARE: (members * (2 * t * t - 1)).mean(axis=1)}
 

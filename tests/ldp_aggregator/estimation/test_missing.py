@@ -35,7 +35,7 @@ def campaign_of(**privacy):
 
 @pytest.fixture(scope="module")
 def people():
-    """What is missing depends on the class: .3 and .1 of the category, .25 and .05 of the number."""
+    """Values are missing by class: .3 and .1 of the category, .25 and .05 of the number."""
     rng = np.random.default_rng(1)
     of_a = rng.random(PEOPLE) < 0.4
     places = (rng.random(PEOPLE)[:, None] > np.where(of_a[:, None], [0.2, 0.5], [0.6, 0.7])).sum(axis=1)
@@ -83,7 +83,7 @@ def test_shares_of_the_missing_and_frequencies_among_the_others_are_unbiased_and
 
 
 def test_values_that_nobody_holds_do_not_change_the_moments_of_those_who_hold_one(people):
-    """What a random value in place of a missing one did: it drew every mean to the middle, and variances apart."""
+    """A random value in place of a missing one drew every mean to the middle, and variances apart."""
     frame, labels = people
     campaign = campaign_of(epsilon=30)
     found = estimate(campaign, simulate(campaign, frame, labels, rng=3, fidelity="counts", devices=2_000_000))
@@ -153,7 +153,7 @@ def test_no_lie_moves_what_is_told_of_the_missing_and_of_the_others_further_than
 
 
 def extreme(question, rng):
-    """What one report adds to the counts, as far out as its mechanism has it."""
+    """Return what one report adds to the counts, as far out as its mechanism has it."""
     mechanism, cells = question.mechanism, question.domain_size
     if mechanism.name == "she":
         return np.where(rng.random(cells) < 0.5, 1, -1) * mechanism.bound

@@ -7,8 +7,7 @@ import pytest
 
 from ldp_aggregator import estimate, train
 from ldp_aggregator.estimation.estimators import Cells
-from ldp_aggregator.estimation.moments import Present, rebuild_moments
-from ldp_aggregator.estimation.shrinkage import shrink_moments
+from ldp_aggregator.estimation.moments import Present, rebuild_moments, shrink_moments
 from protocols.document.schema import ContinuousFeature
 from simulations import simulate
 

@@ -11,8 +11,7 @@ from columns import columns
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldp_aggregator.learning.columns import as_column, declared_indices, numbers, texts_of
-from ldp_aggregator.learning.frames import column_of
+from ldp_aggregator.learning.frames import as_column, column_of, declared_indices, numbers, texts_of
 from protocols.document.schema import CategoricalFeature, ContinuousFeature, Label
 from protocols.values import number_of, text_of
 

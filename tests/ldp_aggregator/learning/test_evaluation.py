@@ -1,4 +1,4 @@
-"""What an evaluation round tells holds: figures are unbiased, intervals cover, and a moved threshold keeps its word.
+"""Evaluation rounds keep their word: figures are unbiased, intervals cover, and a moved threshold keeps its word.
 
 Answers are drawn from the exact law of the counts. Seeds are fixed: nothing here fails by chance.
 """

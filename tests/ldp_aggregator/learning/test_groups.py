@@ -14,10 +14,10 @@ from ldp_aggregator.mechanisms import facts_of
 from protocols import Campaign
 
 shapes = st.lists(st.tuples(st.integers(2, 4), st.booleans()), min_size=1, max_size=6)
-"""How many values features have, and whether they may be missing."""
+"""Numbers of values of features, and whether these may be missing."""
 
 EPSILONS = {"one campaign": (2.0,), "two campaigns": (1.0, 4.0)}
-"""Of campaigns over the same features."""
+"""Those of campaigns over the same features."""
 
 
 def campaign_of(features, classes, epsilon):

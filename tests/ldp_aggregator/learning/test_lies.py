@@ -1,4 +1,4 @@
-"""What is told of lies is a change that they really make, and a bound where it is called one."""
+"""The change that is told of lies is one that they really make, and a bound where it is called one."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def campaign_of(features=FEATURES, **changes):
 
 
 def people(count=6_000, seed=1):
-    """Of class a more values are missing, and different ones."""
+    """More values of class a are missing, and different ones."""
     rng = np.random.default_rng(seed)
     of_a = rng.random(count) < 0.4
     places = (rng.random(count)[:, None] > np.where(of_a[:, None], [0.2, 0.5], [0.6, 0.7])).sum(axis=1)
@@ -103,7 +103,7 @@ def test_a_round_in_which_nobody_holds_an_input_fits_no_projection():
 
 
 def test_a_projections_outputs_are_trained_on_what_they_are_computed_as_when_classifying():
-    """Where an input is missing both take its mean; where all are, the output is missing."""
+    """Both take an input's mean where it is missing; where all are, the output is missing."""
     rng = np.random.default_rng(6)
     count = 6_000
     labels = np.where(rng.random(count) < 0.5, "a", "b")

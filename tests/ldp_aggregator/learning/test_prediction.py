@@ -1,4 +1,4 @@
-"""What is told of a model before anybody evaluates it: a stated rate of false alarms, and numbers that hold.
+"""Predictions of a model before anybody evaluates it: a stated rate of false alarms, and numbers that hold.
 
 Tallies are drawn from the exact law of the counts; seeds are fixed.
 """

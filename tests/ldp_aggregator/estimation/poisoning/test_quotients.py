@@ -35,7 +35,7 @@ def people(n, *, missing=False):
 
 
 def counted(campaign, question, payload):
-    """What one report adds to the counts of a question."""
+    """Return what one report adds to the counts of a question."""
     tally = Tally(campaign)
     assert not tally.add_block(Block(question.index, bytes(16), payload))
     return tally.counts[question.index]

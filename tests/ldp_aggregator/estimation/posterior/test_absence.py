@@ -9,7 +9,7 @@ import pytest
 from ldp_aggregator import estimate
 from ldp_aggregator.estimation.estimators import estimate_question
 from ldp_aggregator.estimation.posterior import tables
-from ldp_aggregator.estimation.posterior.evidence import Statistics, told_of_features
+from ldp_aggregator.estimation.posterior.evidence import Group, Statistics
 from ldp_aggregator.estimation.posterior.shares import MOST_MISSING, absences
 from ldp_aggregator.estimation.posterior.tables import posterior_of
 from ldp_aggregator.mechanisms import facts_of
@@ -81,7 +81,9 @@ def test_without_reports_and_where_everything_is_missing_somebody_is_taken_to_ho
     assert nothing.sum() < 0.5
     campaign = campaign_of(epsilon=4.0)
     found = answers(campaign, np.ones(2), 100_000, seed=5)
-    (every,) = absences([told_of_features([[one] for one in found if one.question.feature], 8)], classes)
+    (every,) = absences(
+        [Group(list("abcdefgh"), [[one] for one in found if one.question.feature], 8, True, False).told()], classes
+    )
     assert (every <= MOST_MISSING * classes).all()
     assert (every.sum(axis=1) > 0.95).all()
     believed = posterior_of(campaign.asked, 2, found, found)
@@ -89,7 +91,7 @@ def test_without_reports_and_where_everything_is_missing_somebody_is_taken_to_ho
 
 
 def test_the_share_that_is_missing_is_read_without_bias_by_what_is_printed():
-    """What is believed serves the model; `estimates` prints the unbiased share still."""
+    """Beliefs serve the model; `estimates` prints the unbiased share still."""
     campaign = campaign_of(features=1)
     frame = pd.DataFrame({"x0": ["v0"] * 900 + [None] * 100})
     shares = [

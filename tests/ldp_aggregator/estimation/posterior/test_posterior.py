@@ -11,13 +11,13 @@ from reported import complete_campaign, reported
 from ldp_aggregator.estimation.estimators import estimate_question
 from ldp_aggregator.estimation.posterior.effects import SCALES, USUAL, gains, scale_logarithms, shared_scales
 from ldp_aggregator.estimation.posterior.evidence import (
+    Group,
     contrasts,
     factor,
     information_of_cells,
     kron,
     product,
     told_of_classes,
-    told_of_features,
     unit_variance,
 )
 from ldp_aggregator.estimation.posterior.tables import posterior_of
@@ -90,8 +90,9 @@ def test_evidence_adds_up_over_campaigns_and_mechanisms():
     _, _, joints = population(rounds[0], rng)
     found = [reported(one, joints, 500, rng) for one in rounds]
     for place, cells in ((1, 4), (2, 6)):
-        alone = [told_of_features([[one[place]]], cells) for one in found]
-        together = told_of_features([[one[place] for one in found]], cells)
+        asked = [one[place] for one in found]
+        alone = [Group(["x"], [[one]], cells, False, False).told() for one in asked]
+        together = Group(["x"], [asked], cells, False, False).told()
         assert together.linear == pytest.approx(alone[0].linear + alone[1].linear)
         assert together.information == pytest.approx(alone[0].information + alone[1].information)
     of_classes = told_of_classes(found[0] + found[1], 2).information
@@ -106,7 +107,7 @@ def test_the_scales_posterior_is_that_of_a_dense_gaussian():
     found = believed_scales(information, effects)
 
     def logarithm(t, s, y):
-        """Of the density at tau = t, over that at tau = 0."""
+        """Return ln of the density at tau = t over that at tau = 0."""
         return 0.5 * (np.log(s) + y**2 / s - np.log(s + t * s**2) - y**2 / (s + t * s**2)).sum()
 
     logs = np.array([[logarithm(t, s, y) for t in SCALES] for s, y in zip(information, effects, strict=True)])

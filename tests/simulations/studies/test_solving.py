@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ldp_aggregator.learning.local_budget import MOST_LOCAL, fewest_devices, largest_local_epsilon
 from ldp_aggregator.learning.published import published_guarantee
 from protocols import Campaign
+from simulations.studies.solving import MOST_EPSILON, fewest_devices, largest_local_epsilon
 
 DRAFT: dict[str, Any] = {
     "version": 1,
@@ -32,7 +32,7 @@ def test_the_largest_local_epsilon_keeps_the_published_one_and_a_larger_one_does
 ) -> None:
     local = largest_local_epsilon(DRAFT, devices, wanted)
     assert published(local, devices) <= wanted
-    assert local == MOST_LOCAL or published(local * 1.02, devices) > wanted
+    assert local == MOST_EPSILON or published(local * 1.02, devices) > wanted
 
 
 def test_a_crowd_of_one_leaves_what_is_published() -> None:
@@ -41,7 +41,7 @@ def test_a_crowd_of_one_leaves_what_is_published() -> None:
 
 
 def test_a_wish_that_nothing_can_break_leaves_the_most_there_is() -> None:
-    assert largest_local_epsilon(DRAFT, 10, 20.0) == MOST_LOCAL
+    assert largest_local_epsilon(DRAFT, 10, 20.0) == MOST_EPSILON
 
 
 def test_the_fewest_devices_are_enough_and_fewer_are_not() -> None:
