@@ -51,6 +51,7 @@ def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:
     """
     if isinstance(draft, (str, bytes)):
         draft = parse_json(draft, DraftError)
+    _refuse_gone(draft)
     fields = Fields(draft, "", DraftError)
     authored = read_authored(fields, DraftError)
     fields.finish()
@@ -68,6 +69,18 @@ def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:
             moments=authored["asks"] == MOMENTS,
         )
     return _write(authored, questions)
+
+
+def _refuse_gone(draft: object) -> None:
+    """Tell authors of drafts from before what is asked no more. Raises DraftError."""
+    draft = draft if isinstance(draft, Mapping) else {}
+    privacy = draft.get("privacy")
+    for name in ("xor", "joint"):
+        if isinstance(privacy, Mapping) and name in privacy:
+            text = "is gone: every feature is asked about by a question of its own. Leave it out"
+            raise DraftError(f"privacy.{name}", text)
+    if "candidates" in draft:
+        raise DraftError("candidates", "are gone: an evaluation round is about one model, which stands in evaluation")
 
 
 def _write(authored: Mapping[str, Any], questions: tuple[Question, ...]) -> bytes:
