@@ -50,13 +50,5 @@ def test_names_are_found_in_an_archive_too(tmp_path):
                 archive.write(file, Path("protocols") / file.relative_to(Path(protocols.__file__).parent))
     code = "import protocols; print(protocols.Campaign.__module__, '.zip' in protocols.__file__)"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "app.zip")}
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-        env=environment,
-        cwd=tmp_path,
-    )
+    said = subprocess.check_output([sys.executable, "-c", code], text=True, timeout=60, env=environment, cwd=tmp_path)
     assert said == "protocols.document.campaign True\n"
