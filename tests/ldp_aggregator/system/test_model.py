@@ -51,7 +51,7 @@ class KillableStore(SqliteStore):
     async def _write(self, work, name=""):
         async def perhaps(db):
             result = await work(db)
-            if name in ("_close", "_seal"):
+            if name in ("_end", "_seal"):
                 self._perhaps_die()
             return result
 
