@@ -158,8 +158,6 @@ def _parse(document: bytes) -> dict[str, Any]:
     campaign = Campaign(document=document, questions=questions, **authored)
     total = campaign.privacy.epsilon
     if campaign.loss > exact_epsilon(total):
-        told = (
-            f"a device would lose up to {campaign.realised_epsilon:.6g}, above the declared total epsilon of {total}"
-        )
+        told = f"a device would lose up to {campaign.realised_epsilon:.6g}, above the declared total epsilon of {total}"
         raise DocumentError("loss-above-epsilon", told)
     return {"document": document, "questions": questions, **authored}
