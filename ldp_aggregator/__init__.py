@@ -1,11 +1,5 @@
 """The aggregator: adds reports up, estimates without bias, builds the Naive Bayes model that goes back to devices."""
 
-from protocols.names import loaded_on_use
+from protocols.names import lazy_names
 
-with loaded_on_use(globals()):
-    from ldp_aggregator.counting.tally import Tally as Tally
-    from ldp_aggregator.estimation.estimates import Estimates as Estimates
-    from ldp_aggregator.estimation.estimates import estimate as estimate
-    from ldp_aggregator.learning.guarantee import Guarantee as Guarantee
-    from ldp_aggregator.learning.naive_bayes import NaiveBayes as NaiveBayes
-    from ldp_aggregator.learning.training import train as train
+__all__, __getattr__, __dir__ = lazy_names(__spec__)

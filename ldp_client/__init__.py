@@ -9,7 +9,7 @@ Names are loaded when they are first used: an app that imports this at its start
 """
 
 try:
-    from protocols.names import loaded_on_use
+    from protocols.names import lazy_names
 except ImportError as error:
     import protocols
 
@@ -20,32 +20,4 @@ except ImportError as error:
         name="protocols",
     ) from error
 
-with loaded_on_use(globals()):
-    from ldp_client.answering import perturb as perturb
-    from ldp_client.campaign import DeviceCampaign as DeviceCampaign
-    from ldp_client.classifier import Classifier as Classifier
-    from ldp_client.delivery.machine import Event as Event
-    from ldp_client.delivery.rights import SentReport as SentReport
-    from ldp_client.delivery.status import DeviceStatus as DeviceStatus
-    from ldp_client.delivery.status import Status as Status
-    from ldp_client.delivery.status import Withdrawal as Withdrawal
-    from ldp_client.device import Device as Device
-    from ldp_client.errors import ClientError as ClientError
-    from ldp_client.errors import ConfigurationError as ConfigurationError
-    from ldp_client.errors import ConsentError as ConsentError
-    from ldp_client.errors import ModelUnavailableError as ModelUnavailableError
-    from ldp_client.errors import NotFetchedError as NotFetchedError
-    from ldp_client.errors import QuotaError as QuotaError
-    from ldp_client.errors import RefusedError as RefusedError
-    from ldp_client.errors import ServerError as ServerError
-    from ldp_client.errors import StorageError as StorageError
-    from ldp_client.errors import TransportError as TransportError
-    from ldp_client.ledger import Ledger as Ledger
-    from ldp_client.ledger import Receipt as Receipt
-    from ldp_client.policy import Policy as Policy
-    from ldp_client.problems import Problem as Problem
-    from ldp_client.storage.memory import MemoryStorage as MemoryStorage
-    from protocols.errors import DocumentError as DocumentError
-    from protocols.errors import LdpError as LdpError
-    from protocols.errors import ModelError as ModelError
-    from protocols.errors import RecordError as RecordError
+__all__, __getattr__, __dir__ = lazy_names(__spec__)

@@ -1,8 +1,5 @@
 """Populations of simulated devices: what a campaign would learn, before anyone is asked."""
 
-from protocols.names import loaded_on_use
+from protocols.names import lazy_names
 
-with loaded_on_use(globals()):
-    from simulations.fidelities.coins import SeededCoins as SeededCoins
-    from simulations.fidelities.simulation import FIDELITIES as FIDELITIES
-    from simulations.fidelities.simulation import simulate as simulate
+__all__, __getattr__, __dir__ = lazy_names(__spec__)

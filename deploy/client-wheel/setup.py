@@ -30,7 +30,7 @@ TYPED = {
 
 def typed_modules(*packages: Path) -> set[str]:
     """Return the modules whose types an app's checker reads: where the names that the packages hand on live."""
-    trees = [ast.parse((package / "__init__.py").read_text(encoding="utf-8")) for package in packages]
+    trees = [ast.parse((package / "__init__.pyi").read_text(encoding="utf-8")) for package in packages]
     return TYPED.union(
         node.module for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module
     )
@@ -132,7 +132,7 @@ class SdistWithPackages(sdist):
             folder = Path(base_dir, *package.split("."))
             folder.mkdir(parents=True, exist_ok=True)
             for file in (HERE / PREFIX).joinpath(*package.split(".")).iterdir():
-                if file.suffix == ".py" or file.name == "py.typed":
+                if file.suffix in (".py", ".pyi") or file.name == "py.typed":
                     shutil.copy(file, folder)
 
 

@@ -3,11 +3,6 @@
 Not in the small wheel ``ldp-bayes-client``: a device does not relay.
 """
 
-from protocols.names import loaded_on_use
+from protocols.names import lazy_names
 
-with loaded_on_use(globals()):
-    from ldp_client.relay.forwarding import CONFLICTING as CONFLICTING
-    from ldp_client.relay.forwarding import RELAY_POLICY as RELAY_POLICY
-    from ldp_client.relay.forwarding import Relay as Relay
-    from ldp_client.relay.mixing import BATCH_HEADER as BATCH_HEADER
-    from ldp_client.relay.mixing import Mixing as Mixing
+__all__, __getattr__, __dir__ = lazy_names(__spec__)

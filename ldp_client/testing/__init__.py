@@ -14,10 +14,6 @@
 Not in the small wheel ``ldp-bayes-client``: tests run where ``ldp-bayes`` is installed.
 """
 
-from protocols.names import loaded_on_use
+from protocols.names import lazy_names
 
-with loaded_on_use(globals()):
-    from ldp_client.testing.fakes import Answer as Answer
-    from ldp_client.testing.fakes import FakeClock as FakeClock
-    from ldp_client.testing.fakes import FakeServer as FakeServer
-    from protocols import ScriptedCoins as ScriptedCoins
+__all__, __getattr__, __dir__ = lazy_names(__spec__)

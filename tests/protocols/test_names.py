@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import builtins
+import os
 import subprocess
 import sys
+import zipfile
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
-from protocols.names import loaded_on_use
+import protocols
 
 PACKAGES = (
     "ldp_aggregator",
@@ -31,26 +33,22 @@ def test_a_package_has_every_name_that_it_hands_on_and_no_other(name):
         _ = package.absent
 
 
-def test_a_module_is_loaded_with_its_first_name_and_other_imports_are_left_alone():
+def test_a_module_is_loaded_with_its_first_name():
     code = (
-        "import sys\nfrom protocols.names import loaded_on_use\n"
-        "with loaded_on_use(globals()):\n    from fractions import Fraction as Fraction\n    import_now = __import__\n"
-        "__name__ = 'package'\nprint('fractions' in sys.modules, 'Fraction' in globals(), __all__)\n"
-        "print(__getattr__('Fraction')(1, 2), 'fractions' in sys.modules)\n"
+        "import sys, protocols\nhome = 'protocols.document.campaign'\n"
+        "print(home in sys.modules, 'Campaign' in dir(protocols))\n"
+        "print(protocols.Campaign.__name__, home in sys.modules, 'Campaign' in vars(protocols))\n"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert ran.stdout == "False False ['Fraction']\n1/2 True\n"
+    assert ran.stdout == "False True\nCampaign True True\n"
 
 
-def fail_inside():
-    with loaded_on_use({"__name__": "package"}):
-        from colorsys import hls_to_rgb  # into another namespace, and so at once
-
-        raise ValueError(hls_to_rgb(0.0, 0.0, 0.0))
-
-
-def test_a_block_that_fails_leaves_imports_as_they_were():
-    before = builtins.__import__
-    with pytest.raises(ValueError, match=r"\(0.0, 0.0, 0.0\)"):
-        fail_inside()
-    assert builtins.__import__ is before
+def test_names_are_found_in_an_archive_too(tmp_path):
+    with zipfile.ZipFile(tmp_path / "app.zip", "w") as archive:
+        for file in Path(protocols.__file__).parent.rglob("*.py*"):
+            if file.suffix in (".py", ".pyi"):
+                archive.write(file, Path("protocols") / file.relative_to(Path(protocols.__file__).parent))
+    code = "import protocols; print(protocols.Campaign.__module__, '.zip' in protocols.__file__)"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "app.zip")}
+    said = subprocess.check_output([sys.executable, "-c", code], text=True, timeout=60, env=environment, cwd=tmp_path)
+    assert said == "protocols.document.campaign True\n"
