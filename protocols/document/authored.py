@@ -26,7 +26,6 @@ VERSION: Final = 1
 MODEL: Final = "model"
 MOMENTS: Final = "moments"
 SCORE: Final = "score"
-ASKS: Final = (MODEL, MOMENTS, SCORE)
 
 MOST_RELEASE: Final = 1 << 40
 
@@ -112,7 +111,7 @@ def read_authored(fields: Fields, refuse: Refusal) -> dict[str, Any]:
             "or devices could answer both rounds and lose both epsilons",
         )
     _check_cells(asked_features(features, projection), label, fields)
-    asks = fields.choice("asks", ASKS, default=MODEL)
+    asks = fields.choice("asks", (MODEL, MOMENTS, SCORE), default=MODEL)
     if asks == MOMENTS:
         _check_moments_round(features, privacy, projection, study, fields)
     if asks == SCORE:

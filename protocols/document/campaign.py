@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 LARGEST_DOCUMENT: Final = 4 << 20
 """Bytes; a device refuses longer documents before parsing them."""
 
-_PARSED_AT_ONCE: Final = 16
-
 
 @dataclass(frozen=True)
 class Campaign:
@@ -136,7 +134,7 @@ def document_id(document: bytes) -> str:
     return urlsafe_b64encode(hashlib.sha256(document).digest()).rstrip(b"=").decode("ascii")
 
 
-@lru_cache(maxsize=_PARSED_AT_ONCE)
+@lru_cache(maxsize=16)
 def _parse(document: bytes) -> dict[str, Any]:
     """Everything but the hash check. Cached by the bytes: a backend contributes for many people in one campaign."""
 
@@ -158,10 +156,8 @@ def _parse(document: bytes) -> dict[str, Any]:
     if len({(question.kind, question.group) for question in questions}) != len(questions):
         raise refuse("questions", "every kind of question stands at most once for a feature or the label")
     campaign = Campaign(document=document, questions=questions, **authored)
-    if campaign.loss > exact_epsilon(campaign.privacy.epsilon):
-        raise DocumentError(
-            "loss-above-epsilon",
-            f"a device would lose up to {campaign.realised_epsilon:.6g}, "
-            f"above the declared total epsilon of {campaign.privacy.epsilon}",
-        )
+    total = campaign.privacy.epsilon
+    if campaign.loss > exact_epsilon(total):
+        told = f"a device would lose up to {campaign.realised_epsilon:.6g}, above the declared total epsilon of {total}"
+        raise DocumentError("loss-above-epsilon", told)
     return {"document": document, "questions": questions, **authored}

@@ -29,8 +29,6 @@ CLOSED_FORM: Final = "closed form"
 NEGLIGIBLE_GAP: Final = Fraction(1, 10**9)
 """A loss this near to its epsilon wastes nothing worth a remark."""
 
-_KNOWN_AT_ONCE: Final = 1024
-
 
 @dataclass(frozen=True)
 class QuestionCheck:
@@ -111,7 +109,7 @@ class Verification:
         }
 
 
-@lru_cache(maxsize=_KNOWN_AT_ONCE)
+@lru_cache(maxsize=1024)
 def closed_form(mechanism: AnyMechanism) -> tuple[WorstCase, str]:
     """Many questions of a campaign have one mechanism between them."""
     return mechanism.worst_case(), CLOSED_FORM

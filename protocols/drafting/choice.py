@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 from typing import Final
 
+from protocols.document.questions import SIGN
 from protocols.mechanisms import (
     DISCRETE,
     MOMENTS,
@@ -17,9 +18,6 @@ from protocols.mechanisms import (
 )
 
 AUTO: Final = "auto"
-SIGN: Final = "sign"
-"""Not a mechanism: the value as one stochastic bit, asked with its class by the best discrete mechanism on 2 k
-cells, or 3 k where the value may be missing."""
 
 _SQUARED_MEAN: Final = 1 / 3
 """E[t^2] of values, and of class means, that lie anywhere in [-1, 1] alike."""

@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from fractions import Fraction
 from itertools import combinations_with_replacement
 from typing import Any, Final
@@ -96,15 +95,10 @@ def _write(authored: Mapping[str, Any], questions: tuple[Question, ...]) -> byte
         "asks": authored["asks"],
         **({"evaluation": authored["evaluation"].to_json()} if authored["evaluation"] else {}),
         "study": authored["study"],
-        "opens": _instant(authored["opens"]),
-        "closes": _instant(authored["closes"]),
+        **{name: (at := authored[name]) and at.isoformat().replace("+00:00", "Z") for name in ("opens", "closes")},
         "questions": [question.to_json() for question in questions],
     }
     return json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-
-
-def _instant(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat().replace("+00:00", "Z")
 
 
 def _check_round(asks: str, label: Label, features: Sequence[Feature], privacy: Privacy) -> None:
