@@ -48,16 +48,16 @@ def floor(values: Array, n: float) -> Array:
     return result
 
 
-def norm_sub(values: Array, total: float = 1.0, *, axis: int = 0) -> Array:
-    """The nearest point (least squares) with non-negative entries that add up to ``total``, along an axis.
+def norm_sub(values: Array, *, axis: int = 0) -> Array:
+    """The nearest point (least squares) with non-negative entries that add up to 1, along an axis.
 
     Wang et al., NDSS 2020: subtract one constant from every entry and cut at zero, so that the sum is right. The
-    constant brings the k largest to ``total``, for the k that needs most: it rises with k as long as the next entry is
+    constant brings the k largest to a sum of 1, for the k that needs most: it rises with k as long as the next entry is
     above it, and falls from there on.
     """
     sums = np.cumsum(-np.sort(-values, axis=axis), axis=axis)
     inner_axes = values.ndim - 1 - axis % values.ndim
     ranks = np.arange(1, values.shape[axis] + 1).reshape(-1, *[1] * inner_axes)
-    constant = ((sums - total) / ranks).max(axis=axis, keepdims=True)
+    constant = ((sums - 1) / ranks).max(axis=axis, keepdims=True)
     result: Array = np.maximum(values - constant, 0.0)
     return result

@@ -89,7 +89,11 @@ def train(
     ValueError
         For campaigns that do not share label and features, and for unknown modes.
     """
-    pairs = [(campaign, _given(tally))] if isinstance(campaign, Campaign) else list(campaign)
+    if isinstance(campaign, Campaign):
+        if tally is None:
+            raise TypeError("train(campaign, tally) needs the tally")
+        campaign = [(campaign, tally)]
+    pairs = list(campaign)
     how = Decoding(post, prior, float(smoothing), variance_floor, shrinkage)
     _check(pairs, how, arrivals)
     learned = learn(pairs, how)
@@ -154,7 +158,8 @@ def learn(pairs: Pairs, how: Decoding, telling: Sequence[QuestionEstimate] | Non
     tables, prior = posterior.tables, posterior.classes.value
     if how.post != POSTERIOR:
         tables = {feature.name: _table(estimates, feature, how) for feature in discrete}
-        prior = _usable_prior(shares, sum(int(tally.n.sum()) for _, tally in pairs))
+        counts = norm_sub(shares.value) * sum(int(tally.n.sum()) for _, tally in pairs) + 1
+        prior = counts / counts.sum()  # One pseudo-report a class, so that no class is impossible.
     likelihoods: list[Likelihood] = []
     insufficient: dict[str, list[str]] = {}
     for feature in first.asked:
@@ -168,12 +173,6 @@ def learn(pairs: Pairs, how: Decoding, telling: Sequence[QuestionEstimate] | Non
             likelihoods.append(discrete_likelihood(feature, tables[feature.name][: feature.size]))
     model = Model(first.label.name, classes, tuple(prior.tolist()), tuple(likelihoods), first.projection)
     return Learned(estimates, telling, shares, posterior, model, insufficient)
-
-
-def _given(tally: Tally | None) -> Tally:
-    if tally is None:
-        raise TypeError("train(campaign, tally) needs the tally")
-    return tally
 
 
 def _check(pairs: Pairs, how: Decoding, arrivals: Sequence[Arrivals] | None) -> None:
@@ -230,9 +229,3 @@ def _table(estimates: Sequence[Estimates], feature: Feature, how: Decoding) -> A
     reports, values = sum(one.n for one in asked), pool(asked).value
     joint = floor(values, reports) if how.post == FLOOR else norm_sub(values) * reports + how.smoothing
     return joint.reshape(-1, len(estimates[0].campaign.label.classes))
-
-
-def _usable_prior(shares: Cells, reports: int) -> Array:
-    """Return the nearest probabilities, with one pseudo-report a class so that no class is impossible."""
-    counts = norm_sub(shares.value) * reports + 1
-    return np.asarray(counts / counts.sum())

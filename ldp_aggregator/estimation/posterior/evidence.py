@@ -66,11 +66,12 @@ def told_of_classes(telling: Sequence[QuestionEstimate], classes: int) -> Statis
     n Var of a unit contrast of class sums is that of as many cells as are in a class.
     """
     information, linear = np.zeros((len(telling), classes, classes)), np.zeros((len(telling), classes))
+    contrast = np.eye(classes) - 1 / classes
     for place, one in enumerate(telling):
         if one.n > 0 and one.classes is not None:
             members = one.question.domain_size // classes
             precision = one.n / (members * unit_variance(one.question.mechanism))
-            information[place] = precision * (np.eye(classes) - 1 / classes)
+            information[place] = precision * contrast
             linear[place] = information[place] @ one.classes.value
     return Statistics(information, linear)
 
