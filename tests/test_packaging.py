@@ -295,7 +295,8 @@ def test_each_wheel_holds_the_licence(wheel, small_wheel):
 @pytest.mark.install
 def test_the_wheel_for_devices_is_below_100_kb_and_holds_every_module_that_a_device_runs(small_wheel):
     assert small_wheel.stat().st_size < LARGEST_WHEEL
-    modules = {str(path.relative_to(REPOSITORY)) for top in DEVICE for path in (REPOSITORY / top).rglob("*.py")}
+    modules = {str(path.relative_to(REPOSITORY)) for top in DEVICE for path in (REPOSITORY / top).rglob("*.py*")}
+    modules = {name for name in modules if name.endswith((".py", ".pyi"))}
     run_by_devices = {name for name in modules if not name.startswith(TOOLS)}
     assert files_of(small_wheel) - {f"{top}/py.typed" for top in DEVICE} == run_by_devices
 
