@@ -1,13 +1,11 @@
 """Parts of a tally: what one commit adds, as bytes. The tally of a campaign is the sum of its parts.
 
-A part has an entry for every question it touches, one after the other, each a whole number of little-endian int64:
+A part has an entry for every question it touches, one after the other, each a whole number of little-endian int64: the
+question's index, n, how many counts there are, the bytes of each cell's number (0: all cells, in order) times 16 plus
+the bytes of each count; then those numbers, increasing, and the counts. So a report adds about as many bytes as it has.
 
-* plain: the question's index, n, and the counts vector;
-* packed: the complement (-1 - index) of the question's index, n, how many counts there are, the bytes of each cell's
-  number (0: all cells, in order) times 16 plus the bytes of each count; then those numbers, increasing, and the counts.
-
-What is written is packed, the shorter way: a report adds about as many bytes as it has. Appending a part never waits
-for another writer; when there are :data:`COMPACT_AT` parts, small ones are replaced by their sum.
+Appending a part never waits for another writer; when there are :data:`COMPACT_AT` parts, small ones are replaced by
+their sum.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ COMPACT_AT: Final = 64
 
 _WORD: Final = 8
 _HEAD: Final = 4
-"""Words before the numbers and counts of a packed entry."""
+"""Words before the numbers and counts of an entry."""
 _SIZES: Final = (1, 2, 4, 8)
 
 
@@ -41,18 +39,10 @@ def add_part(tally: Tally, part: bytes) -> None:
     words = np.frombuffer(part, dtype="<i8")
     position = 0
     while position < len(words):
-        first = int(words[position])
-        question = first if first >= 0 else ~first
-        if question >= len(tally.campaign.questions):
+        question = int(words[position])
+        if not 0 <= question < len(tally.campaign.questions):
             raise ValueError(f"a tally part names question {question}, which does not exist")
-        size = cells(tally.campaign.questions[question])
-        if first >= 0:
-            end = position + 2 + size
-            if end > len(words):
-                raise ValueError(f"a tally part ends within question {question}")
-            counts = words[position + 2 : end].astype(np.int64)
-        else:
-            counts, end = _unpack(words, position, question, size)
+        counts, end = _unpack(words, position, question, cells(tally.campaign.questions[question]))
         tally.add(question, int(words[position + 1]), counts)
         position = end
 
@@ -91,12 +81,12 @@ def _pack(question: int, n: int, counts: NDArray[np.int64]) -> bytes:
         numbers, kept = used.astype(f"<u{number_bytes}").tobytes(), counts[used]
     else:
         numbers, kept, number_bytes = b"", counts, 0
-    head = np.array([~question, n, len(kept), number_bytes << 4 | count_bytes], dtype="<i8").tobytes()
+    head = np.array([question, n, len(kept), number_bytes << 4 | count_bytes], dtype="<i8").tobytes()
     return head + _padded(numbers) + _padded(kept.astype(f"<i{count_bytes}").tobytes())
 
 
 def _unpack(words: NDArray[np.int64], position: int, question: int, size: int) -> tuple[NDArray[np.int64], int]:
-    """The counts of a packed entry and where it ends. Raises ValueError."""
+    """The counts of an entry and where it ends. Raises ValueError."""
     ended = ValueError(f"a tally part ends within question {question}")
     if position + _HEAD > len(words):
         raise ended
