@@ -137,8 +137,8 @@ def evaluate(campaign: Campaign, tally: Tally) -> Evaluated:
     shares = recall = precision = dict.fromkeys(names, _UNTOLD)
     confusion: list[list[Figure]] = []
     area: Figure | None = None
-    roc: list[dict[str, Any]] = []
-    calibration: list[dict[str, Any]] = []
+    roc: Sequence[Mapping[str, Any]] = ()
+    calibration: Sequence[Mapping[str, Any]] = ()
     if table is not None:
         said, classes = _saying(asked, threshold), _of_class(asked)
         shares = _by_class(names, table.share(classes))

@@ -17,7 +17,6 @@ from voters import people
 from ldp_aggregator import Tally, train
 from ldp_aggregator.learning.evaluation import (
     _mean_with,
-    _share_below,
     evaluate,
     evaluated_model,
     evaluation_draft,
@@ -151,14 +150,14 @@ def test_where_no_threshold_is_better_a_moved_one_is_rare_and_told_without_the_w
     assert all(one.value is not None for one in plain)
 
 
-def test_the_cut_normal_law_is_that_of_the_formula():
-    below = _share_below(0.3, -1.0, 2.0)
+def test_the_mean_that_is_told_is_the_one_of_the_cut_normal_law_that_has_as_much_below():
     normal = lambda x: 0.5 * math.erfc(-x / math.sqrt(2))  # noqa: E731
-    assert below == pytest.approx((normal(0.3) - normal(-1)) / (normal(2) - normal(-1)))
-    assert _share_below(8.1, 8.0, math.inf) == pytest.approx(1 - _share_below(-8.1, -math.inf, -8.0))
-    mean = _mean_with(0.5, 1.0, 0.5, 0.9, math.inf)
-    assert mean < 1.0
-    assert _share_below((1.0 - mean) / 0.5, (0.9 - mean) / 0.5, math.inf) == pytest.approx(0.5)
+    for level, low, high in ((0.5, 0.9, math.inf), (0.025, 0.2, 1.6), (0.975, -math.inf, 1.1)):
+        mean = _mean_with(level, 1.0, 0.5, low, high)
+        below, least, most = (normal((end - mean) / 0.5) for end in (1.0, low, high))
+        assert (below - least) / (most - least) == pytest.approx(level)
+    assert _mean_with(0.5, 1.0, 0.5, 0.9, math.inf) < 1.0
+    assert _mean_with(0.5, 8.1, 1.0, 8.0, math.inf) == pytest.approx(-_mean_with(0.5, -8.1, 1.0, -math.inf, -8.0))
 
 
 def test_of_more_than_two_classes_what_is_said_is_told_and_nothing_is_moved():
