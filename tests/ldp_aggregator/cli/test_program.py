@@ -216,7 +216,7 @@ def test_a_model_that_cannot_be_above_the_prior_is_published_only_when_told_to(r
     assert json.loads(run("campaign", "list", "--json")[1])[0]["model_version"] is None
     code, out, _ = run("train", some_reports, "--anyway")
     assert (code, out.splitlines()[0]) == (0, "model version 1 from 300 reports is published")
-    assert "is right for 0.989 of the people" in out
+    assert "is right for 0.999 of the people" in out
     assert "with these reports the model is not known to be better than always saying the most frequent class" in out
 
 
