@@ -11,15 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, Final
 
-from ldp_aggregator.amplification.blankets import campaign_blankets
-from ldp_aggregator.amplification.bound import epsilon_bound
+from ldp_aggregator.amplification import campaign_blankets, epsilon_bound
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally, devices_counted
 from ldp_aggregator.learning.guarantee import Guarantee
-from ldp_aggregator.mechanisms.facts import MOST_EXPONENT, Blanket
+from ldp_aggregator.mechanisms.facts import MOST_EXPONENT
 from protocols import Campaign
 
 DEFAULT_DELTA: Final = 1e-9
@@ -216,17 +214,11 @@ def _total(campaign: Campaign, crowd: int, delta: float) -> float | None:
     blankets = campaign_blankets(campaign)
     total = 0.0
     for blanket in blankets:
-        found = _epsilon_once(blanket, crowd, delta / len(blankets))
+        found = epsilon_bound(blanket, crowd, delta / len(blankets))
         if found is None:
             found = math.nextafter(math.log(blanket.ratio) * (1 + 1e-12), math.inf)
         total += found
     return total * (1 + 1e-12)
-
-
-@lru_cache(maxsize=2048)
-def _epsilon_once(blanket: Blanket, crowd: int, delta: float) -> float | None:
-    """A server is asked for estimates more often than reports come in, and groups have equal blankets."""
-    return epsilon_bound(blanket, crowd, delta)
 
 
 @dataclass(frozen=True)

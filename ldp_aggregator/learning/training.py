@@ -89,11 +89,7 @@ def train(
     ValueError
         For campaigns that do not share label and features, and for unknown modes.
     """
-    if isinstance(campaign, Campaign):
-        if tally is None:
-            raise TypeError("train(campaign, tally) needs the tally")
-        campaign = [(campaign, tally)]
-    pairs = list(campaign)
+    pairs = [(campaign, _given(tally))] if isinstance(campaign, Campaign) else list(campaign)
     how = Decoding(post, prior, float(smoothing), variance_floor, shrinkage)
     _check(pairs, how, arrivals)
     learned = learn(pairs, how)
@@ -173,6 +169,12 @@ def learn(pairs: Pairs, how: Decoding, telling: Sequence[QuestionEstimate] | Non
             likelihoods.append(discrete_likelihood(feature, tables[feature.name][: feature.size]))
     model = Model(first.label.name, classes, tuple(prior.tolist()), tuple(likelihoods), first.projection)
     return Learned(estimates, telling, shares, posterior, model, insufficient)
+
+
+def _given(tally: Tally | None) -> Tally:
+    if tally is None:
+        raise TypeError("train(campaign, tally) needs the tally")
+    return tally
 
 
 def _check(pairs: Pairs, how: Decoding, arrivals: Sequence[Arrivals] | None) -> None:

@@ -59,7 +59,7 @@ class Support(NamedTuple):
 
 @dataclass(frozen=True)
 class Blanket:
-    """What the shuffle bound has to know of a randomiser (:mod:`ldp_aggregator.amplification.blankets`): ``ratio`` is
+    """What the shuffle bound has to know of a randomiser (:mod:`ldp_aggregator.amplification`): ``ratio`` is
     e0, above 1; ``mass`` is g; ``told`` is m10 = m01; ``both`` is m11.
     """
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any, Final
 
-from ldp_aggregator.amplification.bound import MOST_REPORTS
+from ldp_aggregator.amplification import MOST_REPORTS
 from ldp_aggregator.learning.published import DEFAULT_DELTA, published_together
 from protocols import Campaign
 from simulations.studies.planning import accuracy_at, accuracy_curve

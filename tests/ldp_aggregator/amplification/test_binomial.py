@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ldp_aggregator.amplification.binomial import (
+from ldp_aggregator.amplification import (
     INFLATION,
     fair_excess,
     interval_probability,

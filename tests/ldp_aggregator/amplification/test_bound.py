@@ -10,8 +10,7 @@ import pytest
 from scipy import stats
 from shuffled import Array, law_of, mixture
 
-from ldp_aggregator.amplification.blankets import blanket_of, mixed
-from ldp_aggregator.amplification.bound import MOST_REPORTS, delta_bound, epsilon_bound
+from ldp_aggregator.amplification import MOST_REPORTS, blanket_of, delta_bound, epsilon_bound, mixed
 from ldp_aggregator.mechanisms.facts import Blanket
 from protocols.mechanisms import (
     AnyMechanism,

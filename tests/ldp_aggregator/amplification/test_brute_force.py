@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from shuffled import Array, law_of, mixture, worst_delta
 
-from ldp_aggregator.amplification.blankets import blanket_of, mixed
-from ldp_aggregator.amplification.bound import delta_bound
+from ldp_aggregator.amplification import blanket_of, delta_bound, mixed
 from ldp_aggregator.mechanisms.facts import Blanket
 from protocols.mechanisms import (
     AnyMechanism,
