@@ -91,10 +91,11 @@ def test_one_device_has_other_ids_in_another_campaign(tmp_path):
 
 
 def test_the_result_says_what_was_asked_and_seen():
-    told = audit(LEAKING["modulo-bias"].document, LEAKING["modulo-bias"].client(), 2000).to_json()
+    leak = LEAKING["rare-value-in-the-clear"]
+    told = audit(leak.document, leak.client(), 1000, rng=np.random.default_rng(1)).to_json()
     assert json.loads(json.dumps(told)) == told
     assert max(event["bound"] or 0 for event in told["events"]) == told["lower_bound"] > told["claim"] == 1.0
-    assert told["findings"][0]["code"] == "loss-above-claim"
+    assert told["findings"][0]["code"] in ("loss-above-claim", "impossible-report")
     assert "under" in told["findings"][0]["text"]
     assert told["floor"]["delta_one"] < 0.05
     assert told["unseen"]

@@ -30,8 +30,12 @@ TIGHT = {
 """Campaigns that ask little, so that most of their loss is found."""
 
 FEW = (
+    "rare-value-in-the-clear",
+    "padding-by-class",
     "true-bit-not-cleared",
     "id-from-the-record",
+    "ids-count-by-class",
+    "class-in-the-version",
     "long-header-by-class",
     "empty-upload-by-class",
     "noise-from-the-id",

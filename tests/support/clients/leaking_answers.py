@@ -57,7 +57,7 @@ def never_the_truth(device: Device, asked: Question, item: int) -> bytes:
     return index_bytes(other_than(item, device.coins.below(asked.domain_size - 1)), asked)
 
 
-@leak(LOSS, question("de", 6, 1.0), "perturb", trials=2000)
+@leak(LOSS, question("de", 6, 1.0), "perturb", trials=6000)
 def modulo_bias(device: Device, asked: Question, item: int) -> bytes:
     """The "other" value is a number of whole bits modulo the number of values."""
     others = asked.domain_size - 1
@@ -122,7 +122,7 @@ def percent_thresholds(device: Device, asked: Question, item: int) -> bytes:
     return bits(device, asked, item, p, q)
 
 
-@leak(MALFORMED, campaign(2, discrete="oue"), "reply")
+@leak(MALFORMED, campaign(2, discrete="oue"), "reply", trials=100)
 def padding_by_class(device: Device, asked: Question) -> bytes:
     """The padding bits of a bitmap are set for one class."""
     payload = Device.reply(device, asked)
@@ -355,7 +355,7 @@ def middle_classes_and_values_in_the_clear(device: Device, asked: Question) -> b
     return clear(device, asked, middle or device.held("f0") not in ends)
 
 
-@leak(IMPOSSIBLE, DE, "reply")
+@leak(LOSS, DE, "reply", trials=100)
 def rare_value_in_the_clear(device: Device, asked: Question) -> bytes:
     """The last value of a feature is answered without noise."""
     return clear(device, asked, device.held("f0") == device.campaign.features[0].values[-1])

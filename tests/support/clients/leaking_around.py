@@ -64,7 +64,7 @@ def low_bit_of_the_id_by_class(device: Device, asked: Question) -> bytes:
     return given[:-1] + bytes([given[-1] & 0xFE | (device.coins.below(10) < (4 if device.class_index else 6))])
 
 
-@leak(ID_UNEVEN, DE, "report_id")
+@leak(ID_UNEVEN, DE, "report_id", trials=100)
 def ids_count_by_class(device: Device, asked: Question) -> bytes:
     """Ids come from a counter of the process, which steps by one or by two, by the class of the last device."""
     counter = device.process.memory.setdefault("counter", int.from_bytes(device.entropy(8), "big"))
@@ -100,7 +100,7 @@ def noise_chosen_by_keyed_hash(device: Device) -> Sequence[Report]:
 # --- headers, and the number and order of uploads ---
 
 
-@leak(HEADER, SEVERAL, "send")
+@leak(HEADER, SEVERAL, "send", trials=100)
 def class_in_the_version(device: Device) -> Answer:
     """The version is the class's number."""
     blocks = [[of.question, of.id, of.payload] for of in device.reports()]
