@@ -1,4 +1,4 @@
-"""The audit's parts: its bounds hold, its search sees what it should, a broken client is told from a leaking one."""
+"""The audit's parts: the command asks, keeps and tells, a broken client is told from a leaking one."""
 
 from __future__ import annotations
 
@@ -11,38 +11,16 @@ import pytest
 from audited import AT_LENGTH, Client
 from audited_campaigns import campaign, question
 from leaking_answers import LEAKING
-from scipy.stats import binom
 
 from ldp_aggregator.audit import BlackBoxError, Person, audit, command_client
 from ldp_aggregator.audit.asking.again import another
 from ldp_aggregator.audit.asking.observations import read_tables
 from ldp_aggregator.audit.rules.repeats import ids_of
-from ldp_aggregator.audit.searching.bounds import loss_bound
 from ldp_aggregator.audit.verdict import CHECKS
 from ldp_aggregator.cli.audit import REFERENCE
 from ldp_aggregator.cli.program import run
 
 SEVERAL = campaign(3, 3, label=1)
-
-
-def test_a_bound_is_wrong_no_more_often_than_it_says():
-    """Exactly, by summing over all outcomes of two binomials with ln(p / q) = ln 2."""
-    trials, p, q, alpha = 60, 0.5, 0.25, 0.1
-    counts = np.arange(trials + 1)
-    bounds = loss_bound(counts[:, None], trials, counts[None, :], trials, alpha)
-    joint = binom.pmf(counts, trials, p)[:, None] * binom.pmf(counts, trials, q)[None, :]
-    wrong = joint[bounds > np.log(2)].sum()
-    assert 0 < wrong <= alpha
-
-
-def test_nothing_seen_proves_nothing_and_everything_seen_of_both_proves_nothing():
-    assert loss_bound(0, 100, 0, 100, 0.01) == -np.inf
-    assert loss_bound(100, 100, 100, 100, 0.01) < 0
-
-
-def test_what_was_never_seen_of_the_other_proves_a_loss_that_grows_with_the_trials():
-    few, many = (float(loss_bound(n // 2, n, 0, n, 0.01)) for n in (100, 10_000))
-    assert 1 < few < many - 4
 
 
 def test_the_reference_client_answers_lines_and_repeats_itself_on_retries():

@@ -31,6 +31,7 @@ TIGHT = {
 
 FEW = (
     "rare-value-in-the-clear",
+    "wrong-answers-in-the-clear",
     "padding-by-class",
     "true-bit-not-cleared",
     "id-from-the-record",
@@ -38,7 +39,9 @@ FEW = (
     "class-in-the-version",
     "long-header-by-class",
     "empty-upload-by-class",
+    "coins-from-a-constant-seed",
     "noise-from-the-id",
+    "study-answered-twice",
     "stored-for-one-class",
 )
 FEW_SOUND = ("random-ids", "uuid-4-ids", "hashed-coins", "truth-or-any-value", "sum-of-two-noises")

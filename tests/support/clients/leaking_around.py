@@ -157,7 +157,7 @@ def empty_upload_by_class(device: Device) -> Answer:
 # --- coins ---
 
 
-@leak(COINS, question("de", 6, 1.0), "reports", name="coins-from-a-constant-seed")
+@leak(COINS, question("de", 6, 1.0), "reports", name="coins-from-a-constant-seed", trials=100)
 @leak(COINS, SEVERAL, "reports", name="secrets-and-coins-from-a-constant-seed", secret=True)
 def constant_seed(device: Device, secret: bool = False) -> Sequence[Report]:
     """A process always starts with the same coins. With several questions fresh secrets choose others in every
@@ -257,7 +257,7 @@ def retries_by_class(device: Device, sent: Answer) -> Answer:
     return sent * (1 + device.class_index)
 
 
-@leak(STUDY, DE, "study")
+@leak(STUDY, DE, "study", trials=100)
 def study_answered_twice(device: Device) -> None:
     """A device forgets that it has answered another campaign of a study."""
 
