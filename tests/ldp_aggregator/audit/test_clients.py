@@ -31,6 +31,7 @@ TIGHT = {
 
 FEW = (
     "rare-value-in-the-clear",
+    "a-model-that-is-right",
     "wrong-answers-in-the-clear",
     "padding-by-class",
     "true-bit-not-cleared",

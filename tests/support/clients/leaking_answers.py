@@ -184,7 +184,7 @@ def noise_cut_at_three_scales(device: Device, asked: Question, item: Moment) -> 
     return packed(asked, noisy)
 
 
-@leak(LOSS, campaign(2, discrete="she", epsilon=4.0), "perturb", trials=6000)
+@leak(LOSS, campaign(2, discrete="she", epsilon=4.0), "perturb", trials=20_000)
 def gaussian_noise(device: Device, asked: Question, item: int) -> bytes:
     """Gaussian noise of the same variance, rounded: the loss grows with the distance (Box, Muller 1958)."""
     deviation = math.sqrt(discrete_laplace.variance(asked.mechanism.scale))
@@ -333,7 +333,7 @@ def answers_until_two_agree(device: Device) -> Sequence[Report]:
 # --- people, values and moments in the clear ---
 
 
-@leak(IMPOSSIBLE, campaign(2, discrete="oue"), "reply")
+@leak(IMPOSSIBLE, campaign(2, discrete="oue"), "reply", trials=1000)
 def empty_answer_for_missing(device: Device, asked: Question) -> bytes:
     """A missing value is answered with an empty bitmap."""
     honest = Device.reply(device, asked)
@@ -369,7 +369,7 @@ def numbers_in_the_clear(device: Device, asked: Question, above: float, below: f
     return clear(device, asked, type(number) in (int, float) and above < number <= below)
 
 
-@leak(LOSS, campaign(5, 5, 4, label=1), "reply", trials=2500)
+@leak(LOSS, campaign(5, 5, 4, label=1), "reply", trials=6000)
 def two_values_together_in_the_clear(device: Device, asked: Question) -> bytes:
     """Who has the middle value of one feature *and* of another is answered without noise."""
     middle = [feature.values[len(feature.values) // 2] for feature in device.campaign.features[:2]]
