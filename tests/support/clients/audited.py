@@ -162,7 +162,7 @@ def planted_in(table: dict[str, Planted]) -> Callable[..., Any]:
     """
 
     def plant(
-        code: str | None, document: str, step: str, *, name: str | None = None, trials: int = 300, **arguments: Any
+        code: str | None, document: str, step: str, *, name: str | None = None, trials: int = 1000, **arguments: Any
     ) -> Callable[..., Any]:
         def enter(flaw: Callable[..., Any]) -> Callable[..., Any]:
             called = (name or flaw.__name__).replace("_", "-")
