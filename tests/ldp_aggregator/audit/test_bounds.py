@@ -34,6 +34,16 @@ def test_an_event_exceeds_its_ratio_as_seldom_as_stated(one, other):
     assert chances[bounds > math.log(one / other)].sum() <= alpha
 
 
+def test_nothing_seen_proves_nothing_and_everything_seen_of_both_proves_nothing():
+    assert loss_bound(0, 100, 0, 100, 0.01) == -np.inf
+    assert loss_bound(100, 100, 100, 100, 0.01) < 0
+
+
+def test_what_was_never_seen_of_the_other_proves_a_loss_that_grows_with_the_trials():
+    few, many = (float(loss_bound(n // 2, n, 0, n, 0.01)) for n in (100, 10_000))
+    assert 1 < few < many - 4
+
+
 def test_guesses_prove_more_than_either_event_alone():
     """Direct encoding over 32 cells at epsilon 0.5, at the counts to be expected."""
     p, q, trials = 0.0505, 0.0306, 100_000

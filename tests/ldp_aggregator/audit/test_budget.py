@@ -9,8 +9,7 @@ from itertools import product
 import msgpack
 import numpy as np
 import pytest
-from audited_campaigns import CAMPAIGNS
-from mutants_around import categories
+from audited_campaigns import CAMPAIGNS, campaign
 from scipy.stats import binom
 from sound_clients import Vectorised
 
@@ -85,7 +84,7 @@ def test_ids_that_repeat_say_nothing_where_uniform_ones_would():
 
 @pytest.mark.parametrize("name", ["oue", "one of several", "all of several"])
 def test_how_many_events_share_a_part_does_not_depend_on_what_was_seen(name):
-    document = CAMPAIGNS[name]()
+    document = CAMPAIGNS[name]
     value = json.loads(document)
     people = people_of(value, np.random.default_rng(1))
     numbers = set()
@@ -113,7 +112,7 @@ def test_what_a_column_is_only_the_choosing_half_says():
 
 
 def test_a_campaign_of_many_questions_has_a_table_for_each():
-    document = categories([2] * 80)
+    document = campaign(*[2] * 80, label=1)
     people = people_of(json.loads(document), np.random.default_rng(1))[:2]
     tables = read_tables(Vectorised(5)(document, [person for person in people for _ in range(1500)]))
     assert len(tables) == len({table.shape.questions for table in tables}) == 81

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from mutants_around import categories
+from audited_campaigns import campaign
 
 from ldp_aggregator.audit.asking.drawn import DRAWN, RANGES, drawn_people
 from ldp_aggregator.audit.asking.people import key_of, people_of
@@ -22,7 +22,7 @@ def drawn(document, seed, asked=()):
 
 
 def test_with_those_asked_in_any_case_they_hold_nearly_all_pairs_of_two_features_of_five_values():
-    document = json.loads(categories([5, 5, 4]))
+    document = json.loads(campaign(5, 5, 4))
     wanted = {(f"'{one}'", f"'{other}'") for one in range(5) for other in range(5)}
     missed = []
     for seed in range(5):
@@ -41,14 +41,14 @@ def test_no_part_of_a_numbers_range_is_left_out(seed):
 
 
 def test_of_many_values_each_audit_draws_others():
-    document = json.loads(categories([200]))
+    document = json.loads(campaign(200))
     met = [{person.record["f0"] for person in drawn(document, seed)} for seed in range(3)]
     assert [len(values) for values in met] == [DRAWN] * 3
     assert len(set.union(*met)) > 2 * DRAWN
 
 
 def test_between_its_ends_the_values_that_are_asked_in_turn_are_drawn_too():
-    document = json.loads(categories([40]))
+    document = json.loads(campaign(40))
     asked = [
         {
             person.record.get("f0")
@@ -62,12 +62,12 @@ def test_between_its_ends_the_values_that_are_asked_in_turn_are_drawn_too():
 
 
 def test_nobody_is_drawn_who_is_asked_in_any_case():
-    document = json.loads(categories([2]))
+    document = json.loads(campaign(2))
     asked = people_of(document, np.random.default_rng(1))
     keys = [key_of(person) for person in [*asked, *drawn(document, 2, asked)]]
     assert len(set(keys)) == len(keys)
 
 
 def test_a_campaign_of_very_many_features_is_drawn_too():
-    document = json.loads(categories([3] * 60))
+    document = json.loads(campaign(*[3] * 60))
     assert all(len(person.record) == 60 for person in drawn(document, 1))

@@ -10,14 +10,12 @@ import os
 
 import numpy as np
 import pytest
-from audited_campaigns import CAMPAIGNS
-from mutants import RealClient, question
-from mutants_around import categories
+from audited import Client
+from audited_campaigns import CAMPAIGNS, campaign, question
 from scipy.stats import binom
 from sound_clients import Vectorised
 
 from ldp_aggregator.audit import audit
-from protocols import Campaign
 
 _AUDITS = os.environ.get("LDP_BAYES_AUDITS")
 AT_LENGTH = _AUDITS is not None
@@ -26,16 +24,20 @@ EACH = max(1, int(_AUDITS or 0) // len(CAMPAIGNS))
 
 FEW = ("oue", "onebit", "all of several", "one, with a projection")
 TRIALS = 100
+MANY = {
+    "one": campaign(*[2] * 80, label=1),
+    "all": campaign(numbers=7, label=1, epsilon=4.0, answers="all", continuous="onebit"),
+}
 
 
 @pytest.mark.parametrize("name", CAMPAIGNS if AT_LENGTH else FEW)
 def test_sound_clients_pass(name):
     """Seeds are fixed; a correct audit fails one of so many runs with probability 0.001 each."""
-    document = CAMPAIGNS[name]()
+    document = CAMPAIGNS[name]
     failed = [
         (seed, result.findings)
         for seed in range(EACH)
-        if not (result := audit(document, RealClient(seed), TRIALS, rng=np.random.default_rng([1, seed]))).passed
+        if not (result := audit(document, Client(seed), TRIALS, rng=np.random.default_rng([1, seed]))).passed
     ]
     assert len(failed) <= binom.ppf(1 - 1e-4, EACH, 1e-3), failed
 
@@ -53,23 +55,7 @@ def test_an_audit_that_may_be_wrong_more_often_is_wrong_no_more_often_than_that(
 
 
 @pytest.mark.skipif(not AT_LENGTH, reason="takes half a minute of processor time; LDP_BAYES_AUDITS runs it")
-@pytest.mark.parametrize("answers", ["one", "all"])
+@pytest.mark.parametrize("answers", MANY)
 def test_a_sound_client_of_very_many_questions_passes(answers):
     """More questions, and with all of them more ways to answer, than are looked at one by one."""
-    document = categories([2] * 80) if answers == "one" else numbers(7)
-    assert audit(document, Vectorised(1), TRIALS, rng=np.random.default_rng([1, 1])).findings == ()
-
-
-def numbers(count: int) -> str:
-    """A campaign of so many numbers, each of which is answered by its value or by its square."""
-    features = [
-        {"name": f"n{number}", "kind": "continuous", "missing": False, "low": 0, "high": 1} for number in range(count)
-    ]
-    draft = {
-        "version": 1,
-        "title": "t",
-        "label": {"name": "label", "classes": ["a", "b"]},
-        "features": features,
-        "privacy": {"epsilon": 4.0, "answers": "all", "discrete": "de", "continuous": "onebit"},
-    }
-    return Campaign.compile(draft).document.decode()
+    assert audit(MANY[answers], Vectorised(1), TRIALS, rng=np.random.default_rng([1, 1])).findings == ()

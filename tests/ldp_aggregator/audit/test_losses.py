@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 from audited import chosen, trials
-from mutants import question
+from audited_campaigns import question
 from sound_clients import Vectorised
 
 from ldp_aggregator.audit.asking.observations import Seen, read_tables

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from mutants_around import categories
+from audited_campaigns import campaign
 from scipy.stats import binom
 
 from ldp_aggregator.audit import BlackBoxError, Person, command_stopwatch
@@ -80,7 +80,7 @@ def test_without_answers_nothing_is_said():
 
 
 def test_only_people_who_hold_everything_are_timed():
-    document = categories([3, 2])
+    document = campaign(3, 2)
     asked = []
 
     def stopwatch(document, people, patience):
@@ -105,7 +105,7 @@ for line in sys.stdin:
 def test_a_program_is_asked_one_line_after_the_other():
     """A program that is asked again only when it has answered cannot have slept while others waited."""
     people = [Person({"f0": "0"}, f"c{number % 2}") for number in range(60)]
-    seconds = command_stopwatch([sys.executable, "-c", SLEEPY])(categories([3]), people, 60.0)
+    seconds = command_stopwatch([sys.executable, "-c", SLEEPY])(campaign(3), people, 60.0)
     assert len(seconds) == 60
     assert min(seconds[1::2]) >= 0.003
     assert min(seconds[0::2]) < 0.003  # Thirty times in a row no machine is as slow as that by chance.
@@ -113,6 +113,6 @@ def test_a_program_is_asked_one_line_after_the_other():
 
 def test_patience_ends_the_asking_and_silence_is_told():
     people = [Person({"f0": "0"}, "c1")] * 500
-    assert len(command_stopwatch([sys.executable, "-c", SLEEPY])(categories([3]), people, 0.0)) == 1
+    assert len(command_stopwatch([sys.executable, "-c", SLEEPY])(campaign(3), people, 0.0)) == 1
     with pytest.raises(BlackBoxError, match="answered 0 lines"):
-        command_stopwatch([sys.executable, "-c", "pass"])(categories([3]), people, 1.0)
+        command_stopwatch([sys.executable, "-c", "pass"])(campaign(3), people, 1.0)

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-from mutants import RealClient
+from audited import Client
 
 from ldp_aggregator import estimate, train
 from ldp_aggregator.audit import audit
@@ -233,6 +233,6 @@ def test_it_is_trained_published_and_lied_about(campaign, people) -> None:
 def test_it_is_planned_and_audited(campaign: Campaign) -> None:
     errors = standard_errors(campaign, 100_000)
     assert all((error > 0).all() and np.isfinite(error).all() for error in errors)
-    result = audit(campaign.document.decode(), RealClient(), 300, rng=np.random.default_rng(1))
+    result = audit(campaign.document.decode(), Client(), 300, rng=np.random.default_rng(1))
     assert result.passed
     assert facts_of(campaign.questions[0].mechanism).words == UniformFacts.words

@@ -1,65 +1,171 @@
 """Clients that look odd and keep the promise: an auditor that reports one of them is wrong.
 
-Each says what is odd and why it is sound.
+Each says what is odd and why it is sound. The code is that of a rule which a client breaks without telling anything.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
-from planted.answers import index_bytes, with_epsilon
-from planted.client import Person, PlantedClient, Record, Sent, StepwiseClient, read
-from planted.numbers import VectorClient
-from planted.randomness import HashCoins
+from audited import Device, Planted, planted_in
+from audited_campaigns import campaign, question
+from leaking_answers import cells_of, index_bytes, packed, sample, true_cells, with_epsilon
+from leaking_around import HashCoins
 
-from protocols import Campaign, Coins, Question, Report, encode_upload
-from protocols.exact import discrete_laplace
+from ldp_aggregator.audit import Answer
+from ldp_aggregator.audit.verdict import ID_UNEVEN
+from protocols import Coins, Question, Report, encode_upload
 from protocols.exact.coins import ONE, WORD_BITS
-from protocols.mechanisms import DirectEncoding, Moment, NoisyVector, SubsetSelection, UnaryEncoding, bitmap
+from protocols.mechanisms import Moment, bitmap
 
-_BUFFERED_WORDS = 512
+SOUND: dict[str, Planted] = {}
+sound = planted_in(SOUND)
 
-
-class RandomIds(PlantedClient):
-    """Ids are sixteen random bytes, and no HMAC of a secret. Sound: they do not depend on the record."""
-
-    def report_id(self, report: Report, campaign: Campaign, record: Record, label: str) -> bytes:
-        return self.entropy(16)
+DE, ONE_OF, ALL = campaign(4), campaign(4, 2, label=1), campaign(4, 2, label=1, answers="all")
+LAPLACE = question("laplace", 2, 1.0)
 
 
-class Uuid4Ids(PlantedClient):
-    """Ids are UUIDs of version 4: six of their bits never change. Sound: the others are random."""
-
-    def report_id(self, report: Report, campaign: Campaign, record: Record, label: str) -> bytes:
-        given = bytearray(self.entropy(16))
-        given[6] = given[6] & 0x0F | 0x40
-        given[8] = given[8] & 0x3F | 0x80
-        return bytes(given)
+@sound(None, ONE_OF, "reports")
+def honest(device: Device) -> Sequence[Report]:
+    """The client of this distribution."""
+    return device.perturbed()
 
 
-class CountingIds(PlantedClient):
-    """Ids are a random number of the process and a counter. They link the devices of a process, which is rude, but the
-    counter steps by one whatever the record is. Sound.
+@sound(None, ONE_OF, "report_id")
+def random_ids(device: Device, asked: Question) -> bytes:
+    """Ids are sixteen random bytes, and no HMAC of a secret: they do not depend on the record."""
+    return device.entropy(16)
+
+
+@sound(ID_UNEVEN, ONE_OF, "report_id")
+def uuid_4_ids(device: Device, asked: Question) -> bytes:
+    """Six bits of every id never change. The others are random."""
+    given = bytearray(device.entropy(16))
+    given[6], given[8] = given[6] & 0x0F | 0x40, given[8] & 0x3F | 0x80
+    return bytes(given)
+
+
+@sound(ID_UNEVEN, ONE_OF, "report_id")
+def counting_ids(device: Device, asked: Question) -> bytes:
+    """Ids are a random number of the process and a counter, which steps by one whatever the record is. They link the
+    devices of a process, which is rude.
     """
-
-    _counter = 0
-    _prefix = b""
-
-    def report_id(self, report: Report, campaign: Campaign, record: Record, label: str) -> bytes:
-        self._prefix = self._prefix or self.entropy(8)
-        self._counter += 1
-        return self._prefix + self._counter.to_bytes(8, "big")
+    memory = device.process.memory
+    memory["counter"] = memory.get("counter", 0) + 1
+    return memory.setdefault("prefix", device.entropy(8)) + memory["counter"].to_bytes(8, "big")
 
 
-class TimeOrderedIds(PlantedClient):
-    """Ids begin with the time in milliseconds, as UUIDs of version 7 do. They tell when, not what. Sound."""
+@sound(ID_UNEVEN, ONE_OF, "report_id")
+def time_ordered_ids(device: Device, asked: Question) -> bytes:
+    """Ids begin with the time in milliseconds, as UUIDs of version 7 do. They tell when, not what."""
+    return int(device.process.now.timestamp() * 1000).to_bytes(6, "big") + device.entropy(10)
 
-    def report_id(self, report: Report, campaign: Campaign, record: Record, label: str) -> bytes:
-        milliseconds = int(self.now().timestamp() * 1000)
-        return milliseconds.to_bytes(6, "big") + self.entropy(10)
+
+@sound(None, ONE_OF, "reports")
+def buffered_coins(device: Device) -> Sequence[Report]:
+    """Coins come from a buffer of the process. No word is used twice, and nothing forks."""
+    return device.perturbed(coins=device.process.memory.setdefault("coins", BufferedCoins(device.coins)))
+
+
+@sound(None, ALL, "reports")
+def hashed_coins(device: Device) -> Sequence[Report]:
+    """Coins are SHA-256 of a counter and 32 fresh bytes for every device: sound, as far as SHA-256 is."""
+    return device.perturbed(coins=HashCoins(device.entropy(32)))
+
+
+@sound(None, campaign(4, discrete="oue"), "perturb")
+def bit_by_bit(device: Device, asked: Question, item: int) -> bytes:
+    """A coin is compared with its threshold bit by bit. The probabilities are the same integers over 2^64."""
+    thresholds = [asked.mechanism.other_bit] * asked.domain_size
+    thresholds[item] = asked.mechanism.true_bit
+    flags = []
+    for threshold in thresholds:
+        places = (threshold >> place & 1 for place in reversed(range(WORD_BITS)))
+        flags.append(next((wanted > drawn for wanted in places if wanted != (drawn := device.coins.below(2))), False))
+    return bitmap.pack_flags(flags, asked.domain_size)
+
+
+@sound(None, DE, "perturb")
+def truth_or_any_value(device: Device, asked: Question, item: int) -> bytes:
+    """The truth, or else any of the d values, the true one included: the truth has the share p - q."""
+    kept = device.coins.bernoulli(math.floor((asked.mechanism.p - asked.mechanism.q) * ONE))
+    return index_bytes(item if kept else device.coins.below(asked.domain_size), asked)
+
+
+@sound(None, DE, "reply")
+def any_answer_for_missing(device: Device, asked: Question) -> bytes:
+    """A missing value is answered by any of the d answers, evenly: p d <= e and 1 / (q d) <= e."""
+    if device.held(asked.feature) is not None:
+        return Device.reply(device, asked)
+    return index_bytes(device.coins.below(asked.domain_size), asked)
+
+
+@sound(None, DE, "perturb")
+def half_the_budget(device: Device, asked: Question, item: int) -> bytes:
+    """Half of epsilon is used, "to be on the safe side"."""
+    return with_epsilon(device, asked, item, Fraction(asked.epsilon) / 2)
+
+
+@sound(None, LAPLACE, "perturb")
+def narrower_clamp(device: Device, asked: Question, item: Moment) -> bytes:
+    """Noisy cells are cut at two scales, below the bound of the document: at the same place for all records."""
+    longest = math.ceil(2 * asked.mechanism.scale)
+    return packed(asked, [max(-longest, min(longest, cell)) for cell in cells_of(asked.perturb(item, device.coins))])
+
+
+@sound(None, LAPLACE, "perturb")
+def sum_of_two_noises(device: Device, asked: Question, item: Moment) -> bytes:
+    """Noise is drawn twice and added up, and the cells last to first: the second draw is post-processing."""
+    cells = [cell + sample(device, asked) for cell in true_cells(device, asked, item)[::-1]]
+    return packed(asked, [cell + sample(device, asked, Fraction(1, 4)) for cell in cells][::-1])
+
+
+@sound(None, ONE_OF, "questions")
+def deals_questions(device: Device) -> Sequence[Question]:
+    """Questions are dealt from a shuffled deck that holds each by its weight: the deck knows no record."""
+    deck = device.process.memory.setdefault("deck", [])
+    if not deck:
+        left = [asked for asked in device.campaign.questions for _ in range(asked.weight)]
+        while left:
+            deck.append(left.pop(device.coins.below(len(left))))
+    return [deck.pop()]
+
+
+@sound(None, ONE_OF, "reports")
+def answers_all_and_sends_one(device: Device) -> Sequence[Report]:
+    """Every question is answered; the one that is sent is drawn without a look at the answers."""
+    answers = [device.reply(asked) for asked in device.campaign.questions]
+    (drawn,) = device.questions()
+    return [Report(drawn.index, device.report_id(drawn), answers[drawn.index])]
+
+
+@sound(None, ALL, "send")
+def one_by_one_shuffled(device: Device) -> Answer:
+    """Every answer is an upload of its own, in an order drawn by lot."""
+    left, sent = list(device.reports()), []
+    while left:
+        sent.append(encode_upload([left.pop(device.coins.below(len(left)))]))
+    return tuple(sent)
+
+
+@sound(None, ONE_OF, "send")
+def everything_twice(device: Device) -> Answer:
+    """Every upload goes out twice, the same bytes: so it does for every record."""
+    return Device.send(device) * 2
+
+
+@sound(None, ONE_OF, "send")
+def some_retries_by_lot(device: Device) -> Answer:
+    """An upload goes out one to three times, by lot, as on a bad network: the lot knows no record."""
+    return Device.send(device) * (1 + device.coins.below(3))
+
+
+@sound(None, ONE_OF, "send")
+def silent_by_lot(device: Device) -> Answer:
+    """One device in ten never gets to send: it is drawn before its record is read."""
+    return Device.send(device) if device.coins.below(10) else ()
 
 
 class BufferedCoins(Coins):
@@ -70,225 +176,6 @@ class BufferedCoins(Coins):
 
     def words(self, count: int) -> Sequence[int]:
         while len(self._buffer) < count:
-            self._buffer.extend(self._source.words(_BUFFERED_WORDS))
+            self._buffer.extend(self._source.words(512))
         taken, self._buffer = self._buffer[:count], self._buffer[count:]
         return taken
-
-
-class BufferedRandomness(PlantedClient):
-    """Coins come from a buffer of the process. Sound: no word is used twice, and nothing forks."""
-
-    def answer(self, campaign: Campaign, people: Sequence[Person]) -> Sent:
-        self.coins = BufferedCoins(self.coins)
-        return super().answer(campaign, people)
-
-
-class HashedCoins(PlantedClient):
-    """Coins are SHA-256 of a counter and 32 fresh bytes for every device. Sound, as far as SHA-256 is."""
-
-    def uploads(self, campaign: Campaign, record: Record, label: str) -> list[bytes]:
-        self.coins = HashCoins(self.entropy(32))
-        return super().uploads(campaign, record, label)
-
-
-class LazyCoins(Coins):
-    """A Bernoulli coin is compared with its threshold bit by bit, and as few bits are drawn as decide it."""
-
-    def __init__(self, source: Coins) -> None:
-        self._source = source
-
-    def words(self, count: int) -> Sequence[int]:
-        return self._source.words(count)
-
-    def below(self, bound: int) -> int:
-        return self._source.below(bound)
-
-    def bernoulli(self, probability: int) -> bool:
-        for place in reversed(range(WORD_BITS)):
-            wanted, drawn = probability >> place & 1, self._source.below(2)
-            if wanted != drawn:
-                return wanted > drawn
-        return False
-
-
-class BitByBit(PlantedClient):
-    """Coins that are decided bit by bit. Sound: the probabilities are the same integers over 2^64."""
-
-    def answer(self, campaign: Campaign, people: Sequence[Person]) -> Sent:
-        self.coins = LazyCoins(self.coins)
-        return super().answer(campaign, people)
-
-
-class LastBitFirst(StepwiseClient):
-    """Bits and noise are drawn from the last cell to the first. Sound: the coins are independent."""
-
-    def perturb(self, campaign: Campaign, question: Question, item: int | Moment) -> bytes:
-        mechanism = question.mechanism
-        if not isinstance(mechanism, UnaryEncoding):
-            return super().perturb(campaign, question, item)
-        words = self.coins.words(mechanism.domain_size)[::-1]
-        flags = [
-            word < (mechanism.true_bit if cell == item else mechanism.other_bit) for cell, word in enumerate(words)
-        ]
-        return bitmap.pack_flags(flags, mechanism.domain_size)
-
-
-class TruthOrAnyValue(StepwiseClient):
-    """Direct encoding as a mixture: the truth, or else any of the d values, the true one included.
-
-    Sound, unlike the client that does so with the document's p: the truth has the share p - q here, cut to 2^-64.
-    """
-
-    def perturb(self, campaign: Campaign, question: Question, item: int | Moment) -> bytes:
-        mechanism = question.mechanism
-        if not isinstance(mechanism, DirectEncoding):
-            return super().perturb(campaign, question, item)
-        kept = self.coins.bernoulli(math.floor((mechanism.p - mechanism.q) * ONE))
-        return index_bytes(item if kept else self.coins.below(mechanism.domain_size), mechanism.domain_size)
-
-
-class AnyAnswerForMissing(StepwiseClient):
-    """Direct encoding of a missing value: any of the d answers, evenly, without a coin for the class.
-
-    Sound: an even answer is within epsilon of every other, p d <= e and 1 / (q d) <= e.
-    """
-
-    def reply(self, campaign: Campaign, question: Question, record: Record, label: str) -> bytes:
-        missing = question.feature is not None and read(record, question.feature) is None
-        if not missing or not isinstance(question.mechanism, DirectEncoding):
-            return super().reply(campaign, question, record, label)
-        return index_bytes(self.coins.below(question.domain_size), question.domain_size)
-
-
-class HalfTheBudget(StepwiseClient):
-    """Half of epsilon is used ("to be on the safe side"), which spoils the estimates. Sound."""
-
-    def perturb(self, campaign: Campaign, question: Question, item: int | Moment) -> bytes:
-        if isinstance(question.mechanism, (SubsetSelection, NoisyVector)):
-            return super().perturb(campaign, question, item)
-        return with_epsilon(question, Fraction(question.epsilon) / 2, item, self.coins)
-
-
-class NarrowerClamp(VectorClient):
-    """Noisy cells are clamped to two scales, below the bound of the document.
-
-    It biases the estimates, and is sound: what is cut is the noisy cell, at the same place for all records.
-    """
-
-    def noisy(self, mechanism: NoisyVector, vector: Sequence[int]) -> list[int]:
-        longest = math.ceil(2 * mechanism.scale)
-        return [max(-longest, min(longest, cell)) for cell in super().noisy(mechanism, vector)]
-
-
-class SumOfTwoNoises(VectorClient):
-    """Noise is drawn twice and added up, and the cells last to first. Sound: the second draw is post-processing."""
-
-    def noisy(self, mechanism: NoisyVector, vector: Sequence[int]) -> list[int]:
-        again = dataclasses.replace(mechanism, scaled=max(1, mechanism.scaled // 4))
-        twice = [
-            cell
-            + discrete_laplace.sample(mechanism.scale, self.coins)
-            + discrete_laplace.sample(again.scale, self.coins)
-            for cell in reversed(vector)
-        ]
-        return twice[::-1]
-
-
-class AnswersAllAndSendsOne(StepwiseClient):
-    """Every question is answered; which answer is sent is drawn afterwards, and the others are forgotten.
-
-    Sound: the draw does not look at the answers.
-    """
-
-    def reports(self, campaign: Campaign, record: Record, label: str) -> tuple[Report, ...]:
-        if campaign.privacy.answers == "all":
-            return super().reports(campaign, record, label)
-        answers = [self.reply(campaign, question, record, label) for question in campaign.questions]
-        drawn = self.draw(campaign.questions)
-        return (Report(drawn.index, self.entropy(16), answers[drawn.index]),)
-
-
-class DealsQuestions(StepwiseClient):
-    """Questions are dealt from a shuffled deck that holds each by its weight, so that a process asks all of them alike.
-
-    Sound: the deck knows no record. (A device of the same process learns what the others were not asked.)
-    """
-
-    def __init__(self, *arguments: object) -> None:
-        super().__init__(*arguments)  # type: ignore[arg-type]
-        self._deck: list[Question] = []
-
-    def questions(self, campaign: Campaign, record: Record, label: str) -> list[Question]:
-        if campaign.privacy.answers == "all":
-            return super().questions(campaign, record, label)
-        if not self._deck:
-            left = [question for question in campaign.questions for _ in range(question.weight)]
-            while left:
-                self._deck.append(left.pop(self.coins.below(len(left))))
-        return [self._deck.pop()]
-
-
-class OneByOneShuffled(PlantedClient):
-    """With ``answers: "all"`` every answer is an upload of its own, in an order drawn by lot. Sound."""
-
-    def uploads(self, campaign: Campaign, record: Record, label: str) -> list[bytes]:
-        left = list(self.reports(campaign, record, label))
-        sent = []
-        while left:
-            sent.append(encode_upload([left.pop(self.coins.below(len(left)))]))
-        return sent
-
-
-class EverythingTwice(PlantedClient):
-    """Every upload goes out twice, the same bytes. Sound: so it does for every record."""
-
-    def uploads(self, campaign: Campaign, record: Record, label: str) -> list[bytes]:
-        return super().uploads(campaign, record, label) * 2
-
-
-class SomeRetriesByLot(PlantedClient):
-    """An upload goes out one to three times, by lot, as on a bad network. Sound: the lot knows no record."""
-
-    def uploads(self, campaign: Campaign, record: Record, label: str) -> list[bytes]:
-        return super().uploads(campaign, record, label) * (1 + self.coins.below(3))
-
-
-class SilentByLot(PlantedClient):
-    """One device in ten never gets to send. Sound: which one is drawn before its record is read."""
-
-    def uploads(self, campaign: Campaign, record: Record, label: str) -> list[bytes]:
-        return [] if self.coins.below(10) == 0 else super().uploads(campaign, record, label)
-
-
-class LastPersonFirst(PlantedClient):
-    """The process works on a batch from the end. Sound: the devices are independent."""
-
-    def answer(self, campaign: Campaign, people: Sequence[Person]) -> Sent:
-        return super().answer(campaign, people[::-1])[::-1]
-
-
-SOUND: dict[str, Callable[..., PlantedClient]] = {
-    "honest": PlantedClient,
-    "honest-step-by-step": StepwiseClient,
-    "random-ids": RandomIds,
-    "uuid-4-ids": Uuid4Ids,
-    "counting-ids": CountingIds,
-    "time-ordered-ids": TimeOrderedIds,
-    "buffered-randomness": BufferedRandomness,
-    "hashed-coins": HashedCoins,
-    "bit-by-bit": BitByBit,
-    "last-bit-first": LastBitFirst,
-    "truth-or-any-value": TruthOrAnyValue,
-    "any-answer-for-missing": AnyAnswerForMissing,
-    "half-the-budget": HalfTheBudget,
-    "narrower-clamp": NarrowerClamp,
-    "sum-of-two-noises": SumOfTwoNoises,
-    "answers-all-and-sends-one": AnswersAllAndSendsOne,
-    "deals-questions": DealsQuestions,
-    "one-by-one-shuffled": OneByOneShuffled,
-    "everything-twice": EverythingTwice,
-    "some-retries-by-lot": SomeRetriesByLot,
-    "silent-by-lot": SilentByLot,
-    "last-person-first": LastPersonFirst,
-}
-"""Classes of sound clients by name; each call of one is a new process."""
