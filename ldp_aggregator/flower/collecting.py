@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ldp_aggregator.counting.shares import ShareError, most_bytes
 from ldp_aggregator.flower.messages import NOT_READY, Reply, printable, refusal_in
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
+from ldp_aggregator.node_statistics import ShareError, most_bytes
 from ldp_aggregator.trainers.federation.state import FederatedState
 from protocols.document.campaign import Campaign
 

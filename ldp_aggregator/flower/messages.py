@@ -1,7 +1,7 @@
 """What travels in the one round of a campaign: the document to the nodes, a share or a refusal back.
 
 Both are records of named values. ``query.nb_share`` carries ``{"campaign": document bytes}``; the answer is
-``{"share": bytes}`` (:mod:`ldp_aggregator.counting.shares`) or ``{"refused": code, "why": text}``.
+``{"share": bytes}`` (:mod:`ldp_aggregator.node_statistics`) or ``{"refused": code, "why": text}``.
 
 Safety: a refusal is no noisy answer, so nothing in it may depend on the rows of a table. Of what is wrong with a table
 only names that stand in the document travel; the rest is :data:`NOT_READY`, and the reason stays in the node's log.

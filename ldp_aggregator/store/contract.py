@@ -21,7 +21,7 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 
 from ldp_aggregator.counting.arrivals import Arrivals
-from ldp_aggregator.counting.shares import Releases
+from ldp_aggregator.node_statistics import Releases
 from ldp_aggregator.store.clock import to_text
 from protocols import Campaign
 from protocols.wire import Block

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.counting.layout import CLASSES, SUM, TABLE
 from ldp_aggregator.learning.frames import column_of
 from ldp_aggregator.learning.guarantee import Guarantee
+from ldp_aggregator.node_statistics import CLASSES, SUM, TABLE
 from ldp_aggregator.trainers.base import PUBLISHED, PrivateNaiveBayes, Training
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.rebuilding import Options, rebuild

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.counting.layout import CLASSES, SQUARE, SUM, TABLE
 from ldp_aggregator.estimation.moments import VARIANCE_PRIOR, shrink
 from ldp_aggregator.learning.naive_bayes import discrete_likelihood
+from ldp_aggregator.node_statistics import CLASSES, SQUARE, SUM, TABLE
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import GRID, Integers, Plan
 from protocols.document.schema import ContinuousFeature

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Final
 
-from ldp_aggregator.counting.layout import CLASSES, TABLE
+from ldp_aggregator.node_statistics import CLASSES, TABLE
 from ldp_aggregator.trainers.statistics import Integers, Plan
 
 _CERTAIN: Final = 5.0

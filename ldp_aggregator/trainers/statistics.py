@@ -20,8 +20,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.counting.layout import CLASSES, SUM, TABLE, Part, parts_of
 from ldp_aggregator.learning.frames import column_of, feature_indices, numbers, without_sparse_columns
+from ldp_aggregator.node_statistics import CLASSES, SUM, TABLE, Part, parts_of
 from ldp_aggregator.trainers.noise import sensitivities
 from ldp_aggregator.trainers.noise.accountant import Accountant, allocate
 from ldp_aggregator.trainers.noise.integers import discrete_laplace, drawable

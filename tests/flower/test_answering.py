@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 from flower_nodes import CAMPAIGN, OTHER, node, rows, write_table
 
-from ldp_aggregator.counting.shares import decode_share
 from ldp_aggregator.flower.answering import answer
 from ldp_aggregator.flower.ledger import Ledger
 from ldp_aggregator.flower.messages import NodeRefusalError, refusal
 from ldp_aggregator.flower.settings import SettingsError, node_settings, round_settings
+from ldp_aggregator.node_statistics import decode_share
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import statistics_of
 from protocols import Campaign

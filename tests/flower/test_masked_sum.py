@@ -16,12 +16,12 @@ from flwr.server.workflow import SecAggPlusWorkflow
 
 import ldp_aggregator.flower.masked_sum.client as client
 import ldp_aggregator.flower.masked_sum.server as server
-from ldp_aggregator.counting.shares import DistributedShare, decode_distributed
 from ldp_aggregator.flower.answering import answer
 from ldp_aggregator.flower.masked_sum.agreement import WORDS, Agreement
 from ldp_aggregator.flower.masked_sum.client import Member, masked_client_app
 from ldp_aggregator.flower.masked_sum.server import SumError, masked_server_app
 from ldp_aggregator.flower.messages import NodeRefusalError
+from ldp_aggregator.node_statistics import DistributedShare, decode_distributed
 from ldp_aggregator.trainers import combine, distributed_statistics, model_of_sum
 
 

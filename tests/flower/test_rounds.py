@@ -14,13 +14,13 @@ from flower_nodes import CAMPAIGN, OTHER, Loop, node
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
-from ldp_aggregator.counting.shares import DistributedShare, decode_share, encode_distributed, encode_share
 from ldp_aggregator.flower.answering import answer
 from ldp_aggregator.flower.client import client_app
 from ldp_aggregator.flower.collecting import Collection, CollectionError
 from ldp_aggregator.flower.messages import MESSAGE_TYPE, QUERY, RECORD, Reply
 from ldp_aggregator.flower.server import collect, finish, publish, server_app
 from ldp_aggregator.flower.settings import RoundSettings, SettingsError
+from ldp_aggregator.node_statistics import DistributedShare, decode_share, encode_distributed, encode_share
 from ldp_aggregator.trainers import FederatedState
 from protocols import Campaign
 

@@ -13,7 +13,7 @@ import pandas as pd
 from browsing import Browser, answer
 from credit_draft import DRAFT
 
-from ldp_aggregator.counting.shares import MEDIA_TYPE as SHARE_TYPE
+from ldp_aggregator.node_statistics import MEDIA_TYPE as SHARE_TYPE
 from ldp_aggregator.trainers import node_statistics
 from ldp_client import perturb
 from protocols import Campaign, encode_upload

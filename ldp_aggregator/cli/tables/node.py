@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from ldp_aggregator.cli.common import CommandError, Groups, UsageError, add_command, add_group, read_file, say
-from ldp_aggregator.counting.shares import decode_distributed
 from ldp_aggregator.learning.guarantee import Guarantee
+from ldp_aggregator.node_statistics import decode_distributed
 from ldp_aggregator.trainers.base import sound_guarantee
 from ldp_aggregator.trainers.csv_tables import read_table
 from ldp_aggregator.trainers.federation.delivery import Aggregator, DeliveryError, send_share, withdraw_share

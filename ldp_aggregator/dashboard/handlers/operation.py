@@ -8,13 +8,13 @@ from typing import Final
 
 from aiohttp import web
 
-from ldp_aggregator.counting.shares import Releases
 from ldp_aggregator.dashboard.drawing import refusals
 from ldp_aggregator.dashboard.drawing.readings import read_exposition
 from ldp_aggregator.dashboard.handlers.entrance import see
 from ldp_aggregator.dashboard.pages import PageError, page
 from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.dashboard.visit import Visit
+from ldp_aggregator.node_statistics import Releases
 from ldp_aggregator.service.acting import recorded
 from ldp_aggregator.service.tokens import make_token
 from ldp_aggregator.store.contract import SCOPES, Shares, StoredShare

@@ -13,7 +13,6 @@ from flwr.clientapp import ClientApp
 from flwr.common import Code, FitRes, Parameters, Status, ndarrays_to_parameters
 from flwr.compat.common import recorddict_compat as compat
 
-from ldp_aggregator.counting.shares import decode_distributed
 from ldp_aggregator.flower.answering import agreed_campaign, drawn_share
 from ldp_aggregator.flower.ledger import Ledger
 from ldp_aggregator.flower.masked_sum.agreement import WORDS, Agreement, agreement_of
@@ -21,6 +20,7 @@ from ldp_aggregator.flower.masked_sum.guard import COLLECT, STAGE, GuardError, P
 from ldp_aggregator.flower.masked_sum.limbs import to_limbs
 from ldp_aggregator.flower.messages import NOT_READY, NodeRefusalError, document_in
 from ldp_aggregator.flower.settings import NodeSettings, node_settings
+from ldp_aggregator.node_statistics import decode_distributed
 from ldp_aggregator.trainers.federation.distributed_noise import distributed_statistics
 
 _LOG = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.counting.shares import LARGEST
+from ldp_aggregator.node_statistics import LARGEST
 
 LIMB_BITS: Final = 16
 LIMBS: Final = 4

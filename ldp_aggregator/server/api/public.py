@@ -11,9 +11,9 @@ from typing import Final
 
 from aiohttp import web
 
-from ldp_aggregator.counting.shares import MEDIA_TYPE as SHARE
-from ldp_aggregator.counting.shares import ShareError, decode_share, most_bytes
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB
+from ldp_aggregator.node_statistics import MEDIA_TYPE as SHARE
+from ldp_aggregator.node_statistics import ShareError, decode_share, most_bytes
 from ldp_aggregator.server.admission import CHALLENGE
 from ldp_aggregator.server.api.rows import JSON, STORED, Asked, Operation, object_of
 from ldp_aggregator.server.context import ID_PATTERN

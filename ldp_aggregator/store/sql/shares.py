@@ -10,7 +10,7 @@ import hashlib
 import os
 from datetime import datetime
 
-from ldp_aggregator.counting.shares import Releases, has_other_rows
+from ldp_aggregator.node_statistics import Releases, has_other_rows
 from ldp_aggregator.store.contract import SALT_BYTES, ShareDigests, Shares, StoredShare, StoredToken
 from ldp_aggregator.store.decisions import CampaignRow, refuse_node, takes_reports
 from ldp_aggregator.store.sql import campaigns

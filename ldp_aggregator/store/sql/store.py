@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ldp_aggregator.counting.parts import tally_of_parts
-from ldp_aggregator.counting.shares import decode_share
 from ldp_aggregator.mechanisms import facts_of
+from ldp_aggregator.node_statistics import decode_share
 from ldp_aggregator.store.contract import Counting
 from ldp_aggregator.store.decisions import CampaignRow
 from ldp_aggregator.store.sql import campaigns

@@ -18,7 +18,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
-from ldp_aggregator.counting.shares import MEDIA_TYPE, campaign_of
+from ldp_aggregator.node_statistics import MEDIA_TYPE, campaign_of
 
 ATTEMPTS: Final = 5
 TIMEOUT_SECONDS: Final = 30.0

@@ -31,7 +31,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.counting.shares import (
+from ldp_aggregator.learning.guarantee import Guarantee
+from ldp_aggregator.learning.naive_bayes import NaiveBayes
+from ldp_aggregator.node_statistics import (
     MOST_NODES,
     SERIAL_BITS,
     SUM_HEAD,
@@ -39,8 +41,6 @@ from ldp_aggregator.counting.shares import (
     decode_distributed,
     encode_distributed,
 )
-from ldp_aggregator.learning.guarantee import Guarantee
-from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.trainers.base import sound_guarantee
 from ldp_aggregator.trainers.federation.state import DEFAULTS, Group, robust_model
 from ldp_aggregator.trainers.noise.integers import below, geometric

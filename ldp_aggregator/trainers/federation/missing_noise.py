@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, kve
 
-from ldp_aggregator.counting.layout import SQUARE, SUM
+from ldp_aggregator.node_statistics import SQUARE, SUM
 from ldp_aggregator.trainers.statistics import GRID, Plan
 
 Array = NDArray[np.float64]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from postgres import empty
 
-from ldp_aggregator.counting.shares import Releases
+from ldp_aggregator.node_statistics import Releases
 from ldp_aggregator.store import Outcome, SqliteStore, StoredToken, StoreError, UnknownCampaignError, open_store
 from ldp_aggregator.store.backup import copy_store
 from ldp_aggregator.store.combining import Combined, combine_stores

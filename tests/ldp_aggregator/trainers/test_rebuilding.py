@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ldp_aggregator.counting.layout import parts_of
+from ldp_aggregator.node_statistics import parts_of
 from ldp_aggregator.trainers.rebuilding import Options, rebuild
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import GRID, plan_noise, statistics_of

@@ -15,7 +15,7 @@ from columns import ANYTHING, columns
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ldp_aggregator.counting.shares import decode_distributed, decode_share
+from ldp_aggregator.node_statistics import decode_distributed, decode_share
 from ldp_aggregator.trainers import (
     FederatedNB,
     GlobalSensitivityNB,

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ldp_aggregator.counting.layout import parts_of
+from ldp_aggregator.node_statistics import parts_of
 from ldp_aggregator.trainers.noise.accountant import Accountant
 from ldp_aggregator.trainers.noise.randomness import PrivacyWarning, coins_of
 from ldp_aggregator.trainers.schemas import Schema

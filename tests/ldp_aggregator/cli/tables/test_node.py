@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from daemon import Daemon
 
-from ldp_aggregator.counting.shares import Releases
+from ldp_aggregator.node_statistics import Releases
 from ldp_aggregator.trainers import FederatedState, decode_distributed, node_statistics
 from ldp_aggregator.trainers.federation.delivery import Aggregator, DeliveryError, send_share, withdraw_share
 from protocols import Campaign

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ldp_aggregator.counting.shares import (
+from ldp_aggregator.node_statistics import (
     MEDIA_TYPE,
     DistributedShare,
     Releases,

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import numpy as np
 import pytest
 
-from ldp_aggregator.counting.shares import DistributedShare, DistributedShareError, encode_distributed
+from ldp_aggregator.node_statistics import DistributedShare, DistributedShareError, encode_distributed
 from ldp_aggregator.trainers import ShareError, encode_share
 from ldp_aggregator.trainers.federation.delivery import ATTEMPTS, Aggregator, DeliveryError, send_share, withdraw_share
 from protocols import Campaign

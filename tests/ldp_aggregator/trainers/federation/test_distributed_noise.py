@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ldp_aggregator.counting.shares import SUM_HEAD, DistributedShare, DistributedShareError, encode_distributed
+from ldp_aggregator.node_statistics import SUM_HEAD, DistributedShare, DistributedShareError, encode_distributed
 from ldp_aggregator.trainers import (
     FederatedState,
     ShareError,

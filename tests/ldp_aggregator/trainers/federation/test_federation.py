@@ -12,8 +12,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from ldp_aggregator.counting.layout import parts_of
-from ldp_aggregator.counting.shares import Releases, campaign_of, has_other_rows, most_bytes
+from ldp_aggregator.node_statistics import Releases, campaign_of, has_other_rows, most_bytes, parts_of
 from ldp_aggregator.trainers import (
     FederatedNB,
     FederatedState,

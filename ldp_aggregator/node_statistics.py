@@ -1,7 +1,7 @@
 """One node's noisy statistics on the wire: canonical msgpack, exactly one valid encoding.
 
-``[1, campaign id, [integer, ...]]``, the integers being the vector of :mod:`ldp_aggregator.counting.layout` for the
-campaign's schema. A share says nothing about the node: who sent it is known from its token.
+``[1, campaign id, [integer, ...]]``, the integers being the vector of :func:`parts_of` the campaign's
+schema. A share says nothing about the node: who sent it is known from its token.
 
 ``["other rows", 1, campaign id, [integer, ...]]`` is the same, and a node's word that no row in it was in a share that
 it sent before for this campaign.
@@ -9,6 +9,10 @@ it sent before for this campaign.
 ``["distributed", 1, campaign id, nodes, honest, serial, [integer, ...]]`` is a share whose noise is a part of what
 epsilon takes (:mod:`ldp_aggregator.trainers.federation.distributed_noise`); the serial is drawn at random and tells a
 share from its copy. It is no share in the first sense, and is refused as one.
+
+The vector, of which a Naive Bayes model is made, is in the order of the schema: one count per class; for a counted
+feature one cell per (value, class), index value * k + class; for a Gaussian feature k sums of t and then k sums of
+1 - t^2.
 """
 
 from __future__ import annotations
@@ -21,11 +25,50 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.counting.layout import parts_of
 from protocols.document.campaign import Campaign
+from protocols.document.schema import ContinuousFeature, Feature, Label
 from protocols.errors import ProtocolError
 
 Integers = NDArray[np.int64]
+
+CLASSES: Final = "classes"
+TABLE: Final = "table"
+SUM: Final = "sum"
+SQUARE: Final = "square"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A query, or one half of a query for sum and square: its place in the vector.
+
+    ``feature`` is None for the class counts.
+    """
+
+    kind: str
+    feature: Feature | None
+    start: int
+    stop: int
+
+    @property
+    def query(self) -> str:
+        """The query that it is (part of), as budgets list it."""
+        if self.feature is None:
+            return "class counts"
+        return self.feature.name if self.kind == TABLE else f"{self.feature.name}: sum and square"
+
+
+def parts_of(label: Label, features: Sequence[Feature]) -> tuple[Part, ...]:
+    """The queries of a schema, in the order of the vector."""
+    k = len(label.classes)
+    parts = [Part(CLASSES, None, 0, k)]
+    for feature in features:
+        start = parts[-1].stop
+        if isinstance(feature, ContinuousFeature) and feature.bins is None:
+            parts += [Part(SUM, feature, start, start + k), Part(SQUARE, feature, start + k, start + 2 * k)]
+        else:
+            parts.append(Part(TABLE, feature, start, start + feature.size * k))
+    return tuple(parts)
+
 
 MEDIA_TYPE: Final = "application/vnd.ldp-bayes.statistics+msgpack"
 SHARE_VERSION: Final = 1
