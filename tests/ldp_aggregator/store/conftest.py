@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from cells import clock, make_campaign, make_report, make_submission  # noqa: F401 - fixtures
-from postgres import empty, postgres  # noqa: F401 - a fixture
+from postgres import empty, own_postgres, postgres  # noqa: F401 - fixtures
 
 from ldp_aggregator.store import SqliteStore, Store, open_store
 

@@ -18,14 +18,27 @@ from ldp_aggregator.store.postgres.store import PostgresStore
 from ldp_aggregator.store.sql.schema import VERSION
 
 
-@pytest.fixture
-async def instances(postgres, tmp_path, clock):
-    """Two stores on one database, as two instances have them."""
-    await empty(postgres.address)
-    stores = [await open_store(tmp_path, postgres.address, clock=clock) for _ in range(2)]
+@contextlib.asynccontextmanager
+async def two_stores(address, folder, clock):
+    await empty(address)
+    stores = [await open_store(folder, address, clock=clock) for _ in range(2)]
     yield stores
     for store in stores:
         await store.close()
+
+
+@pytest.fixture
+async def instances(postgres, tmp_path, clock):
+    """Two stores on one database, as two instances have them."""
+    async with two_stores(postgres.address, tmp_path, clock) as stores:
+        yield stores
+
+
+@pytest.fixture
+async def own_instances(own_postgres, tmp_path, clock):
+    """The same on a server that may be restarted."""
+    async with two_stores(own_postgres.address, tmp_path, clock) as stores:
+        yield stores
 
 
 def in_groups(numbers, size):
@@ -100,12 +113,12 @@ async def test_closing_on_one_instance_stops_the_other(instances, make_campaign,
 
 
 async def test_a_restarted_database_is_found_again_and_loses_nothing(
-    postgres, instances, make_campaign, make_submission, make_report
+    own_postgres, own_instances, make_campaign, make_submission, make_report
 ):
-    if postgres.server is None:
+    if own_postgres.server is None:
         pytest.skip("this database is not ours to restart")
     campaign = make_campaign(1024)
-    await instances[0].create_campaign(campaign)
+    await own_instances[0].create_campaign(campaign)
     uploads = [
         make_submission(campaign, [make_report(campaign, n) for n in range(s, s + 8)]) for s in range(0, 1024, 8)
     ]
@@ -117,20 +130,20 @@ async def test_a_restarted_database_is_found_again_and_loses_nothing(
                 await store.count([upload])
                 acknowledged.append(upload)
 
-    feeding = [asyncio.create_task(feed(store, seed)) for seed, store in enumerate(instances)]
+    feeding = [asyncio.create_task(feed(store, seed)) for seed, store in enumerate(own_instances)]
     await asyncio.sleep(0.15)
-    await asyncio.to_thread(postgres.restart)
+    await asyncio.to_thread(own_postgres.restart)
     await asyncio.gather(*feeding)
-    tally = await instances[0].tally(campaign.id)
+    tally = await own_instances[0].tally(campaign.id)
     assert len(acknowledged) > 0
     assert max(tally.counts[0]) == 1
     missing = {cell for cell, count in enumerate(tally.counts[0].tolist()) if not count}
     for upload in acknowledged:
         assert not missing & {int.from_bytes(upload.blocks[0].payloads[i : i + 2], "little") for i in range(0, 16, 2)}
     for upload in uploads:
-        await instances[1].count([upload])
-    assert (await instances[1].tally(campaign.id)).counts[0].tolist() == [1] * 1024
-    assert await instances[1].check() == []
+        await own_instances[1].count([upload])
+    assert (await own_instances[1].tally(campaign.id)).counts[0].tolist() == [1] * 1024
+    assert await own_instances[1].check() == []
 
 
 async def test_a_database_that_was_made_read_only_fails_its_check(instances, postgres, tmp_path):
