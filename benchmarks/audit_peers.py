@@ -74,7 +74,7 @@ def seen_of(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> Seen:
     trials = len(one)
     person = np.repeat([0, 1], trials)
     process = np.tile(np.arange(trials) * 2 // trials, 2)
-    return Seen(2, trials, person, process, read_tables(answers))
+    return Seen(2, person, process, read_tables(answers))
 
 
 def audit_case(peers: Path, case: str, trials: int, alpha: float) -> Row:
