@@ -26,6 +26,8 @@ PACKAGES = (
 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_a_package_has_every_name_that_it_hands_on_and_no_other(name):
+    if not name.startswith(("ldp_client", "protocols")):
+        pytest.importorskip("numpy", reason="the aggregator's packages are not installed")
     package = import_module(name)
     assert all(getattr(package, one) is not None for one in package.__all__)
     assert set(package.__all__) <= set(dir(package))

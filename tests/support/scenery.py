@@ -82,7 +82,7 @@ def evaluated(browser: Browser, aggregator: Aggregator, campaign: Campaign, devi
     browser.click('form[action$="/train"] input[name="anyway"]')
     browser.click('form[action$="/train"] button')
     browser.wait(lambda: "Version 1 of the model is published" in browser.text())
-    browser.click('button[value="evaluation"]')
+    browser.click('form[action$="/round"] button')
     browser.wait(lambda: "This is a campaign" in browser.text("#verdict"))
     browser.click("button[value=publish]")
     browser.wait(lambda: "An evaluation round" in browser.text())
