@@ -1,4 +1,4 @@
-"""What shuffled reports reveal of one device, bounded from above.
+"""Bounds from above of what shuffled reports reveal of one device.
 
 **Blankets** are what the bound has to know of a randomiser: four numbers.
 
@@ -84,7 +84,7 @@ INFLATION: Final = 1 + 1e-6
 
 _NEAR: Final = 0.1
 _TERMS: Final = 8
-"""Of a series in squares below :data:`_NEAR` squared: what is left out is below 1e-17 of the first."""
+"""Terms of a series in squares below :data:`_NEAR` squared: what is left out is below 1e-17 of the first."""
 
 _LEAST: Final = -700.0
 """Logarithms below are taken for this, whose exponential is a double above 0."""
@@ -176,7 +176,7 @@ def _least_excess(crowd: _Crowd, delta: float, largest: float) -> float:
 
 
 class _Crowd:
-    """What does not change with epsilon, in doubles. ``excess`` is E - 1, so that nothing cancels at small epsilons."""
+    """Keeps all that does not change with epsilon, in doubles; ``excess`` is E - 1, so that nothing cancels."""
 
     def __init__(self, blanket: Blanket, reports: int, tail: float) -> None:
         n = self._reports = min(reports, MOST_REPORTS)
@@ -191,7 +191,7 @@ class _Crowd:
         self._probability = interval_probability(self._least, width, n, told)
         self._others = self._quantile(blanket, told)
         self.typical_excess = self._rise * math.sqrt(2 * n * told) / n
-        """Where the drift of all reports is as large as sqrt 2 deviations of their walk."""
+        """The excess at which the drift of all reports is as large as sqrt 2 deviations of their walk."""
 
     def _quantile(self, blanket: Blanket, told: float) -> Array:
         """For every interval an r with P(R < r) <= tail: exp(s r) E[exp(-s R)] is at most that, for any s > 0."""

@@ -102,8 +102,9 @@ class DistributedShareError(ShareError):
 
 @dataclass(frozen=True)
 class Releases:
-    """What a node has sent for one campaign, so far as it differs: its first share, ``replacements`` that may be of the
-    same rows, and ``other_rows`` that it declared to be of others. A share that is sent again is none of them.
+    """The shares that a node has sent for one campaign, so far as it differs: its first share, ``replacements`` that
+    may be of the same rows, and ``other_rows`` that it declared to be of others. A share that is sent again is none of
+    them.
     """
 
     replacements: int = 0
@@ -120,7 +121,8 @@ class DistributedShare:
     serial: int
 
     def summand(self) -> Integers:
-        """What secure aggregation adds up: 1, nodes, nodes^2, honest, honest^2, and then the statistics.
+        """Return the vector that secure aggregation adds up: 1, nodes, nodes^2, honest, honest^2, and then the
+        statistics.
 
         Whoever sees nothing but the sum knows from the first five how many shares are in it, and that they are alike:
         s times a sum of s squares is the square of the sum where all are equal, and only there.
@@ -153,7 +155,7 @@ def decode_share(data: bytes, campaign: Campaign) -> Integers:
 
 
 def has_other_rows(share: bytes) -> bool:
-    """Whether a share, which was decoded, is declared to be of rows that its node has not sent before."""
+    """Tell whether a share, which was decoded, is declared to be of rows that its node has not sent before."""
     return share.startswith(_OTHER_ROWS_HEAD)
 
 
@@ -255,4 +257,4 @@ def _pack(value: Sequence[object]) -> bytes:
 
 
 _OTHER_ROWS_HEAD: Final = b"\x94" + msgpack.packb(OTHER_ROWS)
-"""How the bytes of such a share begin, an array of four: there is one encoding."""
+"""The first bytes of such a share, an array of four: there is one encoding."""

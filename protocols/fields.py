@@ -18,9 +18,9 @@ LONGEST_TEXT: Final = 200
 """Characters of a name, a title, a class or a value."""
 
 _NOT_TEXT: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What no text of a document holds, because people are shown them: control characters, ends of lines and paragraphs,
-which could forge a second line; marks that reverse the order of what is read (bidirectional controls); and halves of a
-surrogate pair, which have no UTF-8.
+"""Characters that no text of a document holds, because people are shown them: control characters, ends of lines and
+paragraphs, which could forge a second line; marks that reverse the order of what is read (bidirectional controls); and
+halves of a surrogate pair, which have no UTF-8.
 """
 
 _LEAST_SPAN: Final = 1e-150

@@ -1,4 +1,4 @@
-"""How the reports of a tally came, and how often: what has to be known of them beside their sums."""
+"""The ways on which the reports of a tally came, which has to be known beside their sums."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Of one campaign's counted reports.
+    """Numbers of one campaign's counted reports.
 
     reports
         How many there are.

@@ -61,7 +61,7 @@ def part_of_tally(tally: Tally) -> bytes:
 
 
 def compactable(sizes: Sequence[int]) -> int:
-    """How many of the smallest parts to replace by their sum, given all their bytes in increasing order.
+    """Return the number of the smallest parts to replace by their sum, given all their bytes in increasing order.
 
     A part joins when the smaller ones together are as large: so a byte is written again only when the part it is in
     about doubles, and a large tally is not written anew for every few small reports.
@@ -116,7 +116,7 @@ def _read(words: NDArray[np.int64], kind: str, number: int) -> NDArray[np.int64]
 
 
 def _least_bytes(most: int, least: int) -> int:
-    """Of the signed integers that hold both; also enough for unsigned ones up to ``most``."""
+    """Bytes of the least signed integers that hold both; also enough for unsigned ones up to ``most``."""
     return next(size for size in _SIZES if -(1 << 8 * size - 1) <= least and most < 1 << 8 * size - 1)
 
 

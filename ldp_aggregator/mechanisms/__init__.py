@@ -1,3 +1,3 @@
-"""What the aggregator knows of each mechanism, one file each: payloads on arrays, laws, bounds, lies, simulation."""
+"""All that the aggregator knows of mechanisms, one file each: payloads on arrays, laws, bounds, lies, simulation."""
 
 from ldp_aggregator.mechanisms.registry import facts_of as facts_of

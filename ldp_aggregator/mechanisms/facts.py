@@ -59,7 +59,7 @@ class Support(NamedTuple):
 
 @dataclass(frozen=True)
 class Blanket:
-    """What the shuffle bound has to know of a randomiser (:mod:`ldp_aggregator.amplification`): ``ratio`` is
+    """Four numbers of a randomiser for the shuffle bound (:mod:`ldp_aggregator.amplification`): ``ratio`` is
     e0, above 1; ``mass`` is g; ``told`` is m10 = m01; ``both`` is m11.
     """
 
@@ -80,11 +80,11 @@ class Blanket:
 
 
 class Facts(ABC, Generic[M]):
-    """What others ask about a mechanism with its numbers."""
+    """Answers to all that others ask about a mechanism with its numbers."""
 
     name: ClassVar[str]
     words: ClassVar[str]
-    """What it does, in a few words."""
+    """The mechanism in a few words, for people."""
 
     def __init__(self, mechanism: M) -> None:
         self.mechanism = mechanism
@@ -130,7 +130,7 @@ class Facts(ABC, Generic[M]):
 
     @property
     def law_size(self) -> int:
-        """How many probabilities :meth:`laws` gives; 0 where there is no end of them."""
+        """Count the probabilities that :meth:`laws` gives; 0 where there is no end of them."""
         return 0
 
     def laws(self) -> Iterable[Sequence[Fraction]]:
@@ -144,7 +144,7 @@ class Facts(ABC, Generic[M]):
     # Estimating. Frequencies are of an index; moments of a value at a class.
 
     unit: int = 1
-    """Of a count, one whole answer."""
+    """The part of a count that is one whole answer."""
 
     @cached_property
     def support(self) -> Support:
@@ -161,14 +161,14 @@ class Facts(ABC, Generic[M]):
         raise TypeError(f"mechanism {self.name} tells no moments")
 
     moments_hold_spread: bool = True
-    """Whether the variances of :meth:`estimate_moments` count the spread of the records."""
+    """True where the variances of :meth:`estimate_moments` count the spread of the records."""
 
     def moment_variance(self, mean: Array, second: Array) -> Array:
         """N times the variance of each estimated sum, at these first and second moments."""
         raise TypeError(f"mechanism {self.name} tells no moments")
 
     cell_share: float = 1.0
-    """Of the reports, those that tell of a given cell."""
+    """The share of the reports that tell of a given cell."""
 
     # Liars.
 
@@ -234,7 +234,7 @@ def in_words(rows: Rows) -> Rows:
 
 
 def count_positions(positions: Integers, starts: Integers, cells: Integers) -> list[Integers]:
-    """How often each cell is named, run by run."""
+    """Count how often each cell is named, run by run."""
     ends = np.cumsum(cells)
     firsts = ends - cells
     if len(starts) > 1:
@@ -274,7 +274,7 @@ def _add_lanes(rows: Rows, size: int) -> Integers:
 
 
 def has_padding(rows: Rows, domain_size: Limit) -> Flags:
-    """Whether a bit is set behind the last index of a bitmap."""
+    """Flag the rows with a bit set behind the last index of a bitmap."""
     used = domain_size & 7
     places = np.minimum(domain_size >> 3, rows.shape[1] - 1)
     last = rows[:, places] if np.ndim(places) == 0 else rows[np.arange(len(rows)), places]

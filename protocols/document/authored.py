@@ -32,7 +32,7 @@ MOST_RELEASE: Final = 1 << 40
 ANSWERS: Final = ("one", "all")
 
 _FEATURES: Final = '[{"name": "age", "kind": "categorical", "values": ["young", "old"]}]'
-"""What an author hears who declared none."""
+"""The answer to an author who declared none."""
 
 
 def discrete_choices() -> tuple[str, ...]:

@@ -40,7 +40,7 @@ LEAST_EPSILON: Final = 1e-6
 
 _LABEL_WEIGHT: Final = 5
 _WHOLE: Final = 100
-"""Of 100 devices 5 answer the class alone, where the author leaves that open and every other question tells it too."""
+"""In 100 devices 5 answer the class alone, where the author leaves that open and every other question tells it too."""
 
 
 def compile_document(draft: Mapping[str, Any] | str | bytes) -> bytes:

@@ -15,7 +15,7 @@ from protocols.document.evaluation import MOST_BINS
 from protocols.model import DiscreteLikelihood, Likelihood, Model
 
 _RECORDS: Final = 2000
-"""Of each class."""
+"""Records drawn of each class."""
 
 _FURTHEST: Final = 700.0
 """Log odds beyond which exp overflows."""

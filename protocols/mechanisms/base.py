@@ -1,4 +1,4 @@
-"""What every mechanism offers, and the pure-protocol estimator's two numbers p and q.
+"""The offer of every mechanism, and the pure-protocol estimator's two numbers p and q.
 
 Wang, Blocki, Li, Jha (USENIX Security 2017): a pure protocol reports a set of supported indices; the true index is
 supported with probability p, any other with probability q, and ``(count - n q) / (p - q)`` estimates a count without
@@ -59,7 +59,7 @@ class WorstCase:
         return self.exponent + log_upper(self.ratio)
 
     def stays_within(self, epsilon: Fraction) -> bool:
-        """Whether the ratio is certainly at most exp(epsilon)."""
+        """Tell whether the ratio is certainly at most exp(epsilon)."""
         rest = epsilon - self.exponent
         if abs(rest) > _LARGEST_EXPONENT:
             return log_upper(self.ratio) <= rest

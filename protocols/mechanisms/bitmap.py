@@ -27,7 +27,7 @@ def pack_indices(indices: Iterable[int], domain_size: int) -> bytes:
 
 
 def count_indices(payload: bytes, domain_size: int) -> int:
-    """How many bits are set; refuses set padding bits."""
+    """Count the bits that are set; refuses set padding bits."""
     bits = int.from_bytes(payload, "little")
     if bits >> domain_size:
         raise PayloadError("padding-bits-set")

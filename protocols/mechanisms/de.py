@@ -44,7 +44,7 @@ class DirectEncoding(PureMechanism):
         return {"p": str(self.keep)}
 
     def worst_case(self) -> WorstCase:
-        """Of an output y, P(y | x) is p for x = y and (1 - p) / (d - 1) for every other x: two values, one ratio."""
+        """For an output y, P(y | x) is p for x = y and (1 - p) / (d - 1) for every other x: two values, one ratio."""
         return WorstCase(max(self.p / self.q, self.q / self.p))
 
     @property

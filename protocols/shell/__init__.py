@@ -17,7 +17,7 @@ DONE: Final = 0
 FAILED: Final = 1
 WRONG_USAGE: Final = 2
 INTERRUPTED: Final = 130
-"""What a shell reports of a program that Ctrl-C ended: 128 and the signal's number."""
+"""The code that a shell reports of a program that Ctrl-C ended: 128 and the signal's number."""
 
 MEANINGS: Final = {
     DONE: "done",

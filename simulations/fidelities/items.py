@@ -78,7 +78,7 @@ class Columns:
         return len(self.campaign.label.classes)
 
     def items(self, question: Question, rows: Integers, rng: np.random.Generator) -> Items:
-        """What the devices of ``rows`` perturb when asked ``question``."""
+        """Return the items that the devices of ``rows`` perturb when asked ``question``."""
         if question.encoding == INDEX:
             return self.indices(question, rows, rng)
         moments = self.moments(question, rows, rng)
@@ -163,7 +163,7 @@ class Columns:
         return np.isnan(column) if column.dtype.kind == "f" else column == MISSING_INDEX
 
     def is_projected(self, name: str | None) -> bool:
-        """Whether an asked feature is an output of the campaign's projection."""
+        """Tell whether an asked feature is an output of the campaign's projection."""
         projection = self.campaign.projection
         return projection is not None and name in projection.output_positions
 
