@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ldp_aggregator.store import Submission
+from ldp_aggregator.store import Outcome, Store, Submission
 from protocols import Campaign, Report, decode_upload, encode_upload
 
 
@@ -44,8 +44,40 @@ def cell_report(campaign: Campaign, number: int, cell: int | None = None) -> Rep
     return Report(0, hashlib.sha256(number.to_bytes(8, "big")).digest()[:16], payload)
 
 
-def submission(campaign: Campaign, reports: Iterable[Report]) -> Submission:
-    return Submission(campaign, decode_upload(encode_upload(reports), campaign))
+def reports_of(campaign: Campaign, members: Iterable[Report | int]) -> list[Report]:
+    """Return reports, each of which is given itself or by its number."""
+    return [one if isinstance(one, Report) else cell_report(campaign, one) for one in members]
+
+
+def submission(campaign: Campaign, members: Iterable[Report | int]) -> Submission:
+    return Submission(campaign, decode_upload(encode_upload(reports_of(campaign, members)), campaign))
+
+
+async def publish(
+    store: Store,
+    cells: int = 64,
+    *,
+    max_reports: int | None = None,
+    federated: bool = False,
+    uploads_need: str | None = None,
+    **changes: Any,
+) -> Campaign:
+    """A campaign that the store has."""
+    campaign = cell_campaign(cells, **changes)
+    await store.create_campaign(campaign, max_reports=max_reports, federated=federated, uploads_need=uploads_need)
+    return campaign
+
+
+async def count(store: Store, campaign: Campaign, members: Iterable[Report | int]) -> Outcome:
+    """The outcome of one upload."""
+    [outcome] = await store.count([submission(campaign, members)])
+    return outcome
+
+
+async def cells_of(store: Store, campaign: Campaign, cells: int | None = None) -> list[int]:
+    """The first counts of the tally."""
+    counted: list[int] = (await store.tally(campaign.id)).counts[0].tolist()
+    return counted[:cells]
 
 
 class SteppedClock:
