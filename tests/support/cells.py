@@ -15,6 +15,8 @@ import pytest
 from ldp_aggregator.store import Outcome, Store, Submission
 from protocols import Campaign, Report, decode_upload, encode_upload
 
+Member = Report | int | tuple[int, int]
+
 
 def cell_campaign(cells: int = 64, **changes: Any) -> Campaign:
     """One ``de`` question about a feature with ``cells / 2`` values and two classes; the label is not asked alone."""
@@ -44,12 +46,13 @@ def cell_report(campaign: Campaign, number: int, cell: int | None = None) -> Rep
     return Report(0, hashlib.sha256(number.to_bytes(8, "big")).digest()[:16], payload)
 
 
-def reports_of(campaign: Campaign, members: Iterable[Report | int]) -> list[Report]:
-    """Return reports, each of which is given itself or by its number."""
-    return [one if isinstance(one, Report) else cell_report(campaign, one) for one in members]
+def reports_of(campaign: Campaign, members: Iterable[Member]) -> list[Report]:
+    """Return reports, each of which is given itself, by its number, or by its number and its cell."""
+    pairs = [one if isinstance(one, tuple) else (one, None) for one in members]
+    return [one if isinstance(one, Report) else cell_report(campaign, one, cell) for one, cell in pairs]
 
 
-def submission(campaign: Campaign, members: Iterable[Report | int]) -> Submission:
+def submission(campaign: Campaign, members: Iterable[Member]) -> Submission:
     return Submission(campaign, decode_upload(encode_upload(reports_of(campaign, members)), campaign))
 
 
@@ -68,7 +71,7 @@ async def publish(
     return campaign
 
 
-async def count(store: Store, campaign: Campaign, members: Iterable[Report | int]) -> Outcome:
+async def count(store: Store, campaign: Campaign, members: Iterable[Member]) -> Outcome:
     """The outcome of one upload."""
     [outcome] = await store.count([submission(campaign, members)])
     return outcome
