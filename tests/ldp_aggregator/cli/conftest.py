@@ -1,7 +1,5 @@
 """A command of the aggregator, run in this process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest
@@ -12,10 +10,10 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
+def run(capsys):
     """Exit code, standard output and standard error of a command."""
 
-    def run_command(*arguments: object) -> tuple[int, str, str]:
+    def run_command(*arguments):
         try:
             code = main([str(argument) for argument in arguments])
         except SystemExit as stop:
@@ -24,3 +22,15 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
         return code, captured.out, captured.err
 
     return run_command
+
+
+@pytest.fixture
+def refused(run):
+    """The one line in which a command says why it fails."""
+
+    def fail(*arguments, expected=1):
+        code, out, err = run(*arguments)
+        assert (code, out, err.count("\n")) == (expected, "", 1), (arguments, err)
+        return err
+
+    return fail

@@ -1,7 +1,5 @@
 """The digest beside an id: the same report gives the same number, any other one another."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

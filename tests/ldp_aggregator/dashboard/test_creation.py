@@ -1,7 +1,5 @@
 """The form that makes a campaign, federated ones, and the public page of what was made."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

@@ -1,7 +1,5 @@
 """Evaluation rounds from the dashboard: drafted, published, answered by devices, and the model published."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

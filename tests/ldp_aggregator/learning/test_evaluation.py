@@ -3,8 +3,6 @@
 Answers are drawn from the exact law of the counts. Seeds are fixed: nothing here fails by chance.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """From tallies to models: priors, several campaigns, thin classes, and the accuracy published for Mushroom."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -10,7 +8,9 @@ import pytest
 
 from ldp_aggregator import NaiveBayes, Tally, estimate, train
 from ldp_aggregator.counting.arrivals import Arrivals
+from ldp_aggregator.learning.evaluation import evaluation_draft
 from ldp_aggregator.learning.guarantee import LOCAL_RELATION
+from ldp_aggregator.service.drafts import compile_draft
 from ldp_client.classifier import Classifier
 from protocols import Campaign
 from protocols.model import Model
@@ -20,7 +20,7 @@ BINARY = {"kind": "categorical", "missing": False, "values": ["a", "b"]}
 GAUSSIAN = {"kind": "continuous", "missing": False, "low": 0, "high": 100}
 
 
-def people(n: int, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
+def people(n, seed=0):
     rng = np.random.default_rng(seed)
     classes = rng.choice(["c0", "c1"], size=n, p=[0.7, 0.3])
     x = np.where(rng.random(n) < np.where(classes == "c0", 0.9, 0.2), "a", "b")
@@ -190,7 +190,7 @@ MIXED = {
 }
 
 
-def mixed_people(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
+def mixed_people(n, seed):
     """Three classes that every kind of feature tells apart a little; one value in ten is missing."""
     rng = np.random.default_rng(seed)
     c = rng.choice(3, size=n, p=[0.5, 0.3, 0.2])
@@ -260,3 +260,72 @@ def test_a_model_tells_how_its_reports_came_where_that_is_known(make_campaign):
     assert training["published"]["colluding"] == 10
     with pytest.raises(ValueError, match="told of 2 campaigns, and there are 1"):
         train([(campaign, tally)], arrivals=[Arrivals(), Arrivals()])
+
+
+TOML = """\
+version = 1
+title = "t"
+study = "s"
+
+[label]
+name = "y"
+classes = ["yes", "no"]
+
+[[features]]
+name = "age"
+kind = "categorical"
+values = ["young", "medium", "old"]
+ordered = true
+
+[[features]]
+name = "size"
+kind = "continuous"
+low = 0
+high = 9
+bins = 3
+
+[privacy]
+epsilon = 4.0
+"""
+
+
+@pytest.fixture(scope="module")
+def campaign():
+    return compile_draft(TOML.encode(), toml=True)
+
+
+@pytest.fixture(scope="module")
+def pairs(campaign):
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({"age": rng.choice(["young", "medium", "old"], 2000), "size": rng.uniform(0, 9, 2000)})
+    labels = np.where((frame["age"] == "old") ^ (rng.random(2000) < 0.1), "yes", "no")
+    return [(campaign, simulate(campaign, frame, labels, rng=7))]
+
+
+def without_order(campaign):
+    draft = json.loads(campaign.document)
+    del draft["questions"], draft["features"][0]["ordered"]
+    return Campaign.compile(draft)
+
+
+def test_a_draft_in_toml_says_it_too(campaign):
+    assert [feature.ordered for feature in campaign.features] == [True, True]
+
+
+def test_a_model_does_not_say_it_and_is_read_by_servers_and_devices(pairs):
+    text = train(pairs).to_json()
+    assert "ordered" not in json.dumps(json.loads(text)["features"])
+    assert NaiveBayes.from_json(text).to_json() == text
+    assert Classifier.from_json(text).predict({"age": "old"}) == "yes"
+
+
+def test_a_model_is_of_campaigns_that_say_the_same(pairs):
+    ((campaign, tally),) = pairs
+    with pytest.raises(ValueError, match="do not have the same label and features"):
+        train([(campaign, tally), (without_order(campaign), tally)])
+
+
+def test_an_evaluation_round_says_it_again_and_holds_its_model(pairs):
+    following = Campaign.compile(evaluation_draft([pairs[0][0]], train(pairs).model_))
+    assert [feature.ordered for feature in following.features] == [True, True]
+    assert following.asks == "score"

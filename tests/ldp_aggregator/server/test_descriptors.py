@@ -1,7 +1,5 @@
 """Open files: enough for every connection that the limits allow, or a warning."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """The queue in front of the store: grouping, back-pressure, failures, waiters that left."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import asynccontextmanager
 

@@ -1,7 +1,5 @@
 """Nothing runs unsupervised: what ends ends the server, what fails alone fails nobody else, and /readyz knows."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 

@@ -1,7 +1,5 @@
 """Arrivals of reports, on every store: the least batch that a relay vouched for, and what was seen outside of any."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 

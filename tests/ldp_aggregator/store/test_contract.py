@@ -1,7 +1,5 @@
 """The contract of ``Store``, held by every implementation."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from datetime import datetime, timedelta, timezone

@@ -1,7 +1,5 @@
 """Releases: what is published of a campaign whose document fixes when, on every store."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import itertools

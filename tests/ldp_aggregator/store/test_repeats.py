@@ -1,7 +1,5 @@
 """Uploads that come again, whole or in part, small and large, on every store: what is new in them counts, once."""
 
-from __future__ import annotations
-
 import pytest
 from cells import cell_report, count, publish
 

@@ -1,7 +1,5 @@
 """Every estimator survives being cloned, pickled and written as JSON: it predicts as before."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import pickle

@@ -1,8 +1,7 @@
 """One screen of a server: whether it is well, and why not."""
 
-from __future__ import annotations
-
 import json
+import socket
 import urllib.request
 
 import pytest
@@ -57,6 +56,14 @@ def test_a_server_that_is_well_says_what_it_does_on_one_screen(run, tmp_path):
     assert "campaigns 1 open of 1" in out
 
 
-def test_what_is_no_address_is_told(run, tmp_path):
-    code, _, err = run("status", "--data", tmp_path, "--operations", "file:///etc/passwd")
-    assert (code, "no http:// address" in err) == (2, True)
+def test_what_is_no_address_is_told(run, refused, tmp_path):
+    assert "no http:// address" in refused(
+        "status", "--data", tmp_path, "--operations", "file:///etc/passwd", expected=2
+    )
+
+
+def test_a_taken_port_fails_in_one_line(refused, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        listeners = ("--host", "127.0.0.1", "--port", port, "--admin-port", 0)
+        assert refused("serve", *listeners, "--data", tmp_path).startswith("ldp-aggregator: cannot listen: ")

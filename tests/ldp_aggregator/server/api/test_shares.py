@@ -1,7 +1,5 @@
 """Nodes over HTTP: shares in, replaced, withdrawn, refused; and the model that is derived from those there are."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import itertools

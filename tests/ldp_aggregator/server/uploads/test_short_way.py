@@ -4,8 +4,6 @@ and a socket that fails in an unexpected way fails alone.
 Every test runs on asyncio's own loop and on uvloop.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 

@@ -1,7 +1,5 @@
 """Counting on PostgreSQL: how often the database is asked, when it refuses, and who has a campaign for himself."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """The particulars of PostgreSQL: several instances, restarts, and a schema that is checked."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import random

@@ -6,7 +6,6 @@ import asyncio
 import random
 import sqlite3
 import threading
-from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -18,30 +17,26 @@ from ldp_aggregator.store.backup import copy_store, restore_store
 from ldp_aggregator.store.combining import combine_stores
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.runs import files, merging
-from ldp_aggregator.store.runs.keys import Keys
 from ldp_aggregator.store.sqlite import ids
 from ldp_aggregator.store.sqlite.connections import FILE_NAME, keep_log, make_file, open_connection, transaction
-from protocols import Campaign
 
 CAMPAIGN = cell_campaign(4096)
 
 
 @pytest.fixture(autouse=True)
-def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_runs(monkeypatch):
     monkeypatch.setattr(merging, "LEAST_RUN", 40)
     monkeypatch.setattr(merging, "FAN_IN", 3)
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     made = tmp_path / "data"
     made.mkdir()
     return made
 
 
-async def fill(
-    store: SqliteStore, numbers: range, step: int = 10, *, campaign: Campaign = CAMPAIGN, sure: bool = True
-) -> None:
+async def fill(store, numbers, step=10, *, campaign=CAMPAIGN, sure=True):
     """In commits of ``step``, each of which gives the thread beside it time to make its run."""
     for start in range(numbers.start, numbers.stop, step):
         some = range(start, min(start + step, numbers.stop))
@@ -50,7 +45,7 @@ async def fill(
         await settled(store)
 
 
-async def settled(store: SqliteStore) -> None:
+async def settled(store):
     """Until no run is being made."""
     await store.beat()
     while store.tidying:
@@ -58,22 +53,22 @@ async def settled(store: SqliteStore) -> None:
         await store.beat()
 
 
-def listed(folder: Path) -> set[str]:
+def listed(folder):
     with closing(sqlite3.connect(folder / FILE_NAME)) as db:
         return {row[0] for row in db.execute("SELECT name FROM runs")}
 
 
-def on_disk(folder: Path) -> set[str]:
+def on_disk(folder):
     return {file.name for file in ids.folder_of(folder / FILE_NAME).glob("*")}
 
 
-async def opened(folder: Path) -> SqliteStore:
+async def opened(folder):
     store = SqliteStore(folder / FILE_NAME)
     await store.create_campaign(CAMPAIGN)
     return store
 
 
-async def test_runs_are_made_and_merged_and_every_report_still_counts_once(folder: Path) -> None:
+async def test_runs_are_made_and_merged_and_every_report_still_counts_once(folder):
     store = SqliteStore(folder / FILE_NAME)
     await store.create_campaign(CAMPAIGN, max_reports=1005)
     await fill(store, range(1000))
@@ -92,7 +87,7 @@ async def test_runs_are_made_and_merged_and_every_report_still_counts_once(folde
     await store.close()
 
 
-async def test_a_store_opened_again_knows_what_it_knew(folder: Path) -> None:
+async def test_a_store_opened_again_knows_what_it_knew(folder):
     for start in range(0, 300, 55):
         store = await opened(folder)
         await fill(store, range(start, start + 55))
@@ -100,7 +95,7 @@ async def test_a_store_opened_again_knows_what_it_knew(folder: Path) -> None:
         await store.close()
 
 
-async def test_two_processes_on_one_file_count_a_report_once(folder: Path) -> None:
+async def test_two_processes_on_one_file_count_a_report_once(folder):
     """Each makes runs of what both have inserted, and neither is told."""
     stores = [await opened(folder), await opened(folder)]
     draw = random.Random(1)
@@ -121,10 +116,10 @@ async def test_two_processes_on_one_file_count_a_report_once(folder: Path) -> No
     assert listed(folder) == on_disk(folder)
 
 
-async def test_a_run_that_cannot_be_written_loses_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_that_cannot_be_written_loses_nothing(folder, monkeypatch):
     store = await opened(folder)
 
-    def full(*_: object) -> None:
+    def full(*_):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
@@ -139,12 +134,10 @@ async def test_a_run_that_cannot_be_written_loses_nothing(folder: Path, monkeypa
     await store.close()
 
 
-async def test_a_merge_for_which_there_is_no_room_is_made_once_there_is(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_merge_for_which_there_is_no_room_is_made_once_there_is(folder, monkeypatch):
     store = await opened(folder)
 
-    def full(*_: object) -> None:
+    def full(*_):
         raise StoreError("a run of ids cannot be written: No space left on device")
 
     with monkeypatch.context() as patch:
@@ -158,13 +151,11 @@ async def test_a_merge_for_which_there_is_no_room_is_made_once_there_is(
     await store.close()
 
 
-async def test_a_run_whose_commit_fails_leaves_its_ids_where_they_are(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_run_whose_commit_fails_leaves_its_ids_where_they_are(folder, monkeypatch):
     store = await opened(folder)
 
     @contextmanager
-    def uncommitted(db: sqlite3.Connection) -> Iterator[None]:
+    def uncommitted(db):
         db.execute("BEGIN IMMEDIATE")
         yield
         db.execute("ROLLBACK")
@@ -184,12 +175,12 @@ async def test_a_run_whose_commit_fails_leaves_its_ids_where_they_are(
     await store.close()
 
 
-async def test_a_transaction_that_fails_leaves_no_id_behind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_transaction_that_fails_leaves_no_id_behind(folder, monkeypatch):
     store = await opened(folder)
     await fill(store, range(60))
     with monkeypatch.context() as patch:
 
-        def broken(*_: object, **__: object) -> None:
+        def broken(*_, **__):
             raise sqlite3.OperationalError("disk I/O error")
 
         patch.setattr("ldp_aggregator.store.sql.campaigns.add_part", broken)
@@ -199,7 +190,7 @@ async def test_a_transaction_that_fails_leaves_no_id_behind(folder: Path, monkey
     await store.close()
 
 
-async def test_sealing_and_deleting_remove_the_files_of_the_campaign_alone(folder: Path) -> None:
+async def test_sealing_and_deleting_remove_the_files_of_the_campaign_alone(folder):
     store = await opened(folder)
     other = await publish(store, 4096, title="Others")
     await fill(store, range(100))
@@ -215,7 +206,7 @@ async def test_sealing_and_deleting_remove_the_files_of_the_campaign_alone(folde
     await store.close()
 
 
-async def test_a_campaign_in_the_place_of_a_deleted_one_knows_none_of_its_ids(folder: Path) -> None:
+async def test_a_campaign_in_the_place_of_a_deleted_one_knows_none_of_its_ids(folder):
     """SQLite gives the number of the last row again."""
     store, beside = await opened(folder), await opened(folder)
     await count(store, CAMPAIGN, range(30))
@@ -232,7 +223,7 @@ async def test_a_campaign_in_the_place_of_a_deleted_one_knows_none_of_its_ids(fo
         await one.close()
 
 
-async def test_leftovers_of_a_process_that_was_killed_are_removed_by_the_next_start(folder: Path) -> None:
+async def test_leftovers_of_a_process_that_was_killed_are_removed_by_the_next_start(folder):
     store = await opened(folder)
     await fill(store, range(100))
     place = ids.folder_of(folder / FILE_NAME)
@@ -244,12 +235,12 @@ async def test_leftovers_of_a_process_that_was_killed_are_removed_by_the_next_st
     assert on_disk(folder) == listed(folder)
 
 
-def damage(path: Path, place: int = 4100) -> None:
+def damage(path, place=4100):
     sound = path.read_bytes()
     path.write_bytes(sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :])
 
 
-async def test_a_damaged_run_is_merged_copied_and_combined_into_nothing(folder: Path, tmp_path: Path) -> None:
+async def test_a_damaged_run_is_merged_copied_and_combined_into_nothing(folder, tmp_path):
     """It stays where it is and is told: a new check over it would hide it, and count reports twice."""
     store = await opened(folder)
     await fill(store, range(80))
@@ -274,7 +265,7 @@ async def test_a_damaged_run_is_merged_copied_and_combined_into_nothing(folder: 
         assert not (tmp_path / "copy" / FILE_NAME).exists()
 
 
-async def test_a_damaged_run_that_stops_a_merge_is_told_until_it_was_taken_out(folder: Path) -> None:
+async def test_a_damaged_run_that_stops_a_merge_is_told_until_it_was_taken_out(folder):
     store = await opened(folder)
     await fill(store, range(80))
     assert store.damaged == 0
@@ -291,7 +282,7 @@ async def test_a_damaged_run_that_stops_a_merge_is_told_until_it_was_taken_out(f
 
 
 @pytest.mark.parametrize("kind", ["page", "header", "missing"])
-async def test_a_damaged_run_is_taken_out_and_what_is_lost_is_told(folder: Path, kind: str) -> None:
+async def test_a_damaged_run_is_taken_out_and_what_is_lost_is_told(folder, kind):
     store = await opened(folder)
     await count(store, CAMPAIGN, range(1000))
     await settled(store)
@@ -320,13 +311,11 @@ async def test_a_damaged_run_is_taken_out_and_what_is_lost_is_told(folder: Path,
     await store.close()
 
 
-async def test_a_stop_gives_a_merge_up_and_the_next_start_makes_it(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_stop_gives_a_merge_up_and_the_next_start_makes_it(folder, monkeypatch):
     begun, go_on = threading.Event(), threading.Event()
     blocks = files.Run.blocks
 
-    def slow(run: files.Run) -> Iterator[Keys]:
+    def slow(run):
         begun.set()
         go_on.wait(20)
         yield from blocks(run)
@@ -351,10 +340,10 @@ async def test_a_stop_gives_a_merge_up_and_the_next_start_makes_it(
     await store.close()
 
 
-async def test_a_backup_taken_while_runs_are_merged_is_whole(folder: Path, tmp_path: Path) -> None:
+async def test_a_backup_taken_while_runs_are_merged_is_whole(folder, tmp_path):
     store = await opened(folder)
 
-    async def keep_filling() -> None:
+    async def keep_filling():
         await fill(store, range(1500))
 
     filling = asyncio.create_task(keep_filling())
@@ -376,7 +365,7 @@ async def test_a_backup_taken_while_runs_are_merged_is_whole(folder: Path, tmp_p
     assert copies > 1
 
 
-async def test_stores_with_runs_merge_and_tell_what_both_have(folder: Path, tmp_path: Path) -> None:
+async def test_stores_with_runs_merge_and_tell_what_both_have(folder, tmp_path):
     second = tmp_path / "second"
     second.mkdir()
     for place, numbers in ((folder, range(150)), (second, range(120, 290))):
@@ -391,7 +380,7 @@ async def test_stores_with_runs_merge_and_tell_what_both_have(folder: Path, tmp_
     await store.close()
 
 
-async def test_merging_is_not_kept_waiting_by_uploads_that_each_fill_a_run(folder: Path) -> None:
+async def test_merging_is_not_kept_waiting_by_uploads_that_each_fill_a_run(folder):
     store = await opened(folder)
     for start in range(0, 4000, 80):
         await count(store, CAMPAIGN, range(start, start + 80))
@@ -401,12 +390,10 @@ async def test_merging_is_not_kept_waiting_by_uploads_that_each_fill_a_run(folde
     await store.close()
 
 
-async def test_runs_that_were_merged_are_removed_beside_the_thread_that_counts(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_runs_that_were_merged_are_removed_beside_the_thread_that_counts(folder, monkeypatch):
     by, unlink = [], Path.unlink
 
-    def noted(path: Path, missing_ok: bool = False) -> None:
+    def noted(path, missing_ok=False):
         by.append(threading.current_thread().name)
         unlink(path, missing_ok=missing_ok)
 
@@ -419,10 +406,8 @@ async def test_runs_that_were_merged_are_removed_beside_the_thread_that_counts(
     await store.close()
 
 
-async def test_merged_runs_that_cannot_be_removed_are_leftovers_of_the_next_start(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def refuse(path: Path, missing_ok: bool = False) -> None:
+async def test_merged_runs_that_cannot_be_removed_are_leftovers_of_the_next_start(folder, monkeypatch, caplog):
+    def refuse(path, missing_ok=False):
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as patched:
@@ -439,7 +424,7 @@ async def test_merged_runs_that_cannot_be_removed_are_leftovers_of_the_next_star
     await store.close()
 
 
-def test_ids_that_became_a_run_are_not_written_once_more(tmp_path: Path) -> None:
+def test_ids_that_became_a_run_are_not_written_once_more(tmp_path):
     """SQLite may be compiled so that it writes zeros over what is deleted, as Debian's is: into the log, all of it."""
     path = tmp_path / "ids.sqlite3"
     make_file(path)

@@ -1,7 +1,5 @@
 """What a sum with too little noise loses: by convolution, by its limit, by brute force, and as the page prints it."""
 
-from __future__ import annotations
-
 import math
 import re
 from pathlib import Path

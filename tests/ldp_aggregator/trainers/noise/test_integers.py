@@ -1,7 +1,5 @@
 """The samplers draw the laws they state, and the calibration is what density ratios and quadrature say."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
