@@ -97,7 +97,7 @@ async def test_a_group_in_which_nothing_is_new_leaves_no_file(store, folder):
     await count(counts, CELLS, range(50))
     files = open_place(folder).names(f"{CELLS.id}/{REPORTS}")
     for _ in range(3):
-        await count(counts, CELLS, range(50)), numbered(range(10, 30))
+        await counts.count([numbered(range(50)), numbered(range(10, 30))])
     assert open_place(folder).names(f"{CELLS.id}/{REPORTS}") == files
     assert open_place(folder).names(f"{CELLS.id}/pending") == []
 
@@ -143,7 +143,7 @@ async def test_a_group_of_which_the_store_does_not_know_is_settled_before_the_ne
             assert (await count(counts, CELLS, range(100 * number + 10, 100 * number + 20))).refused == UNAVAILABLE
         assert (await count(counts, CELLS, range(100 * number + 20, 100 * number + 30))).counted == 10
         await agree(store, folder)
-    await count(counts, CELLS, range(10, 20)), numbered(range(110, 120))
+    await counts.count([numbered(range(10, 20)), numbered(range(110, 120))])
     assert await agree(store, folder) == 60
 
 
@@ -219,8 +219,7 @@ async def test_something_strange_among_the_pending_files_stops_one_campaign_and_
     for _ in range(2):
         first, second = await counts.count([numbered(range(10)), sound])
         assert (first.refused, second.refused) == (UNAVAILABLE, None)
-        [alone] = await count(counts, CELLS, range(10))
-        assert alone.refused == UNAVAILABLE
+        assert (await count(counts, CELLS, range(10))).refused == UNAVAILABLE
     await counts.beat()
     place.remove(strange)
     assert (await count(counts, CELLS, range(10))).counted == 10
@@ -280,7 +279,7 @@ async def test_deleting_a_campaign_takes_its_archive_along(store, folder):
     goes_along(store, archive)
     other = await publish(store, 1024, title="Others")
     counts = ArchivedCounts(store, archive)
-    await count(counts, CELLS, range(10)), submission(other, [1])
+    await counts.count([numbered(range(10)), submission(other, [1])])
     with pytest.raises(StoreError, match="was not closed"):
         await store.delete_campaign(CELLS.id)
     assert await agree(store, folder) == 10

@@ -1,5 +1,6 @@
 """A command of the aggregator, run in this process."""
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -34,3 +35,24 @@ def refused(run):
         return err
 
     return fail
+
+
+WEATHER = {
+    "version": 1,
+    "title": "Weather",
+    "label": {"name": "rain", "classes": ["yes", "no"]},
+    "features": [{"name": "sky", "kind": "categorical", "values": ["clouds", "blue"]}],
+    "privacy": {"epsilon": 4.0},
+}
+
+
+@pytest.fixture
+def weather(run, tmp_path):
+    """A function that makes a campaign in a data folder, which the environment names too; its id."""
+
+    def make(*more):
+        path = tmp_path / "weather.json"
+        path.write_text(json.dumps(WEATHER))
+        return run("campaign", "create", path, "--data", tmp_path / "data", *more)[1].strip()
+
+    return make

@@ -48,16 +48,9 @@ def test_counting_rows_is_counting_one_payload_after_another(name, domain_size):
     items = [index if name in DISCRETE else Moment(index, index << 40) for index in range(min(domain_size, 40))]
     payloads = [question.perturb(item, coins) for item in items]
     rows = payload_rows(question, b"".join(payloads))
-    assert refusals(question, rows) == {}
+    assert refusals(question, rows) == refusals(question, rows[:0]) == {}
     assert count(question, rows).tolist() == scalar_count(question, payloads)
-
-
-@pytest.mark.parametrize("name", [*DISCRETE, *MOMENTS])
-def test_no_rows_count_nothing(name):
-    question = question_of(name, 9)
-    rows = payload_rows(question, b"")
-    assert refusals(question, rows) == {}
-    assert not count(question, rows).any()
+    assert not count(question, rows[:0]).any()
 
 
 @pytest.mark.parametrize("rows_of_bits", [254, 255, 256, 255 * 513 + 3])

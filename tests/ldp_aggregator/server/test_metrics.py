@@ -1,4 +1,4 @@
-"""Metrics: what happened is counted, and nothing that could identify is a label; alerts and panels are of what there is."""
+"""Metrics: what happened is counted, and nothing that could identify is a label; alerts are of what there is."""
 
 import asyncio
 import json

@@ -35,16 +35,6 @@ def made(kind, schema):
     return kind(schema) if kind is NaiveBayes else kind(schema, epsilon=5.0, random_state=3)
 
 
-def test_all_classifiers_are_here():
-    assert {kind.__name__ for kind in CLASSIFIERS} == {
-        "NaiveBayes",
-        "FederatedNB",
-        "GlobalSensitivityNB",
-        "SmoothSensitivityNB",
-        "SufficientStatisticsNB",
-    }
-
-
 @pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.PrivacyWarning")
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_a_classifier_round_trips_through_clone_pickle_and_json(kind, schema, table):

@@ -61,23 +61,11 @@ def test_what_cannot_be_meant_is_not_signed(run, key, tmp_path):
     assert not (tmp_path / "d.json").exists()
 
 
-def test_a_device_that_pins_the_key_answers_and_classifies_as_far_as_it_was_signed(run, key, tmp_path):
+def test_a_device_that_pins_the_key_answers_and_classifies_as_far_as_it_was_signed(run, key, weather, tmp_path):
     """The whole way, with the real commands, a real server and a real device."""
     path, public = key
     data = tmp_path / "data"
-    data.mkdir()
-    (tmp_path / "draft.json").write_text(
-        json.dumps(
-            {
-                "version": 1,
-                "title": "Weather",
-                "label": {"name": "rain", "classes": ["yes", "no"]},
-                "features": [{"name": "sky", "kind": "categorical", "values": ["clouds", "blue"]}],
-                "privacy": {"epsilon": 4.0},
-            }
-        )
-    )
-    campaign_id = run("campaign", "create", tmp_path / "draft.json")[1].strip()
+    campaign_id = weather()
 
     def sign(version, *campaigns):
         named = [text for campaign in campaigns for text in ("--campaign", campaign)]

@@ -6,24 +6,15 @@ from datetime import datetime
 
 import pytest
 
-DRAFT = {
-    "version": 1,
-    "title": "Weather",
-    "label": {"name": "rain", "classes": ["yes", "no"]},
-    "features": [{"name": "sky", "kind": "categorical", "values": ["clouds", "blue"]}],
-    "privacy": {"epsilon": 4.0},
-}
-
 
 @pytest.fixture(autouse=True)
 def data(monkeypatch, tmp_path):
     monkeypatch.setenv("LDP_AGGREGATOR_DATA", str(tmp_path / "data"))
-    (tmp_path / "draft.json").write_text(json.dumps(DRAFT))
 
 
 @pytest.fixture
-def campaign_id(run, tmp_path):
-    return run("campaign", "create", tmp_path / "draft.json", "--uploads-need-token", "relay")[1].strip()
+def campaign_id(weather):
+    return weather("--uploads-need-token", "relay")
 
 
 def logged(run, *flags):

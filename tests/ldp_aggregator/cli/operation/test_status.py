@@ -1,6 +1,5 @@
 """One screen of a server: whether it is well, and why not."""
 
-import json
 import socket
 import urllib.request
 
@@ -17,21 +16,9 @@ def soon(monkeypatch):
     monkeypatch.setattr(status_module, "BETWEEN", 0.05)
 
 
-def test_a_server_that_is_well_says_what_it_does_on_one_screen(run, tmp_path):
+def test_a_server_that_is_well_says_what_it_does_on_one_screen(run, weather, tmp_path):
     data = tmp_path / "data"
-    draft = tmp_path / "draft.json"
-    draft.write_text(
-        json.dumps(
-            {
-                "version": 1,
-                "title": "Weather",
-                "label": {"name": "rain", "classes": ["yes", "no"]},
-                "features": [{"name": "sky", "kind": "categorical", "values": ["blue", "grey"]}],
-                "privacy": {"epsilon": 1.0},
-            }
-        )
-    )
-    campaign_id = run("campaign", "create", draft, "--data", data)[1].strip()
+    campaign_id = weather()
     with Daemon(data) as daemon:
         url = f"{daemon.public}/v1/campaigns/{campaign_id}"
         with urllib.request.urlopen(url) as answer:

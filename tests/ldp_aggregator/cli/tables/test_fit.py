@@ -155,8 +155,8 @@ def test_wrong_numbers_and_missing_files_are_told(fit, files):
 
 
 def test_nodes_write_shares_that_merge_into_a_model(run, refused, files):
-    """Its coins are live: to move a mean by a quarter takes noise of 25 scales in one of a dozen sums, which is drawn less
-    than once in 10**9 runs, and .9 would take more.
+    """Its coins are live: to move a mean by a quarter takes noise of 25 scales in one of a dozen sums, which is drawn
+    less than once in 10**9 runs, and .9 would take more.
     """
     campaign = Campaign.compile(DRAFT)
     (files / "doc.json").write_bytes(campaign.document)
