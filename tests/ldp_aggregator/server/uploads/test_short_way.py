@@ -117,6 +117,15 @@ async def test_a_request_inside_another_is_never_taken(server, hidden):
     assert await counted(server, campaign) == []
 
 
+async def test_the_body_of_an_upload_that_was_refused_before_it_came_is_no_request(server):
+    campaign, line = await server.publish(), await server.dial()
+    reply = await line.ask(request_head(campaign, 1 << 20))
+    assert (reply.status, b"Connection: close" in reply.head) == (413, True)
+    line.send(request_of(campaign, 5))
+    assert await line.rest() == b""
+    assert await counted(server, campaign) == []
+
+
 async def test_the_rest_of_a_head_is_not_a_request(server):
     """The beginning of a request may come with the one before it."""
     campaign, line = await server.publish(), await server.dial()

@@ -173,17 +173,6 @@ def test_blocks_of_sorted_sources_are_merged_in_order(sources):
     assert pairs(joined(found) if found else keys(set())) == pairs(keys(seen))
 
 
-def test_runs_are_merged_into_what_one_would_have_been(tmp_path):
-    everything = random_keys(20_000, 3)
-    parts = [Keys(everything.high[at::5], everything.low[at::5], everything.digest[at::5]) for at in range(5)]
-    shared = keys({(9, low) for low in range(3000)})
-    runs = [run_of(tmp_path, part) for part in (*parts, shared)]
-    run = open_run(tmp_path / merge_runs(tmp_path, CAMPAIGN, runs, never).publish(), CAMPAIGN)
-    assert pairs(all_of(run)) == pairs(merged([everything, shared]))
-    assert len(run.filter.may_hold(Hashes(all_of(run)))) == len(run)
-    run.verify()
-
-
 def test_merging_holds_a_few_blocks_and_the_filter(tmp_path):
     everything = random_keys(400_000, 4)
     parts = [Keys(everything.high[at::4], everything.low[at::4], everything.digest[at::4]) for at in range(4)]
@@ -195,20 +184,6 @@ def test_merging_holds_a_few_blocks_and_the_filter(tmp_path):
     finally:
         tracemalloc.stop()
     assert most < 8 * 400_000  # A third of what is merged; two and a half bytes an id are the filter's.
-
-
-def test_a_merge_that_is_given_up_leaves_nothing(tmp_path):
-    runs = [run_of(tmp_path, random_keys(9000, seed)) for seed in range(3)]
-    before = sorted(tmp_path.iterdir())
-    left = iter(range(3))
-
-    def stop():
-        if next(left, None) is None:
-            raise StoreError("the store is being closed")
-
-    with pytest.raises(StoreError, match="being closed"):
-        merge_runs(tmp_path, CAMPAIGN, runs, stop)
-    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_an_id_is_merged_once_for_each_power_of_the_fan_in():
@@ -281,27 +256,6 @@ def test_a_run_that_is_cut_while_it_is_open_is_an_error_and_no_signal(tmp_path):
         run.find(Hashes(held))
     with pytest.raises(StoreError, match="ends early"):
         run.verify()
-
-
-def test_the_sound_pages_of_a_damaged_run_can_be_read(tmp_path):
-    held = random_keys(10 * PAGE, 6)
-    run = run_of(tmp_path, held)
-    with run.path.open("r+b") as file:
-        file.seek(HEADER_BYTES + 3 * PAGE * 24 + 5)
-        file.write(b"\0\0\0")
-    kept = joined([held.slice(0, 3 * PAGE), held.slice(4 * PAGE, 10 * PAGE)])
-    assert pairs(joined(list(run.sound_blocks()))) == pairs(kept)
-
-
-def test_a_run_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
-    def full(handle):
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
-        with pytest.raises(StoreError, match="No space left"):
-            write_run(tmp_path, CAMPAIGN, 10, [random_keys(10, 6)], SECRET)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_runs_are_their_owners_alone(tmp_path):

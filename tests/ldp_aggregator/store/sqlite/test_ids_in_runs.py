@@ -6,7 +6,7 @@ import asyncio
 import random
 import sqlite3
 import threading
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -62,10 +62,20 @@ def on_disk(folder):
     return {file.name for file in ids.folder_of(folder / FILE_NAME).glob("*")}
 
 
+@pytest.fixture
 async def opened(folder):
-    store = SqliteStore(folder / FILE_NAME)
-    await store.create_campaign(CAMPAIGN)
-    return store
+    """Open the store, also once more; whatever is open in the end is closed."""
+    stores = []
+
+    async def make(place=folder):
+        stores.append(SqliteStore(place / FILE_NAME))
+        await stores[-1].create_campaign(CAMPAIGN)
+        return stores[-1]
+
+    yield make
+    for store in stores:
+        with suppress(RuntimeError):  # It was closed already.
+            await store.close()
 
 
 async def test_runs_are_made_and_merged_and_every_report_still_counts_once(folder):
@@ -87,17 +97,17 @@ async def test_runs_are_made_and_merged_and_every_report_still_counts_once(folde
     await store.close()
 
 
-async def test_a_store_opened_again_knows_what_it_knew(folder):
+async def test_a_store_opened_again_knows_what_it_knew(opened):
     for start in range(0, 300, 55):
-        store = await opened(folder)
+        store = await opened()
         await fill(store, range(start, start + 55))
         assert await count(store, CAMPAIGN, range(start + 55)) == Outcome(0, start + 55)
         await store.close()
 
 
-async def test_two_processes_on_one_file_count_a_report_once(folder):
+async def test_two_processes_on_one_file_count_a_report_once(opened, folder):
     """Each makes runs of what both have inserted, and neither is told."""
-    stores = [await opened(folder), await opened(folder)]
+    stores = [await opened(), await opened()]
     draw = random.Random(1)
     sent: set[int] = set()
     for _ in range(120):
@@ -116,8 +126,8 @@ async def test_two_processes_on_one_file_count_a_report_once(folder):
     assert listed(folder) == on_disk(folder)
 
 
-async def test_a_run_that_cannot_be_written_loses_nothing(folder, monkeypatch):
-    store = await opened(folder)
+async def test_a_run_that_cannot_be_written_loses_nothing(opened, folder, monkeypatch):
+    store = await opened()
 
     def full(*_):
         raise OSError(28, "No space left on device")
@@ -131,11 +141,10 @@ async def test_a_run_that_cannot_be_written_loses_nothing(folder, monkeypatch):
     store._tidier._pause_until = 0.0
     await settled(store)
     assert len(listed(folder)) == 1
-    await store.close()
 
 
-async def test_a_merge_for_which_there_is_no_room_is_made_once_there_is(folder, monkeypatch):
-    store = await opened(folder)
+async def test_a_merge_for_which_there_is_no_room_is_made_once_there_is(opened, folder, monkeypatch):
+    store = await opened()
 
     def full(*_):
         raise StoreError("a run of ids cannot be written: No space left on device")
@@ -148,11 +157,10 @@ async def test_a_merge_for_which_there_is_no_room_is_made_once_there_is(folder, 
     await fill(store, range(400, 460))
     assert len(listed(folder)) < many
     assert await store.check() == []
-    await store.close()
 
 
-async def test_a_run_whose_commit_fails_leaves_its_ids_where_they_are(folder, monkeypatch):
-    store = await opened(folder)
+async def test_a_run_whose_commit_fails_leaves_its_ids_where_they_are(opened, folder, monkeypatch):
+    store = await opened()
 
     @contextmanager
     def uncommitted(db):
@@ -172,11 +180,10 @@ async def test_a_run_whose_commit_fails_leaves_its_ids_where_they_are(folder, mo
     await settled(store)
     assert len(listed(folder)) == 1
     assert await store.check() == []
-    await store.close()
 
 
-async def test_a_transaction_that_fails_leaves_no_id_behind(folder, monkeypatch):
-    store = await opened(folder)
+async def test_a_transaction_that_fails_leaves_no_id_behind(opened, monkeypatch):
+    store = await opened()
     await fill(store, range(60))
     with monkeypatch.context() as patch:
 
@@ -187,11 +194,10 @@ async def test_a_transaction_that_fails_leaves_no_id_behind(folder, monkeypatch)
         assert (await count(store, CAMPAIGN, range(60, 70))).refused == "store-unavailable"
     assert (await count(store, CAMPAIGN, range(60, 70))).counted == 10
     assert await store.check() == []
-    await store.close()
 
 
-async def test_sealing_and_deleting_remove_the_files_of_the_campaign_alone(folder):
-    store = await opened(folder)
+async def test_sealing_and_deleting_remove_the_files_of_the_campaign_alone(opened, folder):
+    store = await opened()
     other = await publish(store, 4096, title="Others")
     await fill(store, range(100))
     await fill(store, range(100), campaign=other)
@@ -203,12 +209,11 @@ async def test_sealing_and_deleting_remove_the_files_of_the_campaign_alone(folde
     assert (await count(store, other, range(100))).duplicates == 100
     await store.delete_campaign(CAMPAIGN.id)
     assert await store.check() == []
-    await store.close()
 
 
-async def test_a_campaign_in_the_place_of_a_deleted_one_knows_none_of_its_ids(folder):
+async def test_a_campaign_in_the_place_of_a_deleted_one_knows_none_of_its_ids(opened):
     """SQLite gives the number of the last row again."""
-    store, beside = await opened(folder), await opened(folder)
+    store, beside = await opened(), await opened()
     await count(store, CAMPAIGN, range(30))
     await count(beside, CAMPAIGN, range(30))
     await beside.close_campaign(CAMPAIGN.id)
@@ -223,31 +228,19 @@ async def test_a_campaign_in_the_place_of_a_deleted_one_knows_none_of_its_ids(fo
         await one.close()
 
 
-async def test_leftovers_of_a_process_that_was_killed_are_removed_by_the_next_start(folder):
-    store = await opened(folder)
-    await fill(store, range(100))
-    place = ids.folder_of(folder / FILE_NAME)
-    run = place / next(iter(listed(folder)))
-    (place / "0123456789abcdef.run").write_bytes(run.read_bytes())
-    (place / "draft-0123456789abcdef.run").write_bytes(b"half")
-    await store.close()
-    await (await opened(folder)).close()
-    assert on_disk(folder) == listed(folder)
-
-
 def damage(path, place=4100):
     sound = path.read_bytes()
     path.write_bytes(sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :])
 
 
-async def test_a_damaged_run_is_merged_copied_and_combined_into_nothing(folder, tmp_path):
+async def test_a_damaged_run_is_merged_copied_and_combined_into_nothing(opened, folder, tmp_path):
     """It stays where it is and is told: a new check over it would hide it, and count reports twice."""
-    store = await opened(folder)
+    store = await opened()
     await fill(store, range(80))
     await store.close()
     run = ids.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0]
     damage(run)
-    store = await opened(folder)
+    store = await opened()
     await fill(store, range(1000, 1400), sure=False)
     assert run.name in listed(folder)
     [finding] = await store.check()
@@ -265,25 +258,24 @@ async def test_a_damaged_run_is_merged_copied_and_combined_into_nothing(folder, 
         assert not (tmp_path / "copy" / FILE_NAME).exists()
 
 
-async def test_a_damaged_run_that_stops_a_merge_is_told_until_it_was_taken_out(folder):
-    store = await opened(folder)
+async def test_a_damaged_run_that_stops_a_merge_is_told_until_it_was_taken_out(opened, folder):
+    store = await opened()
     await fill(store, range(80))
     assert store.damaged == 0
     damage(ids.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0])
     await fill(store, range(1000, 1400), sure=False)
     assert store.damaged == 1
-    beside = await opened(folder)
+    beside = await opened()
     await beside.take_out_damaged()
     await beside.close()
     await fill(store, range(2000, 2040))
     assert store.damaged == 0
     assert await store.check() == []
-    await store.close()
 
 
 @pytest.mark.parametrize("kind", ["page", "header", "missing"])
-async def test_a_damaged_run_is_taken_out_and_what_is_lost_is_told(folder, kind):
-    store = await opened(folder)
+async def test_a_damaged_run_is_taken_out_and_what_is_lost_is_told(opened, folder, kind):
+    store = await opened()
     await count(store, CAMPAIGN, range(1000))
     await settled(store)
     await store.close()
@@ -293,7 +285,7 @@ async def test_a_damaged_run_is_taken_out_and_what_is_lost_is_told(folder, kind)
         run.unlink()
     else:
         damage(run, 4100 if kind == "page" else 20)
-    store = await opened(folder)
+    store = await opened()
     assert (await count(store, CAMPAIGN, range(1000))).refused == "store-unavailable"
     assert await count(store, await publish(store, title="Others"), [1]) == Outcome(1), "it harms no other campaign"
     [finding] = await store.check()
@@ -308,10 +300,9 @@ async def test_a_damaged_run_is_taken_out_and_what_is_lost_is_told(folder, kind)
     assert await count(store, CAMPAIGN, range(1010)) == Outcome(lost + 10, 1000 - lost)
     assert await store.check() == []
     assert await store.take_out_damaged() == []
-    await store.close()
 
 
-async def test_a_stop_gives_a_merge_up_and_the_next_start_makes_it(folder, monkeypatch):
+async def test_a_stop_gives_a_merge_up_and_the_next_start_makes_it(opened, folder, monkeypatch):
     begun, go_on = threading.Event(), threading.Event()
     blocks = files.Run.blocks
 
@@ -320,7 +311,7 @@ async def test_a_stop_gives_a_merge_up_and_the_next_start_makes_it(folder, monke
         go_on.wait(20)
         yield from blocks(run)
 
-    store = await opened(folder)
+    store = await opened()
     with monkeypatch.context() as patch:
         patch.setattr(files.Run, "blocks", slow)
         for start in range(0, 2000, 50):
@@ -334,14 +325,13 @@ async def test_a_stop_gives_a_merge_up_and_the_next_start_makes_it(folder, monke
         go_on.set()
         await closing
     assert on_disk(folder) == listed(folder)
-    store = await opened(folder)
+    store = await opened()
     await settled(store)
     assert await store.check() == []
-    await store.close()
 
 
-async def test_a_backup_taken_while_runs_are_merged_is_whole(folder, tmp_path):
-    store = await opened(folder)
+async def test_a_backup_taken_while_runs_are_merged_is_whole(opened, folder, tmp_path):
+    store = await opened()
 
     async def keep_filling():
         await fill(store, range(1500))
@@ -365,7 +355,7 @@ async def test_a_backup_taken_while_runs_are_merged_is_whole(folder, tmp_path):
     assert copies > 1
 
 
-async def test_stores_with_runs_merge_and_tell_what_both_have(folder, tmp_path):
+async def test_stores_with_runs_merge_and_tell_what_both_have(opened, folder, tmp_path):
     second = tmp_path / "second"
     second.mkdir()
     for place, numbers in ((folder, range(150)), (second, range(120, 290))):
@@ -380,17 +370,16 @@ async def test_stores_with_runs_merge_and_tell_what_both_have(folder, tmp_path):
     await store.close()
 
 
-async def test_merging_is_not_kept_waiting_by_uploads_that_each_fill_a_run(folder):
-    store = await opened(folder)
+async def test_merging_is_not_kept_waiting_by_uploads_that_each_fill_a_run(opened, folder):
+    store = await opened()
     for start in range(0, 4000, 80):
         await count(store, CAMPAIGN, range(start, start + 80))
         if store._tidier._job is not None:
             await asyncio.wrap_future(store._tidier._job.draft)
     assert len(listed(folder)) <= 20
-    await store.close()
 
 
-async def test_runs_that_were_merged_are_removed_beside_the_thread_that_counts(folder, monkeypatch):
+async def test_runs_that_were_merged_are_removed_beside_the_thread_that_counts(opened, folder, monkeypatch):
     by, unlink = [], Path.unlink
 
     def noted(path, missing_ok=False):
@@ -398,21 +387,20 @@ async def test_runs_that_were_merged_are_removed_beside_the_thread_that_counts(f
         unlink(path, missing_ok=missing_ok)
 
     monkeypatch.setattr(Path, "unlink", noted)
-    store = await opened(folder)
+    store = await opened()
     await fill(store, range(400))
     assert by
     assert {name.rpartition("_")[0] for name in by} == {"store-tidier"}
     assert on_disk(folder) == listed(folder)
-    await store.close()
 
 
-async def test_merged_runs_that_cannot_be_removed_are_leftovers_of_the_next_start(folder, monkeypatch, caplog):
+async def test_merged_runs_that_cannot_be_removed_are_leftovers_of_the_next_start(opened, folder, monkeypatch, caplog):
     def refuse(path, missing_ok=False):
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "unlink", refuse)
-        store = await opened(folder)
+        store = await opened()
         await fill(store, range(400))
         await store.close()
     assert "merged runs of ids could not be removed" in caplog.text
@@ -421,7 +409,6 @@ async def test_merged_runs_that_cannot_be_removed_are_leftovers_of_the_next_star
     assert on_disk(folder) == listed(folder)
     assert await count(store, CAMPAIGN, range(410)) == Outcome(10, 400)
     assert await store.check() == []
-    await store.close()
 
 
 def test_ids_that_became_a_run_are_not_written_once_more(tmp_path):
