@@ -67,7 +67,7 @@ async def main() -> None:
         store = SqliteStore(Path(folder) / "store.sqlite3")
         text, token = make_token("benchmark", "admin", utc_now())
         await store.add_token(token)
-        settings = Settings(data=Path(folder), host="127.0.0.1", port=0, admin_port=0, operations_port=0)
+        settings = Settings(data=Path(folder), listen="127.0.0.1:0", listen_admin="0", listen_operations="0")
         listeners = Listeners.bind(settings)
         admin = listeners.addresses(settings).admin
         await store.create_campaign(CAMPAIGN)

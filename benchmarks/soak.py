@@ -209,7 +209,7 @@ def soak(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
             await store.add_token(stored)
 
         on_loop(with_store(data, options.database, prepare))
-        environment = {"LIMITS__CONNECTIONS": str(MOST_CONNECTIONS)}
+        environment = {"CONNECTIONS": str(MOST_CONNECTIONS)}
         if options.tls:
             certificate, key = make_certificate(data)
             environment |= {"TLS_CERTIFICATE": str(certificate), "TLS_KEY": str(key)}

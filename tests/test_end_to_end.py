@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 AGGREGATOR = [sys.executable, "-m", "ldp_aggregator"]
-FREE_PORTS = ["--port", "0", "--admin-port", "0", "--operations-port", "0"]
+FREE_PORTS = ["--listen", "127.0.0.1:0", "--listen-admin", "0", "--listen-operations", "0"]
 CLIENT = [sys.executable, "-m", "ldp_client"]
 DRAFT = {
     "version": 1,
@@ -46,7 +46,7 @@ def data(tmp_path: Path) -> Path:
 @pytest.fixture
 def served(data: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The public address of a server that runs in a process of its own, and that process."""
-    command = [*AGGREGATOR, "serve", "--data", str(data), "--host", "127.0.0.1", *FREE_PORTS]
+    command = [*AGGREGATOR, "serve", "--data", str(data), *FREE_PORTS]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         ready = re.search(r"public (\S+) admin", server.stdout.readline())

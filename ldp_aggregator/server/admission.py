@@ -72,7 +72,7 @@ class Admission:
 
 def admission_of(settings: Settings) -> Admission:
     """Raises SettingsError where the check cannot be loaded."""
-    return Admission(_load(settings.admission), settings.limits.uploads_per_second)
+    return Admission(_load(settings.admission), settings.uploads_per_second)
 
 
 def _load(name: str | None) -> Check | None:

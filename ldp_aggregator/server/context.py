@@ -15,7 +15,7 @@ from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.service.publishing import derive_model
-from ldp_aggregator.service.settings import Settings
+from ldp_aggregator.service.settings import Limits, Settings
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import ShareDigests, Shares, StoreError, UnknownCampaignError
 from protocols import Campaign
@@ -109,6 +109,7 @@ class Context:
     ingest: Ingest
     metrics: Metrics
     settings: Settings
+    limits: Limits
     campaigns: CampaignCache
     federated_models: FederatedModels
     desk: Desk

@@ -14,7 +14,7 @@ from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.metrics import UPLOAD, Metrics
 from ldp_aggregator.server.problems import JSON, ProblemError, encode_answer, retry_later
 from ldp_aggregator.server.uploads import ALL_COUNTED, Terms, for_a_device, for_a_relay
-from ldp_aggregator.service.settings import Settings
+from ldp_aggregator.service.settings import Limits, Settings
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import UNKNOWN, UPLOADING, Outcome
 
@@ -51,10 +51,16 @@ class Desk:
     """Everything about an upload but its bytes on the wire."""
 
     def __init__(
-        self, store: Store, ingest: Ingest, metrics: Metrics, settings: Settings, campaigns: CampaignCache
+        self,
+        store: Store,
+        ingest: Ingest,
+        metrics: Metrics,
+        settings: Settings,
+        limits: Limits,
+        campaigns: CampaignCache,
     ) -> None:
         self._store, self.ingest, self.metrics, self._campaigns = store, ingest, metrics, campaigns
-        self._limits = settings.limits
+        self._limits = limits
         self._admission = admission_of(settings)
         self.access = UploadAccess(store, "relay" if settings.uploads_need_token else None)
         self._known: dict[str, Terms] = {}

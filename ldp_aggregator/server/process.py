@@ -24,7 +24,7 @@ from ldp_aggregator.server.sockets.connections import PUBLIC, Connections
 from ldp_aggregator.server.sockets.handed import make_runner
 from ldp_aggregator.server.sockets.listener import Addresses, Listeners, listen, load_tls, raise_limit, reload_tls
 from ldp_aggregator.service.archiving import counts_of
-from ldp_aggregator.service.settings import Settings
+from ldp_aggregator.service.settings import Limits, Settings
 from ldp_aggregator.store import Store, open_store
 
 LOG: Final = logging.getLogger("ldp_aggregator")
@@ -63,7 +63,7 @@ def run_loop(main: Coroutine[Any, Any, None]) -> None:
 async def serve(settings: Settings, listeners: Listeners, ready: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT, then stop accepting, answer what was accepted, commit it and return.
 
-    After SIGTERM it first says for ``limits.pause_seconds`` that it is not ready, and goes on serving; SIGINT, or
+    After SIGTERM it first says for ``pause_seconds`` that it is not ready, and goes on serving; SIGINT, or
     another SIGTERM, ends that. Raises EndedError where the server cannot go on.
     """
     stop, hurry, leaving = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -76,7 +76,7 @@ async def serve(settings: Settings, listeners: Listeners, ready: Callable[[], No
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told, number)
-    raise_limit(settings.limits)
+    raise_limit(settings.connections)
     tls = load_tls(settings)
     loop.add_signal_handler(signal.SIGHUP, reload_tls, settings, tls)
     async with running(settings, listeners, tls=tls, leaving=leaving) as ended:
@@ -86,10 +86,10 @@ async def serve(settings: Settings, listeners: Listeners, ready: Callable[[], No
         stopping.cancel()
         culprit = ended.result() if ended.done() else None
         leaving.set()
-        if culprit is None and settings.limits.pause_seconds > 0:
+        if culprit is None and settings.pause_seconds > 0:
             LOG.info("leaving")
             with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(hurry.wait(), settings.limits.pause_seconds)
+                await asyncio.wait_for(hurry.wait(), settings.pause_seconds)
         LOG.info("stopping")
     LOG.info("stopped")
     if culprit is not None:
@@ -104,6 +104,7 @@ async def running(
     store: Store | None = None,
     tls: ssl.SSLContext | None = None,
     leaving: asyncio.Event | None = None,
+    limits: Limits | None = None,
 ) -> AsyncIterator[asyncio.Future[str]]:
     """A server on its listeners for as long as the block lasts. A store that is passed in is not closed.
 
@@ -111,17 +112,17 @@ async def running(
     """
     leaving = leaving or asyncio.Event()
     opened = store or await open_store(settings.data, settings.database_address)
-    limits, metrics = settings.limits, Metrics()
+    limits, metrics = limits or settings.limits, Metrics()
     campaigns = CampaignCache(opened)
     try:
         ingest = Ingest(await counts_of(opened, settings), metrics, group_reports=limits.group_reports)
-        desk = Desk(opened, ingest, metrics, settings, campaigns)
+        desk = Desk(opened, ingest, metrics, settings, limits, campaigns)
     except BaseException:
         if store is None:
             await opened.close()
         raise
     models = FederatedModels(opened, settings.federation_groups)
-    context = Context(opened, ingest, metrics, settings, campaigns, models, desk, leaving)
+    context = Context(opened, ingest, metrics, settings, limits, campaigns, models, desk, leaving)
     await ingest.beat()
     writer = asyncio.create_task(ingest.write(), name="writer")
     keeper = asyncio.create_task(keep(opened, metrics, settings=settings), name="keeper")

@@ -56,8 +56,7 @@ def add_commands(groups: Groups) -> None:
 
 def _status(options: argparse.Namespace) -> int:
     settings = settings_of(options)
-    host = "127.0.0.1" if settings.operations_host in ("0.0.0.0", "") else settings.operations_host  # noqa: S104
-    url = options.operations or f"http://{f'[{host}]' if ':' in host else host}:{settings.operations_port}"
+    url = options.operations or "http://" + settings.listen_operations.replace("0.0.0.0:", "127.0.0.1:")
     if urlsplit(url).scheme not in ("http", "https"):
         raise UsageError(f"--operations: {url!r} is no http:// address")
     wrong: list[str] = []

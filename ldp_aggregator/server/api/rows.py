@@ -92,7 +92,7 @@ class Asked:
 
     async def body(self, most: int | None = None) -> bytes:
         """The body, for which the connection has made room and set a time. ``most`` is a limit below the server's."""
-        limit = self.context.settings.limits.body_bytes
+        limit = self.context.limits.body_bytes
         limit = min(limit, most or limit)
         length = self.check_head()
         if length > limit:

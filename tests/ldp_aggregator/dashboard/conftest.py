@@ -99,7 +99,7 @@ async def opened(tmp_path: Path, **changes: Any) -> AsyncIterator[Dashboard]:
     for scope in SCOPES:
         tokens[scope], stored = make_token(f"a {scope}", scope, utc_now())
         await store.add_token(stored)
-    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0, operations_port=0, **changes)
+    settings = Settings(data=tmp_path, listen="127.0.0.1:0", listen_admin="0", listen_operations="0", **changes)
     listeners = Listeners.bind(settings)
     addresses = listeners.addresses(settings)
     jar = aiohttp.CookieJar(unsafe=True)

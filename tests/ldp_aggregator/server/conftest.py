@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -114,8 +114,10 @@ def undescribed(operation: Operation, response: web.Response) -> Iterator[str]:
 
 
 @asynccontextmanager
-async def serving(tmp_path: Path, store: Store | None = None, **changes: Any) -> AsyncIterator[Server]:
-    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0, operations_port=0, **changes)
+async def serving(
+    tmp_path: Path, store: Store | None = None, *, limits: Mapping[str, Any] | None = None, **changes: Any
+) -> AsyncIterator[Server]:
+    settings = Settings(data=tmp_path, listen="127.0.0.1:0", listen_admin="0", listen_operations="0", **changes)
     kept = store or SqliteStore(tmp_path / "store.sqlite3")
     tokens = {}
     for scope in SCOPES if store is None else ():
@@ -124,7 +126,10 @@ async def serving(tmp_path: Path, store: Store | None = None, **changes: Any) ->
     try:
         listeners = Listeners.bind(settings)
         addresses = listeners.addresses(settings)
-        async with running(settings, listeners, store=kept), aiohttp.ClientSession() as session:
+        async with (
+            running(settings, listeners, store=kept, limits=replace(settings.limits, **limits or {})),
+            aiohttp.ClientSession() as session,
+        ):
             yield Server(addresses.public, addresses.admin, addresses.operations, kept, session, tokens)
     finally:
         if store is None:

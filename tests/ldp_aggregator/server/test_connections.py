@@ -154,7 +154,7 @@ def certificate(tmp_path):
 @contextlib.asynccontextmanager
 async def serving_tls(folder, certificate):
     """Gives ``dial(tls)``, which connects to the public listener."""
-    settings = Settings(data=folder, host="127.0.0.1", port=0, admin_port=0, operations_port=0, **certificate)
+    settings = Settings(data=folder, listen="127.0.0.1:0", listen_admin="0", listen_operations="0", **certificate)
     listeners = Listeners.bind(settings)
     address = urlsplit(listeners.addresses(settings).public)
     context = ssl.create_default_context(cafile=str(certificate["tls_certificate"]))

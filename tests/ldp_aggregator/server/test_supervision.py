@@ -191,7 +191,7 @@ async def test_a_server_whose_writer_ends_ends_too(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Ingest, "write", ends)
-    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0, operations_port=0)
+    settings = Settings(data=tmp_path, listen="127.0.0.1:0", listen_admin="0", listen_operations="0")
     with pytest.raises(EndedError, match="the writer ended by itself"):
         await asyncio.wait_for(serve(settings, Listeners.bind(settings), lambda: None), 30)
 
@@ -201,7 +201,7 @@ async def test_a_server_whose_keeper_ends_ends_too(tmp_path, monkeypatch):
         raise RuntimeError("a bug")
 
     monkeypatch.setattr("ldp_aggregator.server.keeper.close_due", ends)
-    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0, operations_port=0)
+    settings = Settings(data=tmp_path, listen="127.0.0.1:0", listen_admin="0", listen_operations="0")
     with pytest.raises(EndedError, match="the keeper ended by itself"):
         await asyncio.wait_for(serve(settings, Listeners.bind(settings), lambda: None), 30)
 
@@ -211,7 +211,7 @@ async def test_a_server_whose_tls_listener_ends_ends_too(tmp_path, monkeypatch):
         raise RuntimeError("a bug")
 
     monkeypatch.setattr(TlsDoor, "_accept", ends)
-    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0, operations_port=0)
+    settings = Settings(data=tmp_path, listen="127.0.0.1:0", listen_admin="0", listen_operations="0")
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     async with running(settings, Listeners.bind(settings), tls=tls) as ended:
         assert await asyncio.wait_for(ended, 10) == "door"
@@ -234,7 +234,7 @@ async def test_who_waits_for_a_writer_that_ends_gets_an_answer(make_campaign, ma
 
 
 async def test_a_stop_that_is_asked_for_is_no_failure(tmp_path):
-    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0, operations_port=0)
+    settings = Settings(data=tmp_path, listen="127.0.0.1:0", listen_admin="0", listen_operations="0")
     async with running(settings, Listeners.bind(settings)) as ended:
         pass
     assert ended.result() == "writer", "ended after the block, because it was told to"
