@@ -18,8 +18,8 @@ import aiohttp
 
 from ldp_aggregator.server.process import running
 from ldp_aggregator.server.sockets.listener import Listeners
+from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.settings import Settings
-from ldp_aggregator.service.tokens import make_token
 from ldp_aggregator.store import SqliteStore, Submission
 from ldp_aggregator.store.clock import utc_now
 from ldp_client import perturb

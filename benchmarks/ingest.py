@@ -29,7 +29,7 @@ from databases import fresh_database
 from uploading import Plan, Server, cpu_seconds, make_certificate, on_loop, pin, put_on
 
 from ldp_aggregator import Tally
-from ldp_aggregator.service.tokens import make_token
+from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store import Store, open_store
 from ldp_aggregator.store.clock import utc_now
 from protocols import Campaign

@@ -1,14 +1,19 @@
-"""The server: open the store, listen, say so, serve until told to stop, drain."""
+"""The server: open the store, listen, say so, serve until told to stop, drain. And its log, as lines of JSON: what
+happened, to which campaign; never a value, a report's id, a token or an address of a client.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import signal
 import ssl
 import sys
+import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
+from datetime import datetime, timezone
 from typing import Any, Final
 
 from aiohttp import web
@@ -18,7 +23,6 @@ from ldp_aggregator.server.context import CampaignCache, Context, FederatedModel
 from ldp_aggregator.server.desk import Desk
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.keeper import keep
-from ldp_aggregator.server.logs import log_to_standard_error
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.sockets.connections import PUBLIC, Connections
 from ldp_aggregator.server.sockets.handed import make_runner
@@ -185,3 +189,44 @@ async def end_connections(runners: Sequence[web.AppRunner], accepting: Sequence[
     for task in late:
         task.cancel()
     await asyncio.gather(*ending, return_exceptions=True)
+
+
+FIELDS: Final = ("campaign", "reason", "kind", "address")
+"""What a message may carry beside its text; anything else is left out. ``address`` is one of our own."""
+
+_OURS: Final = "ldp_aggregator"
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": _event(record),
+        }
+        line |= {name: getattr(record, name) for name in FIELDS if hasattr(record, name)}
+        if record.exc_info and record.exc_info[1] is not None:
+            # Places in the code only: an exception's text may quote what a client sent.
+            line["trace"] = [f"{f.filename}:{f.lineno} {f.name}" for f in traceback.extract_tb(record.exc_info[2])]
+        return json.dumps(line, ensure_ascii=False)
+
+
+def _event(record: logging.LogRecord) -> str:
+    """Say what happened. A library's message may repeat an exception's, and that what a client sent: of those only the
+    pattern is told, and nothing where it was filled in already.
+    """
+    if record.name.partition(".")[0] == _OURS:
+        return record.getMessage()
+    return str(record.msg) if record.args else f"a message of {record.name}"
+
+
+def log_to_standard_error(level: str) -> None:
+    """Everything this program logs goes to standard error, for the service manager to keep."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger(_OURS).setLevel(level.upper())

@@ -13,8 +13,7 @@ from archived import random_kept
 from ldp_aggregator.archive.files import Kept
 from ldp_aggregator.archive.keeping import Archive
 from ldp_aggregator.archive.places import open_place
-from ldp_aggregator.archive.reading import SlotWork, on_dask, on_processes, parts_of, recount
-from ldp_aggregator.archive.slots import read_result
+from ldp_aggregator.archive.recount import SlotWork, on_dask, on_processes, parts_of, read_result, recount
 from ldp_aggregator.store import Submission
 from protocols import Campaign
 from protocols.wire import Block

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from ldp_aggregator.cli.common import CommandError, add_command, add_store_options, say, settings_of, with_store
-from ldp_aggregator.service.acting import local_actor, recorded
 from ldp_aggregator.service.archiving import archive_of, goes_along
+from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.service.settings import SettingsError
 from ldp_aggregator.store import RefusedError, Store, StoreError
 from ldp_aggregator.store.clock import to_text, utc_now

@@ -29,8 +29,7 @@ from ldp_aggregator.dashboard.pages import PageError, page
 from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.dashboard.visit import Visit
 from ldp_aggregator.estimation.estimates import estimate
-from ldp_aggregator.service.publishing import NotInstalledError, tally_to_publish
-from ldp_aggregator.service.rounds import evaluation_so_far, trained_on
+from ldp_aggregator.service.publishing import NotInstalledError, evaluation_so_far, tally_to_publish, trained_on
 from ldp_aggregator.store.contract import CampaignState
 from protocols import Campaign
 from protocols.document.authored import MOMENTS, SCORE

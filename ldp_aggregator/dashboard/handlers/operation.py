@@ -15,8 +15,7 @@ from ldp_aggregator.dashboard.pages import PageError, page
 from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.dashboard.visit import Visit
 from ldp_aggregator.node_statistics import Releases
-from ldp_aggregator.service.acting import recorded
-from ldp_aggregator.service.tokens import make_token
+from ldp_aggregator.service.rights import make_token, recorded
 from ldp_aggregator.store.contract import SCOPES, Shares, StoredShare
 
 MOST_TOKENS: Final = 200

@@ -17,9 +17,9 @@ from ldp_aggregator.estimation.simplex import MODES, POSTERIOR, TRAINING_MODES
 from ldp_aggregator.server.api.public import answer_estimates, publisher_key
 from ldp_aggregator.server.api.rows import JSON, STORED, Asked, Operation, object_of
 from ldp_aggregator.server.problems import ProblemError
-from ldp_aggregator.service.acting import uploads_act
 from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
 from ldp_aggregator.service.publishing import TrainingOptions, UntrainableError, UselessModelError, publish_trained
+from ldp_aggregator.service.rights import uploads_act
 from ldp_aggregator.service.signing import described
 from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.contract import (

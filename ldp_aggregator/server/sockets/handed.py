@@ -16,8 +16,8 @@ from aiohttp import web
 
 from ldp_aggregator.server.problems import SECURITY_HEADERS, ProblemError, retry_later
 from ldp_aggregator.server.sockets.connections import LINGER_SECONDS, Connection, Connections
+from ldp_aggregator.service.rights import ON_USE
 from ldp_aggregator.service.settings import Limits
-from ldp_aggregator.service.tokens import ON_USE
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 MakeHandler = Callable[[], asyncio.Protocol]

@@ -17,8 +17,8 @@ from postgres import postgres  # noqa: F401 - a fixture
 
 from ldp_aggregator.server.process import running
 from ldp_aggregator.server.sockets.listener import Listeners
+from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.settings import Settings
-from ldp_aggregator.service.tokens import make_token
 from ldp_aggregator.store import SCOPES, SqliteStore, Submission
 from ldp_aggregator.store.clock import utc_now
 from ldp_client import perturb

@@ -20,8 +20,8 @@ from ldp_aggregator.server import app
 from ldp_aggregator.server.api.rows import JSON, PROBLEM, Operation
 from ldp_aggregator.server.process import running
 from ldp_aggregator.server.sockets.listener import Listeners
+from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.settings import Settings
-from ldp_aggregator.service.tokens import make_token
 from ldp_aggregator.store import SCOPES, Outcome, SqliteStore, Store, StoreError, Submission
 from ldp_aggregator.store.clock import utc_now
 from protocols import Campaign, encode_upload

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from ldp_aggregator.server.keeper import certificate_end, observed
-from ldp_aggregator.service.acting import local_actor, recorded
+from ldp_aggregator.server.keeper import observed
+from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_aggregator.store import SqliteStore
@@ -31,17 +31,6 @@ def certificate(tmp_path):
         return tmp_path / "certificate.pem"
 
     return make
-
-
-@pytest.mark.parametrize("days", [2, 90, 365 * 40])
-def test_the_end_of_a_certificate_is_read(certificate, days):
-    """Beyond 2049 the time is written in another way."""
-    path = certificate(days)
-    end = certificate_end("a comment before\n" + path.read_text(encoding="ascii"))
-    said = subprocess.run(["openssl", "x509", "-enddate", "-noout", "-in", path], capture_output=True, check=True)
-    assert end == datetime.strptime(said.stdout.decode().strip(), "notAfter=%b %d %H:%M:%S %Y GMT").replace(
-        tzinfo=timezone.utc
-    )
 
 
 async def test_room_files_backups_and_ends_are_observed(tmp_path, certificate, make_campaign):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ldp_aggregator.store import Outcome
-from ldp_aggregator.store.postgres.counting import SMALL
+from ldp_aggregator.store.postgres.store import SMALL
 
 SIZES = [1, 2, SMALL - 1, SMALL, SMALL + 1, 643, 3000]
 

@@ -146,7 +146,7 @@ async def test_a_merged_campaign_asks_of_uploads_what_either_did(tmp_path, make_
 
 
 async def test_nothing_is_done_that_cannot_be_written_down_first(store, make_campaign, monkeypatch):
-    from ldp_aggregator.service.acting import recorded
+    from ldp_aggregator.service.rights import recorded
 
     async def full(_act):
         raise StoreError("disk full")
@@ -159,7 +159,7 @@ async def test_nothing_is_done_that_cannot_be_written_down_first(store, make_cam
 
 
 async def test_what_was_done_stays_done_where_its_end_cannot_be_written_down(store, make_campaign, monkeypatch):
-    from ldp_aggregator.service.acting import recorded
+    from ldp_aggregator.service.rights import recorded
 
     async def full(_number, _outcome):
         raise StoreError("disk full")

@@ -20,7 +20,7 @@ from ldp_aggregator.node_statistics import (
     most_bytes,
 )
 from ldp_aggregator.server import context as federated
-from ldp_aggregator.service.tokens import make_token
+from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store import StoreError
 from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.trainers import FederatedState, encode_share, node_statistics

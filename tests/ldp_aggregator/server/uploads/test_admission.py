@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from raw_http import exchange, problem_of
 
-from ldp_aggregator.server import admission as admission_module
-from ldp_aggregator.server.admission import BURST_SECONDS, MOST_KEPT, Admission, admission_of
+from ldp_aggregator.server import desk as desk_module
+from ldp_aggregator.server.desk import BURST_SECONDS, MOST_KEPT, Admission, admission_of
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.server.uploads import LEAST_BYTES, for_a_device
 from ldp_aggregator.service.settings import Limits, Settings, SettingsError
@@ -93,7 +93,7 @@ def test_rates_are_kept_of_so_many_campaigns():
 
 
 async def test_a_campaign_that_gets_too_many_uploads_says_so_on_both_ways(serving, ready, request_of):
-    async with serving(limits={"uploads_per_second": 0.4}) as server:  # Two at once, of which one made it known.
+    async with serving(uploads_per_second=0.4) as server:  # Two at once, of which one made it known.
         campaign = await ready(server)
         answers = [await exchange(server, request_of(campaign, n, Connection="close")) for n in range(2)]
         assert answers[0].startswith(b"HTTP/1.1 200")
@@ -117,7 +117,7 @@ async def with_a_word(campaign_id, headers):
 async def test_a_check_of_the_operators_own_is_asked_before_every_upload(
     serving, make_campaign, request_of, monkeypatch
 ):
-    monkeypatch.setattr(admission_module, "_load", lambda name: with_a_word if name == "my.module:check" else None)
+    monkeypatch.setattr(desk_module, "_load", lambda name: with_a_word if name == "my.module:check" else None)
     asked.clear()
     async with serving(admission="my.module:check") as server:
         campaign = make_campaign()

@@ -12,7 +12,7 @@ from postgres import empty
 from ldp_aggregator.store import open_store
 from ldp_aggregator.store.batch import gather
 from ldp_aggregator.store.decisions import refuse_uploads
-from ldp_aggregator.store.postgres import counting
+from ldp_aggregator.store.postgres import store as postgres_store
 from ldp_aggregator.store.postgres.sessions import HeldError
 from ldp_aggregator.store.sql import campaigns
 
@@ -96,14 +96,14 @@ async def test_the_statements_count_where_the_decisions_do_and_nowhere_else(
             )
             row = await campaigns.row(db, campaign.id)
             counted["decided"] = refuse_uploads(row, clock()) is None and row.max_reports is None
-            found = await db.fetch(f"SELECT 1 FROM campaigns WHERE {counting._OPEN}", clock())
+            found = await db.fetch(f"SELECT 1 FROM campaigns WHERE {postgres_store._OPEN}", clock())
             counted["guard"] = bool(found)
             raise UndoneError
 
         with pytest.raises(UndoneError):
             await store._write(work)
         assert counted["guard"] == counted["decided"], case
-    assert await store._write(lambda db: counting.at_once(db, {campaign.id: batch}))
+    assert await store._write(lambda db: postgres_store.count_at_once(db, {campaign.id: batch}))
 
 
 async def test_a_campaign_is_closed_while_uploads_never_pause(
@@ -120,7 +120,7 @@ async def test_a_campaign_is_closed_while_uploads_never_pause(
         number = next(numbers)
         batch = gather(campaign, [make_submission(campaign, [make_report(campaign, number)])])
         try:
-            outcomes = await counting.count(db, campaign.id, batch)
+            outcomes = await postgres_store.count_locked(db, campaign.id, batch)
         except HeldError:
             over.set()
             raise
@@ -173,7 +173,7 @@ async def test_ids_that_a_dying_process_left_of_a_sealed_campaign_are_told_and_d
     await store._seal(campaign.id, at_once=True)  # And it dies here.
     [finding] = await store.check()
     assert "100 ids are left" in finding.problem
-    monkeypatch.setattr("ldp_aggregator.store.postgres.counting.PIECE", 7)
+    monkeypatch.setattr("ldp_aggregator.store.postgres.store.PIECE", 7)
     await store.seal_campaign(campaign.id)
     assert await store.check() == []
     assert tuple(await store._read(lambda db: db.fetchrow("SELECT count(*) FROM ids"))) == (0,)

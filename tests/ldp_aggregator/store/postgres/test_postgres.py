@@ -12,7 +12,7 @@ from postgres import empty
 
 from ldp_aggregator.store import StoreError, open_store
 from ldp_aggregator.store.clock import utc_now
-from ldp_aggregator.store.postgres import counting
+from ldp_aggregator.store.postgres import store as postgres_store
 from ldp_aggregator.store.postgres.sessions import Sessions
 from ldp_aggregator.store.postgres.store import PostgresStore
 from ldp_aggregator.store.sql.schema import VERSION
@@ -50,16 +50,16 @@ async def test_what_another_instance_counts_just_before_we_insert_counts_once(
 ):
     campaign = make_campaign()
     await instances[0].create_campaign(campaign)
-    at_once = counting.at_once
+    at_once = postgres_store.count_at_once
 
     async def too_late(*given):
-        monkeypatch.setattr(counting, "at_once", at_once)
+        monkeypatch.setattr(postgres_store, "count_at_once", at_once)
         await instances[1].count([make_submission(campaign, [make_report(campaign, n) for n in (1, 2)])])
         return {}
 
     submission = make_submission(campaign, [make_report(campaign, n) for n in (0, 1)])
     conflict = make_submission(campaign, [make_report(campaign, 2, cell=9)])
-    monkeypatch.setattr(counting, "at_once", too_late)
+    monkeypatch.setattr(postgres_store, "count_at_once", too_late)
     first, second = await instances[0].count([submission, conflict])
     assert (first.counted, first.duplicates, first.rejected) == (1, 1, ())
     assert [code for _, code in second.rejected] == ["conflicting-report"]

@@ -10,7 +10,7 @@ import pytest
 from postgres import empty
 
 from ldp_aggregator.store import open_store
-from ldp_aggregator.store.postgres import counting
+from ldp_aggregator.store.postgres import store as postgres_store
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def asked(monkeypatch):
     return counts
 
 
-@pytest.mark.parametrize(("reports", "ways"), [(1, 1), (counting.SMALL, 1), (counting.SMALL * 8, 4)])
+@pytest.mark.parametrize(("reports", "ways"), [(1, 1), (postgres_store.SMALL, 1), (postgres_store.SMALL * 8, 4)])
 async def test_a_group_of_new_reports_is_one_way_to_the_database_and_a_large_one_four(
     postgres, tmp_path, asked, make_campaign, make_submission, make_report, reports, ways
 ):
