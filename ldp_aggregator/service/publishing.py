@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import date, datetime, timezone
+from typing import TYPE_CHECKING, Any, Final
 
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
@@ -17,13 +19,50 @@ from ldp_aggregator.estimation.simplex import POSTERIOR
 from ldp_aggregator.learning.published import counted_twice, published_by, relayed
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import PublishedModel, Shares
-from protocols import Campaign
+from protocols import Campaign, DraftError
+from protocols.document.authored import MODEL
 from protocols.document.evaluation import MOST_BINS
 from protocols.model import Model
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 if TYPE_CHECKING:
     from ldp_aggregator.learning.evaluation import Evaluated
     from ldp_aggregator.learning.naive_bayes import NaiveBayes
+
+
+ANOTHER_KIND: Final = "this draft was published before and not as federated; change its title to publish another"
+
+
+def compile_draft(text: bytes, *, toml: bool) -> Campaign:
+    """Raises DraftError, which names the field and says what would be right."""
+    return Campaign.compile(_parse_toml(text) if toml else text)
+
+
+def check_kind(campaign: Campaign, *, federated: bool, max_reports: int | None) -> None:
+    """Refuse what a federated campaign cannot be. Raises DraftError."""
+    if federated and campaign.asks != MODEL:
+        raise DraftError("asks", f'a federated campaign asks for a "{MODEL}", not for "{campaign.asks}"')
+    if federated and max_reports is not None:
+        raise DraftError("max_reports", "a federated campaign takes shares of nodes and no reports; leave it out")
+
+
+def _parse_toml(text: bytes) -> dict[str, Any]:
+    try:
+        draft: dict[str, Any] = tomllib.loads(text.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise DraftError("draft", f"not TOML in UTF-8 ({error})") from None
+    return {name: _plain(value) for name, value in draft.items()}
+
+
+def _plain(value: Any) -> Any:
+    """TOML has times of its own; a draft has them as text in UTC. A time without zone stays as it is and is refused."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
+    return value.isoformat() if isinstance(value, (date, datetime)) else value
 
 
 class UntrainableError(ValueError):

@@ -63,24 +63,15 @@ class Limits:
     connections: int = 1000
     uploads_per_second: float | None = None
     pause_seconds: float = 0.0
-    queue_bytes: int = 64 * MEBI
-    """Bytes that are held of clients: bodies, uploads that wait, answers not read. 16 bodies of the longest kind."""
-    reports_per_upload: int = 100_000
-    """Reports in one upload of a relay: about a tenth of a second of work, for which others wait."""
-    group_reports: int = 200_000
-    """Reports in one commit, one upload at least: larger ones are no faster, and everybody in it waits for it."""
-    header_bytes: int = 8 * KIBI
-    """The longest header line, as in nginx and aiohttp."""
-    header_seconds: float = 10.0
-    """Time for a request's headers to arrive: a telephone needs a second or two."""
-    body_seconds: float = 30.0
-    """Time for a body to arrive: the longest one at 1 Mbit/s."""
-    answer_seconds: float = 60.0
-    """Time for a client to read an answer."""
-    idle_seconds: float = 60.0
-    """How long an idle connection is kept open: longer than most proxies keep theirs."""
-    drain_seconds: float = 20.0
-    """Time for open requests to end when stopping: below the 30 s after which Kubernetes kills."""
+    queue_bytes: int = 64 * MEBI  # Held of clients: bodies, uploads that wait, answers not read.
+    reports_per_upload: int = 100_000  # Of a relay: a tenth of a second of work, for which others wait.
+    group_reports: int = 200_000  # In one commit, one upload at least: larger ones are no faster.
+    header_bytes: int = 8 * KIBI  # The longest header line, as in nginx and aiohttp.
+    header_seconds: float = 10.0  # For a request's headers to arrive: a telephone needs a second or two.
+    body_seconds: float = 30.0  # For a body to arrive: the longest one at 1 Mbit/s.
+    answer_seconds: float = 60.0  # For a client to read an answer.
+    idle_seconds: float = 60.0  # Longer than most proxies keep an idle connection.
+    drain_seconds: float = 20.0  # For open requests to end when stopping: below Kubernetes' 30 s.
 
 
 class Settings(BaseSettings):
@@ -187,14 +178,18 @@ def read_settings(config: Path | None = None, flags: Mapping[str, Any] | None = 
         raise SettingsError(f"environment variable {unknown[0]} is unknown; the known ones are {', '.join(known)}")
     if config is None and os.environ.get(CONFIG_VARIABLE):
         config = Path(os.environ[CONFIG_VARIABLE])
-    if config is not None:
-        _check_file(config)
+    if config is not None and not config.is_file():
+        raise SettingsError(f"the configuration file {config} cannot be read: there is no such file")
     given = {name: value for name, value in (flags or {}).items() if value is not None}
     source = type("Settings", (Settings,), {"model_config": SettingsConfigDict(toml_file=config)})
     try:
         settings: Settings = source(**given)
     except ValidationError as error:
         raise SettingsError(_explain(error)) from None
+    except OSError as error:
+        raise SettingsError(f"the configuration file {config} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"the configuration file {config} is not TOML in UTF-8: {error}") from None
     return settings
 
 
@@ -234,15 +229,6 @@ def _read_secret(path: Path) -> str:
     if not secret:
         raise SettingsError(f"the file that {DATABASE_FILE} names is empty")
     return secret
-
-
-def _check_file(path: Path) -> None:
-    try:
-        tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(f"the configuration file {path} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise SettingsError(f"the configuration file {path} is not TOML in UTF-8: {error}") from None
 
 
 def _explain(error: ValidationError) -> str:

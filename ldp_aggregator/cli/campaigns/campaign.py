@@ -26,7 +26,7 @@ from ldp_aggregator.cli.common import (
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.estimation.expected import answers
 from ldp_aggregator.learning.published import counted_twice, published_by, relayed
-from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
+from ldp_aggregator.service.publishing import ANOTHER_KIND, check_kind, compile_draft
 from ldp_aggregator.service.rights import local_actor, recorded, uploads_act
 from ldp_aggregator.store import CampaignState, Store
 from ldp_aggregator.store.clock import to_text, utc_now

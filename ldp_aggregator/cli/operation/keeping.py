@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -186,7 +185,6 @@ def _add_recount(groups: Groups) -> None:
     parser.add_argument(
         "--engine", choices=("processes", "dask"), default="processes", help="what runs it (default: %(default)s)"
     )
-    parser.add_argument("--workers", type=_positive, metavar="N", help="processes (default: one a processor)")
     parser.add_argument("--compare", action="store_true", help="compare with the store's tally, bit for bit")
     add_store_options(parser)
     parser.add_argument("--json", action="store_true", help="print JSON: reports, duplicates, conflicts and all counts")
@@ -212,9 +210,7 @@ def _engine(options: argparse.Namespace) -> Engine:
     from ldp_aggregator.archive.recount import on_dask, on_processes
 
     if options.engine == "processes":
-        return partial(on_processes, workers=options.workers)
-    if options.workers:
-        raise UsageError("--workers is for --engine processes; Dask has settings of its own")
+        return on_processes
     if find_spec("dask") is None:
         raise UsageError("dask is not installed; this engine needs pip install 'ldp-bayes[dask]'")
     return on_dask
@@ -246,10 +242,3 @@ def _as_json(campaign_id: str, found: Recount, equal: bool | None) -> dict[str, 
         "equals_store": equal,
         "questions": questions,
     }
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("at least 1")
-    return number

@@ -36,13 +36,6 @@ def add_commands(groups: Groups) -> None:
         metavar="ORIGIN",
         help="a page's origin (https://app.example.org) whose scripts may upload and read models; may be repeated",
     )
-    parser.add_argument(
-        "--keep-closed-for",
-        dest="keep_closed_days",
-        type=int,
-        metavar="DAYS",
-        help="delete campaigns, their models too, so long after they were closed (default: keep them)",
-    )
 
 
 def _serve(options: argparse.Namespace) -> None:

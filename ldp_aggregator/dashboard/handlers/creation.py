@@ -16,7 +16,7 @@ from ldp_aggregator.dashboard.handlers.entrance import see
 from ldp_aggregator.dashboard.pages import page
 from ldp_aggregator.dashboard.sources import Sources
 from ldp_aggregator.dashboard.visit import Visit
-from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
+from ldp_aggregator.service.publishing import ANOTHER_KIND, check_kind, compile_draft
 from ldp_aggregator.service.rights import recorded
 from protocols import Campaign, DraftError
 
