@@ -32,14 +32,14 @@ class Clock:
 
     now = 0.0
 
-    def __call__(self) -> float:
+    def __call__(self):
         return self.now
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds):
         self.now += seconds
 
 
-def honest(folder: Path, seed: int, **changes):
+def honest(folder, seed, **changes):
     settings = node(folder, seed, **changes)
     return client_app(lambda _: settings)
 
