@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 from fractions import Fraction
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -22,7 +21,7 @@ from protocols import Campaign
 ASKED = {"campaign": CAMPAIGN.document}
 
 
-def refused(settings, values=ASKED) -> NodeRefusalError:
+def refused(settings, values=ASKED):
     with pytest.raises(NodeRefusalError) as caught:
         answer(settings, values)
     return caught.value
@@ -36,7 +35,7 @@ def test_a_node_answers_every_repeat_with_the_same_stored_bytes(tmp_path):
     assert [answer(settings, ASKED) for _ in range(3)] == [first] * 3
 
 
-def _answer_in_a_process(folder: Path, results: multiprocessing.Queue) -> None:
+def _answer_in_a_process(folder, results):
     results.put(answer(node(folder, table=folder / "table.csv"), ASKED)["share"])
 
 

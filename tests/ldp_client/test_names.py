@@ -23,7 +23,7 @@ IMPORTS = (
 
 @pytest.mark.parametrize("code", IMPORTS)
 @pytest.mark.parametrize("found", ["protocols.py", "protocols/__init__.py", "protocols/errors.py"])
-def test_an_apps_own_protocols_is_named_with_what_to_do(tmp_path: Path, found: str, code: str) -> None:
+def test_an_apps_own_protocols_is_named_with_what_to_do(tmp_path, found, code):
     file = tmp_path / found
     file.parent.mkdir(exist_ok=True)
     file.write_text("VERSION = 1\n")

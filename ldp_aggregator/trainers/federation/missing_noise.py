@@ -16,19 +16,12 @@ density is infinite at 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, kve
 
-from ldp_aggregator.node_statistics import SQUARE, SUM
-from ldp_aggregator.trainers.statistics import GRID, Plan
-
 Array = NDArray[np.float64]
-
-_STEPS_OF_T: Final = tuple(step / 200 for step in range(1, 200))
 
 _REACH = 20
 """Scales beyond which p(k) p(k + x) is below exp(-40) of its largest."""
@@ -57,25 +50,6 @@ def most_loss_of_part(part: float, claim: float) -> float:
         return math.inf
     at_zero = (order - 1) * math.log(2) + math.lgamma(order)
     return float(at_zero - order * math.log(claim) - math.log(kve(order, claim)) + claim)
-
-
-def loss_of_row(plans: Sequence[Plan], part: float) -> float:
-    """Epsilon that a row really loses, all its queries together, where this part of the noise of each is left.
-
-    A number moves its sum by t and its square by 1 - t^2, and the t that loses the most is taken; for these two the
-    limit of ever finer grids stands, so that the result is infinite up to a half of the noise if there are numbers.
-    """
-    loss, moments = 0.0, [plan for plan in plans if plan.part.kind in (SUM, SQUARE)]
-    for plan in plans:
-        if plan not in moments:
-            loss += loss_of_part(part, float(1 / plan.scale), 1)
-    for of_sum, of_square in zip(moments[::2], moments[1::2], strict=True):
-        sum_claim, square_claim = (float(GRID / plan.scale) for plan in (of_sum, of_square))
-        loss += max(
-            most_loss_of_part(part, t * sum_claim) + most_loss_of_part(part, (1 - t * t) * square_claim)
-            for t in _STEPS_OF_T
-        )
-    return loss
 
 
 def _negative_binomial(shape: float, scale: float, count: int) -> Array:

@@ -18,33 +18,31 @@ from sockets import Raw, Scripted, exactly, until_blank_line
 from ldp_client import TransportError
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Request
-from ldp_client.testing import FakeServer
-from protocols import Campaign
 
 
 @pytest.fixture
-def transport() -> HttpTransport:
+def transport():
     return HttpTransport(proxies={})
 
 
-def get(url: str, **options: int) -> Request:
+def get(url, **options):
     return Request("GET", url, {}, **options)
 
 
-def code_of(transport: HttpTransport, url: str, timeout: float = 5.0, **options: int) -> str:
+def code_of(transport, url, timeout=5.0, **options):
     with pytest.raises(TransportError) as caught:
         transport.send(get(url, **options), timeout)
     return caught.value.code
 
 
-def test_every_request_has_a_connection_of_its_own(transport: HttpTransport) -> None:
+def test_every_request_has_a_connection_of_its_own(transport):
     with Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", close=False) as server:
         for key in ("one", "one", "another", None):
             assert transport.send(Request("GET", server.url, {}, isolate=key), 5).body == b"ok"
         assert server.connections == 4
 
 
-def test_a_request_says_what_it_has_to_and_the_same_on_every_device() -> None:
+def test_a_request_says_what_it_has_to_and_the_same_on_every_device():
     """Neither the library's version nor anything else that would tell devices apart."""
     with Raw(b"HTTP/1.1 204 No Content\r\nSet-Cookie: device=1\r\n\r\n") as server:
         for _ in range(2):
@@ -58,7 +56,7 @@ def test_a_request_says_what_it_has_to_and_the_same_on_every_device() -> None:
 
 
 @pytest.mark.parametrize("value", ["a\r\nCookie: x", "a\nb", "\u2603"])
-def test_a_header_that_http_does_not_allow_is_refused_and_nothing_is_sent(transport: HttpTransport, value: str) -> None:
+def test_a_header_that_http_does_not_allow_is_refused_and_nothing_is_sent(transport, value):
     with Raw(b"") as server:
         with pytest.raises(TransportError) as caught:
             transport.send(Request("POST", server.url, {"X-Token": value}, b"body"), 5)
@@ -66,7 +64,7 @@ def test_a_header_that_http_does_not_allow_is_refused_and_nothing_is_sent(transp
         assert server.connections == 0
 
 
-def test_headers_come_in_lower_case_and_redirects_are_not_followed(transport: HttpTransport) -> None:
+def test_headers_come_in_lower_case_and_redirects_are_not_followed(transport):
     with Raw(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n") as server:
         answer = transport.send(get(server.url), 5)
     assert (answer.status, answer.headers["location"]) == (302, "http://127.0.0.1:9/")
@@ -83,21 +81,19 @@ def test_headers_come_in_lower_case_and_redirects_are_not_followed(transport: Ht
         ([b"HTTP/1.1 200 OK\r\n" + (b"Name: " + b"x" * 30_000 + b"\r\n") * 50], "answer-too-long"),
     ],
 )
-def test_an_answer_that_is_none_has_a_code(transport: HttpTransport, said: list[bytes], code: str) -> None:
+def test_an_answer_that_is_none_has_a_code(transport, said, code):
     with Raw(*said) as server:
         assert code_of(transport, server.url, largest_answer=50) == code
 
 
-def test_an_answer_that_never_begins_is_none(transport: HttpTransport) -> None:
+def test_an_answer_that_never_begins_is_none(transport):
     """Whether the bytes become too many first, or Python's patience with interim answers ends."""
     with Raw(b"HTTP/1.1 100 Continue\r\n\r\n" * 100_000) as server:
         assert code_of(transport, server.url, largest_answer=50) in {"answer-too-long", "connection-lost"}
 
 
 @pytest.mark.parametrize("buffer", [1 << 13, 1 << 17, 1 << 20])
-def test_a_long_body_that_comes_at_once_is_not_taken_for_a_head(
-    transport: HttpTransport, monkeypatch: pytest.MonkeyPatch, buffer: int
-) -> None:
+def test_a_long_body_that_comes_at_once_is_not_taken_for_a_head(transport, monkeypatch, buffer):
     """However much Python reads in one go: 8 KiB up to 3.13, 128 KiB from 3.14 on."""
     real = socket.socket.makefile
     monkeypatch.setattr(socket.socket, "makefile", lambda sock, mode, *_: real(sock, mode, buffer))
@@ -106,7 +102,7 @@ def test_a_long_body_that_comes_at_once_is_not_taken_for_a_head(
         assert transport.send(get(server.url, largest_answer=1 << 20), 5).body == body
 
 
-def test_a_silent_server_times_out(transport: HttpTransport) -> None:
+def test_a_silent_server_times_out(transport):
     with Raw(close=False) as server:
         assert code_of(transport, server.url, timeout=0.1) == "timeout"
 
@@ -114,28 +110,28 @@ def test_a_silent_server_times_out(transport: HttpTransport) -> None:
 @pytest.mark.parametrize(
     "start", [b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n", b"HTTP/1.1 200 OK\r\nName: "], ids=["body", "header"]
 )
-def test_a_dripping_server_times_out(transport: HttpTransport, start: bytes) -> None:
+def test_a_dripping_server_times_out(transport, start):
     with Raw(start, *[b"x"] * 100, pause=0.03) as server:
         started = time.monotonic()
         assert code_of(transport, server.url, timeout=0.2) == "timeout"
         assert time.monotonic() - started < 1.5
 
 
-def test_nobody_listening_is_unreachable(transport: HttpTransport) -> None:
+def test_nobody_listening_is_unreachable(transport):
     assert code_of(transport, "http://127.0.0.1:9/") == "unreachable"
     assert code_of(transport, "http://name.invalid/") == "unreachable"
 
 
-def test_plain_http_goes_through_the_proxy_with_its_password(campaign: Campaign) -> None:
-    seen: list[tuple[str, str | None]] = []
+def test_plain_http_goes_through_the_proxy_with_its_password(campaign):
+    seen = []
 
     class Proxy(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+        def do_GET(self):
             seen.append((self.path, self.headers.get("Proxy-Authorization")))
             self.send_response(204)
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, *_):
             """Silent."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as proxy:
@@ -146,9 +142,7 @@ def test_plain_http_goes_through_the_proxy_with_its_password(campaign: Campaign)
     assert seen == [("http://collect.example.org/x?y=1", "Basic dXNlcjpwQHNz")]
 
 
-def test_the_environments_proxy_is_honoured_and_loopback_goes_around_it(
-    monkeypatch: pytest.MonkeyPatch, server: FakeServer, campaign: Campaign
-) -> None:
+def test_the_environments_proxy_is_honoured_and_loopback_goes_around_it(monkeypatch, server, campaign):
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
@@ -158,7 +152,7 @@ def test_the_environments_proxy_is_honoured_and_loopback_goes_around_it(
 
 
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def certificate(tmp_path_factory):
     if shutil.which("openssl") is None:
         pytest.skip("needs openssl to make a certificate")
     path = tmp_path_factory.mktemp("tls") / "both.pem"
@@ -176,17 +170,17 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_certificate_nobody_vouches_for_is_refused(certificate: Path) -> None:
+def test_a_certificate_nobody_vouches_for_is_refused(certificate):
     class Quiet(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+        def do_GET(self):
             self.send_response(204)
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, *_):
             """Silent."""
 
     class Server(ThreadingHTTPServer):
-        def handle_error(self, *_: object) -> None:
+        def handle_error(self, *_):
             """A refused handshake is what is tested."""
 
     with Server(("127.0.0.1", 0), Quiet) as server:
@@ -203,25 +197,25 @@ def test_a_certificate_nobody_vouches_for_is_refused(certificate: Path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["http", "socks5h"])
-def test_tls_goes_through_a_proxy_from_end_to_end(certificate: Path, scheme: str) -> None:
+def test_tls_goes_through_a_proxy_from_end_to_end(certificate, scheme):
     """The proxy looks the name up and passes on what it cannot read."""
-    passed: list[bytes] = []
+    passed = []
 
     class Server(ThreadingHTTPServer):
-        def handle_error(self, *_: object) -> None:
+        def handle_error(self, *_):
             """A refused handshake is part of what is tested."""
 
     class Quiet(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
+        def do_POST(self):
             body = self.rfile.read(int(self.headers["Content-Length"]))
             self.send_response(200)
             self.end_headers()
             self.wfile.write(self.headers["Host"].encode() + b" " + body)
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, *_):
             """Silent."""
 
-    def script(connection: socket.socket) -> None:
+    def script(connection):
         if scheme == "http":
             assert until_blank_line(connection).startswith(b"CONNECT collect.example.org:443 ")
             connection.sendall(b"HTTP/1.1 200 OK\r\nVia: x\r\n\r\n")

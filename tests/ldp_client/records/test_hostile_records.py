@@ -63,7 +63,7 @@ MODEL = {
 }
 
 
-def everything(continuous: str) -> Campaign:
+def everything(continuous):
     """A campaign that asks about everything at once."""
     return Campaign.compile({**DRAFT, "privacy": {"epsilon": 1.0, "answers": "all", "continuous": continuous}})
 
@@ -77,14 +77,14 @@ CAMPAIGNS = {
 }
 
 
-def hostile(base: type, value: object = None, /, **methods: object) -> object:
+def hostile(base, value=None, /, **methods):
     """A value that is one of ``base`` by its type, and does something else."""
     made = type("Hostile", (base,), methods)
     return made() if value is None else made(value)
 
 
-def raising(error: Exception) -> object:
-    def method(*_: object) -> object:
+def raising(error):
+    def method(*_):
         raise error
 
     return method
@@ -122,7 +122,7 @@ ZOO = [
 
 
 @pytest.mark.parametrize("campaign", CAMPAIGNS.values(), ids=CAMPAIGNS)
-def test_no_record_makes_a_question_of_any_kind_fail(campaign: Campaign) -> None:
+def test_no_record_makes_a_question_of_any_kind_fail(campaign):
     names = [feature.name for feature in campaign.features]
     records = [Unreadable(), *(dict.fromkeys(names, value) for value in ZOO)]
     for question in campaign.questions:

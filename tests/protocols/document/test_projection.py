@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,7 @@ from protocols.exact.coins import ONE
 BINNED = {"name": "pca1", "kind": "continuous", "missing": False, "low": -1, "high": 1, "bins": 4}
 GAUSSIAN = {"name": "pca2", "kind": "continuous", "missing": False, "low": -1, "high": 1}
 CATEGORICAL = {"name": "o", "kind": "categorical", "missing": False, "values": ["a", "b"]}
-PROJECTION: dict[str, Any] = {
+PROJECTION = {
     "method": "pca",
     "inputs": ["x", "y"],
     "mean": [5, 10],
@@ -26,7 +25,7 @@ PROJECTION: dict[str, Any] = {
     "fitted_on": "public",
 }
 PRIVATE = {"fitted_on": "A" * 43, "fitted_study": "s", "fitted_epsilon": 2}
-DRAFT: dict[str, Any] = {
+DRAFT = {
     "version": 1,
     "title": "Projected",
     "label": {"name": "class", "classes": ["a", "b"]},
@@ -40,7 +39,7 @@ DRAFT: dict[str, Any] = {
 }
 
 
-def compiled(**changes: Any) -> Campaign:
+def compiled(**changes):
     return Campaign.compile({**DRAFT, "projection": {**PROJECTION, **changes}})
 
 

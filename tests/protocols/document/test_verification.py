@@ -9,14 +9,7 @@ import pytest
 from protocols import Campaign
 from protocols.document.verification import CLOSED_FORM, QuestionCheck, verify
 from protocols.exact.rationals import exact_epsilon, exp_bounds
-from protocols.mechanisms import (
-    DISCRETE,
-    MOMENTS,
-    DirectEncoding,
-    OptimalUnaryEncoding,
-    SubsetSelection,
-    WorstCase,
-)
+from protocols.mechanisms import DISCRETE, MOMENTS, DirectEncoding, OptimalUnaryEncoding, SubsetSelection, WorstCase
 
 ALL = {**DISCRETE, **MOMENTS}
 DOMAINS = (2, 3, 4, 5, 7, 8, 16, 31, 64, 100, 256, 257, 512, 1000, 1024)

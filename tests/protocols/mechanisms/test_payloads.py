@@ -14,14 +14,7 @@ from protocols import SYSTEM_COINS, PayloadError, ScriptedCoins
 from protocols.errors import PAYLOAD_CODES
 from protocols.exact.coins import ONE
 from protocols.exact.rationals import exact_epsilon
-from protocols.mechanisms import (
-    DISCRETE,
-    PURE,
-    Moment,
-    SubsetSelection,
-    bitmap,
-    from_parameters,
-)
+from protocols.mechanisms import DISCRETE, PURE, Moment, SubsetSelection, bitmap, from_parameters
 
 
 @pytest.mark.parametrize(

@@ -15,14 +15,7 @@ from protocols import ScriptedCoins
 from protocols.exact import discrete_laplace
 from protocols.exact.coins import ONE
 from protocols.exact.rationals import exact_epsilon, exp_bounds, log_upper
-from protocols.mechanisms import (
-    DISCRETE,
-    PURE,
-    LaplaceVector,
-    Moment,
-    OneBit,
-    from_parameters,
-)
+from protocols.mechanisms import DISCRETE, PURE, LaplaceVector, Moment, OneBit, from_parameters
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
