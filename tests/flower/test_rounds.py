@@ -20,7 +20,7 @@ from ldp_aggregator.flower.collecting import Collection, CollectionError
 from ldp_aggregator.flower.messages import MESSAGE_TYPE, QUERY, RECORD, Reply
 from ldp_aggregator.flower.server import collect, finish, publish, server_app
 from ldp_aggregator.flower.settings import RoundSettings, SettingsError
-from ldp_aggregator.node_statistics import DistributedShare, decode_share, encode_distributed, encode_share
+from ldp_aggregator.node_statistics import decode_share, encode_share
 from ldp_aggregator.trainers import FederatedState
 from protocols import Campaign
 
@@ -93,11 +93,10 @@ def test_nodes_that_are_wrong_are_named_with_the_reason_and_the_others_make_the_
         17: honest(tmp_path, 17, table=table),
         18: honest(tmp_path, 18, max_epsilon=0.5),
         19: honest(tmp_path, 19, campaign_id=OTHER.id),
-        20: sending({"share": encode_distributed(CAMPAIGN, DistributedShare(full, 3, 2, 1))}),
         21: sending({"share": bytes(100_000)}),
         22: sending({"refused": "not-ready", "why": "a \x1b[2Jclear"}),
     }
-    grid, collection = run(apps, RoundSettings(nodes=16, least_nodes=3, groups=1, seconds=3.0, output=None))
+    grid, collection = run(apps, RoundSettings(nodes=15, least_nodes=3, groups=1, seconds=3.0, output=None))
     expected = FederatedState(CAMPAIGN, shares_on_disk(tmp_path, (1, 2, 3))).model()
     assert collection.model(least_nodes=3).to_json() == expected.to_json()
     told = "\n".join(collection.told())
@@ -112,12 +111,11 @@ def test_nodes_that_are_wrong_are_named_with_the_reason_and_the_others_make_the_
         "node 17: refused, other-schema: the node's table has no column 'age'",
         "node 18: refused, above-cap: the campaign costs epsilon 1; 0 of this node's 0.5 is spent",
         "node 19: refused, other-campaign: the document's SHA-256 is",
-        "node 20: sent no share of this campaign: a share of distributed noise: alone it protects less",
         "node 21: sent 100000 bytes; a share of this campaign has at most",
         "node 22: refused, not-ready: a  [2Jclear",
     ):
         assert line in told
-    assert len(collection.told()) == 13
+    assert len(collection.told()) == 12
     assert max(map(len, collection.told())) < 400
     with pytest.raises(CollectionError, match="3 nodes sent a share, 4 are needed; node 10: no answer; node 11: fail"):
         collection.model(least_nodes=4)

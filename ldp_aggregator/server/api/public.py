@@ -177,7 +177,7 @@ OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all t
         scopes=("node",),
         bodies={SHARE: {"type": "string", "format": "binary"}},
         answers={200: (JSON, object_of(node={"type": "string"}))},
-        codes=("malformed-share", "distributed-share", *_CODES),
+        codes=("malformed-share", *_CODES),
     ),
     Operation(
         "DELETE",
