@@ -20,7 +20,7 @@ from ldp_aggregator.flower.collecting import Collection, CollectionError
 from ldp_aggregator.flower.messages import MESSAGE_TYPE, QUERY, RECORD, Reply
 from ldp_aggregator.flower.server import collect, finish, publish, server_app
 from ldp_aggregator.flower.settings import RoundSettings, SettingsError
-from ldp_aggregator.node_statistics import decode_share, encode_share
+from ldp_aggregator.node_statistics import encode_share
 from ldp_aggregator.trainers import FederatedState
 from protocols import Campaign
 
@@ -77,7 +77,6 @@ def test_the_model_is_that_of_federated_state_byte_for_byte(tmp_path):
 
 
 def test_nodes_that_are_wrong_are_named_with_the_reason_and_the_others_make_the_model(tmp_path):
-    full = decode_share(shares_on_disk(tmp_path, [9])["9"], CAMPAIGN)
     table = tmp_path / "other.csv"
     table.write_text("weight,readmitted\n70,yes\n")
     other = node(tmp_path, 50, campaign_id=OTHER.id, table=table)
