@@ -1,4 +1,4 @@
-"""Records for the tests of devices: one that is as it should be, one that must not be read, one that notes its readers."""
+"""Records for the tests of devices: a plain one, one that must not be read, one that notes its readers."""
 
 from __future__ import annotations
 

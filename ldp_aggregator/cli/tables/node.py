@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from ldp_aggregator.cli.common import CommandError, Groups, add_command, add_group, read_file, say
-from ldp_aggregator.learning.guarantee import Guarantee
+from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.trainers.base import sound_guarantee
 from ldp_aggregator.trainers.csv_tables import read_table
 from ldp_aggregator.trainers.federation.delivery import Aggregator, DeliveryError, send_share, withdraw_share

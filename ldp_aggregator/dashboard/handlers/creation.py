@@ -14,8 +14,8 @@ from ldp_aggregator.dashboard.drawing.columns import ColumnsError, draft_of, spr
 from ldp_aggregator.dashboard.drawing.precision import Precision, expected_widths, precisions
 from ldp_aggregator.dashboard.handlers.entrance import see
 from ldp_aggregator.dashboard.pages import page
+from ldp_aggregator.dashboard.session import Visit
 from ldp_aggregator.dashboard.sources import Sources
-from ldp_aggregator.dashboard.visit import Visit
 from ldp_aggregator.service.publishing import ANOTHER_KIND, check_kind, compile_draft
 from ldp_aggregator.service.rights import recorded
 from protocols import Campaign, DraftError
