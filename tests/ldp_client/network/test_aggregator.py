@@ -107,6 +107,14 @@ def test_an_answer_above_its_limit_is_refused_whoever_carried_it(model):
     assert code_of(aggregator(Scripted(long)).campaign) == "answer-too-long"
 
 
+@pytest.mark.parametrize("stored", [b"{}", b"not JSON", None])
+def test_a_stored_model_that_cannot_be_used_is_fetched_again(model, stored):
+    storage, transport = MemoryStorage(), Scripted(of(model))
+    about_another = model.replace("missed_payment", "other").encode()
+    Cache(storage).put("model/" + "A" * 43, about_another if stored is None else stored)
+    assert fetched(transport, storage).label == "missed_payment"
+
+
 def test_the_tries_of_a_fetch_share_its_time(monkeypatch):
     clock = FakeClock()
     monkeypatch.setattr("ldp_client.runtime.time", clock)

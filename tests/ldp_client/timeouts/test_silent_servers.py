@@ -15,7 +15,7 @@ from ldp_client.network.transport import Response
 from ldp_client.relay import Relay
 from ldp_client.storage.sqlite import SqliteStorage
 
-SHORT = 0.2
+SHORT = 0.05
 BUSY = "storage-busy"
 
 
