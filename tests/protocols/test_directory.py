@@ -103,7 +103,10 @@ def test_no_byte_of_a_directory_can_be_changed():
             assert error.code in ("malformed-directory", "wrong-signature")  # noqa: PT017 - or the same meaning
 
 
-@pytest.mark.parametrize("document", [b"", b"\xff", b"[" * 5000, b" " * (LARGEST_DIRECTORY + 1)])
+NO_TEXT = b'{"statement": "\\ud800", "signature": ""}'
+
+
+@pytest.mark.parametrize("document", [b"", b"\xff", b"[" * 5000, b" " * (LARGEST_DIRECTORY + 1), NO_TEXT])
 def test_what_is_no_directory_is_refused(document):
     with pytest.raises(DocumentError) as refused:
         read_directory(document, KEY)

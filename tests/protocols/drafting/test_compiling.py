@@ -116,6 +116,14 @@ def test_answering_everything_splits_epsilon_over_the_groups():
     assert {question.epsilon for question in campaign.questions} == {0.25}
 
 
+@pytest.mark.parametrize("answers", ["one", "all"])
+def test_when_anything_is_published_is_a_promise_of_the_document(answers):
+    promising = Campaign.compile({**DRAFT, "privacy": {"epsilon": 1.0, "answers": answers, "release_every": 5000}})
+    assert Campaign.parse(promising.document, promising.id).privacy.release_every == 5000
+    assert document_of(promising)["privacy"]["release_every"] == 5000
+    assert b"release_every" not in Campaign.compile(draft_with("privacy", "release_every", value=None)).document
+
+
 def test_a_label_of_weight_zero_is_not_asked_alone():
     campaign = Campaign.compile(draft_with("label", "weight", value=0))
     assert [question.kind for question in campaign.questions] == ["pair", "pair", "value", "square"]
