@@ -1,7 +1,5 @@
 """Nobody is shut out: by keyboard, without JavaScript, with reduced motion, on a phone, in the dark, by axe-core."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """What an operator does in a browser: sign in, create, watch counts rise, train, download, revoke; and how it looks."""
 
-from __future__ import annotations
-
 import json
 
 from browsing import answer, start_browser

@@ -1,7 +1,5 @@
 """One round of queries: the model is that of FederatedState, or the error says which node and why."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 

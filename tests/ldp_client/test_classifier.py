@@ -1,7 +1,5 @@
 """Naive Bayes in pure Python, on the ten people of the LDP Naive Bayes paper (Yilmaz et al. 2019, Table 1)."""
 
-from __future__ import annotations
-
 import json
 import math
 

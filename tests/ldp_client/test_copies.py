@@ -1,7 +1,5 @@
 """A copied or restored storage file is recognised, and answers nothing that the original may have answered."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

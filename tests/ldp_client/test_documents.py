@@ -1,7 +1,5 @@
 """The campaign's document on a device: verified, kept, and never asked for by a contribution."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 

@@ -3,8 +3,6 @@
 Chi-square thresholds are those of a false alarm in a million; the seeds are fixed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import numbers

@@ -3,8 +3,6 @@
 Statistical tests state how often they fail by chance; seeds are fixed.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

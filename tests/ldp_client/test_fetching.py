@@ -1,7 +1,5 @@
 """The classifier apart from any device: fetched, kept, and never traded for a worse one."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """What an app takes on when it imports the client."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Top-level names that an app may own, too: what is said where its ``protocols`` is found in place of ours."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

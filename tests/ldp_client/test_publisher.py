@@ -1,7 +1,5 @@
 """An app that pins its publisher's key: what is not signed, older or expired is not believed, whoever serves it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import replace

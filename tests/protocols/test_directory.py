@@ -3,8 +3,6 @@
 What directories say, and what else must be refused, stands in the test vectors.
 """
 
-from __future__ import annotations
-
 import random
 from datetime import datetime, timezone
 

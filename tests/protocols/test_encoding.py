@@ -1,7 +1,5 @@
 """From a record's values to the cell or the moment that is perturbed: declared, missing and undeclared ones."""
 
-from __future__ import annotations
-
 import copy
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Missing values are cells of their own: drafts, questions, and what a device answers."""
 
-from __future__ import annotations
-
 import copy
 import json
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """What a value means follows from the value, and nothing that a record can hold raises."""
 
-from __future__ import annotations
-
 import datetime
 import enum
 import math

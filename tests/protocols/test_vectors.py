@@ -1,7 +1,5 @@
 """The test vectors of ``protocols/vectors``: this code passes them, and generates them."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """The upload state machine, as a pure function."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The delivery of a device's queues: the same bytes, at the right time, by one sender, until they expire."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time

@@ -1,7 +1,5 @@
 """What is asked of an aggregator, and what passes for its answer."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """An exchange takes the seconds it was given, whatever it spends them on, and stops when it is told to."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import socket

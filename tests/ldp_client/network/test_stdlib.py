@@ -1,7 +1,5 @@
 """The standard library's HTTP against real sockets."""
 
-from __future__ import annotations
-
 import select
 import shutil
 import socket

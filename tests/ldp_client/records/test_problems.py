@@ -1,7 +1,5 @@
 """A wrong record is noticed by the developer, and never by the server."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """A gateway that listens."""
 
-from __future__ import annotations
-
 import threading
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """The relay's door against bare sockets."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading

@@ -1,7 +1,5 @@
 """A gateway that forwards for many devices."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import os
@@ -57,14 +55,6 @@ def test_a_relay_keeps_nothing_of_what_it_forwarded(relay, campaign, tmp_path):
         kept = [key for key, _ in transaction.items("")]
     assert kept == [f"batch/{campaign.id}", f"campaign/{campaign.id}", f"delivery/{campaign.id}"]
     assert identifier.hex().encode() not in (tmp_path / "relay.db").read_bytes()
-
-
-def test_what_was_acknowledged_survives_a_restart(relay, server, campaign, tmp_path):
-    relay.collect(upload(campaign, 3))
-    again = Relay(server.url, campaign.id, storage=tmp_path / "relay.db", mixing=ALONE)
-    assert again.gathering() == 3
-    assert again.run_once(5)
-    assert server.counted(campaign.id) == 3
 
 
 def test_a_report_that_is_queued_already_is_a_success(relay, server, campaign):

@@ -1,7 +1,5 @@
 """One contract, every storage."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import stat

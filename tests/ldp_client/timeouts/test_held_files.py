@@ -4,8 +4,6 @@ and a thread that does.
 What is waited for never comes before a call has returned: that is the check, and no test measures how long it took.
 """
 
-from __future__ import annotations
-
 import inspect
 import threading
 import time

@@ -1,7 +1,5 @@
 """Every call that uses the network takes ``timeout``, and keeps it, whatever it does one after the other."""
 
-from __future__ import annotations
-
 import inspect
 import threading
 import time

@@ -1,7 +1,5 @@
 """Documents that somebody has tampered with: nobody gets one past a device. Beside the refused ones of the vectors."""
 
-from __future__ import annotations
-
 import pytest
 from credit_draft import ABSENT, DOCUMENT, DRAFT, Q, changed, document_of, encoded, names
 

@@ -1,7 +1,5 @@
 """An evaluation round is about one model: what a draft and a document must say of it, and where a score lies."""
 
-from __future__ import annotations
-
 import json
 import math
 

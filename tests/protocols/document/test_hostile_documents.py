@@ -1,12 +1,10 @@
 """Documents made to waste a reader's time, and fuzzed ones."""
 
-from __future__ import annotations
-
 import json
 import time
 
 import pytest
-from credit_draft import DOCUMENT, DRAFT, EVERY_KIND, HALF, Q, attempt, changed, encoded
+from credit_draft import DOCUMENT, DRAFT, EVERY_KIND, HALF, Q, attempt, changed, encoded, json_values, places
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,21 +71,6 @@ def test_a_message_about_a_hostile_text_is_short_and_fits_utf_8():
 
 
 # --- fuzzing ---------------------------------------------------------------------------------------------------------
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(exclude_categories=()), max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
-    max_leaves=12,
-)
-
-
-def places(value, prefix=()):
-    """Every place inside a JSON value."""
-    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, member in members:
-        yield (*prefix, key)
-        yield from places(member, (*prefix, key))
 
 
 @given(json_values)

@@ -1,7 +1,5 @@
 """Values that are listed in their order: drafts, documents, and that no answer depends on it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Projections in drafts and documents, on the device, and the moments round that fits one privately."""
 
-from __future__ import annotations
-
 import json
 import math
 

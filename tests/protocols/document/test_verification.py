@@ -1,7 +1,5 @@
 """Verification of documents by closed forms, as a device does it: every mechanism keeps its promise."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -1,7 +1,5 @@
 """From drafts to documents."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The bins of a model's score: chosen from the model alone, alike everywhere, with 0 among their edges."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

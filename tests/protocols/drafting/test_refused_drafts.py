@@ -1,7 +1,5 @@
 """Drafts that are refused, with the field and what would be right."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

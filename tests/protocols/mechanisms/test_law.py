@@ -4,8 +4,6 @@ The law is written here by definition, payload by payload, and compared with wha
 gives, for every item; the largest ratio is then compared with the proof.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from functools import partial

@@ -1,7 +1,5 @@
 """What a mechanism promises, against the coins of the code that runs on devices."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import struct

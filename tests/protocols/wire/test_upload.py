@@ -1,7 +1,5 @@
 """The upload codec: one valid encoding, and an UploadError for every other byte string."""
 
-from __future__ import annotations
-
 import struct
 import time
 
