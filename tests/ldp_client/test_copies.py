@@ -43,11 +43,6 @@ def refused(join, path, other):
     return None
 
 
-def test_the_original_answers_after_any_number_of_restarts(join, original, other):
-    for _ in range(3):
-        assert refused(join, original, other) is None
-
-
 def test_a_ledger_restored_from_a_backup_without_its_marker_is_recognised(join, original, other, tmp_path):
     restored = tmp_path / "ldp.sqlite"
     shutil.copy(original, restored)

@@ -134,10 +134,6 @@ def test_of_a_feature_that_is_called_complete_a_missing_value_is_uniformly_rando
     assert draws == [2, 3]
 
 
-def test_a_listed_missing_is_answered_as_that_value():
-    assert answers(compiled(LISTED, classes=("a", "b", "c")), 1, {}) == {1 * 3 + 1: 1}
-
-
 def test_a_product_is_missing_where_either_value_is():
     numbers = [{**WEIGHT, "name": name} for name in ("u", "v")] + [{**WEIGHT, **COMPLETE, "name": "w"}]
     campaign = compiled(*numbers, asks="moments", study="s")

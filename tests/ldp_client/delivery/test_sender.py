@@ -1,6 +1,5 @@
 """The delivery of a device's queues: the same bytes, at the right time, by one sender, until they expire."""
 
-import contextlib
 import threading
 import time
 from dataclasses import replace
@@ -10,7 +9,7 @@ import pytest
 from records import RECORD
 
 import ldp_client.delivery.queue
-from ldp_client import ConfigurationError, Device, Event, MemoryStorage, Policy, RefusedError, TransportError
+from ldp_client import ConfigurationError, Device, Event, MemoryStorage, Policy
 from ldp_client.delivery.machine import Idle, Wait
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Response
@@ -86,29 +85,6 @@ def test_beyond_its_quota_the_quarantine_drops_and_counts(join, server, all_camp
 
 
 # Time
-
-
-def test_no_campaign_leaves_when_the_upload_of_another_ends(join, server, clock, draft):
-    """What leaves back to back would be told to be one device's, and the server chooses when it answers."""
-    left = []
-    ended = []
-
-    def hold(_):
-        left.append(clock.now)
-        clock.advance(25.0)
-        ended.append(clock.now)
-
-    server.answer_with = hold
-    device, _ = join(granted=False)
-    for number in range(20):
-        _, part = join(device=device, of=server.publish({**draft, "title": f"campaign {number}"}), max_epsilon=1)
-        with pytest.raises(RefusedError) if number >= 8 else contextlib.nullcontext():
-            part.contribute(RECORD, "yes")
-    assert isinstance(device.next_task(600.0), Wait)
-    clock.advance(86_400.0)  # The app was closed before any of them was due, and all of them are when it starts again.
-    assert device.run_once(1e6, first_delay=600.0)
-    assert len(left) == 8
-    assert not set(left) & set(ended)
 
 
 def test_a_host_that_chooses_the_moment_itself_has_everything_sent_at_once(join, server, clock, campaign, all_campaign):
@@ -234,36 +210,6 @@ def test_events_tell_what_happened_and_a_failing_callback_harms_nothing(join, se
         Event("sent", None, 1, part.id),
     ]
     assert events == told
-
-
-@pytest.mark.parametrize("failure", [ZeroDivisionError(), OSError("x"), KeyError("secret")])
-def test_a_transport_that_raises_anything_never_reaches_the_host(join, failure):
-    class Broken:
-        def send(self, request, timeout, cancellation=None):
-            raise failure
-
-    device, part = join(transport=Broken())
-    part.contribute(RECORD, "yes")
-    assert not device.run_once(5)
-    assert (part.status().queued, part.status().problem) == (1, "unreachable")
-
-
-def test_headers_of_the_app_go_along_with_uploads_only(join):
-    seen = []
-
-    class Recording:
-        def send(self, request, timeout, cancellation=None):
-            seen.append(request)
-            if request.method == "GET":
-                raise TransportError("unreachable")
-            return Response(200, {}, b'{"rejected": []}')
-
-    device, part = join(transport=Recording(), headers=lambda body: {"Private-Token": str(len(body))})
-    part.contribute(RECORD, "yes")
-    assert device.run_once(5)
-    with pytest.raises(TransportError):
-        part.classifier(timeout=1)
-    assert [(one.method, "Private-Token" in one.headers) for one in seen][:2] == [("POST", True), ("GET", False)]
 
 
 def test_somebody_who_never_starts_the_delivery_is_told(join):

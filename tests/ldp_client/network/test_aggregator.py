@@ -64,11 +64,6 @@ def test_a_captive_portal_is_a_transport_problem_and_is_asked_again(campaign, po
         assert code_of(fetch) == "not-the-aggregator"
 
 
-def test_a_document_of_the_right_type_is_for_its_hash_to_judge(campaign):
-    other = campaign.document.replace(b"young", b"older")
-    assert aggregator(Scripted(of(other)), campaign.id).campaign() == other
-
-
 def test_a_document_of_the_right_hash_needs_no_type(campaign):
     served = of(campaign.document, {"content-type": "application/octet-stream"})
     assert aggregator(Scripted(served), campaign.id).campaign() == campaign.document

@@ -78,13 +78,6 @@ def silent():
     listener.close()
 
 
-def test_a_resolver_that_hangs_does_not_hold_the_exchange(transport, stuck):
-    request = Request("GET", "http://collect.example.org/", {})
-    # The resolver still hangs, and does so until the test is over.
-    assert code_of(lambda: transport.send(request, 0.1)) == "timeout"
-    assert stuck == ["collect.example.org"]
-
-
 def test_who_asks_for_the_same_name_shares_the_answer_and_threads_are_bounded(transport, stuck):
     names = [f"host-{number}.example.org" for number in range(7)] * 2
     codes = []
@@ -127,14 +120,6 @@ def test_four_dead_addresses_take_the_time_of_one_exchange(transport, silent, mo
     assert sum(given) <= 0.2
 
 
-def test_cancelling_before_the_start_sends_nothing(transport):
-    cancellation = Cancellation()
-    assert cancellation.cancel()
-    with Raw(SERVED) as server:
-        assert code_of(lambda: transport.send(Request("GET", server.url, {}), 5, cancellation)) == "cancelled"
-        assert server.connections == 0
-
-
 def stopped(transport, url, ready):
     """What cancel() said, and how the exchange ended, once it had come as far as ``ready``."""
     cancellation = Cancellation()
@@ -172,30 +157,6 @@ def test_cancelling_ends_the_wait_for_a_proxy():
             transport = HttpTransport(proxies={"all": address})
             told = stopped(transport, "https://collect.example.org/", lambda: bool(proxy.heard))
             assert told == (True, "cancelled")
-
-
-def test_an_exchange_that_has_begun_goes_on_and_says_so(transport):
-    heard, answer = threading.Event(), threading.Event()
-
-    def script(connection):
-        connection.recv(65536)
-        heard.set()
-        answer.wait(GENEROUS)
-        connection.sendall(SERVED)
-
-    statuses = []
-    cancellation = Cancellation()
-    with Scripted(script) as server:
-        request = Request("POST", f"http://127.0.0.1:{server.port}/", {}, b"the report")
-        send = threading.Thread(target=lambda: statuses.append(transport.send(request, 60, cancellation).status))
-        send.start()
-        assert heard.wait(GENEROUS)
-        assert not cancellation.cancel()
-        assert cancellation.begun
-        assert not cancellation.cancelled
-        answer.set()
-        send.join(GENEROUS)
-    assert statuses == [204]
 
 
 def test_no_byte_leaves_after_a_cancellation_that_said_so(transport):

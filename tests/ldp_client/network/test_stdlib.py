@@ -99,11 +99,6 @@ def test_a_long_body_that_comes_at_once_is_not_taken_for_a_head(transport, monke
         assert transport.send(get(server.url, largest_answer=1 << 20), 5).body == body
 
 
-def test_a_silent_server_times_out(transport):
-    with Raw(close=False) as server:
-        assert code_of(transport, server.url, timeout=0.1) == "timeout"
-
-
 def test_nobody_listening_is_unreachable(transport):
     assert code_of(transport, "http://127.0.0.1:9/") == "unreachable"
     assert code_of(transport, "http://name.invalid/") == "unreachable"

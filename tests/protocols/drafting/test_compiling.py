@@ -1,6 +1,5 @@
 """From drafts to documents."""
 
-import copy
 import hashlib
 import json
 from base64 import urlsafe_b64encode
@@ -46,11 +45,6 @@ def test_the_id_is_the_sha256_of_the_document_in_base64url():
     assert len(campaign.id) == 43
 
 
-def test_the_same_draft_gives_the_same_document():
-    assert Campaign.compile(DRAFT).document == Campaign.compile(copy.deepcopy(DRAFT)).document
-    assert Campaign.compile(json.dumps(DRAFT)).id == Campaign.compile(json.dumps(DRAFT).encode()).id
-
-
 def test_the_key_order_of_the_draft_does_not_matter():
     def reversed_keys(value):
         if isinstance(value, dict):
@@ -58,7 +52,8 @@ def test_the_key_order_of_the_draft_does_not_matter():
         return [reversed_keys(member) for member in value] if isinstance(value, list) else value
 
     assert list(reversed_keys(DRAFT)) != list(DRAFT)
-    assert Campaign.compile(reversed_keys(DRAFT)).id == Campaign.compile(DRAFT).id
+    for same in (reversed_keys(DRAFT), json.dumps(DRAFT), json.dumps(DRAFT).encode()):
+        assert Campaign.compile(same).id == Campaign.compile(DRAFT).id
 
 
 @pytest.mark.parametrize(

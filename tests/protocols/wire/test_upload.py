@@ -84,11 +84,6 @@ def test_reports_round_trip_grouped_by_question_in_their_order(asked):
         assert block.payloads == b"".join(report.payload for report in members)
 
 
-def test_one_report_has_the_documented_bytes():
-    report = Report(1, bytes(range(16)), b"\x2a")
-    assert encode_upload([report]) == b"\x92\x01\x91\x93\x01\xc4\x10" + bytes(range(16)) + b"\xc4\x01\x2a"
-
-
 def test_an_upload_without_reports_cannot_be_encoded():
     with pytest.raises(UploadError, match="at least one report"):
         encode_upload([])
