@@ -1,7 +1,5 @@
 """A real headless Chromium on a real server; skips, and says why, where there is no browser."""
 
-from __future__ import annotations
-
 import pytest
 from browsing import start_browser
 

@@ -2,8 +2,6 @@
 dark: ``python tests/browser/screenshots.py FOLDER``.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every engine gives the bytes of every other one. 'make engines' has an environment with all of them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from importlib.util import find_spec

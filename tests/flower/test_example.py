@@ -1,7 +1,5 @@
 """The example of a federation: its README names what a node needs, and its made-up tables are of its campaign."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

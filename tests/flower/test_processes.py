@@ -1,7 +1,5 @@
 """A SuperLink and two SuperNodes as processes of their own on loopback, and the example app run on them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

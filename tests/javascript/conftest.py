@@ -1,7 +1,5 @@
 """Node, and what ``make javascript`` builds."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

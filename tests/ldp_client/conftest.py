@@ -1,7 +1,5 @@
 """A campaign, a fake server, and devices that take part."""
 
-from __future__ import annotations
-
 import json
 import threading
 from dataclasses import replace

@@ -1,9 +1,6 @@
 """The asyncio driver: the device's own transport in a thread of its own, and no session of the app's."""
 
-from __future__ import annotations
-
 import asyncio
-import inspect
 import subprocess
 import sys
 import threading
@@ -133,7 +130,3 @@ def test_asyncio_run_ends_although_a_send_hangs(server, campaign, tmp_path):
         ended.set()
     assert told == "closed\nended\n"
     assert len(server.uploads) == 1
-
-
-def test_there_is_no_way_to_hand_over_a_session_of_the_apps():
-    assert set(inspect.signature(AsyncDriver).parameters) == {"device", "first_delay"}

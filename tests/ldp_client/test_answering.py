@@ -1,7 +1,5 @@
 """The one place where a person's data meets the coins."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """A copied or restored storage file is recognised, and answers nothing that the original may have answered."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path
@@ -43,11 +41,6 @@ def refused(join, path, other):
         return refusal.code
     part.contribute(RECORD, "yes")
     return None
-
-
-def test_the_original_answers_after_any_number_of_restarts(join, original, other):
-    for _ in range(3):
-        assert refused(join, original, other) is None
 
 
 def test_a_ledger_restored_from_a_backup_without_its_marker_is_recognised(join, original, other, tmp_path):

@@ -3,8 +3,6 @@
 Statistical tests state how often they fail by chance; seeds are fixed.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter
@@ -12,7 +10,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from evaluated import U, V, draft, model
+from evaluated import LABEL, U, V, draft, model
 from exact_coins import SeededCoins, enumerate_outcomes
 
 from ldp_client import Classifier, RefusedError, perturb
@@ -128,3 +126,15 @@ def test_a_device_says_in_words_what_it_sent(join, server):
     bins = ("log odds from -infinity to -1", "log odds from -1 to 0", "log odds from 0 to infinity")
     for said in told.get("what the model says of y, and y", ()):
         assert any(f"{one}, {name}" in said for one in bins for name in "ab")
+
+
+def test_a_device_says_which_class_the_model_said_where_there_are_three(join, server):
+    label = {**LABEL, "classes": ["a", "b", "c"]}
+    three = {**model(), "classes": label["classes"], "prior": [0.3, 0.3, 0.4]}
+    asked = {"model": three, "weights": [0, 1]}
+    published = server.publish(Campaign.compile(draft(label=label, asks="score", evaluation=asked)))
+    device, part = join(of=published)
+    part.contribute({}, "b")
+    assert device.run_once(5)
+    (report,) = device.sent()
+    assert any(f"the model says {said}, {name}" in report.said for said in "abc" for name in "abc")

@@ -1,7 +1,5 @@
 """The classifier apart from any device: fetched, kept, and never traded for a worse one."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time
@@ -35,14 +33,14 @@ def test_a_stored_model_serves_offline_and_a_new_one_replaces_it(server, campaig
     server.publish_model(campaign.id, model)
     kept = tmp_path / "models"
     Classifier.fetch(server.url, campaign.id, storage=kept)
-    assert Classifier.fetch(NOWHERE, campaign.id, storage=kept, timeout=1).predict({"age": "old"}) == "no"
+    assert Classifier.fetch(NOWHERE, campaign.id, storage=kept, timeout=0.1).predict({"age": "old"}) == "no"
     changed = json.loads(model)
     changed["prior"] = [0.99, 0.01]
     server.publish_model(campaign.id, json.dumps(changed))
     assert Classifier.fetch(server.url, campaign.id, storage=kept).predict({"age": "old"}) == "yes"
-    assert Classifier.fetch(NOWHERE, campaign.id, storage=kept, timeout=1).predict({"age": "old"}) == "yes"
+    assert Classifier.fetch(NOWHERE, campaign.id, storage=kept, timeout=0.1).predict({"age": "old"}) == "yes"
     with pytest.raises(TransportError):
-        Classifier.fetch(NOWHERE, campaign.id, timeout=1)
+        Classifier.fetch(NOWHERE, campaign.id, timeout=0.1)
 
 
 @pytest.mark.parametrize("bad", ["{}", "not json", '{"version": 1, "kind": "forest"}'])
@@ -55,7 +53,7 @@ def test_a_bad_model_never_replaces_a_good_one(server, campaign, model, tmp_path
     server.publish_model(campaign.id, bad)
     for url in (server.url, NOWHERE):
         assert (
-            Classifier.fetch(url, campaign.id, storage=tmp_path / "models", timeout=1).predict({"age": "old"}) == "no"
+            Classifier.fetch(url, campaign.id, storage=tmp_path / "models", timeout=0.1).predict({"age": "old"}) == "no"
         )
 
 
@@ -77,7 +75,7 @@ def test_before_somebody_agrees_a_model_is_used_and_nothing_is_written(join, ser
     part.grant()
     part.classifier()
     _, offline = join(storage=tmp_path / "device.db", granted=False, url=NOWHERE)
-    assert offline.classifier(timeout=1).predict({"age": "old"}) == "no"
+    assert offline.classifier(timeout=0.1).predict({"age": "old"}) == "no"
 
 
 def test_with_the_background_running_a_stored_model_is_renewed_at_a_moment_of_its_own(

@@ -1,7 +1,5 @@
 """The guide names every code and every status that the code knows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

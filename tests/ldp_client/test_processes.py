@@ -3,8 +3,6 @@
 ``LDP_CLIENT_KILLS`` sets at how many random instants the client is killed (default 12; the full run has 200).
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal
@@ -91,6 +89,7 @@ from ldp_client import Device
 device = Device(sys.argv[3], max_total_epsilon=4)
 part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
 part.grant()
+print("ready", flush=True)
 sys.stdin.readline()
 receipt = part.contribute({"age": "young"}, "yes")
 delivered = device.run_once(20)
@@ -103,7 +102,8 @@ def test_processes_on_one_file_contribute_once(server, campaign, tmp_path):
     processes = [
         subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)
     ]
-    time.sleep(0.3)
+    for process in processes:
+        assert process.stdout.readline() == "ready\n"
     for process in processes:
         process.stdin.write("go\n")
         process.stdin.flush()

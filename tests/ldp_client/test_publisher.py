@@ -1,9 +1,8 @@
 """An app that pins its publisher's key: what is not signed, older or expired is not believed, whoever serves it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
+import time
 from dataclasses import replace
 from datetime import datetime, timezone
 
@@ -11,6 +10,7 @@ import pytest
 
 from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_client import Classifier, ConfigurationError, Device, DocumentError, MemoryStorage, ModelError, RefusedError
+from ldp_client.network.stdlib import HttpTransport
 from ldp_client.policy import Policy
 
 SEED, OTHER = bytes(32), bytes([1]) * 32
@@ -60,6 +60,22 @@ def test_a_signed_campaign_is_answered_and_its_directory_fetched_once(server, pi
     before = len(server.requests)
     part.contribute(*LABELLED)
     assert len(server.requests) == before, "contributing uses no network"
+
+
+def test_a_directory_and_a_campaign_share_the_seconds_of_a_call(server, campaign, sign):
+    given = []
+
+    class Slow(HttpTransport):
+        def send(self, request, timeout, cancellation=None):
+            given.append(timeout)
+            time.sleep(0.02)
+            return super().send(request, timeout, cancellation)
+
+    sign(days=365)
+    device = Device(MemoryStorage(), max_total_epsilon=8, transport=Slow())
+    device.campaign(server.url, campaign.id, max_epsilon=4, publisher=KEY).fetch(timeout=5)
+    first, second = given
+    assert second <= first - 0.02
 
 
 def test_a_campaign_that_the_publisher_does_not_name_is_refused(pinned, sign):
@@ -155,8 +171,6 @@ def test_a_model_that_was_stored_unsigned_is_not_taken_for_a_signed_one(server, 
 
 
 def test_a_classifier_alone_can_pin_the_publisher(server, sign, campaign, model):
-    import time
-
     days = (time.time() - 1_800_000_000) / DAY + 365
     storage = MemoryStorage()
     server.publish_model(campaign.id, model)

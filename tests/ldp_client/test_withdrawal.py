@@ -1,7 +1,5 @@
 """A withdrawal means it: nothing leaves after it has returned, and what could not be stopped is told."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from exact_coins import SeededCoins, enumerate_outcomes
 

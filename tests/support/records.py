@@ -1,6 +1,4 @@
-"""Records for the tests of devices: a plain one, one that must not be read, one that notes its readers."""
-
-from __future__ import annotations
+"""Records for the tests of devices: one as it should be, one that must not be read, one that notes its readers."""
 
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """The background thread."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading
@@ -35,11 +33,12 @@ def make(join):
 def test_what_is_contributed_is_delivered_and_retried_without_the_host(make, server, campaign):
     server.answer_with = lambda number: Answer(503) if number < 2 else None
     device, part = make()
-    device.start(first_delay=0.0)
-    part.contribute(RECORD, "yes")
-    assert eventually(lambda: part.status().sent == 1)
-    assert server.counted(campaign.id) == 1
-    device.close()
+    with device:
+        device.start(first_delay=0.0)
+        part.contribute(RECORD, "yes")
+        assert eventually(lambda: part.status().sent == 1)
+        assert server.counted(campaign.id) == 1
+        assert device.status().running
     assert not device.status().running
 
 

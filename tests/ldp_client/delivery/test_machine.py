@@ -1,7 +1,5 @@
 """The upload state machine, as a pure function."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -40,10 +38,6 @@ def test_the_sets_of_statuses_do_not_overlap():
     assert sum(map(len, sets)) == len(frozenset().union(*sets))
 
 
-def test_the_same_queue_gives_the_same_bytes():
-    assert task_of(5).body == task_of(5).body
-
-
 def test_a_batch_keeps_to_the_limits_on_count_and_bytes():
     by_count = replace(POLICY, most_reports_per_upload=3)
     task = batch(Delivery(), REPORTS, by_count)
@@ -52,11 +46,7 @@ def test_a_batch_keeps_to_the_limits_on_count_and_bytes():
     task = batch(Delivery(), REPORTS, by_bytes)
     assert task.reports == REPORTS[:2]
     assert len(task.body) <= by_bytes.most_bytes_per_upload
-
-
-def test_one_report_above_the_byte_limit_is_sent_alone():
-    task = batch(Delivery(), REPORTS, replace(POLICY, most_bytes_per_upload=1))
-    assert task.reports == REPORTS[:1]
+    assert batch(Delivery(), REPORTS, replace(POLICY, most_bytes_per_upload=1)).reports == REPORTS[:1]
 
 
 def test_a_first_send_is_spread_over_the_first_delay():
@@ -105,16 +95,11 @@ def test_a_success_that_is_not_the_aggregators_is_no_success(body):
 
 @pytest.mark.parametrize("status", [*sorted(RETRYABLE_STATUSES), 301, 302, 418, 511, 599])
 def test_a_retryable_or_unknown_status_keeps_every_report(status):
-    for answer in (Response(status), problem(status)):
+    for answer in (Response(status), problem(status), TransportError("timeout")):
         verdict = verdict_on(answer, 2)
         assert verdict.settled == {}
         assert verdict.delivery.attempts == 1
         assert verdict.problem
-
-
-def test_no_answer_at_all_keeps_every_report():
-    verdict = verdict_on(TransportError("timeout"))
-    assert (verdict.settled, verdict.problem) == ({}, "timeout")
 
 
 @pytest.mark.parametrize("status", sorted(TERMINAL_STATUSES))
@@ -123,8 +108,8 @@ def test_a_terminal_status_drops_the_reports_with_the_servers_code(status):
     assert verdict.settled == {report.id: Settled(Outcome.REFUSED, "campaign-closed") for report in REPORTS[:2]}
 
 
-@pytest.mark.parametrize("status", sorted(TERMINAL_STATUSES | POISON_STATUSES))
-def test_a_terminal_or_poison_status_from_somebody_elses_page_is_retried(status):
+@pytest.mark.parametrize("status", sorted(TERMINAL_STATUSES | POISON_STATUSES | SPLIT_STATUSES))
+def test_a_terminal_poison_or_splitting_status_from_somebody_elses_page_is_retried(status):
     verdict = verdict_on(Response(status, {"content-type": "text/html"}, b"<html>"))
     assert verdict.settled == {}
     assert verdict.delivery.attempts == 1
@@ -169,12 +154,6 @@ def test_retry_after_as_a_date_is_measured_on_the_servers_clock():
     headers = {"retry-after": "Mon, 01 Jan 2001 00:01:30 GMT", "date": "Mon, 01 Jan 2001 00:00:00 GMT"}
     verdict = verdict_on(problem(503, **headers), jitter=0.0)
     assert verdict.delivery.schedule == NOW + 90
-
-
-def test_a_page_that_calls_a_single_report_too_large_is_not_believed():
-    verdict = verdict_on(Response(413, {"content-type": "text/html"}, b"<html>"))
-    assert verdict.settled == {}
-    assert verdict.delivery.attempts == 1
 
 
 SUCCESS = Response(200, {}, b'{"rejected": []}')

@@ -1,8 +1,5 @@
 """The delivery of a device's queues: the same bytes, at the right time, by one sender, until they expire."""
 
-from __future__ import annotations
-
-import contextlib
 import threading
 import time
 from dataclasses import replace
@@ -12,7 +9,7 @@ import pytest
 from records import RECORD
 
 import ldp_client.delivery.queue
-from ldp_client import ConfigurationError, Device, Event, MemoryStorage, Policy, RefusedError, TransportError
+from ldp_client import ConfigurationError, Device, Event, MemoryStorage, Policy
 from ldp_client.delivery.machine import Idle, Wait
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Response
@@ -30,23 +27,6 @@ def test_a_retry_sends_the_same_bytes(join, server, campaign):
     assert len(set(server.uploads)) == 1
     assert server.counted(campaign.id) == 1
     assert part.status().retries == len(answers)
-
-
-def test_a_thousand_retries_give_one_byte_string(join):
-    class Refusing:
-        def __init__(self):
-            self.bodies = []
-
-        def send(self, request, timeout, cancellation=None):
-            self.bodies.append(request.body)
-            return Response(200, {}, b'{"rejected": []}') if len(self.bodies) > 1000 else Response(503)
-
-    transport = Refusing()
-    device, part = join(transport=transport, limits={"report_age": 1e9})
-    part.contribute(RECORD, "yes")
-    assert device.run_once(1e9)
-    assert len(transport.bodies) == 1001
-    assert len(set(transport.bodies)) == 1
 
 
 def test_a_report_the_server_refuses_is_dropped_and_counted(join, server):
@@ -104,39 +84,7 @@ def test_beyond_its_quota_the_quarantine_drops_and_counts(join, server, all_camp
     assert len(device.quarantined()) == 1
 
 
-def test_an_upload_that_is_too_large_is_split(join, server, all_campaign):
-    device, part = join(of=all_campaign)
-    part.contribute(RECORD, "yes")
-    server.largest_upload = 75
-    assert device.run_once(1e6)
-    assert server.counted(all_campaign.id) == 4
-    assert len(server.uploads) >= 2
-
-
 # Time
-
-
-def test_no_campaign_leaves_when_the_upload_of_another_ends(join, server, clock, draft):
-    """What leaves back to back would be told to be one device's, and the server chooses when it answers."""
-    left = []
-    ended = []
-
-    def hold(_):
-        left.append(clock.now)
-        clock.advance(25.0)
-        ended.append(clock.now)
-
-    server.answer_with = hold
-    device, _ = join(granted=False)
-    for number in range(20):
-        _, part = join(device=device, of=server.publish({**draft, "title": f"campaign {number}"}), max_epsilon=1)
-        with pytest.raises(RefusedError) if number >= 8 else contextlib.nullcontext():
-            part.contribute(RECORD, "yes")
-    assert isinstance(device.next_task(600.0), Wait)
-    clock.advance(86_400.0)  # The app was closed before any of them was due, and all of them are when it starts again.
-    assert device.run_once(1e6, first_delay=600.0)
-    assert len(left) == 8
-    assert not set(left) & set(ended)
 
 
 def test_a_host_that_chooses_the_moment_itself_has_everything_sent_at_once(join, server, clock, campaign, all_campaign):
@@ -175,14 +123,16 @@ def test_a_clock_set_back_a_year_strands_none_of_many_queues(join, server, clock
     assert server.counted(campaign.id) == 20
 
 
-@pytest.mark.parametrize(("closes", "seconds"), [(None, 31 * 86_400.0), (3 * 86_400.0, 11 * 86_400.0)])
-def test_what_can_no_longer_arrive_is_given_up_and_counted_after_its_time(join, server, clock, draft, closes, seconds):
+@pytest.mark.parametrize(("closes", "age", "seconds"), [(None, 3.0, 4 * 86_400.0), (3 * 86_400.0, 30.0, 11 * 86_400.0)])
+def test_what_can_no_longer_arrive_is_given_up_and_counted_after_its_time(
+    join, server, clock, draft, closes, age, seconds
+):
     server.answer_with = lambda _: Answer(503)
     if closes is not None:
         closing = datetime.fromtimestamp(clock.now + closes, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         draft = {**draft, "closes": closing}
     events = []
-    device, part = join(of=server.publish(draft), on_event=events.append)
+    device, part = join(of=server.publish(draft), on_event=events.append, limits={"report_age": age * 86_400.0})
     part.contribute(RECORD, "yes")
     assert not device.run_once(seconds - 2 * 86_400.0)
     assert part.status().queued == 1
@@ -260,36 +210,6 @@ def test_events_tell_what_happened_and_a_failing_callback_harms_nothing(join, se
         Event("sent", None, 1, part.id),
     ]
     assert events == told
-
-
-@pytest.mark.parametrize("failure", [ZeroDivisionError(), OSError("x"), KeyError("secret")])
-def test_a_transport_that_raises_anything_never_reaches_the_host(join, failure):
-    class Broken:
-        def send(self, request, timeout, cancellation=None):
-            raise failure
-
-    device, part = join(transport=Broken())
-    part.contribute(RECORD, "yes")
-    assert not device.run_once(5)
-    assert (part.status().queued, part.status().problem) == (1, "unreachable")
-
-
-def test_headers_of_the_app_go_along_with_uploads_only(join):
-    seen = []
-
-    class Recording:
-        def send(self, request, timeout, cancellation=None):
-            seen.append(request)
-            if request.method == "GET":
-                raise TransportError("unreachable")
-            return Response(200, {}, b'{"rejected": []}')
-
-    device, part = join(transport=Recording(), headers=lambda body: {"Private-Token": str(len(body))})
-    part.contribute(RECORD, "yes")
-    assert device.run_once(5)
-    with pytest.raises(TransportError):
-        part.classifier(timeout=1)
-    assert [(one.method, "Private-Token" in one.headers) for one in seen][:2] == [("POST", True), ("GET", False)]
 
 
 def test_somebody_who_never_starts_the_delivery_is_told(join):

@@ -1,7 +1,5 @@
 """What is asked of an aggregator, and what passes for its answer."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -66,11 +64,6 @@ def test_a_captive_portal_is_a_transport_problem_and_is_asked_again(campaign, po
         assert code_of(fetch) == "not-the-aggregator"
 
 
-def test_a_document_of_the_right_type_is_for_its_hash_to_judge(campaign):
-    other = campaign.document.replace(b"young", b"older")
-    assert aggregator(Scripted(of(other)), campaign.id).campaign() == other
-
-
 def test_a_document_of_the_right_hash_needs_no_type(campaign):
     served = of(campaign.document, {"content-type": "application/octet-stream"})
     assert aggregator(Scripted(served), campaign.id).campaign() == campaign.document
@@ -105,6 +98,14 @@ def test_an_answer_above_its_limit_is_refused_whoever_carried_it(model):
     assert code_of(aggregator(Scripted(of(model)), policy=policy).model) == "answer-too-long"
     long = of(b" " * ((4 << 20) + 1), {})
     assert code_of(aggregator(Scripted(long)).campaign) == "answer-too-long"
+
+
+@pytest.mark.parametrize("stored", [b"{}", b"not JSON", None])
+def test_a_stored_model_that_cannot_be_used_is_fetched_again(model, stored):
+    storage, transport = MemoryStorage(), Scripted(of(model))
+    about_another = model.replace("missed_payment", "other").encode()
+    Cache(storage).put("model/" + "A" * 43, about_another if stored is None else stored)
+    assert fetched(transport, storage).label == "missed_payment"
 
 
 def test_the_tries_of_a_fetch_share_its_time(monkeypatch):

@@ -1,7 +1,5 @@
 """Proxies: which is taken, and what is said to it."""
 
-from __future__ import annotations
-
 import socket
 
 import pytest

@@ -1,7 +1,5 @@
 """Addresses, problem documents, Retry-After."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -2,8 +2,6 @@
 catch, neither where it encodes nor where it classifies.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction

@@ -1,12 +1,8 @@
 """The relay's door against bare sockets."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading
-from collections.abc import Callable
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
@@ -18,11 +14,9 @@ from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Request
 from ldp_client.policy import LARGEST_UPLOAD, Policy
 from ldp_client.relay import Mixing, Relay
-from ldp_client.relay.gateway import LARGEST_REQUEST_HEAD, Gateway
+from ldp_client.relay.gateway import LARGEST_REQUEST_HEAD
 from protocols import encode_upload
 from protocols.wire import MEDIA_TYPE
-
-Serve = Callable[..., Gateway]
 
 
 @pytest.fixture
@@ -30,28 +24,12 @@ def relay(server, campaign):
     return Relay(server.url, campaign.id, storage=MemoryStorage(), mixing=Mixing(1))
 
 
-@contextmanager
-def serving(relay, **options):
-    with Gateway(relay, **options) as gateway:
-        thread = threading.Thread(target=gateway.serve_forever, args=(0.02,))
-        thread.start()
-        yield gateway
-        gateway.shutdown()
-        thread.join()
-
-
-@pytest.fixture
-def gateway(relay):
-    with serving(relay) as made:
-        yield made
-
-
 @pytest.fixture
 def body(campaign):
     return encode_upload(perturb(campaign, {"age": "old"}, "no"))
 
 
-def test_the_oldest_silent_connection_makes_room(relay, campaign, body):
+def test_the_oldest_silent_connection_makes_room(serving, relay, campaign, body):
     """Whoever has something to say gets in, however many say nothing."""
     with serving(relay, most_connections=3, timeout=600) as gateway:
         silent = [socket.create_connection(("127.0.0.1", gateway.server_port), timeout=20) for _ in range(8)]
@@ -63,7 +41,7 @@ def test_the_oldest_silent_connection_makes_room(relay, campaign, body):
             one.close()
 
 
-def test_a_check_of_the_operators_own_is_asked_before_an_upload_is_read(relay, campaign, body):
+def test_a_check_of_the_operators_own_is_asked_before_an_upload_is_read(serving, relay, campaign, body):
     asked = []
 
     async def with_a_word(campaign_id, headers):
@@ -104,15 +82,10 @@ def status_and_code(answer):
     [
         ([f"Content-Length: {LARGEST_UPLOAD + 1}"], (413, "body-too-large")),
         (["Content-Length: " + "0" * 18 + str(60 << 20)], (413, "body-too-large")),
-        (["Content-Length: " + "0" * 11 + str(60 << 20)], (413, "body-too-large")),
-        (["Content-Length: " + "0" * 12 + "9999999"], (413, "body-too-large")),
         (["Content-Length: " + "9" * 5000], (413, "body-too-large")),
-        (["Content-Length: +5"], (400, "malformed-length")),
         (["Content-Length: -5"], (400, "malformed-length")),
-        (["Content-Length: 0x5"], (400, "malformed-length")),
         (["Content-Length: 5_0"], (400, "malformed-length")),
         (["Content-Length: \xb2"], (400, "malformed-length")),
-        (["Content-Length: 5, 5"], (400, "malformed-length")),
         (["Content-Length:"], (400, "malformed-length")),
         (["Content-Length: 5", "Content-Length: 5"], (400, "malformed-length")),
         (["Content-Length: 5", "content-length: 62914560"], (400, "malformed-length")),
@@ -131,15 +104,9 @@ def test_a_length_that_is_too_large_or_none_is_refused_before_anything_is_read(
     assert relay.gathering() == 0
 
 
-def test_leading_zeros_of_a_true_length_are_what_http_allows(gateway, relay, campaign, body):
-    answer = said(gateway, head(campaign, f"Content-Length: 000{len(body)}") + body)
-    assert answer.startswith(b"HTTP/1.1 200 ")
-    assert relay.gathering() == 1
-
-
 def test_what_follows_a_body_is_no_second_request(gateway, relay, campaign, body):
     other = encode_upload(perturb(campaign, {"age": "old"}, "no"))
-    one = head(campaign, f"Content-Length: {len(body)}") + body
+    one = head(campaign, f"Content-Length: 000{len(body)}") + body  # Leading zeros are what HTTP allows.
     answer = said(gateway, one + head(campaign, f"Content-Length: {len(other)}") + other)
     assert answer.count(b"HTTP/1.1") == 1
     assert b"Connection: close" in answer
@@ -152,6 +119,16 @@ def test_a_body_that_breaks_off_keeps_nothing(gateway, relay, campaign, body):
         connection.shutdown(socket.SHUT_WR)
         assert connection.recv(65536) == b""
     assert relay.gathering() == 0
+
+
+@pytest.mark.parametrize(
+    ("of", "media_type", "refusal"),
+    [("x", MEDIA_TYPE, (404, "unknown-campaign")), (None, "text/plain", (415, "wrong-media-type"))],
+)
+def test_another_campaign_and_another_kind_of_body_are_refused(gateway, campaign, of, media_type, refusal):
+    asked = head(campaign, "Content-Length: 1").decode()
+    asked = asked.replace(campaign.id, of or campaign.id).replace(MEDIA_TYPE, media_type)
+    assert status_and_code(said(gateway, asked.encode() + b"x")) == refusal
 
 
 def test_the_largest_upload_is_read_to_its_end(gateway, campaign):
@@ -167,10 +144,10 @@ def test_a_head_that_does_not_end_is_given_up(gateway, endless):
 
 
 @pytest.mark.parametrize("drip", [b"x", b"POST / HTTP/1.1\r\nName: ", None])
-def test_a_connection_ends_in_its_time_whatever_drips_in(relay, campaign, drip):
+def test_a_connection_ends_in_its_time_whatever_drips_in(serving, relay, campaign, drip):
     start = head(campaign, "Content-Length: 100000") if drip is None else drip
     with (
-        serving(relay, timeout=0.3) as gateway,
+        serving(relay, timeout=0.1) as gateway,
         socket.create_connection(("127.0.0.1", gateway.server_port), timeout=20) as connection,
     ):
         connection.sendall(start)
@@ -190,7 +167,7 @@ def test_a_connection_ends_in_its_time_whatever_drips_in(relay, campaign, drip):
                 break
 
 
-def test_connections_above_the_cap_are_told_to_come_back(relay, campaign, body, monkeypatch):
+def test_connections_above_the_cap_are_told_to_come_back(serving, relay, campaign, body, monkeypatch):
     upload = head(campaign, f"Content-Length: {len(body)}") + body
     gate, begun, collect = threading.Event(), threading.Semaphore(0), relay.collect
 
@@ -216,6 +193,10 @@ def test_connections_above_the_cap_are_told_to_come_back(relay, campaign, body, 
 
 
 def test_a_gateway_hands_out_what_the_aggregator_has_and_no_tag_to_come_back_with(gateway, server, campaign, model):
+    assert status_and_code(said(gateway, f"GET /v1/campaigns/{campaign.id}/model HTTP/1.0\r\n\r\n".encode())) == (
+        404,
+        "no-model",
+    )
     server.publish_model(campaign.id, model)
     for path, body in (("", campaign.document), ("/model", model.encode())):
         url = f"{gateway.url}/v1/campaigns/{campaign.id}{path}"
@@ -224,13 +205,9 @@ def test_a_gateway_hands_out_what_the_aggregator_has_and_no_tag_to_come_back_wit
         assert not {"etag", "last-modified", "set-cookie"} & answer.headers.keys()
 
 
-def test_a_campaign_without_a_model_has_none(gateway, campaign):
-    url = f"{gateway.url}/v1/campaigns/{campaign.id}/model"
-    answer = HttpTransport(proxies={}).send(Request("GET", url, {}), 5)
-    assert (answer.status, answer.problem_code()) == (404, "no-model")
-
-
-def test_a_device_behind_the_gateway_believes_what_its_publisher_signed_and_asks_the_aggregator_once(server, campaign):
+def test_a_device_behind_the_gateway_believes_what_its_publisher_signed_and_asks_the_aggregator_once(
+    serving, server, campaign
+):
     seed = bytes(32)
     key = public_key(seed)
     expires = datetime.now(timezone.utc) + timedelta(days=1)
@@ -248,7 +225,7 @@ def test_a_device_behind_the_gateway_believes_what_its_publisher_signed_and_asks
 
 
 @pytest.mark.parametrize("publisher", [None, public_key(bytes(32))])
-def test_a_directory_that_is_not_there_is_no_reason_to_come_back(server, campaign, publisher):
+def test_a_directory_that_is_not_there_is_no_reason_to_come_back(serving, server, campaign, publisher):
     relay = Relay(server.url, campaign.id, storage=MemoryStorage(), mixing=Mixing(1), publisher=publisher)
     with serving(relay) as gateway:
         for name in (publisher, "None", "", "x"):

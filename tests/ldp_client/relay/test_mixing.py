@@ -1,7 +1,5 @@
 """What leaves a relay leaves together, and says nothing of when or with whom it came."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable
@@ -67,9 +65,11 @@ def collect(relay, devices):
     return kept
 
 
-def test_nothing_leaves_before_the_least_batch_is_there(build, server, network):
+def test_nothing_leaves_before_the_least_batch_is_there_however_long_it_takes(build, server, network, clock):
     relay = build(10)
     collect(relay, 9)
+    assert not relay.run_once(5)
+    clock.advance(1e9)
     assert not relay.run_once(5)
     assert server.uploads == []
     assert relay.gathering() == 9
@@ -78,24 +78,6 @@ def test_nothing_leaves_before_the_least_batch_is_there(build, server, network):
     assert server.counted(relay.campaign_id) == 10
     assert network.batches == ["10"]
     assert relay.gathering() == 0
-
-
-def test_what_waits_waits_on_however_long_it_takes(build, server, clock):
-    relay = build(10)
-    collect(relay, 9)
-    clock.advance(1e9)
-    assert not relay.run_once(5)
-    assert server.uploads == []
-
-
-def test_a_report_sent_twice_counts_once(build, server):
-    relay = build(3)
-    body = encode_upload(report(relay.campaign()))
-    for _ in range(5):
-        assert relay.collect(body) == {}
-    collect(relay, 1)
-    assert not relay.run_once(5)
-    assert relay.gathering() == 2
 
 
 def test_after_the_longest_wait_fewer_leave_and_nobody_vouches_for_them(build, server, clock, network):
@@ -153,35 +135,26 @@ def test_a_batch_that_was_tried_never_grows(build, server, network):
     assert set(network.batches) == {"10"}
 
 
-def test_the_order_of_a_batch_says_nothing_of_the_order_of_arrival(build, server):
-    """Two relays that met the same devices in opposite orders send the same bytes."""
-    relays = [build(40, storage=MemoryStorage()) for _ in range(2)]
-    uploads = [encode_upload(report(relays[0].campaign())) for _ in range(40)]
-    for body in uploads:
-        relays[0].collect(body)
-    for body in reversed(uploads):
-        relays[1].collect(body)
-    for relay in relays:
-        assert relay.run_once(5)
-    first, second = server.uploads
-    assert first == second
-
-
-def test_no_time_of_a_device_is_kept(build, clock):
+def test_neither_order_nor_time_of_arrival_is_kept_or_sent(build, server, clock):
+    """Two relays that met the same devices in opposite orders, and at other times, keep and send the same bytes."""
     storages = [MemoryStorage(), MemoryStorage()]
-    relays = [build(10, storage=storage) for storage in storages]
-    uploads = [encode_upload(report(relays[0].campaign())) for _ in range(3)]
+    relays = [build(40, storage=storage) for storage in storages]
+    uploads = [encode_upload(report(relays[0].campaign())) for _ in range(40)]
     for body in uploads:
         relays[0].collect(body)
     for position, body in enumerate(reversed(uploads)):
         relays[1].collect(body)
-        clock.advance(60 * (position < 2))
+        clock.advance(60 * (position < 39))
     kept = []
     for storage in storages:
         with storage.transaction(write=False) as transaction:
             kept.append([entry for entry in transaction.items("") if "/pool/" in entry[0]])
-    assert len(kept[0]) == 3
+    assert len(kept[0]) == 40
     assert kept[0] == kept[1]
+    for relay in relays:
+        assert relay.run_once(5)
+    first, second = server.uploads
+    assert first == second
 
 
 def test_a_large_batch_in_several_uploads_is_one_batch(build, server, network):
@@ -263,23 +236,20 @@ def test_the_aggregator_does_not_learn_when_a_device_asks_for_the_model(build, s
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize("least", [0, -1])
-def test_a_batch_of_nobody_is_refused(least):
-    with pytest.raises(ConfigurationError, match="at least 1"):
-        Mixing(least)
-    with pytest.raises(ConfigurationError, match="at least 1"):
-        Mixing(10, 1.0, least)
-
-
-@pytest.mark.parametrize("wait", [-1.0, float("nan")])
-def test_a_wait_that_is_none_is_refused(wait):
-    with pytest.raises(ConfigurationError, match="longest_wait"):
-        Mixing(10, wait)
-
-
-def test_a_batch_that_never_fits_is_refused(build):
-    with pytest.raises(ConfigurationError, match="most_queued_reports"):
-        build(100_001)
+@pytest.mark.parametrize(
+    ("mixing", "named"),
+    [
+        ((0,), "at least 1"),
+        ((-1,), "at least 1"),
+        ((10, 1.0, 0), "at least 1"),
+        ((10, -1.0), "longest_wait"),
+        ((10, float("nan")), "longest_wait"),
+        ((100_001,), "most_queued_reports"),
+    ],
+)
+def test_a_mixing_that_cannot_be_is_refused(build, mixing, named):
+    with pytest.raises(ConfigurationError, match=named):
+        build(mixing=Mixing(*mixing))
 
 
 def test_a_relay_that_is_stopped_between_pool_and_batch_loses_and_doubles_nothing(server, campaign, tmp_path):

@@ -1,14 +1,11 @@
 """A gateway that forwards for many devices."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import replace
 
@@ -18,7 +15,6 @@ from records import RECORD
 from ldp_client import QuotaError, StorageError, perturb
 from ldp_client.network.stdlib import HttpTransport
 from ldp_client.relay import RELAY_POLICY, Mixing, Relay
-from ldp_client.relay.gateway import Gateway
 from ldp_client.relay.mixing import Pool
 from ldp_client.testing import Answer
 from protocols import Report, UploadError, decode_upload, encode_upload
@@ -59,14 +55,6 @@ def test_a_relay_keeps_nothing_of_what_it_forwarded(relay, campaign, tmp_path):
         kept = [key for key, _ in transaction.items("")]
     assert kept == [f"batch/{campaign.id}", f"campaign/{campaign.id}", f"delivery/{campaign.id}"]
     assert identifier.hex().encode() not in (tmp_path / "relay.db").read_bytes()
-
-
-def test_what_was_acknowledged_survives_a_restart(relay, server, campaign, tmp_path):
-    relay.collect(upload(campaign, 3))
-    again = Relay(server.url, campaign.id, storage=tmp_path / "relay.db", mixing=ALONE)
-    assert again.gathering() == 3
-    assert again.run_once(5)
-    assert server.counted(campaign.id) == 3
 
 
 def test_a_report_that_is_queued_already_is_a_success(relay, server, campaign):
@@ -148,16 +136,6 @@ def test_a_relay_and_a_device_share_a_file(join, relay, server, campaign, tmp_pa
     assert server.counted(campaign.id) == 1
 
 
-@pytest.fixture
-def gateway(relay):
-    with Gateway(relay) as made:
-        thread = threading.Thread(target=made.serve_forever, args=(0.02,))
-        thread.start()
-        yield made
-        made.shutdown()
-        thread.join()
-
-
 def test_a_client_speaks_to_a_gateway_as_to_the_aggregator(join, gateway, relay, server, campaign, model):
     for _ in range(5):
         device, part = join(url=gateway.url, granted=False)
@@ -172,25 +150,6 @@ def test_a_client_speaks_to_a_gateway_as_to_the_aggregator(join, gateway, relay,
     server.publish_model(campaign.id, model)
     assert part.classifier().predict({"age": "old"}) == "no"
     assert part.classifier().predict({"age": "old"}) == "no"
-
-
-@pytest.mark.parametrize(
-    ("path", "headers", "body", "status", "code"),
-    [
-        ("/v1/campaigns/x/reports", {"Content-Type": MEDIA_TYPE}, b"x", 404, "unknown-campaign"),
-        (None, {"Content-Type": "text/plain"}, b"x", 415, "wrong-media-type"),
-        (None, {"Content-Type": MEDIA_TYPE}, b"x", 400, "malformed-upload"),
-        (None, {"Content-Type": MEDIA_TYPE, "Content-Length": str(1 << 21)}, b"", 413, "body-too-large"),
-        (None, {"Content-Type": MEDIA_TYPE, "Content-Length": "-1"}, b"", 400, "malformed-length"),
-    ],
-)
-def test_a_gateway_refuses_what_the_aggregator_refuses(gateway, relay, campaign, path, headers, body, status, code):
-    connection = http.client.HTTPConnection("127.0.0.1", gateway.server_port, timeout=5)
-    connection.request("POST", path or f"/v1/campaigns/{campaign.id}/reports", body, headers)
-    answer = connection.getresponse()
-    assert (answer.status, json.loads(answer.read())["code"]) == (status, code)
-    connection.close()
-    assert relay.gathering() == 0
 
 
 def test_a_gateway_that_cannot_write_says_later(gateway, relay, campaign, monkeypatch):

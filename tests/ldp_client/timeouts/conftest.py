@@ -1,7 +1,5 @@
 """No limit but a call's own."""
 
-from __future__ import annotations
-
 import pytest
 
 import ldp_client.storage.memory

@@ -4,12 +4,9 @@ and a thread that does.
 What is waited for never comes before a call has returned: that is the check, and no test measures how long it took.
 """
 
-from __future__ import annotations
-
 import inspect
 import threading
 import time
-from contextlib import contextmanager
 
 import pytest
 from holding import PATIENCE, code_of, held, returned
@@ -30,7 +27,7 @@ from ldp_client.delivery.machine import Wait
 from ldp_client.network.transport import Response
 from ldp_client.storage.sqlite import SqliteStorage
 
-SHORT = 0.2
+SHORT = 0.05
 NEVER = 600.0
 ANSWER = Response(200, {}, b'{"rejected": []}')
 
@@ -73,17 +70,17 @@ DEVICE_CALLS = {
     "close": (lambda device, _: device.close(timeout=SHORT), None),
 }
 CAMPAIGN_CALLS = {
-    "refusal": (lambda part: part.refusal(timeout=SHORT), BUSY),
-    "grant": (lambda part: part.grant(timeout=SHORT), BUSY),
-    "contribute": (lambda part: part.contribute(RECORD, "yes", timeout=SHORT), BUSY),
-    "receipt": (lambda part: part.receipt(timeout=SHORT), BUSY),
-    "withdraw": (lambda part: part.withdraw(timeout=SHORT), BUSY),
-    "requeue": (lambda part: part.requeue(timeout=SHORT), BUSY),
-    "status": (lambda part: part.status(timeout=SHORT).problem, BUSY),
+    "refusal": (lambda part, seconds: part.refusal(timeout=seconds), BUSY),
+    "grant": (lambda part, seconds: part.grant(timeout=seconds), BUSY),
+    "contribute": (lambda part, seconds: part.contribute(RECORD, "yes", timeout=seconds), BUSY),
+    "receipt": (lambda part, seconds: part.receipt(timeout=seconds), BUSY),
+    "withdraw": (lambda part, seconds: part.withdraw(timeout=seconds), BUSY),
+    "requeue": (lambda part, seconds: part.requeue(timeout=seconds), BUSY),
+    "status": (lambda part, seconds: part.status(timeout=seconds).problem, BUSY),
     # The ledger's file is none of theirs.
-    "fetch": (lambda part: part.fetch(timeout=SHORT).id == part.id, True),
-    "problems": (lambda part: part.problems(RECORD, timeout=SHORT), ()),
-    "classifier": (lambda part: part.classifier(timeout=SHORT).predict(RECORD), "yes"),
+    "fetch": (lambda part, seconds: part.fetch(timeout=seconds).id == part.id, True),
+    "problems": (lambda part, seconds: part.problems(RECORD, timeout=seconds), ()),
+    "classifier": (lambda part, seconds: part.classifier(timeout=seconds).predict(RECORD), "yes"),
 }
 
 
@@ -117,7 +114,7 @@ def test_no_call_of_a_campaign_waits_longer_than_its_timeout_for_a_held_file(
     before = (tmp_path / "device.db").read_bytes()
     call, expected = CAMPAIGN_CALLS[name]
     with held(tmp_path / "device.db"):
-        end = returned(lambda: call(part))
+        end = returned(lambda: call(part, SHORT))
     assert (end.code if isinstance(end, StorageError) else end) == expected
     assert (tmp_path / "device.db").read_bytes() == before
 
@@ -130,7 +127,7 @@ def test_no_call_waits_longer_than_its_timeout_for_a_cache_that_is_held(name, jo
     _, part = join(storage=tmp_path / "device.db", clock=time, granted=False)
     call, expected = CAMPAIGN_CALLS[name]
     with held(tmp_path / "device.db.cache"):
-        end = returned(lambda: call(part))
+        end = returned(lambda: call(part, 4 * SHORT))
     if name in {"contribute", "problems"}:
         assert isinstance(end, NotFetchedError)
         assert part.receipt() is None
@@ -156,7 +153,7 @@ def test_the_last_step_of_a_contribution_does_not_wait_longer_for_whoever_still_
 
 
 def test_an_answer_that_could_not_be_noted_in_time_is_sent_again_as_it_was(join, server, campaign, tmp_path):
-    device, part = join(storage=tmp_path / "device.db", clock=time)
+    device, part = join(storage=tmp_path / "device.db", clock=time, limits={"backoff_base": 0.01})
     part.contribute(RECORD, "yes")
     task = device.next_task()
     device.request(task)
@@ -177,27 +174,21 @@ def test_a_withdrawal_that_could_not_be_kept_in_time_holds_in_this_process_until
     assert not server.uploads
 
 
-class _Forgetful:
-    """A storage that cannot be read any more once a withdrawal is in it."""
-
-    def __init__(self):
-        self._inner = MemoryStorage()
-        self.fails = False
-
-    @contextmanager
-    def transaction(self, *, write):
-        if self.fails and not write:
-            raise StorageError(BUSY)
-        with self._inner.transaction(write=write) as transaction:
-            yield transaction
-
-
 def test_a_withdrawal_that_cannot_see_whether_an_upload_arrived_says_that_it_may_be_on_its_way(join):
-    storage = _Forgetful()
+    class Forgetful(MemoryStorage):
+        """Cannot be read any more once an upload has begun."""
+
+        fails = False
+
+        def transaction(self, *, write):
+            if self.fails and not write:
+                raise StorageError(BUSY)
+            return super().transaction(write=write)
+
+    storage = Forgetful()
     device, part = join(storage=storage)
     part.contribute(RECORD, "yes")
-    task = device.next_task()
-    device.request(task)
+    device.request(device.next_task())
     storage.fails = True
     assert part.withdraw(timeout=SHORT) == Withdrawal(deleted=1, on_its_way=1, refunded=0.0)
 

@@ -1,7 +1,5 @@
 """Every call that uses the network takes ``timeout``, and keeps it, whatever it does one after the other."""
 
-from __future__ import annotations
-
 import inspect
 import threading
 import time
@@ -11,11 +9,10 @@ from holding import PATIENCE, code_of, held, returned, silent_server
 from records import RECORD
 
 from ldp_client import Classifier, ClientError, TransportError
-from ldp_client.network.transport import Response
 from ldp_client.relay import Relay
 from ldp_client.storage.sqlite import SqliteStorage
 
-SHORT = 0.2
+SHORT = 0.05
 BUSY = "storage-busy"
 
 
@@ -31,36 +28,6 @@ def test_no_fetch_waits_longer_than_its_timeout_for_a_silent_server(join, campai
         part.contribute(RECORD, "yes")
         assert returned(lambda: device.run_once(SHORT)) is False
         assert part.status().queued == 1
-
-
-def test_the_steps_of_a_call_share_its_seconds(join, campaign, monkeypatch):
-    """A directory, then a campaign; a model, then a directory: one timeout, and not two."""
-    given = []
-
-    class Slow:
-        def send(self, request, timeout, cancellation=None):
-            given.append(timeout)
-            time.sleep(0.05)
-            body = b"{}" if "directories" in request.url else campaign.document
-            return Response(200, {"content-type": "application/json"}, body)
-
-    monkeypatch.setattr("ldp_client.network.publisher.read_directory", lambda *_: _Directory())
-    monkeypatch.setattr("ldp_client.network.publisher.pack", lambda *_: b"")
-    device, _ = join(transport=Slow(), clock=time, granted=False)
-    key = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
-    part = device.campaign("https://collect.example.org", campaign.id, max_epsilon=4, publisher=key)
-    part.fetch(timeout=5)
-    assert len(given) == 2
-    assert given[1] <= given[0] - 0.05
-
-
-class _Directory:
-    version = 1
-
-    class expires:  # noqa: N801 - a datetime's stand-in
-        @staticmethod
-        def timestamp():
-            return float("inf")
 
 
 def test_a_try_whose_seconds_were_over_before_it_began_is_no_try_that_failed(join, server, clock):

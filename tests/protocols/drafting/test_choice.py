@@ -1,7 +1,5 @@
 """The choice of mechanism: least predicted variance."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Directed rounding, checked with a Taylor series in rational arithmetic that shares nothing with ``decimal``."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The numbers of a mechanism in a document: there and back, and what is refused."""
 
-from __future__ import annotations
-
 import itertools
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """What a mechanism sends, and what no device can have sent."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import struct
