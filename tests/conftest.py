@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from forked import programs
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
@@ -24,6 +25,12 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("repeatable")
+
+
+@pytest.fixture
+def forked_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interpreters that have imported already stand first in the PATH: `python`, `ldp-aggregator` and `ldp-client`."""
+    monkeypatch.setenv("PATH", os.pathsep.join([str(programs()), os.environ["PATH"]]))
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import subprocess
-import sys
 import termios
 import threading
 
@@ -135,8 +134,9 @@ def test_help_says_what_a_command_prints(name, capsys):
     assert "--json" in out
 
 
+@pytest.mark.usefixtures("forked_programs")
 def test_progress_is_for_a_terminal_and_a_pipe_gets_none(table, schema):
-    words = [sys.executable, "-m", "simulations", "population", "--data", str(table), "--schema", str(schema)]
+    words = ["python", "-m", "simulations", "population", "--data", str(table), "--schema", str(schema)]
     words += ["--devices", "5"]
     piped = subprocess.run(words, capture_output=True, text=True, check=True)
     assert "devices:" not in piped.stderr
