@@ -55,7 +55,7 @@ demo: $(INSTALLED)
 	@$(BIN)/python -m simulations demo --devices $(DEVICES) $(if $(DATA),--data "$(DATA)" --label "$(LABEL)") $(if $(KEEP),--keep)
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not install'
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -142,10 +142,8 @@ browsers: $(INSTALLED) $(JAVASCRIPT)
 	cd javascript && npm run build
 	cd javascript && node --test test/browsers/*.test.mjs
 
-CAMPAIGNS ?= 10000
-
 differential: $(INSTALLED) javascript
-	LDP_BAYES_CAMPAIGNS=$(CAMPAIGNS) $(BIN)/python -m pytest -n auto tests/javascript/test_differential.py
+	$(BIN)/python -m pytest -n auto -m long tests/javascript/test_differential.py
 
 $(AXE):
 	npm install --silent --no-save --prefix $(VENV)/axe axe-core@4.10

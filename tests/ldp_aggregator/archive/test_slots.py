@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from archived import other_answers, random_kept
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_aggregator.archive.files import ArchiveError, Kept, decode_file, encode_file
@@ -118,7 +118,6 @@ def test_what_no_device_can_have_sent_is_left_out_and_numbered(campaign: Campaig
     assert found.reports == sum(len(one.ids) for one in kept.values()) - 1
 
 
-@settings(max_examples=20)
 @given(st.sampled_from([1, 2, 4, 16, 256]), st.integers(0, 2**32))
 def test_slots_share_no_id_and_add_up_to_the_same_bytes_in_any_order(campaign: Campaign, slots: int, seed: int) -> None:
     kept = random_kept(campaign, 60, seed)

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from audited import AT_LENGTH, Client
+from audited import Client
 from audited_campaigns import campaign, question
 from leaking_answers import LEAKING
 
@@ -83,7 +83,7 @@ def test_lengths_that_differ_between_questions_only_are_right():
     assert audit(SEVERAL, Client(), 200).passed
 
 
-@pytest.mark.skipif(not AT_LENGTH, reason="starts sixty Pythons; LDP_BAYES_AUDIT_TRIALS runs it")
+@pytest.mark.long  # starts sixty Pythons
 def test_the_command_passes_the_reference_client_on_a_document_of_ones_own(capsys, tmp_path):
     page, document = tmp_path / "audit.md", tmp_path / "document.json"
     document.write_text(question("oue", 4, 2.0), encoding="utf-8")

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from columns import ANYTHING, columns
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_aggregator.node_statistics import decode_distributed, decode_share
@@ -68,9 +68,6 @@ TABULAR = {"label": LABEL, "features": FEATURES}
 PANDAS_3 = "ignore:The behavior of (DataFrame|array) concatenation with empty:FutureWarning"
 pytestmark = pytest.mark.filterwarnings(PANDAS_3)
 
-thorough = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-brief = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
 
 def cell(held, *, boxed):
     try:
@@ -102,14 +99,12 @@ def vector_of(draft, table):
 
 
 @pytest.mark.parametrize("draft", DRAFTS.values(), ids=DRAFTS)
-@thorough
 @given(tables())
 def test_a_row_adds_its_own_statistics_whatever_it_does_to_the_dtypes(draft, case):
     table, row, longer = case
     assert (vector_of(draft, longer) - vector_of(draft, table)).tolist() == vector_of(draft, row).tolist()
 
 
-@brief
 @given(tables(), st.data())
 def test_replacing_a_row_is_removing_it_and_adding_another(case, data):
     (frame, labels), (row, label), _ = case
@@ -123,7 +118,6 @@ def test_replacing_a_row_is_removing_it_and_adding_another(case, data):
     assert moved.tolist() == (vector_of(DRAFT, (row, label)) - vector_of(DRAFT, old)).tolist()
 
 
-@brief
 @given(tables(), st.data())
 def test_a_table_in_pieces_is_the_table(case, data):
     _, _, (frame, labels) = case
@@ -180,7 +174,6 @@ TRAINERS = {
 
 
 @pytest.mark.parametrize("trainer", TRAINERS.values(), ids=TRAINERS)
-@brief
 @given(tables())
 def test_every_trainer_takes_a_row_for_itself(trainer, case):
     table, row, longer = case
@@ -188,7 +181,6 @@ def test_every_trainer_takes_a_row_for_itself(trainer, case):
 
 
 @pytest.mark.filterwarnings(f"ignore::{PrivacyWarning.__module__}.{PrivacyWarning.__name__}")
-@brief
 @given(tables(), st.integers(0, 3))
 def test_a_row_goes_to_one_group_of_nodes_and_moves_no_other_row_to_another(case, seed):
     (frame, labels), row, _ = case
@@ -199,7 +191,6 @@ def test_a_row_goes_to_one_group_of_nodes_and_moves_no_other_row_to_another(case
     assert sorted(moved) == sorted([own, [0] * len(own)])
 
 
-@brief
 @given(tables())
 def test_the_share_of_a_node_takes_a_row_for_itself(case):
     campaign = Campaign.compile(DRAFT)
@@ -217,7 +208,6 @@ def test_the_share_of_a_node_takes_a_row_for_itself(case):
 
 
 @pytest.mark.parametrize("draft", DRAFTS.values(), ids=DRAFTS)
-@brief
 @given(tables())
 def test_means_and_variances_and_clusters_are_of_the_same_numbers_and_one_more(draft, case):
     schema = Schema.read({name: draft.get(name) for name in ("label", "features", "projection")})
@@ -240,7 +230,6 @@ def test_means_and_variances_and_clusters_are_of_the_same_numbers_and_one_more(d
         assert after == before + own
 
 
-@brief
 @given(st.lists(ANYTHING, max_size=5), ANYTHING, st.booleans())
 def test_a_count_and_a_mean_take_a_row_for_itself(values, value, in_a_column):
     def answers_of(answers):
@@ -262,7 +251,6 @@ LINES = st.lists(
 )
 
 
-@brief
 @given(st.lists(LINES, max_size=6), LINES, st.integers(1, 3))
 def test_a_file_read_in_pieces_takes_a_row_for_itself(tmp_path_factory, lines, line, rows):
     schema = Schema.read(TABULAR)
@@ -279,7 +267,6 @@ def test_a_file_read_in_pieces_takes_a_row_for_itself(tmp_path_factory, lines, l
 
 
 @pytest.mark.parametrize("kind", [float, object])
-@brief
 @given(
     st.lists(st.lists(st.sampled_from([0.0, 1.0, -1.0, 2.5, 40.0, float("nan")]), min_size=6, max_size=6), min_size=1)
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_aggregator.store.contract import StoreError
@@ -93,7 +93,6 @@ def test_a_union_is_sorted_and_keeps_every_digest(sets: list[set[tuple[int, int]
 
 
 @given(IDS, IDS)
-@settings(max_examples=300)
 def test_what_is_in_is_found_with_its_digest_and_what_is_not_is_not(
     held: set[tuple[int, int]], asked: set[tuple[int, int]]
 ) -> None:
@@ -139,7 +138,6 @@ def test_ids_that_share_a_half_do_not_crowd_a_filter() -> None:
 
 
 @given(IDS, IDS)
-@settings(max_examples=50)
 def test_a_run_is_read_as_it_was_written(
     tmp_path_factory: pytest.TempPathFactory, held: set[tuple[int, int]], asked: set[tuple[int, int]]
 ) -> None:
@@ -169,7 +167,6 @@ def test_every_id_is_found_in_its_page_also_where_many_share_a_half(tmp_path: Pa
 
 
 @given(st.lists(st.lists(IDS, max_size=4), max_size=4))
-@settings(max_examples=200)
 def test_blocks_of_sorted_sources_are_merged_in_order(sources: list[list[set[tuple[int, int]]]]) -> None:
     seen: set[tuple[int, int]] = set()
     cut = []
