@@ -22,13 +22,15 @@ def with_blocks():
     return [page for page in PAGES if any(block.reason is None for block in blocks_of(page))]
 
 
+@pytest.mark.parametrize("started", ["forked", pytest.param("new", marks=pytest.mark.long)])
 @pytest.mark.parametrize("page", with_blocks())
-def test_every_block_of_a_page_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
+def test_every_block_of_a_page_runs_and_prints_what_the_page_says(page, started, tmp_path, monkeypatch):
+    """In interpreters that have imported already and, at length, in new ones."""
     blocks = [block for block in blocks_of(page) if block.reason is None and not block.included]
     if any(block.language == "js" or re.search(r"^node ", block.text, re.MULTILINE) for block in blocks):
         needs_node()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    with Session(tmp_path, str(programs())) as session:
+    with Session(tmp_path, *([str(programs())] if started == "forked" else [])) as session:
         stage = STAGES.get(page, lambda _: iter([None]))(session)
         next(stage)
         printed = None

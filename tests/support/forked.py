@@ -143,10 +143,10 @@ def _as_asked(link: socket.socket) -> list[str]:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
-    sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)
+    sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
     if environment.get("PYTHONUNBUFFERED"):
-        sys.stdout = io.TextIOWrapper(open(1, "wb", buffering=0, closefd=False), write_through=True)
-    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)
+        sys.stdout = io.TextIOWrapper(os.fdopen(1, "wb", buffering=0, closefd=False), write_through=True)
+    sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace", closefd=False)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
@@ -167,7 +167,7 @@ def main(folder: Path) -> None:
     words = _as_asked(link)
     try:
         if words[0] == "-m":
-            sys.argv, sys.path[0] = words[1:], os.getcwd()
+            sys.argv, sys.path[0] = words[1:], str(Path.cwd())
             runpy.run_module(words[1], run_name="__main__", alter_sys=True)
         else:
             sys.argv, sys.path[0] = words, str(Path(words[0]).resolve().parent)
