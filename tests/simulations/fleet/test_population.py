@@ -13,6 +13,7 @@ import buyers
 import pytest
 from buyers import run, write_draft, write_table
 
+import simulations.fleet.aggregator
 from protocols.shell import FAILED, WRONG_USAGE
 from simulations.__main__ import COMMANDS
 from simulations.fleet.aggregator import Daemon
@@ -32,6 +33,11 @@ FOUND_LATER = (
 
 SIZE_IN_BINS = {"name": "size", "kind": "continuous", "low": 0, "high": 60, "bins": 3}
 DRAFT = {**buyers.DRAFT, "features": [buyers.DRAFT["features"][0], SIZE_IN_BINS]}
+
+
+@pytest.fixture(autouse=True)
+def _aggregators_are_forked(forked_programs, monkeypatch):
+    monkeypatch.setattr(simulations.fleet.aggregator, "_PROGRAM", ("ldp-aggregator",))
 
 
 @pytest.fixture
@@ -134,7 +140,6 @@ def test_help_says_what_a_command_prints(name, capsys):
     assert "--json" in out
 
 
-@pytest.mark.usefixtures("forked_programs")
 def test_progress_is_for_a_terminal_and_a_pipe_gets_none(table, schema):
     words = ["python", "-m", "simulations", "population", "--data", str(table), "--schema", str(schema)]
     words += ["--devices", "5"]
