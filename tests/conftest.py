@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from forked import programs
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
@@ -22,6 +23,12 @@ patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("repeatable", patient, derandomize=True, max_examples=30)
 settings.register_profile("fresh", patient, derandomize=False, max_examples=500, print_blob=True)
 settings.load_profile("repeatable")
+
+
+@pytest.fixture
+def forked_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interpreters that have imported already stand first in the PATH: `python`, `ldp-aggregator` and `ldp-client`."""
+    monkeypatch.setenv("PATH", os.pathsep.join([str(programs()), os.environ["PATH"]]))
 
 
 @pytest.fixture(scope="session")

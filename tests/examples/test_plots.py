@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("forked_programs")
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def drawn(name: str, folder: Path) -> list[float]:
     figure = folder / "figure.svg"
-    command = [sys.executable, str(EXAMPLES / name), str(figure)]
+    command = ["python", str(EXAMPLES / name), str(figure)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert "</svg>" in figure.read_text(encoding="utf-8")

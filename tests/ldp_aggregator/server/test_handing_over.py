@@ -109,25 +109,19 @@ async def test_what_is_no_request_ends_a_connection_that_is_aiohttps(server):
 
 
 async def test_who_says_all_at_once_is_answered(server):
-    reader, writer = await connect(server)
-    writer.write(b"GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n")
-    writer.write_eof()
-    assert problem_of(await asyncio.wait_for(reader.read(), SECONDS)) == (404, "not-found")
-    writer.close()
+    line = await server.dial()
+    line.send(NOWHERE)
+    line.writer.write_eof()
+    assert (await line.reply()).problem == (404, "not-found")
 
 
-async def test_the_rest_of_a_body_is_not_awaited_from_who_has_said_all(server, make_campaign, make_report):
-    campaign = make_campaign()
-    await server.store.create_campaign(campaign)
-    body = encode_upload([make_report(campaign, 1)])
-    upload = request_head(campaign, len(body), Origin="https://other.example") + body
-    reader, writer = await connect(server)
-    writer.write(upload + upload[:-5])
-    writer.write_eof()
-    answers = await asyncio.wait_for(reader.read(), SECONDS)
+async def test_the_rest_of_a_body_is_not_awaited_from_who_has_said_all(server):
+    upload = request_of(await server.publish(), 1, Origin="https://other.example")
+    line = await server.dial()
+    line.send(upload + upload[:-5])
+    line.writer.write_eof()
     # uvloop says more than once that there is no more, and the connection ends without another word.
-    assert re.findall(rb"HTTP/1.1 (\d+)", answers) in ([b"200", b"408"], [b"200"])
-    writer.close()
+    assert re.findall(rb"HTTP/1.1 (\d+)", await line.rest()) in ([b"200", b"408"], [b"200"])
 
 
 async def test_a_stop_does_not_wait_for_idle_connections(serving):

@@ -48,10 +48,10 @@ def free_ports(count: int) -> list[int]:
 
 class Session:
     """``texts`` are replaced in what runs, as whole words: the addresses and names that a reader replaces, too. One
-    that is a function is called then.
+    that is a function is called then. ``interpreters`` is a folder of programs that stand for the environment's.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *interpreters: str) -> None:
         self.folder = folder
         self.public, self.admin, self.operations, other, relay = free_ports(5)
         self.texts: dict[str, str | Callable[[], str]] = {
@@ -66,7 +66,7 @@ class Session:
         self.printed: list[tuple[Block, str]] = []
         own = {name: text for name, text in os.environ.items() if not name.startswith(("LDP_", "PYTEST", "XDG"))}
         self.environment = own | {
-            "PATH": os.pathsep.join([str(STUBS), str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "PATH": os.pathsep.join([str(STUBS), *interpreters, str(Path(sys.executable).parent), os.environ["PATH"]]),
             "PYTHONPATH": str(ROOT),
             "HOME": str(folder),
             "LDP_REPOSITORY": str(ROOT),

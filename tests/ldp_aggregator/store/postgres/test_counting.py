@@ -35,10 +35,10 @@ async def asked(store):
 
 async def test_a_group_of_new_reports_asks_the_database_once(asked, store):
     several = [await publish(store, 1024, title=title) for title in ("one", "two", "three")]
-    uploads = [submission(several[number % 3], [number]) for number in range(counting.SMALL + 1)]
+    uploads = [submission(several[number % 3], [number]) for number in range(postgres_store.SMALL + 1)]
     await store.count(uploads[:1])  # A connection asks once for the types of what it is sent.
     asked.clear()
-    assert [outcome.counted for outcome in await store.count(uploads[1:])] == [1] * counting.SMALL
+    assert [outcome.counted for outcome in await store.count(uploads[1:])] == [1] * postgres_store.SMALL
     assert len(asked) == 1, asked
     for _ in range(2):
         asked.clear()
