@@ -3,12 +3,8 @@
 A 2 in any cell proves that something was counted twice, and a 0 that something acknowledged was lost.
 """
 
-from __future__ import annotations
-
 import hashlib
-from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta, timezone
-from typing import Any
 
 import pytest
 
@@ -16,7 +12,7 @@ from ldp_aggregator.store import Submission
 from protocols import Campaign, Report, decode_upload, encode_upload
 
 
-def cell_campaign(cells: int = 64, **changes: Any) -> Campaign:
+def cell_campaign(cells=64, **changes):
     """One ``de`` question about a feature with ``cells / 2`` values and two classes; the label is not asked alone."""
     return Campaign.compile(
         {
@@ -37,45 +33,45 @@ def cell_campaign(cells: int = 64, **changes: Any) -> Campaign:
     )
 
 
-def cell_report(campaign: Campaign, number: int, cell: int | None = None) -> Report:
+def cell_report(campaign, number, cell=None):
     """Report ``number``: an id of its own and, unless told otherwise, the cell of that number."""
     width = campaign.questions[0].mechanism.width
     payload = (number if cell is None else cell).to_bytes(width, "little")
     return Report(0, hashlib.sha256(number.to_bytes(8, "big")).digest()[:16], payload)
 
 
-def submission(campaign: Campaign, reports: Iterable[Report]) -> Submission:
+def submission(campaign, reports):
     return Submission(campaign, decode_upload(encode_upload(reports), campaign))
 
 
 class SteppedClock:
     """A clock that stands until it is stepped."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
-    def __call__(self) -> datetime:
+    def __call__(self):
         return self.now
 
-    def step(self, seconds: float) -> None:
+    def step(self, seconds):
         self.now += timedelta(seconds=seconds)
 
 
 @pytest.fixture
-def make_campaign() -> Callable[..., Campaign]:
+def make_campaign():
     return cell_campaign
 
 
 @pytest.fixture
-def make_report() -> Callable[..., Report]:
+def make_report():
     return cell_report
 
 
 @pytest.fixture
-def make_submission() -> Callable[..., Submission]:
+def make_submission():
     return submission
 
 
 @pytest.fixture
-def clock() -> SteppedClock:
+def clock():
     return SteppedClock()
