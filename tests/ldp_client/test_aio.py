@@ -55,6 +55,16 @@ async def test_run_once_delivers_and_retries(made, server, campaign):
     assert server.counted(campaign.id) == 1
 
 
+async def test_a_background_thread_delivers_what_is_contributed(made, server, campaign):
+    device, part = made
+    async with AsyncDriver(device, first_delay=0.0) as driver:
+        await asyncio.sleep(0.02)
+        await driver.call(part.contribute, RECORD, "yes")
+        assert await eventually(lambda: part.status().sent == 1)
+    assert server.counted(campaign.id) == 1
+    assert await eventually(lambda: not device.status().running)
+
+
 async def test_the_event_loop_goes_on_while_a_send_hangs_and_close_gives_it_up(made, server):
     leave = threading.Event()
     server.answer_with = lambda _: leave.wait(20) and None
