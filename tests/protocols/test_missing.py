@@ -45,9 +45,6 @@ def test_a_feature_may_be_missing_unless_its_author_says_false_or_lists_missing_
     assert [feature.missing for feature in campaign.features] == [True, True, False, False]
     assert [one["missing"] for one in json.loads(campaign.document)["features"]] == [True, True, False, False]
     assert Campaign.parse(campaign.document) == campaign
-
-
-def test_a_document_that_does_not_say_is_of_features_that_may_be_missing():
     content = json.loads(compiled(COLOUR, SIZE, WEIGHT).document)
     for feature in content["features"]:
         del feature["missing"]

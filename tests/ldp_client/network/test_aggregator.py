@@ -13,6 +13,7 @@ from ldp_client.network.transport import Response
 from ldp_client.policy import DEFAULT_POLICY
 from ldp_client.runtime import seconds_left, within
 from ldp_client.testing import FakeClock
+from protocols import ModelError
 from protocols.document.schema import Label
 
 JSON = {"content-type": "application/json"}
@@ -100,12 +101,11 @@ def test_an_answer_above_its_limit_is_refused_whoever_carried_it(model):
     assert code_of(aggregator(Scripted(long)).campaign) == "answer-too-long"
 
 
-@pytest.mark.parametrize("stored", [b"{}", b"not JSON", None])
-def test_a_stored_model_that_cannot_be_used_is_fetched_again(model, stored):
-    storage, transport = MemoryStorage(), Scripted(of(model))
-    about_another = model.replace("missed_payment", "other").encode()
-    Cache(storage).put("model/" + "A" * 43, about_another if stored is None else stored)
-    assert fetched(transport, storage).label == "missed_payment"
+def test_a_model_about_another_label_is_refused_also_from_the_cache(model):
+    storage = MemoryStorage()
+    fetched(Scripted(of(model)), storage, None)
+    with pytest.raises(ModelError, match="another label"):
+        fetched(Scripted(of(model)), storage, Label("other", ("yes", "no")))
 
 
 def test_the_tries_of_a_fetch_share_its_time(monkeypatch):

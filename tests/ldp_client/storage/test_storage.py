@@ -35,15 +35,6 @@ def test_a_new_storage_is_empty_and_reading_it_leaves_it_so(storage, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_was_put_is_there_for_the_next_transaction(storage):
-    with storage.transaction(write=True) as transaction:
-        transaction.put("a", b"1")
-        transaction.put("a", b"2")
-        assert transaction.get("a") == b"2"
-    with storage.transaction(write=False) as transaction:
-        assert transaction.get("a") == b"2"
-
-
 def test_an_exception_rolls_back_everything(storage):
     with storage.transaction(write=True) as transaction:
         transaction.put("kept", b"1")

@@ -152,28 +152,6 @@ def test_the_last_step_of_a_contribution_does_not_wait_longer_for_whoever_still_
     assert len(server.uploads) == 1
 
 
-def test_an_answer_that_could_not_be_noted_in_time_is_sent_again_as_it_was(join, server, campaign, tmp_path):
-    device, part = join(storage=tmp_path / "device.db", clock=time, limits={"backoff_base": 0.01})
-    part.contribute(RECORD, "yes")
-    task = device.next_task()
-    device.request(task)
-    with held(tmp_path / "device.db"):
-        device.on_result(task, ANSWER, timeout=SHORT)
-    assert part.status().queued == 1
-    assert device.run_once(30)
-    assert server.uploads == [task.body]
-
-
-def test_a_withdrawal_that_could_not_be_kept_in_time_holds_in_this_process_until_it_is(join, server, tmp_path):
-    device, part = join(storage=tmp_path / "device.db", clock=time)
-    part.contribute(RECORD, "yes")
-    with held(tmp_path / "device.db"):
-        assert code_of(lambda: part.withdraw(timeout=SHORT)) == BUSY
-    assert not part.consented
-    assert device.run_once(20)
-    assert not server.uploads
-
-
 def test_a_withdrawal_that_cannot_see_whether_an_upload_arrived_says_that_it_may_be_on_its_way(join):
     class Forgetful(MemoryStorage):
         """Cannot be read any more once an upload has begun."""

@@ -122,5 +122,5 @@ def test_the_place_of_a_score_is_the_number_of_edges_that_it_lies_above(odds, pl
 def test_of_three_classes_the_place_is_the_class_of_the_largest_score_the_first_of_equals():
     evaluation, label = of_three()
     read = compiled(evaluation, label=label).evaluation
-    assert read.places == 3
+    assert (read.edges, read.places) == (None, 3)
     assert [read.place_of(scores) for scores in ([0, 1, 2], [0, 2, 2], [1, 1, 1], [-math.inf, 0, -1])] == [2, 1, 0, 1]

@@ -93,6 +93,7 @@ def test_a_missing_input_is_a_uniformly_random_one():
     [
         ({"method": "lda"}, "projection.method"),
         ({"inputs": ["x", "w"]}, "projection.inputs[1]"),
+        ({"inputs": ["x", "colour"]}, "projection.inputs[1]"),
         ({"inputs": ["x", "x"]}, "projection.inputs"),
         ({"inputs": []}, "projection.inputs"),
         ({"mean": [0]}, "projection.mean"),
@@ -183,6 +184,7 @@ def test_a_product_asked_as_a_sign_is_one_bit_without_the_class():
         ({"study": None}, "study"),
         ({"asks": "everything"}, "asks"),
         ({"privacy": {"epsilon": 1, "answers": "all"}}, "privacy.answers"),
+        ({"privacy": {"epsilon": 1, "release_every": 100}}, "privacy.release_every"),
         ({"projection": PROJECTION}, "projection"),
         ({"features": DRAFT["features"]}, "features[1].kind"),
         (

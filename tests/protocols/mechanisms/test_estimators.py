@@ -21,20 +21,6 @@ from protocols.mechanisms import (
 )
 
 
-@pytest.mark.parametrize(("name", "size", "epsilon"), SMALL)
-def test_p_q_and_joint_support_are_what_perturb_does(name, size, epsilon, outcomes):
-    mechanism = PURE[name].make(size, exact_epsilon(epsilon))
-    one_true, none_true = mechanism.joint_support
-    for item, distribution in enumerate(exact_distributions(mechanism, outcomes)):
-        supports = [(frozenset(mechanism.support(payload)), share) for payload, share in distribution.items()]
-        for cell in range(size):
-            seen = sum(share for support, share in supports if cell in support)
-            assert seen == (mechanism.p if cell == item else mechanism.q)
-        for pair in itertools.combinations(range(size), 2):
-            both = sum(share for support, share in supports if set(pair) <= support)
-            assert both == (one_true if item in pair else none_true)
-
-
 @pytest.mark.parametrize(
     ("name", "p", "q"),
     [
@@ -97,9 +83,18 @@ FREQUENCIES = {
 
 
 @pytest.mark.parametrize(("name", "size", "epsilon"), SMALL)
-def test_the_predicted_variances_are_those_of_the_estimator(name, size, epsilon, outcomes):
+def test_p_q_joint_support_and_variances_are_those_of_what_perturb_does(name, size, epsilon, outcomes):
     mechanism = PURE[name].make(size, exact_epsilon(epsilon))
     distributions, frequencies = exact_distributions(mechanism, outcomes), FREQUENCIES[size]
+    one_true, none_true = mechanism.joint_support
+    for item, distribution in enumerate(distributions):
+        supports = [(frozenset(mechanism.support(payload)), share) for payload, share in distribution.items()]
+        for cell in range(size):
+            seen = sum(share for support, share in supports if cell in support)
+            assert seen == (mechanism.p if cell == item else mechanism.q)
+        for pair in itertools.combinations(range(size), 2):
+            both = sum(share for support, share in supports if set(pair) <= support)
+            assert both == (one_true if item in pair else none_true)
 
     def variance(weights):
         return contribution_variance(mechanism, distributions, weights, frequencies)
