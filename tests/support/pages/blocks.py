@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = (
     "README.md",
+    "CONTRIBUTING.md",
     "SECURITY.md",
     *sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md")),
     "examples/flower/README.md",
