@@ -69,14 +69,14 @@ class _Server:
 
     async def _start(self) -> None:
         limits = Limits(body_bytes=1 << 16, header_bytes=1 << 10, header_seconds=120)
-        settings = Settings(data=self._folder, host="127.0.0.1", port=0, admin_port=0, operations_port=0, limits=limits)
+        settings = Settings(data=self._folder, listen="127.0.0.1:0", listen_admin="0", listen_operations="0")
         self.store = SqliteStore(self._folder / "store.sqlite3")
         self._stack.push_async_callback(self.store.close)
         await self.store.create_campaign(CAMPAIGN)
         listeners = Listeners.bind(settings)
         address = urlsplit(listeners.addresses(settings).public)
         self._address = (address.hostname, address.port)
-        await self._stack.enter_async_context(running(settings, listeners, store=self.store))
+        await self._stack.enter_async_context(running(settings, listeners, store=self.store, limits=limits))
 
     def stop(self) -> None:
         """End it, and delete what it stored; where nobody calls this it all ends with the process."""

@@ -25,13 +25,9 @@ from random_campaigns import campaign, document
 from ldp_aggregator.counting.decoding import lay_out
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.node_statistics import (
-    DistributedShare,
-    DistributedShareError,
     ShareError,
     campaign_of,
-    decode_distributed,
     decode_share,
-    encode_distributed,
     encode_share,
     has_other_rows,
     parts_of,
@@ -219,26 +215,18 @@ def _uploads() -> list[bytes]:
 
 
 def read_share(data: bytes) -> bool:
-    """A node's share is read as one of three kinds, at most, and written back to the same."""
+    """A node's share is read as one kind, at most, and written back to the same."""
     asked, body = _of_campaign(data)
-    named, plain, distributed = None, None, None
+    named = None
     with suppress(ShareError):
         named = campaign_of(body)
-    with suppress(ShareError):
-        distributed = decode_distributed(body, asked)
     try:
-        plain = decode_share(body, asked)
-    except DistributedShareError:
-        assert named is None
+        vector = decode_share(body, asked)
     except ShareError:
-        assert distributed is None
-    if plain is not None:
-        assert (named, distributed) == (asked.id, None)
-        assert encode_share(asked, plain, other_rows=has_other_rows(body)) == body
-    if distributed is not None:
-        assert encode_distributed(asked, distributed) == body
-        assert distributed.summand()[:3].tolist() == [1, distributed.nodes, distributed.nodes**2]
-    return plain is not None or distributed is not None
+        return False
+    assert named == asked.id
+    assert encode_share(asked, vector, other_rows=has_other_rows(body)) == body
+    return True
 
 
 def _shares() -> list[bytes]:
@@ -246,8 +234,7 @@ def _shares() -> list[bytes]:
     for number, asked in enumerate(CAMPAIGNS[:2]):
         vector = np.arange(-1, parts_of(asked.label, asked.asked)[-1].stop - 1) * 3_000_000_000
         shares = (encode_share(asked, vector), encode_share(asked, -vector, other_rows=True))
-        distributed = encode_distributed(asked, DistributedShare(vector, 5, 3, 1 << 62))
-        seeds += [bytes([number]) + share for share in (*shares, distributed)]
+        seeds += [bytes([number]) + share for share in shares]
     return seeds
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import aiohttp
 import pytest
 from exact_coins import SeededCoins
-from postgres import postgres  # noqa: F401 - a fixture
 
 from ldp_aggregator.server.process import running
 from ldp_aggregator.server.sockets.listener import Listeners
@@ -70,10 +69,30 @@ class Dashboard:
         await self.answer(campaign, people)
         return campaign
 
+    async def page(self, campaign: Campaign, query: str = "") -> str:
+        """An operator's page of a campaign."""
+        status, text = await self.get(f"/campaigns/{campaign.id}{query}")
+        assert status == 200, text
+        return text
+
+    async def act(self, campaign: Campaign, act: str, **fields: str) -> tuple[int, str]:
+        """Status and text of a form on a campaign's page."""
+        return (await self.send(f"/campaigns/{campaign.id}/{act}", fields))[:2]
+
     async def people_page(self, campaign: Campaign) -> str:
         async with self.session.get(f"{self.public}/c/{campaign.id}") as answer:
             assert answer.status == 200
             return await answer.text()
+
+    async def acts(self) -> list[tuple[str, str]]:
+        """What the log says, and how it ended."""
+        return [(one.act.act, one.outcome) for one in await self.store.acts()]
+
+    async def sign_in(self, session: Any, token: str, **more: str) -> tuple[aiohttp.ClientResponse, str]:
+        """The answer to a token in the form of the entrance."""
+        form = {"token": token, **more}
+        async with session.post(f"{self.admin}/login", data=form, allow_redirects=False) as answer:
+            return answer, await answer.text()
 
     async def upload(self, campaign: Campaign, body: bytes, **headers: str) -> int:
         """The status of an upload over HTTP."""
@@ -106,8 +125,7 @@ async def opened(tmp_path: Path, **changes: Any) -> AsyncIterator[Dashboard]:
     try:
         async with running(settings, listeners, store=store), aiohttp.ClientSession(cookie_jar=jar) as session:
             found = Dashboard(addresses.public, addresses.admin, addresses.operations, store, tokens, session)
-            async with session.post(f"{found.admin}/login", data={"token": tokens["admin"]}) as answer:
-                assert answer.status == 200
+            assert (await found.sign_in(session, tokens["admin"]))[0].status == 303
             yield found
     finally:
         await store.close()

@@ -71,9 +71,7 @@ async def test_a_federated_campaign_has_pages_without_reports(dashboard, draft):
         assert (await dashboard.get(path))[0] == 200
     assert (await dashboard.get(f"{onward}/model"))[0] == 404
     assert "No node has sent a share yet" in (await dashboard.get(onward))[1]
-    async with dashboard.session.get(f"{dashboard.public}/c/{onward.rsplit('/', 1)[1]}") as answer:
-        assert answer.status == 200
-        text = await answer.text()
+    text = await dashboard.people_page(Campaign.compile(draft))
     assert "Devices are not asked." in text
     assert "Devices that take part are being asked" not in text
     assert "over all devices" not in text
@@ -106,31 +104,21 @@ async def test_every_kind_of_campaign_has_its_pages(dashboard, draft, changes):
     if "continuous" in changes.get("privacy", {}):  # Noisy sums are of complete features.
         changes = {**changes, "features": [{**feature, "missing": False} for feature in draft["features"]]}
     campaign = await dashboard.publish(people=0 if "opens" in changes else 40, **changes)
-    for path in (
-        "/",
-        f"/campaigns/{campaign.id}",
-        f"/campaigns/{campaign.id}?liars=2",
-        f"/campaigns/{campaign.id}/live",
-    ):
-        status, page = await dashboard.get(path)
-        assert status == 200, page
-        assert "cannot be read" not in page
-    async with dashboard.session.get(f"{dashboard.public}/c/{campaign.id}") as answer:
-        assert answer.status == 200
-        assert campaign.title in await answer.text()
+    page = f"/campaigns/{campaign.id}"
+    for path in ("/", page, f"{page}?liars=2", f"{page}/live"):
+        status, text = await dashboard.get(path)
+        assert (status, "cannot be read" in text) == (200, False), text
+    assert campaign.title in await dashboard.people_page(campaign)
 
 
 async def test_the_public_page_is_open_to_everybody_and_says_nothing_of_what_was_counted(dashboard):
     campaign = await dashboard.publish()
-    async with dashboard.session.get(f"{dashboard.public}/c/{campaign.id}") as answer:
-        before = await answer.text()
+    before = await dashboard.people_page(campaign)
     await dashboard.answer(campaign, 13)
-    async with dashboard.session.get(f"{dashboard.public}/c/{campaign.id}") as answer:
-        assert await answer.text() == before
-    async with dashboard.session.get(f"{dashboard.public}/c/{'A' * 43}") as answer:
-        assert answer.status == 404
-    async with dashboard.session.get(f"{dashboard.public}/tokens") as answer:
-        assert answer.status == 404
+    assert await dashboard.people_page(campaign) == before
+    for path in (f"/c/{'A' * 43}", "/tokens"):
+        async with dashboard.session.get(dashboard.public + path) as answer:
+            assert answer.status == 404
 
 
 async def test_the_public_page_is_drawn_once_for_each_state_of_its_campaign(dashboard, monkeypatch):
@@ -161,13 +149,7 @@ async def test_the_public_page_is_drawn_once_for_each_state_of_its_campaign(dash
 
 
 async def test_the_public_page_says_which_values_are_in_their_order(dashboard):
-    def shown(text):
-        return "<td>one of young, medium, old, in this order</td>" in text
-
-    said = []
     for ordered in (False, True):
         feature = {"name": "age", "kind": "categorical", "values": ["young", "medium", "old"], "ordered": ordered}
-        campaign = await dashboard.publish(features=[feature])
-        async with dashboard.session.get(f"{dashboard.public}/c/{campaign.id}") as answer:
-            said.append(shown(await answer.text()))
-    assert said == [False, True]
+        text = await dashboard.people_page(await dashboard.publish(features=[feature]))
+        assert ("<td>one of young, medium, old, in this order</td>" in text) is ordered

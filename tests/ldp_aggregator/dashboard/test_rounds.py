@@ -6,6 +6,9 @@ import html
 import json
 import re
 
+import pytest
+from exact_coins import SeededCoins
+
 from ldp_aggregator.store import Submission
 from ldp_client import perturb
 from protocols import Campaign, decode_upload, encode_upload
@@ -21,7 +24,8 @@ def person(number):
 
 
 async def count(dashboard, campaign, numbers):
-    reports = [report for number in numbers for report in perturb(campaign, *person(number))]
+    coins = SeededCoins(campaign.id)
+    reports = [report for number in numbers for report in perturb(campaign, *person(number), coins=coins)]
     await dashboard.store.count([Submission(campaign, decode_upload(encode_upload(reports), campaign))])
 
 
@@ -63,40 +67,34 @@ async def test_an_evaluation_is_drafted_answered_drawn_and_its_model_published(d
     assert acts[-2:] == [("publish model", first.id), ("publish model", asked.id)]
 
 
-async def test_a_round_of_nothing_is_not_drafted_and_says_why(dashboard):
-    campaign = await dashboard.publish(features=FEATURES)
-    status, text, _ = await dashboard.send(f"/campaigns/{campaign.id}/round", {})
-    assert status == 409
-    assert "no report has been counted yet" in text
-
-
-async def test_a_round_without_answers_publishes_its_model_and_says_that_too_few_answered(dashboard):
+@pytest.fixture
+async def round_of(dashboard):
+    """A campaign that was answered, and its evaluation round, which nobody has answered."""
     first = await dashboard.publish(features=FEATURES, study="s", privacy={"epsilon": 3.0})
     await count(dashboard, first, range(3_000))
     draft = await drafted(dashboard, first)
     await dashboard.send("/campaigns/new", {"draft": draft, "action": "publish"})
-    asked = Campaign.compile(draft)
-    assert (await dashboard.send(f"/campaigns/{asked.id}/choose", {}))[0] == 303
-    assert "too few answers" in (await dashboard.get(f"/campaigns/{asked.id}"))[1]
+    return first, Campaign.compile(draft)
 
 
-async def test_a_choice_whose_campaigns_are_not_here_is_refused_in_words(dashboard):
-    first = await dashboard.publish(features=FEATURES, study="s", privacy={"epsilon": 3.0})
-    await count(dashboard, first, range(3_000))
-    draft = await drafted(dashboard, first)
-    await dashboard.send("/campaigns/new", {"draft": draft, "action": "publish"})
-    asked = Campaign.compile(draft)
+async def test_a_round_without_answers_publishes_its_model_and_says_that_too_few_answered(dashboard, round_of):
+    _, asked = round_of
+    assert (await dashboard.act(asked, "choose"))[0] == 303
+    assert "too few answers" in await dashboard.page(asked)
+
+
+async def test_a_choice_whose_campaigns_are_not_here_is_refused_in_words(dashboard, round_of):
+    first, asked = round_of
     await dashboard.store.close_campaign(first.id)
     await dashboard.store.delete_campaign(first.id)
-    status, text, _ = await dashboard.send(f"/campaigns/{asked.id}/choose", {})
-    assert status == 409
-    assert first.id in text
-    status, text, _ = await dashboard.send(f"/campaigns/{first.id}/choose", {})
-    assert status == 404
+    status, text = await dashboard.act(asked, "choose")
+    assert (status, first.id in text) == (409, True)
+    assert (await dashboard.act(first, "choose"))[0] == 404
 
 
-async def test_only_an_evaluation_round_has_a_choice(dashboard):
-    campaign = await dashboard.publish(people=5)
-    status, text, _ = await dashboard.send(f"/campaigns/{campaign.id}/choose", {})
-    assert status == 409
-    assert "an evaluation has" in html.unescape(text)
+async def test_a_round_of_nothing_is_not_drafted_and_only_an_evaluation_round_has_a_choice(dashboard):
+    campaign = await dashboard.publish(features=FEATURES)
+    status, text = await dashboard.act(campaign, "round")
+    assert (status, "no report has been counted yet" in text) == (409, True)
+    status, text = await dashboard.act(campaign, "choose")
+    assert (status, "an evaluation has" in html.unescape(text)) == (409, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 
@@ -65,3 +66,12 @@ def test_the_salary_example_shows_the_attack_and_the_defence(capsys):
     guesses = {line.split("earns ")[1].split(" ")[0] for line in private}
     assert len(private) == 3
     assert "93,700" not in guesses
+
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "trainers.md"
+
+
+def test_every_figure_of_the_page_is_there():
+    links = re.findall(r"\]\((figures/[^)]+)\)", PAGE.read_text(encoding="utf-8"))
+    assert len(set(links)) == 2
+    assert all((PAGE.parent / link).is_file() for link in links)

@@ -9,11 +9,18 @@ import pkgutil
 
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.estimator_checks import check_estimator
 
 import ldp_aggregator
 import simulations
 from ldp_aggregator import NaiveBayes, trainers
-from ldp_aggregator.trainers import PrivateKMeans
+from ldp_aggregator.trainers import (
+    FederatedNB,
+    GlobalSensitivityNB,
+    PrivateKMeans,
+    SmoothSensitivityNB,
+    SufficientStatisticsNB,
+)
 from protocols import ModelError
 
 CLASSIFIERS = [
@@ -128,3 +135,27 @@ def test_clusters_that_are_none_are_refused_with_the_field(change, place, schema
     with pytest.raises(ModelError) as refused:
         PrivateKMeans.from_json(json.dumps({**document, **change}))
     assert str(refused.value).startswith(f"{place}:")
+
+
+NOT_APPLICABLE = {"check_pipeline_consistency", "check_array_api_input"}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "trainer",
+    [
+        SufficientStatisticsNB(epsilon=1e4),
+        GlobalSensitivityNB(epsilon=1e4),
+        SmoothSensitivityNB(epsilon=500.0),
+        FederatedNB(epsilon=1e4),
+    ],
+    ids=lambda trainer: type(trainer).__name__,
+)
+def test_every_check_that_applies_passes(trainer):
+    results = check_estimator(trainer, on_skip=None, on_fail=None)
+    by_status = {
+        status: {r["check_name"] for r in results if r["status"] == status} for status in ("failed", "skipped")
+    }
+    assert by_status["failed"] == set()
+    assert by_status["skipped"] <= NOT_APPLICABLE
+    assert len(results) > 40

@@ -19,7 +19,6 @@ from ldp_aggregator.node_statistics import decode_share
 from ldp_aggregator.trainers import (
     FederatedNB,
     GlobalSensitivityNB,
-    PrivateKMeans,
     SmoothSensitivityNB,
     SufficientStatisticsNB,
     global_sensitivity,
@@ -286,11 +285,6 @@ def test_no_rows_and_rows_without_a_declared_label_are_trained_on_as_nothing(tra
         assert not released_by(trainer, table).any()
         assert trainer.fit(*table).guarantee_.epsilon == 1.0
     assert trainer.predict(strangers[0]).shape == (2,)
-
-
-def test_clusters_of_no_rows_are_found_like_any_others():
-    empty = pd.DataFrame({name: [] for name in NAMES})
-    assert PrivateKMeans({"label": LABEL, "features": FEATURES}).fit(empty).cluster_centers_.shape == (3, 2)
 
 
 @pytest.mark.filterwarnings("ignore:Concatenating sparse arrays", "ignore:Allowing arbitrary scalar fill_value")

@@ -1,9 +1,8 @@
-"""Statistics are exact integers, whatever the chunks; noise is planned to spend exactly epsilon."""
+"""Statistics are exact integers, noise spends exactly epsilon, and a model is rebuilt with what is known of both."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -12,19 +11,23 @@ import pytest
 from ldp_aggregator.node_statistics import parts_of
 from ldp_aggregator.trainers.noise.accountant import Accountant
 from ldp_aggregator.trainers.noise.randomness import PrivacyWarning, coins_of
+from ldp_aggregator.trainers.rebuilding import Options, rebuild
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import (
     GRID,
     add_noise,
     plan_noise,
     statistics_of,
-    statistics_of_chunks,
 )
 from protocols.exact.rationals import exact_epsilon
 
 
-def test_the_vector_holds_what_it_says(schema):
-    read = Schema.read(schema)
+@pytest.fixture
+def read(schema):
+    return Schema.read(schema)
+
+
+def test_the_vector_holds_what_it_says(read):
     frame = pd.DataFrame({"colour": ["red", "mauve"], "hours": [100, np.nan], "income": [-10, 9.9], "age": [54, 0]})
     vector = statistics_of(read, frame, read.classes_of(["a", "c"], 2))
     found = [
@@ -41,8 +44,7 @@ def test_the_vector_holds_what_it_says(schema):
     ]
 
 
-def test_one_row_moves_every_query_by_at_most_its_sensitivity(schema):
-    read = Schema.read(schema)
+def test_one_row_moves_every_query_by_at_most_its_sensitivity(read):
     rng = np.random.default_rng(1)
     frame = pd.DataFrame(
         {
@@ -68,21 +70,10 @@ def test_one_row_moves_every_query_by_at_most_its_sensitivity(schema):
         assert all(worst.max() <= spent[query] * (1 + 1e-12) for query, worst in queries.items())
 
 
-def test_chunks_give_the_bits_of_the_whole_table(schema, table):
-    frame, labels = table
-    read = Schema.read(schema)
-    whole = statistics_of(read, frame, read.classes_of(labels, len(frame)))
-    pieces = [(frame.iloc[i : i + 7], labels.iloc[i : i + 7]) for i in range(0, len(frame), 7)]
-    chunked, rows = statistics_of_chunks(read, reversed(pieces))
-    assert rows == len(frame)
-    assert (chunked == whole).all()
-
-
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("share", [None, 0.8])
-def test_the_noise_spends_exactly_epsilon(schema, table, relation, share):
-    read = Schema.read(schema)
-    exact = statistics_of(read, table[0], read.classes_of(table[1], len(table[0])))
+def test_the_noise_spends_exactly_epsilon(read, table, relation, share):
+    exact = vector_of(read, table)
     with pytest.warns(PrivacyWarning):
         coins = coins_of(0)
     accountant = Accountant(0.7)
@@ -92,9 +83,8 @@ def test_the_noise_spends_exactly_epsilon(schema, table, relation, share):
     assert (noisy[3:] != exact[3:]).mean() > 0.8
 
 
-def test_noise_has_the_planned_variance_everywhere(schema):
+def test_noise_has_the_planned_variance_everywhere(read):
     """200 releases of nothing, 600 draws a query: a variance's relative error has sd 9 %, 45 % is five of them."""
-    read = Schema.read(schema)
     plans = plan_noise(read, 2.0, "add-remove")
     nothing = np.zeros(parts_of(read.label, read.features)[-1].stop * 200, dtype=np.int64).reshape(200, -1)
     with pytest.warns(PrivacyWarning):
@@ -105,15 +95,65 @@ def test_noise_has_the_planned_variance_everywhere(schema):
         assert (drawn**2).mean() == pytest.approx(plan.variance, rel=0.45)
 
 
-def test_labels_of_a_wrong_length_or_shape_are_named(schema):
-    read = Schema.read(schema)
+def test_labels_of_a_wrong_length_or_shape_are_named(read):
     with pytest.raises(ValueError, match="y must be one column"):
         read.classes_of(np.array([["a"], ["b"]]), 2)
     with pytest.raises(ValueError, match="X has 3 rows and y has 2"):
         read.classes_of(["a", "b"], 3)
 
 
-def test_scales_are_fractions_of_what_is_spent(schema):
-    counts = plan_noise(Schema.read(schema), 1.0, "add-remove")[0]
-    assert counts.epsilon == Fraction(1, 7)
-    assert counts.scale == 7
+def vector_of(read, table):
+    return statistics_of(read, table[0], read.classes_of(table[1], len(table[0])))
+
+
+def test_class_sizes_are_pooled_from_every_table_by_inverse_variance(read):
+    vector = np.zeros(parts_of(read.label, read.features)[-1].stop, dtype=np.int64)
+    places = {part.query: slice(part.start, part.stop) for part in parts_of(read.label, read.features)}
+    vector[places["class counts"]] = [100, 100, 200]
+    vector[places["colour"]] = [103, 100, 200] + [0] * 6  # three cells a class: a third of the weight
+    vector[places["income"]] = [100, 100, 200] + [0] * 9  # four cells a class: a quarter
+    plans = plan_noise(read, 1.0, "add-remove")
+    pooled = 100 + 3 * (1 / 3) / (1 + 1 / 3 + 1 / 4)
+    assert rebuild(read, vector, plans, Options()).prior[0] == pytest.approx(pooled / (300 + pooled))
+    assert rebuild(read, vector, plans, Options(pool=False)).prior[0] == 0.25
+
+
+def test_a_table_with_many_undeclared_values_does_not_count_classes(read, table):
+    frame, labels = table
+    vector = vector_of(read, (frame.assign(colour="?"), labels))
+    shares = rebuild(read, vector, plan_noise(read, 10.0, "add-remove"), Options()).prior
+    assert shares == pytest.approx([(labels == name).mean() for name in "abc"], abs=1e-9)
+
+
+def test_noise_that_explains_the_differences_makes_the_classes_alike(read, table):
+    vector = vector_of(read, table)
+    hours = [
+        next(one for one in rebuild(read, vector, plan_noise(read, epsilon, "add-remove"), options).likelihoods[1:2])
+        for epsilon, options in ((1e-4, Options()), (1e-4, Options(shrink=False)), (1e4, Options()))
+    ]
+    spread = [max(one.mean) - min(one.mean) for one in hours]
+    assert spread[0] < 1e-3 * spread[1]
+    assert spread[1] == pytest.approx(spread[2], rel=1e-3)
+    assert spread[2] > 30
+
+
+def test_a_variance_is_not_believed_below_its_noise(read):
+    frame = pd.DataFrame({"colour": "red", "hours": [50.0] * 900, "income": 0.0, "age": 54.0})
+    vector = statistics_of(read, frame, np.arange(900) % 3)
+    floors = [
+        rebuild(read, vector, plan_noise(read, epsilon, "add-remove"), Options()).likelihoods[1].variance[0] / 100**2
+        for epsilon in (0.1, 10.0, 1e4)
+    ]
+    assert floors[0] == pytest.approx(1e-3)
+    assert floors[2] == pytest.approx(1e-4)
+    assert 1e-4 <= floors[1] <= 1e-3
+
+
+def test_statistics_beyond_reason_give_a_model_all_the_same(read):
+    rng = np.random.default_rng(0)
+    for scale in (1, GRID, 1 << 60):
+        vector = rng.integers(-scale, scale + 1, size=parts_of(read.label, read.features)[-1].stop)
+        for options in (Options(), Options(pool=False, shrink=False)):
+            model = rebuild(read, vector, plan_noise(read, 1.0, "add-remove"), options)
+            assert all(np.isfinite(model.prior))
+            type(model).from_json(model.to_json())

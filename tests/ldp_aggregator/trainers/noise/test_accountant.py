@@ -1,11 +1,24 @@
-"""Budgets are divided and spent exactly."""
+"""Budgets are divided and spent exactly, also by fits that share an accountant, and before anything is drawn."""
 
 from __future__ import annotations
 
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy, deepcopy
 from fractions import Fraction
 
 import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
 
+from ldp_aggregator.trainers import (
+    FederatedNB,
+    GlobalSensitivityNB,
+    PrivateKMeans,
+    SmoothSensitivityNB,
+    SufficientStatisticsNB,
+)
 from ldp_aggregator.trainers.noise.accountant import Accountant, BudgetError, allocate
 from protocols.exact.rationals import exact_epsilon
 
@@ -66,3 +79,129 @@ def test_class_counts_get_a_fifth_where_no_table_carries_the_class_sizes(tables,
     parts = allocate(1.0, tables=tables, gaussians=gaussians, even=even)
     assert parts.label == label
     assert parts.label + tables * parts.table + 2 * gaussians * parts.moment == 1
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::ldp_aggregator.trainers.noise.randomness.PrivacyWarning")
+
+TRAINERS = (SufficientStatisticsNB, GlobalSensitivityNB, SmoothSensitivityNB, FederatedNB, PrivateKMeans)
+
+
+@pytest.fixture
+def no_coins(monkeypatch):
+    """Any draw is an error, wherever the coins come from."""
+
+    def drawn(*_):
+        raise AssertionError("noise was drawn")
+
+    monkeypatch.setattr("ldp_aggregator.trainers.noise.integers.word_array", drawn)
+    monkeypatch.setattr("protocols.exact.coins.SystemCoins.words", drawn)
+
+
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_fits_are_booked_and_refused_beyond_the_total(schema, table, trainer):
+    accountant = Accountant(1.0)
+    for fits in (1, 2):
+        fitted = trainer(schema, epsilon=0.4, accountant=accountant).fit(*table)
+        assert accountant.to_budget() == {trainer.__name__: pytest.approx(0.4 * fits)}
+        assert (fitted.guarantee_.epsilon, sum(fitted.budget_.values())) == (0.4, pytest.approx(0.4))
+    with pytest.raises(BudgetError, match=rf"{trainer.__name__}: needs epsilon 0.4, but 0.2 of 1 is left"):
+        trainer(schema, epsilon=0.4, accountant=accountant).fit(*table)
+    assert accountant.to_budget() == {trainer.__name__: pytest.approx(0.8)}
+
+
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_nothing_is_drawn_before_a_refusal(schema, table, trainer, no_coins):
+    with pytest.raises(BudgetError):
+        trainer(schema, epsilon=2.0, accountant=Accountant(1.0)).fit(*table)
+    with pytest.raises(AssertionError, match="noise was drawn"):
+        trainer(schema, epsilon=0.5, accountant=Accountant(1.0)).fit(*table)
+
+
+@pytest.mark.parametrize("trainer", [SmoothSensitivityNB, GlobalSensitivityNB])
+def test_nothing_is_drawn_before_a_refusal_where_there_are_moments_only(trainer, table, no_coins):
+    numbers = {
+        "label": {"name": "class", "classes": ["a", "b", "c"]},
+        "features": [{"name": "hours", "kind": "continuous", "low": 0, "high": 100}],
+    }
+    with pytest.raises(BudgetError):
+        trainer(numbers, epsilon=2.0, relation="replace", accountant=Accountant(1.0)).fit(*table)
+
+
+def test_trainers_of_all_kinds_share_one(schema, table):
+    accountant = Accountant(5.0)
+    for trainer in TRAINERS:
+        trainer(schema, epsilon=1.0, accountant=accountant).fit(*table)
+    assert accountant.to_budget() == {trainer.__name__: 1.0 for trainer in TRAINERS}
+    assert accountant.remaining == 0
+    with pytest.raises(BudgetError):
+        SufficientStatisticsNB(schema, epsilon=1e-9, accountant=accountant).fit_chunks([table])
+
+
+def test_cross_validation_spends_once_a_fit_from_the_same_accountant(schema, table):
+    accountant = Accountant(1.0)
+    trainer = SufficientStatisticsNB(schema, epsilon=0.2, accountant=accountant)
+    cross_val_score(trainer, *table, cv=5)
+    assert accountant.remaining == 0
+    with pytest.raises(BudgetError):
+        cross_val_score(trainer, *table, cv=2, error_score="raise")
+    search = GridSearchCV(clone(trainer).set_params(accountant=Accountant(0.7)), {"smoothing": [0.5, 1.0]}, cv=2)
+    with pytest.raises(ValueError, match=r"needs epsilon 0\.2, but 0\.1 of 0.7 is left"):
+        search.set_params(error_score="raise").fit(*table)
+
+
+def test_clones_copies_and_parameters_are_the_same_accountant(schema):
+    accountant = Accountant(1.0)
+    trainer = SufficientStatisticsNB(schema, accountant=accountant)
+    assert trainer.get_params()["accountant"] is accountant
+    for one in (clone(trainer), clone(make_pipeline(trainer)).steps[0][1], deepcopy(trainer), copy(trainer)):
+        assert one.accountant is accountant
+
+
+def test_threads_cannot_overspend(schema, table):
+    accountant = Accountant(1.0)
+
+    def fit(_):
+        try:
+            SufficientStatisticsNB(schema, epsilon=0.1, accountant=accountant).fit(*table)
+        except BudgetError:
+            return 0
+        return 1
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(fit, range(16))) == 10
+    assert accountant.remaining == 0
+
+
+def test_what_arrives_in_another_process_has_nothing_left_and_still_predicts(schema, table):
+    accountant = Accountant(3.0)
+    fitted = SufficientStatisticsNB(schema, accountant=accountant).fit(*table)
+    elsewhere = pickle.loads(pickle.dumps(fitted))
+    assert (elsewhere.predict(table[0]) == fitted.predict(table[0])).all()
+    with pytest.raises(BudgetError, match="0 of 3 is left"):
+        elsewhere.fit(*table)
+    assert accountant.remaining == 2, "the original counts on"
+
+
+def test_a_fit_that_fails_before_its_queries_spends_nothing(schema, table):
+    accountant = Accountant(1.0)
+    with pytest.raises(ValueError, match="no column 'colour'"):
+        SufficientStatisticsNB(schema, accountant=accountant).fit(table[0].drop(columns="colour"), table[1])
+    assert accountant.spent == 0
+
+
+def test_relations_do_not_add_up(schema, table):
+    accountant = Accountant(2.0)
+    GlobalSensitivityNB(schema, relation="replace", accountant=accountant).fit(*table)
+    with pytest.raises(BudgetError, match="its relation is add-remove, but what this accountant has booked is under"):
+        GlobalSensitivityNB(schema, accountant=accountant).fit(*table)
+    assert accountant.spent == 1
+
+
+@pytest.mark.parametrize("trainer", [GlobalSensitivityNB, SmoothSensitivityNB, FederatedNB])
+def test_what_keeps_no_epsilon_is_not_booked(schema, table, trainer):
+    accountant = Accountant(2.0)
+    with pytest.raises(ValueError, match="this fit would not keep epsilon"):
+        trainer(schema, variant="published", accountant=accountant).fit(*table)
+    with pytest.raises(ValueError, match="this fit would not keep epsilon"):
+        trainer(accountant=accountant).fit(*table)
+    assert accountant.spent == 0

@@ -1,4 +1,4 @@
-"""Every sensitivity against brute force over all small tables on a grid."""
+"""Every sensitivity, global and smooth, against brute force over all small tables on a grid."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldp_aggregator.trainers.noise import sensitivities
+from ldp_aggregator.trainers.noise import sensitivities, smoothness
 
 GRID = tuple(i / 4 for i in range(5))
+FINE = np.linspace(0, 1, 21)
 
 
 def replaced(rows):
@@ -94,3 +95,108 @@ def test_resampling_loses_what_is_stated(epsilon):
 def test_an_unknown_relation_is_refused():
     with pytest.raises(ValueError, match="relation must be add-remove or replace, not 'both'"):
         sensitivities.sum_and_square("both")
+
+
+def local(query, values):
+    """The largest change of a query when one value is replaced; variance peaks inside, so all of a fine grid."""
+    return max(
+        abs(query(values) - query((*values[:i], new, *values[i + 1 :])))
+        for i in range(len(values))
+        for new in (*FINE, sum(values[:i] + values[i + 1 :]) / max(len(values) - 1, 1))
+    )
+
+
+def changed(values, k):
+    """All tables on the grid within k replacements."""
+    for places in itertools.combinations(range(len(values)), k):
+        for new in itertools.product((0.0, 1.0, 0.5), repeat=k):
+            table = list(values)
+            for place, value in zip(places, new, strict=True):
+                table[place] = value
+            yield tuple(table)
+
+
+def by_definition(query, values, beta):
+    return max(
+        math.exp(-beta * k) * max(local(query, table) for table in set(changed(values, k)))
+        for k in range(len(values) + 1)
+    )
+
+
+def some_tables(seed, count):
+    rng = np.random.default_rng(seed)
+    return [tuple(np.sort(np.round(rng.beta(0.7, 0.9, size=rng.integers(2, 5)), 2)).tolist()) for _ in range(count)]
+
+
+@pytest.mark.parametrize("beta", [0.1, 1.0])
+@pytest.mark.parametrize("values", some_tables(3, 4), ids=str)
+def test_mean_and_variance_are_exact(values, beta):
+    ascending = np.array(values)
+    assert smoothness.smooth_mean(ascending, beta) == pytest.approx(by_definition(np.mean, values, beta))
+    assert smoothness.smooth_variance(ascending, beta) == pytest.approx(by_definition(np.var, values, beta))
+
+
+@pytest.mark.parametrize("beta", [0.1, 1.0])
+@pytest.mark.parametrize("values", some_tables(4, 3), ids=str)
+def test_the_deviation_has_an_upper_bound(values, beta):
+    exact = by_definition(np.std, values, beta)
+    assert exact - 1e-12 <= smoothness.smooth_deviation(np.array(values), beta) <= 1.01 / math.sqrt(len(values))
+
+
+@pytest.mark.parametrize("name", ["smooth_mean", "smooth_variance", "smooth_deviation"])
+@pytest.mark.parametrize("beta", [0.05, 0.5, 2.0])
+def test_neighbours_differ_by_at_most_beta(name, beta):
+    """Exhaustive: every table of 5 values on a grid of 5 points against every neighbour on it."""
+    smooth = getattr(smoothness, name)
+    tables = {values: smooth(np.array(values), beta) for values in itertools.combinations_with_replacement(GRID, 5)}
+    for values, here in tables.items():
+        for i, new in itertools.product(range(5), GRID):
+            there = tables[tuple(sorted((*values[:i], new, *values[i + 1 :])))]
+            assert there <= here * math.exp(beta) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("beta", [0.05, 0.5, 2.0])
+def test_sizes_alone_bound_adding_and_removing(beta):
+    queries = {
+        "smooth_mean_of_size": lambda values: np.mean(values) if len(values) else 0.5,
+        "smooth_variance_of_size": lambda values: np.var(values) if len(values) else 0.0,
+    }
+    for name, query in queries.items():
+        smooth = [getattr(smoothness, name)(rows, beta) for rows in range(40)]
+        for first, second in itertools.pairwise(smooth):
+            assert abs(math.log(first / second)) <= beta + 1e-12
+        for rows in range(5):
+            for values in itertools.combinations_with_replacement(GRID, rows):
+                for more in GRID:
+                    moved = abs(query(values) - query((*values, more)))
+                    assert moved <= min(smooth[rows], smooth[rows + 1]) + 1e-12
+
+
+def change_after(values, k):
+    """The largest change of m^2/(m - 1) times the variance by one value more, k having gone to one end."""
+    m, largest = len(values), 0.0
+    for side in (values, 1 - values[::-1]):
+        tables = [np.concatenate([np.zeros(k), side[: m - k]])]
+        if k >= 1:
+            tables.append(np.concatenate([np.zeros(k - 1), [1], side[: m - k]]))
+        if k < m:
+            tables.append(np.concatenate([np.zeros(k), side[: m - 1 - k], side[-1:]]))
+        for p in tables:
+            mean = (p.sum(axis=-1) - p) / (m - 1)
+            largest = max(largest, *(float((abs(q - p) * abs(q + p - 2 * mean)).max()) for q in (0.0, 1.0, mean)))
+    return largest
+
+
+@pytest.mark.parametrize("beta", [0.0005, 0.05])
+@pytest.mark.parametrize("spread", [0.0, 0.02, 0.3])
+def test_long_columns_stop_early_and_agree_with_every_k(spread, beta):
+    rng = np.random.default_rng(2)
+    ascending = np.sort(np.clip(0.4 + spread * rng.standard_normal(200), 0, 1))
+    every = max(math.exp(-beta * k) * change_after(ascending, k) for k in range(201)) * 199 / 200**2
+    assert smoothness.smooth_variance(ascending, beta) == pytest.approx(every, rel=1e-12)
+
+
+def test_no_rows_or_one_row_have_nothing_to_move():
+    assert smoothness.smooth_mean(np.array([]), 1.0) == 0
+    assert smoothness.smooth_mean(np.array([0.3]), 1.0) == pytest.approx(0.7)
+    assert smoothness.smooth_variance(np.array([0.3]), 1.0) == smoothness.smooth_deviation(np.array([0.3]), 1.0) == 0

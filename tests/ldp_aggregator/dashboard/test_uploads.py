@@ -1,11 +1,18 @@
-"""What a campaign refused is on its page by code, each with the sentence that explains it, and on no other's."""
+"""Uploads and the dashboard: what a campaign refused is on its page by code, and no upload waits for a page."""
 
 from __future__ import annotations
 
+import asyncio
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import ldp_aggregator.dashboard
 from ldp_aggregator.dashboard.drawing import words
 from ldp_aggregator.dashboard.drawing.readings import UNEXPLAINED, read_exposition, refused_by
 from ldp_aggregator.server.metrics import MOST_CAMPAIGNS, REPORT, UPLOAD, Metrics
@@ -41,7 +48,7 @@ async def test_a_campaign_shows_what_it_refused_with_the_sentence_of_each_code(d
         text = (await dashboard.get(path))[1]
         assert row("conflicting-report", "2\u00a0reports", REPORT_CODES["conflicting-report"]) in text
         assert row("malformed-upload", "3\u00a0uploads", PROBLEMS["malformed-upload"].title) in text
-    text = (await dashboard.get(f"/campaigns/{other.id}"))[1]
+    text = await dashboard.page(other)
     assert "conflicting-report" not in text
     assert "Nothing was refused." in text
 
@@ -51,7 +58,7 @@ async def test_uploads_that_come_too_late_are_told_of_as_uploads_and_not_as_repo
     await dashboard.store.close_campaign(campaign.id)
     body = encode_upload(perturb(campaign, RECORD, "yes"))
     assert [await dashboard.upload(campaign, body) for _ in range(2)] == [409, 409]
-    text = (await dashboard.get(f"/campaigns/{campaign.id}"))[1]
+    text = await dashboard.page(campaign)
     assert row("campaign-closed", "2\u00a0uploads", PROBLEMS["campaign-closed"].title) in text
 
 
@@ -62,7 +69,7 @@ async def test_what_names_no_campaign_is_counted_for_none(dashboard):
             assert answer.status == 404
     async with dashboard.session.get(f"{dashboard.operations}/metrics") as answer:
         assert "ldp_campaign_refusals_total{" not in await answer.text()
-    assert "Nothing was refused." in (await dashboard.get(f"/campaigns/{campaign.id}"))[1]
+    assert "Nothing was refused." in await dashboard.page(campaign)
 
 
 def test_campaigns_that_are_told_of_one_by_one_are_so_many_at_most():
@@ -87,3 +94,52 @@ def test_every_code_that_can_refuse_has_a_sentence():
     assert UNEXPLAINED not in {one.sentence for one in found}
     same = {one.what: one.sentence for one in found if one.code == "campaign-closed"}
     assert same == {REPORT: REPORT_CODES["campaign-closed"], UPLOAD: titles["campaign-closed"]}
+
+
+FOLDER = str(Path(ldp_aggregator.dashboard.__file__).parent)
+
+
+@contextmanager
+def traced(ran: set[str]) -> Iterator[None]:
+    """Notes which files' functions are called, here and in threads that begin meanwhile."""
+
+    def note(frame, event, _argument):
+        if event == "call":
+            ran.add(frame.f_code.co_filename)
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+
+
+# The second kind is answered by aiohttp; the first takes the short way once the campaign is known to be open.
+@pytest.mark.parametrize("headers", [{}, {"Origin": "https://app.example.org"}], ids=["short way", "long way"])
+async def test_no_line_of_the_dashboard_runs_while_an_upload_is_answered(dashboards, headers):
+    ran: set[str] = set()
+    # From the start on, so that the threads that the store writes in are seen, too.
+    with traced(ran):
+        async with dashboards() as dashboard:
+            campaign = await dashboard.publish(people=3)
+            assert (await dashboard.get(f"/campaigns/{campaign.id}"))[0] == 200
+            assert of_dashboard(ran), "what is looked for below would be found"
+            # Its samples are taken twice a minute, whatever devices send, and could fall among the uploads.
+            (history,) = (task for task in asyncio.all_tasks() if task.get_name() == "history")
+            history.cancel()
+            await asyncio.wait([history])
+            ran.clear()
+            for _ in range(5):
+                body = encode_upload(perturb(campaign, RECORD, "no"))
+                assert await dashboard.upload(campaign, body, **headers) == 200
+            assert await dashboard.upload(campaign, b"no upload", **headers) == 400
+            seen = set(ran)
+            assert any("/ldp_aggregator/server/" in name for name in seen)
+            assert any("/ldp_aggregator/store/sqlite/" in name for name in seen)
+            assert of_dashboard(seen) == []
+
+
+def of_dashboard(files):
+    return sorted(name for name in files if name.startswith(FOLDER))
