@@ -16,7 +16,7 @@ import pytest
 pytestmark = pytest.mark.usefixtures("forked_programs")
 
 AGGREGATOR = ["ldp-aggregator"]
-FREE_PORTS = ["--port", "0", "--admin-port", "0", "--operations-port", "0"]
+FREE_PORTS = ["--listen", "127.0.0.1:0", "--listen-admin", "0", "--listen-operations", "0"]
 CLIENT = ["ldp-client"]
 DRAFT = {
     "version": 1,
@@ -47,7 +47,7 @@ def data(tmp_path: Path) -> Path:
 @pytest.fixture
 def served(data: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The public address of a server that runs in a process of its own, and that process."""
-    command = [*AGGREGATOR, "serve", "--data", str(data), "--host", "127.0.0.1", *FREE_PORTS]
+    command = [*AGGREGATOR, "serve", "--data", str(data), *FREE_PORTS]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         ready = re.search(r"public (\S+) admin", server.stdout.readline())

@@ -25,7 +25,7 @@ from protocols import Campaign
 from protocols.document.authored import asked_features
 from protocols.document.schema import ContinuousFeature
 from simulations import simulate
-from simulations.figures.figure import Execution
+from simulations.figures.figure import Execution, Figure, Plot
 from simulations.studies.scores import accuracy, learned
 from simulations.tables.frames import Table
 from simulations.tables.uci import draft_of, people_of
@@ -148,3 +148,28 @@ def _row(
         "seed": seed,
         "accuracy": found,
     }
+
+
+def _of_dataset(summary: pd.DataFrame, dataset: str) -> pd.DataFrame:
+    return summary[summary["dataset"] == dataset]
+
+
+FIGURE: Final = Figure(
+    name="ldp-figures-3-and-4",
+    about="LDP Naive Bayes, figures 3 and 4: continuous features, raw or projected",
+    runs=RUNS,
+    of_runs="splits",
+    measure=measure,
+    plots=tuple(
+        Plot(
+            name=f"-{dataset}",
+            caption=f"{dataset.capitalize()}. Total: epsilon is what a device loses; per question: it loses as many "
+            "times as much as there are questions, two on one component. Bands of 95 %.",
+            panels=("accounting", "inputs"),
+            curves=("method",),
+            headings=2,
+            select=partial(_of_dataset, dataset=dataset),
+        )
+        for dataset in DATASETS
+    ),
+)

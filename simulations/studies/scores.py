@@ -42,7 +42,7 @@ def accuracy(model: NaiveBayes, people: Table) -> float:
 
 
 def learned(campaign: Campaign, tally: Tally, *, post: str = POSTERIOR, prior: str = POOLED) -> NaiveBayes:
-    """The classifier that ``train`` makes, without what it tells of itself, which lasts longer than the learning."""
+    """Return the classifier of ``train`` without what it tells of itself, which takes longer than the learning."""
     return NaiveBayes.from_model(learn([(campaign, tally)], Decoding(post, prior)).model)
 
 

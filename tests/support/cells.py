@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from ldp_aggregator.store import Submission
+from ldp_aggregator.store import Outcome, Store, Submission
 from protocols import Campaign, Report, decode_upload, encode_upload
+
+Member = Report | int | tuple[int, int]
 
 
 def cell_campaign(cells: int = 64, **changes: Any) -> Campaign:
@@ -44,8 +46,41 @@ def cell_report(campaign: Campaign, number: int, cell: int | None = None) -> Rep
     return Report(0, hashlib.sha256(number.to_bytes(8, "big")).digest()[:16], payload)
 
 
-def submission(campaign: Campaign, reports: Iterable[Report]) -> Submission:
-    return Submission(campaign, decode_upload(encode_upload(reports), campaign))
+def reports_of(campaign: Campaign, members: Iterable[Member]) -> list[Report]:
+    """Return reports, each of which is given itself, by its number, or by its number and its cell."""
+    pairs = [one if isinstance(one, tuple) else (one, None) for one in members]
+    return [one if isinstance(one, Report) else cell_report(campaign, one, cell) for one, cell in pairs]
+
+
+def submission(campaign: Campaign, members: Iterable[Member]) -> Submission:
+    return Submission(campaign, decode_upload(encode_upload(reports_of(campaign, members)), campaign))
+
+
+async def publish(
+    store: Store,
+    cells: int = 64,
+    *,
+    max_reports: int | None = None,
+    federated: bool = False,
+    uploads_need: str | None = None,
+    **changes: Any,
+) -> Campaign:
+    """A campaign that the store has."""
+    campaign = cell_campaign(cells, **changes)
+    await store.create_campaign(campaign, max_reports=max_reports, federated=federated, uploads_need=uploads_need)
+    return campaign
+
+
+async def count(store: Store, campaign: Campaign, members: Iterable[Member]) -> Outcome:
+    """The outcome of one upload."""
+    [outcome] = await store.count([submission(campaign, members)])
+    return outcome
+
+
+async def cells_of(store: Store, campaign: Campaign, cells: int | None = None) -> list[int]:
+    """The first counts of the tally."""
+    counted: list[int] = (await store.tally(campaign.id)).counts[0].tolist()
+    return counted[:cells]
 
 
 class SteppedClock:

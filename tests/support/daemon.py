@@ -24,9 +24,9 @@ class Daemon:
     def __init__(self, data: Path, *arguments: str, uvloop: bool = True, **environment: str) -> None:
         self._log = (data / "daemon.log").open("ab")
         program = ["-m", "ldp_aggregator"] if uvloop else ["-c", WITHOUT_UVLOOP]
-        command = [sys.executable, *program, "serve", "--host", "127.0.0.1", "--port", "0"]
+        command = [sys.executable, *program, "serve", "--listen", "127.0.0.1:0"]
         self.process = subprocess.Popen(
-            [*command, "--admin-port", "0", "--operations-port", "0", "--data", str(data), *arguments],
+            [*command, "--listen-admin", "0", "--listen-operations", "0", "--data", str(data), *arguments],
             stdout=subprocess.PIPE,
             stderr=self._log,
             text=True,

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_aggregator.archive.files import ArchiveError, Kept, decode_file, encode_file
-from ldp_aggregator.archive.slots import add_results, read_result, recount_slot, slot_of
+from ldp_aggregator.archive.recount import add_results, read_result, recount_slot, slot_of
 from ldp_aggregator.counting.tally import Tally
 from protocols import Campaign
 from protocols.wire import Block

@@ -18,7 +18,7 @@ PROGRAM = (sys.executable, "-m", "ldp_aggregator")
 @contextmanager
 def serving(data: Path) -> Iterator[str]:
     """The admin listener of a server of its own."""
-    listeners = ("--host", "127.0.0.1", "--port", "0", "--admin-port", "0", "--operations-port", "0")
+    listeners = ("--listen", "127.0.0.1:0", "--listen-admin", "0", "--listen-operations", "0")
     command = [*PROGRAM, "serve", "--data", str(data), *listeners]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:

@@ -81,8 +81,8 @@ def test_sums_of_values_and_squares_are_estimated_without_bias(
 def test_the_variance_is_the_stated_one_and_intervals_cover_the_truth_in_93_to_97_of_100_runs(
     make_campaign, gaussian_population, continuous, answers, classes, runs
 ):
-    """In 1,000 runs the empirical variance of a cell has a standard error of 4.5 %, the sum over all cells of 2.5 % or
-    less: it is to be within 7 %, in 10,000 runs within 2.2 %.
+    """The empirical variance of a cell in 1,000 runs has a standard error of 4.5 %, the mean over all cells of at most
+    2.5 %; it is to be within 7 %, and in 10,000 runs within 2.2 %.
     """
     campaign = make_campaign(FEATURE, classes=classes, continuous=continuous, answers=answers)
     frame, labels = gaussian_population(50_000, classes)

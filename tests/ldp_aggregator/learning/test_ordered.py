@@ -10,7 +10,7 @@ import pytest
 
 from ldp_aggregator import NaiveBayes, train
 from ldp_aggregator.learning.evaluation import evaluation_draft
-from ldp_aggregator.service.drafts import compile_draft
+from ldp_aggregator.service.publishing import compile_draft
 from ldp_client.classifier import Classifier
 from protocols import Campaign
 from simulations import simulate

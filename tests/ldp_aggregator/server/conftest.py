@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 from aiohttp import web
-from cells import clock, make_campaign, make_report, make_submission  # noqa: F401 - fixtures
+from cells import cell_campaign, cell_report, clock, publish, reports_of  # noqa: F401 - a fixture
+from raw_http import Line, dial
 from schemas import problems
 
 from ldp_aggregator.server import app
 from ldp_aggregator.server.api.rows import JSON, PROBLEM, Operation
 from ldp_aggregator.server.process import running
 from ldp_aggregator.server.sockets.listener import Listeners
+from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.settings import Settings
-from ldp_aggregator.service.tokens import make_token
 from ldp_aggregator.store import SCOPES, Outcome, SqliteStore, Store, StoreError, Submission
 from ldp_aggregator.store.clock import utc_now
-from protocols import Campaign, encode_upload
+from protocols import Campaign, Report, encode_upload
 from protocols.wire import MEDIA_TYPE
 
 ON_BOTH_LOOPS = (
@@ -46,6 +49,24 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], a
 
 
 @dataclass
+class Answered:
+    """An answer that was read."""
+
+    status: int
+    content: bytes
+    headers: Mapping[str, str]
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.content)
+
+    @property
+    def refused(self) -> tuple[int, str]:
+        """Its status and its problem's code."""
+        return self.status, self.json["code"]
+
+
+@dataclass
 class Server:
     """A server's addresses, the store behind it, and one token of every scope."""
 
@@ -55,15 +76,41 @@ class Server:
     store: Store
     session: aiohttp.ClientSession
     tokens: dict[str, str] = field(default_factory=dict)
+    lines: list[Line] = field(default_factory=list)
 
     def bearer(self, scope: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.tokens[scope]}"}
+
+    async def publish(self, cells: int = 64, **changes: Any) -> Campaign:
+        return await publish(self.store, cells, **changes)
+
+    async def ask(self, method: str, url: str, scope: str = "", **more: Any) -> Answered:
+        """The answer to a request with a token of this scope; a path is one of the admin listener."""
+        more["headers"] = (self.bearer(scope) if scope else {}) | more.get("headers", {})
+        async with self.session.request(method, self.admin + url if url[0] == "/" else url, **more) as answer:
+            return Answered(answer.status, await answer.read(), answer.headers)
+
+    async def metrics(self) -> str:
+        return (await self.ask("GET", self.operations + "/metrics")).content.decode()
+
+    async def dial(self, url: str | None = None, **more: Any) -> Line:
+        """A connection of bytes, which is closed before the server is."""
+        self.lines.append(await dial(url or self.public, **more))
+        return self.lines[-1]
+
+    async def dials(self, number: int, url: str | None = None) -> list[Line]:
+        return [await self.dial(url) for _ in range(number)]
+
+    async def refused(self, campaign: Campaign, reports: Any, **headers: str) -> tuple[int, str]:
+        """Status and code of an upload."""
+        status, problem = await self.upload(campaign, reports, **headers)
+        return status, problem["code"]
 
     async def upload(self, campaign: Campaign, reports: Any, **headers: str) -> tuple[int, dict[str, Any]]:
         """Status and JSON of an upload of reports, or of bytes; as a relay where it is more than a device has."""
         if not isinstance(reports, bytes) and len(reports) > len(campaign.groups):
             headers = self.bearer("relay") | headers
-        body = reports if isinstance(reports, bytes) else encode_upload(reports)
+        body = reports if isinstance(reports, bytes) else encode_upload(reports_of(campaign, reports))
         url = f"{self.public}/v1/campaigns/{campaign.id}/reports"
         async with self.session.post(url, data=body, headers={"Content-Type": MEDIA_TYPE} | headers) as answer:
             return answer.status, await answer.json(content_type=None)
@@ -114,8 +161,10 @@ def undescribed(operation: Operation, response: web.Response) -> Iterator[str]:
 
 
 @asynccontextmanager
-async def serving(tmp_path: Path, store: Store | None = None, **changes: Any) -> AsyncIterator[Server]:
-    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0, operations_port=0, **changes)
+async def serving(
+    tmp_path: Path, store: Store | None = None, *, limits: Mapping[str, Any] | None = None, **changes: Any
+) -> AsyncIterator[Server]:
+    settings = Settings(data=tmp_path, listen="127.0.0.1:0", listen_admin="0", listen_operations="0", **changes)
     kept = store or SqliteStore(tmp_path / "store.sqlite3")
     tokens = {}
     for scope in SCOPES if store is None else ():
@@ -124,8 +173,14 @@ async def serving(tmp_path: Path, store: Store | None = None, **changes: Any) ->
     try:
         listeners = Listeners.bind(settings)
         addresses = listeners.addresses(settings)
-        async with running(settings, listeners, store=kept), aiohttp.ClientSession() as session:
-            yield Server(addresses.public, addresses.admin, addresses.operations, kept, session, tokens)
+        bounds = replace(settings.limits, **limits or {})
+        async with running(settings, listeners, store=kept, limits=bounds), aiohttp.ClientSession() as session:
+            found = Server(addresses.public, addresses.admin, addresses.operations, kept, session, tokens)
+            try:
+                yield found
+            finally:
+                for line in found.lines:
+                    line.writer.close()
     finally:
         if store is None:
             await kept.close()
@@ -143,19 +198,49 @@ def _serving(tmp_path: Path) -> Callable[..., Any]:
     return lambda store=None, **changes: serving(tmp_path, store, **changes)
 
 
+@pytest.fixture
+def make_campaign() -> Callable[..., Campaign]:
+    return cell_campaign
+
+
+@pytest.fixture
+def make_report() -> Callable[..., Report]:
+    return cell_report
+
+
 class GatedStore(SqliteStore):
     """Counts only while the gate is open, and fails while told to."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.gate = asyncio.Event()
+        self.gate, self.begun = asyncio.Event(), asyncio.Event()
         self.failing = False
 
     async def count(self, submissions: Sequence[Submission]) -> list[Outcome]:
+        self.begun.set()
         await self.gate.wait()
         if self.failing:
             raise StoreError("disk full")
         return await super().count(submissions)
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Callable[[int], Path]:
+    """A function from days to a new certificate, with ``key.pem`` beside it."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+
+    def make(days: int) -> Path:
+        subprocess.run(
+            "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=server "
+            f"-days {days} -keyout {tmp_path}/key.pem -out {tmp_path}/certificate.pem",
+            shell=True,
+            check=True,
+            capture_output=True,
+        )
+        return tmp_path / "certificate.pem"
+
+    return make
 
 
 @pytest.fixture

@@ -5,30 +5,23 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from cells import publish, submission
 
 from ldp_aggregator.archive.keeping import Archive
 from ldp_aggregator.archive.places import open_place
-from ldp_aggregator.archive.reading import recount
+from ldp_aggregator.archive.recount import recount
 from ldp_aggregator.service.archiving import counts_of
 from ldp_aggregator.service.settings import Settings, SettingsError
 from ldp_aggregator.store import SqliteStore
-from protocols import encode_upload
 
 
-async def test_uploads_of_both_ways_are_archived_before_they_are_answered(
-    serving, make_campaign, make_report, tmp_path
-):
-    campaign = make_campaign()
+async def test_uploads_of_both_ways_are_archived_before_they_are_answered(serving, tmp_path):
     folder = str(tmp_path / "archive")
     async with serving(archive=folder) as server:
-        await server.store.create_campaign(campaign)
-        url = f"{server.public}/v1/campaigns/{campaign.id}/reports"
+        campaign = await server.publish()
 
         async def post(number, **headers):
-            headers |= {"Content-Type": "application/vnd.ldp-bayes.reports+msgpack"}
-            body = encode_upload([make_report(campaign, number)])
-            async with server.session.post(url, data=body, headers=headers) as answer:
-                assert answer.status == 200
+            assert (await server.upload(campaign, [number], **headers))[0] == 200
 
         await asyncio.gather(*(post(number) for number in range(30)))
         await asyncio.gather(*(post(number, Origin="https://app.example.org") for number in range(20, 50)))
@@ -38,14 +31,10 @@ async def test_uploads_of_both_ways_are_archived_before_they_are_answered(
         assert (found.reports, found.conflicts) == (50, ())
 
 
-async def test_what_a_server_left_pending_is_counted_when_the_next_one_starts(
-    serving, make_campaign, make_submission, make_report, tmp_path
-):
-    campaign = make_campaign()
-    folder = str(tmp_path / "archive")
-    store = SqliteStore(tmp_path / "kept.sqlite3")
-    await store.create_campaign(campaign)
-    Archive(open_place(folder)).write([make_submission(campaign, [make_report(campaign, one) for one in range(7)])])
+async def test_what_a_server_left_pending_is_counted_when_the_next_one_starts(serving, tmp_path):
+    folder, store = str(tmp_path / "archive"), SqliteStore(tmp_path / "kept.sqlite3")
+    campaign = await publish(store)
+    Archive(open_place(folder)).write([submission(campaign, range(7))])
     async with serving(store=store, archive=folder):
         assert (await store.state(campaign.id)).reports == 7
         assert recount(folder, campaign.id).tally == await store.tally(campaign.id)

@@ -6,6 +6,7 @@ import asyncio
 import threading
 
 import pytest
+from cells import cell_campaign
 
 from ldp_aggregator.server import context
 from ldp_aggregator.server.context import CampaignCache, SizedCache
@@ -43,10 +44,8 @@ def parses(monkeypatch):
     return seen
 
 
-async def test_two_hundred_campaigns_in_turn_are_served_unparsed_and_read_once(server, make_campaign, parses):
-    campaigns = [make_campaign(title=f"number {number}") for number in range(200)]
-    for campaign in campaigns:
-        await server.store.create_campaign(campaign)
+async def test_two_hundred_campaigns_in_turn_are_served_unparsed_and_read_once(server, parses):
+    campaigns = [await server.publish(title=f"number {number}") for number in range(200)]
     reads, read = [], server.store.document
 
     async def document(campaign_id):
@@ -56,14 +55,13 @@ async def test_two_hundred_campaigns_in_turn_are_served_unparsed_and_read_once(s
     server.store.document = document
     for _ in range(3):
         for campaign in campaigns:
-            async with server.session.get(f"{server.public}/v1/campaigns/{campaign.id}") as answer:
-                assert await answer.read() == campaign.document
-                assert answer.headers["ETag"] == f'"{campaign.id}"'
+            answer = await server.ask("GET", f"{server.public}/v1/campaigns/{campaign.id}")
+            assert (answer.content, answer.headers["ETag"]) == (campaign.document, f'"{campaign.id}"')
     assert (parses, sorted(reads)) == ([], sorted(campaign.id for campaign in campaigns))
 
 
-async def test_who_waits_for_a_campaign_waits_for_one_parse_beside_the_loop(make_campaign, parses):
-    campaign = make_campaign()
+async def test_who_waits_for_a_campaign_waits_for_one_parse_beside_the_loop(parses):
+    campaign = cell_campaign()
     cache = CampaignCache(CountedDocuments([campaign]))
     leaving = asyncio.create_task(cache.get(campaign.id))
     waiting = [asyncio.create_task(cache.get(campaign.id)) for _ in range(20)]
@@ -77,8 +75,8 @@ async def test_who_waits_for_a_campaign_waits_for_one_parse_beside_the_loop(make
     assert thread is not threading.current_thread()
 
 
-async def test_what_does_not_fit_goes_and_the_last_one_asked_for_stays(make_campaign, parses):
-    campaigns = [make_campaign(title=f"number {number}") for number in range(4)]
+async def test_what_does_not_fit_goes_and_the_last_one_asked_for_stays(parses):
+    campaigns = [cell_campaign(title=f"number {number}") for number in range(4)]
     size = len(campaigns[0].document)
     store = CountedDocuments(campaigns)
     cache = CampaignCache(store, document_bytes=3 * size, parsed_bytes=2 * size)
@@ -91,8 +89,8 @@ async def test_what_does_not_fit_goes_and_the_last_one_asked_for_stays(make_camp
     assert len(store.reads) == 4
 
 
-async def test_a_campaign_that_is_not_there_is_asked_for_again(make_campaign):
-    campaign = make_campaign()
+async def test_a_campaign_that_is_not_there_is_asked_for_again():
+    campaign = cell_campaign()
     store = CountedDocuments([])
     cache = CampaignCache(store)
     for _ in range(2):
@@ -104,16 +102,13 @@ async def test_a_campaign_that_is_not_there_is_asked_for_again(make_campaign):
         await cache.document("../../etc/passwd")
 
 
-async def test_a_damaged_document_is_not_served_for_caches_to_keep(server, make_campaign):
-    campaign, other = make_campaign(), make_campaign(title="Other")
-    for one in (campaign, other):
-        await server.store.create_campaign(one)
+async def test_a_damaged_document_is_not_served_for_caches_to_keep(server):
+    campaign, other = await server.publish(), await server.publish(title="Other")
     await server.store._write(
         lambda db: db.execute("UPDATE campaigns SET document = $1 WHERE id = $2", other.document, campaign.id)
     )
     for one, status in ((campaign, 503), (other, 200)):
-        async with server.session.get(f"{server.public}/v1/campaigns/{one.id}") as answer:
-            assert answer.status == status
+        assert (await server.ask("GET", f"{server.public}/v1/campaigns/{one.id}")).status == status
 
 
 def test_a_value_larger_than_the_cache_is_kept_alone():

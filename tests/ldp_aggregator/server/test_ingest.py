@@ -6,6 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
+from cells import cell_campaign, submission
 from queueing import submit
 
 from ldp_aggregator.server.ingest import Ingest
@@ -42,9 +43,9 @@ async def ingesting(store, *, group_reports=1000):
 
 
 @pytest.fixture
-def upload(make_campaign, make_submission, make_report):
-    campaign = make_campaign()
-    return lambda number: make_submission(campaign, [make_report(campaign, number)])
+def upload():
+    campaign = cell_campaign()
+    return lambda number: submission(campaign, [number])
 
 
 async def test_what_waits_during_a_commit_is_committed_together(upload):
@@ -60,13 +61,11 @@ async def test_what_waits_during_a_commit_is_committed_together(upload):
     assert store.groups == [1, 5]
 
 
-async def test_a_group_has_a_greatest_size_but_takes_one_upload_at_least(
-    upload, make_campaign, make_submission, make_report
-):
+async def test_a_group_has_a_greatest_size_but_takes_one_upload_at_least(upload):
     store = ScriptedStore()
     store.gate.set()
-    campaign = make_campaign()
-    big = make_submission(campaign, [make_report(campaign, number) for number in range(10)])
+    campaign = cell_campaign()
+    big = submission(campaign, range(10))
     async with ingesting(store, group_reports=3) as ingest:
         answers = await asyncio.gather(
             *(submit(ingest, submission) for submission in [big, *map(upload, range(10, 17))])

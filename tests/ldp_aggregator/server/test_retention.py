@@ -6,6 +6,7 @@ import asyncio
 from datetime import timedelta
 
 import pytest
+from cells import publish
 
 from ldp_aggregator.server.keeper import delete_once, keep
 from ldp_aggregator.server.metrics import Metrics
@@ -22,10 +23,8 @@ async def store(tmp_path, clock):
     await opened.close()
 
 
-async def test_a_campaign_is_deleted_so_long_after_it_was_closed_and_an_open_one_never(store, clock, make_campaign):
-    closed, opened = make_campaign(), make_campaign(title="open")
-    for campaign in (closed, opened):
-        await store.create_campaign(campaign)
+async def test_a_campaign_is_deleted_so_long_after_it_was_closed_and_an_open_one_never(store, clock):
+    closed, opened = await publish(store), await publish(store, title="open")
     clock.step(365 * DAY)
     await store.close_campaign(closed.id)
     clock.step(30 * DAY - 1)
@@ -42,9 +41,8 @@ async def test_a_campaign_is_deleted_so_long_after_it_was_closed_and_an_open_one
     assert len(await store.campaigns()) == 1
 
 
-async def test_what_is_not_told_how_long_keeps_everything(store, clock, make_campaign):
-    campaign = make_campaign()
-    await store.create_campaign(campaign)
+async def test_what_is_not_told_how_long_keeps_everything(store, clock):
+    campaign = await publish(store)
     await store.close_campaign(campaign.id)
     clock.step(3650 * DAY)
     keeper = asyncio.create_task(keep(store, Metrics(), clock))
@@ -53,10 +51,9 @@ async def test_what_is_not_told_how_long_keeps_everything(store, clock, make_cam
     assert len(await store.campaigns()) == 1
 
 
-async def test_a_campaign_that_cannot_be_deleted_keeps_no_other(store, clock, make_campaign, caplog):
-    campaigns = [make_campaign(title=title) for title in ("first", "second", "third")]
+async def test_a_campaign_that_cannot_be_deleted_keeps_no_other(store, clock, caplog):
+    campaigns = [await publish(store, title=title) for title in ("first", "second", "third")]
     for campaign in campaigns:
-        await store.create_campaign(campaign)
         await store.close_campaign(campaign.id)
     works = store.delete_campaign
 

@@ -3,34 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ssl
 
 import pytest
+from cells import cell_campaign, submission
 from queueing import submit
+from raw_http import dial, document_of
 
 from ldp_aggregator.server import ingest as ingest_module
 from ldp_aggregator.server.ingest import STALE_SECONDS, Ingest
 from ldp_aggregator.server.keeper import close_once
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.process import EndedError, end_connections, running, serve
-from ldp_aggregator.server.sockets.listener import Listeners, TlsDoor
+from ldp_aggregator.server.sockets.listener import Listeners
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import SqliteStore, StoreError
 from ldp_aggregator.store.decisions import GRACE
 
 
 async def readiness(server):
-    async with server.session.get(server.operations + "/readyz") as answer:
-        return answer.status, (await answer.json(content_type=None)).get("code")
+    answer = await server.ask("GET", server.operations + "/readyz")
+    return answer.status, answer.json.get("code")
 
 
-async def becomes(wanted, ask):
-    for _ in range(200):
-        if (seen := await ask()) == wanted:
+async def becomes(server, wanted):
+    for _ in range(500):
+        if (seen := await readiness(server)) == wanted:
             return
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.01)
     pytest.fail(f"{seen} and not {wanted}")
+
+
+def broken(reason="disk full"):
+    async def fails(*_):
+        raise StoreError(reason)
+
+    return fails
 
 
 @pytest.fixture
@@ -40,43 +48,31 @@ def quick_heartbeat(monkeypatch):
 
 async def test_readiness_follows_the_heartbeat_of_an_idle_server(quick_heartbeat, server):
     assert await readiness(server) == (200, None)
-    works = server.store.beat
-
-    async def broken():
-        raise StoreError("disk full")
-
-    server.store.beat = broken
-    await becomes((503, "store-unavailable"), lambda: readiness(server))
-    async with server.session.get(server.operations + "/readyz") as answer:
-        assert "disk full" not in await answer.text()
-        assert answer.headers["Retry-After"]
-    async with server.session.get(server.operations + "/healthz") as answer:
-        assert answer.status == 200
+    works, server.store.beat = server.store.beat, broken()
+    await becomes(server, (503, "store-unavailable"))
+    answer = await server.ask("GET", server.operations + "/readyz")
+    assert b"disk full" not in answer.content
+    assert answer.headers["Retry-After"]
+    assert (await server.ask("GET", server.operations + "/healthz")).status == 200
     server.store.beat = works
-    await becomes((200, None), lambda: readiness(server))
+    await becomes(server, (200, None))
 
 
-async def test_a_store_that_commits_nothing_makes_a_server_unready_at_once(server, make_campaign, make_report):
-    campaign = make_campaign()
-    await server.store.create_campaign(campaign)
-    count, beat = server.store.count, server.store.beat
-
-    async def broken(*_):
-        raise StoreError("disk full")
-
-    server.store.count = server.store.beat = broken
-    await asyncio.sleep(ingest_module.LEAST_BEAT_SECONDS)
-    assert (await server.upload(campaign, [make_report(campaign, 1)]))[0] == 503
-    await becomes((503, "store-unavailable"), lambda: readiness(server))
-    server.store.count, server.store.beat = count, beat
-    assert (await server.upload(campaign, [make_report(campaign, 1)]))[0] == 200
+async def test_a_store_that_commits_nothing_makes_a_server_unready_at_once(server, monkeypatch):
+    monkeypatch.setattr(ingest_module, "LEAST_BEAT_SECONDS", 0.0)
+    campaign = await server.publish()
+    with monkeypatch.context() as patch:
+        for name in ("count", "beat"):
+            patch.setattr(server.store, name, broken())
+        assert (await server.upload(campaign, [1]))[0] == 503
+        await becomes(server, (503, "store-unavailable"))
+    assert (await server.upload(campaign, [1]))[0] == 200
     assert await readiness(server) == (200, None)
 
 
-async def test_one_damaged_campaign_leaves_the_server_ready_and_has_a_metric(server, make_campaign, make_report):
-    damaged, sound = make_campaign(), make_campaign(title="sound")
-    for campaign in (damaged, sound):
-        await server.store.create_campaign(campaign)
+async def test_one_damaged_campaign_leaves_the_server_ready_and_has_a_metric(server, monkeypatch):
+    monkeypatch.setattr(ingest_module, "LEAST_BEAT_SECONDS", 0.0)
+    damaged, sound = await server.publish(), await server.publish(title="sound")
     works = server.store.count
 
     async def count(submissions):
@@ -86,19 +82,15 @@ async def test_one_damaged_campaign_leaves_the_server_ready_and_has_a_metric(ser
 
     server.store.count = count
     for number in range(5):
-        await asyncio.sleep(0.3)
-        assert (await server.upload(damaged, [make_report(damaged, number)]))[0] == 503
+        assert (await server.upload(damaged, [number]))[0] == 503
         assert await readiness(server) == (200, None)
-        assert (await server.upload(sound, [make_report(sound, number)]))[0] == 200
-    failing = f'ldp_campaign_failing{{campaign="{damaged.id}"}} 1.0'
-    async with server.session.get(server.operations + "/metrics") as answer:
-        text = await answer.text()
-    assert failing in text
-    assert f'ldp_campaign_failing{{campaign="{sound.id}"}}' not in text
+        assert (await server.upload(sound, [number]))[0] == 200
+    failing = 'ldp_campaign_failing{campaign="%s"} 1.0'
+    assert failing % damaged.id in await server.metrics()
+    assert failing % sound.id not in await server.metrics()
     server.store.count = works
-    assert (await server.upload(damaged, [make_report(damaged, 9)]))[0] == 200
-    async with server.session.get(server.operations + "/metrics") as answer:
-        assert failing not in await answer.text()
+    assert (await server.upload(damaged, [9]))[0] == 200
+    assert failing % damaged.id not in await server.metrics()
 
 
 async def test_asking_whether_a_server_is_ready_waits_for_no_commit(server):
@@ -157,74 +149,69 @@ async def outcomes_of(store, submissions):
     return [getattr(answer, "code", None) for answer in await asyncio.gather(*waiting, return_exceptions=True)]
 
 
-async def test_a_damaged_campaign_fails_no_upload_to_another(make_campaign, make_submission, make_report):
-    damaged, sound = make_campaign(), make_campaign(title="sound")
-    uploads = [make_submission(c, [make_report(c, n)]) for n in range(5) for c in (damaged, sound)]
+async def test_a_damaged_campaign_fails_no_upload_to_another():
+    damaged, sound = cell_campaign(), cell_campaign(title="sound")
+    uploads = [submission(c, [n]) for n in range(5) for c in (damaged, sound)]
     store = PickyStore(lambda submission: submission.campaign.id == damaged.id)
     assert await outcomes_of(store, uploads) == ["internal-error", None] * 5
     assert store.groups[:2] == [10, 5], "first all, then campaign by campaign"
 
 
-async def test_an_upload_that_cannot_be_counted_fails_alone(make_campaign, make_submission, make_report):
-    campaign = make_campaign()
-    uploads = [make_submission(campaign, [make_report(campaign, n)]) for n in range(20)]
+async def test_an_upload_that_cannot_be_counted_fails_alone():
+    campaign = cell_campaign()
+    uploads = [submission(campaign, [n]) for n in range(20)]
     store = PickyStore(lambda submission: submission.blocks == uploads[13].blocks)
     assert await outcomes_of(store, uploads) == [None] * 13 + ["internal-error"] + [None] * 6
     assert len(store.groups) <= 2 * 5 + 1, "found in halves, not one by one"
 
 
-async def test_metrics_that_cannot_be_written_end_nothing(server, make_campaign, make_report, monkeypatch):
-    campaign = make_campaign()
-    await server.store.create_campaign(campaign)
+async def test_metrics_that_cannot_be_written_end_nothing(server, monkeypatch):
+    campaign = await server.publish()
 
     def full(*_arguments, **_more):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Metrics, "observe_commit", full)
     for number in range(3):
-        assert (await server.upload(campaign, [make_report(campaign, number)]))[0] == 200
+        assert (await server.upload(campaign, [number]))[0] == 200
     assert (await server.store.state(campaign.id)).reports == 3
 
 
-async def test_a_server_whose_writer_ends_ends_too(tmp_path, monkeypatch):
-    async def ends(_self):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Ingest, "write", ends)
-    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0, operations_port=0)
-    with pytest.raises(EndedError, match="the writer ended by itself"):
-        await asyncio.wait_for(serve(settings, Listeners.bind(settings), lambda: None), 30)
+@pytest.fixture
+def settings(tmp_path):
+    return Settings(data=tmp_path, listen="127.0.0.1:0", listen_admin="0", listen_operations="0")
 
 
-async def test_a_server_whose_keeper_ends_ends_too(tmp_path, monkeypatch):
-    async def ends(*_):
-        raise RuntimeError("a bug")
-
-    monkeypatch.setattr("ldp_aggregator.server.keeper.close_due", ends)
-    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0, operations_port=0)
-    with pytest.raises(EndedError, match="the keeper ended by itself"):
-        await asyncio.wait_for(serve(settings, Listeners.bind(settings), lambda: None), 30)
+async def ends(*_):
+    raise RuntimeError("a bug")
 
 
-async def test_a_server_whose_tls_listener_ends_ends_too(tmp_path, monkeypatch):
-    async def ends(_self):
-        raise RuntimeError("a bug")
+@pytest.mark.parametrize(
+    ("name", "work"),
+    [
+        ("writer", "ldp_aggregator.server.ingest.Ingest.write"),
+        ("keeper", "ldp_aggregator.server.keeper.close_due"),
+        ("door", "ldp_aggregator.server.sockets.listener.TlsDoor._accept"),
+    ],
+)
+async def test_a_server_of_which_a_part_ends_ends_too(settings, monkeypatch, name, work):
+    monkeypatch.setattr(work, ends)
+    if name == "door":
+        async with running(settings, Listeners.bind(settings), tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)) as ended:
+            assert await asyncio.wait_for(ended, 10) == name
+    else:
+        with pytest.raises(EndedError, match=f"the {name} ended by itself"):
+            await asyncio.wait_for(serve(settings, Listeners.bind(settings), lambda: None), 30)
 
-    monkeypatch.setattr(TlsDoor, "_accept", ends)
-    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0, operations_port=0)
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    async with running(settings, Listeners.bind(settings), tls=tls) as ended:
-        assert await asyncio.wait_for(ended, 10) == "door"
 
-
-async def test_who_waits_for_a_writer_that_ends_gets_an_answer(make_campaign, make_submission, make_report):
+async def test_who_waits_for_a_writer_that_ends_gets_an_answer():
     class Ends:
         async def count(self, _submissions):
             raise KeyboardInterrupt
 
-    campaign = make_campaign()
+    campaign = cell_campaign()
     ingest = Ingest(Ends(), Metrics(), group_reports=1)
-    uploads = [make_submission(campaign, [make_report(campaign, number)]) for number in range(3)]
+    uploads = [submission(campaign, [number]) for number in range(3)]
     waiting = [asyncio.create_task(submit(ingest, upload)) for upload in uploads]
     await asyncio.sleep(0)
     with pytest.raises(KeyboardInterrupt):
@@ -233,18 +220,15 @@ async def test_who_waits_for_a_writer_that_ends_gets_an_answer(make_campaign, ma
     assert [answer.code for answer in answers] == ["stopping"] * 4
 
 
-async def test_a_stop_that_is_asked_for_is_no_failure(tmp_path):
-    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0, operations_port=0)
+async def test_a_stop_that_is_asked_for_is_no_failure(settings):
     async with running(settings, Listeners.bind(settings)) as ended:
         pass
     assert ended.result() == "writer", "ended after the block, because it was told to"
 
 
-async def test_a_campaign_that_cannot_be_closed_is_logged_and_the_next_one_is_closed(
-    tmp_path, make_campaign, caplog, clock
-):
+async def test_a_campaign_that_cannot_be_closed_is_logged_and_the_next_one_is_closed(tmp_path, caplog, clock):
     store = SqliteStore(tmp_path / "store.sqlite3", clock=clock)
-    campaigns = [make_campaign(title=title, closes="2026-01-01T00:01:00Z") for title in ("first", "second")]
+    campaigns = [cell_campaign(title=title, closes="2026-01-01T00:01:00Z") for title in ("first", "second")]
     for campaign in campaigns:
         await store.create_campaign(campaign)
     clock.step(61)
@@ -282,17 +266,13 @@ async def test_a_stop_waits_the_drain_time_in_all_and_not_for_each_listener():
     assert Endless.cancelled == 2
 
 
-async def test_a_client_that_does_not_read_its_answer_does_not_hold_up_a_stop(serving, make_campaign):
-    from raw_http import connect
-
+async def test_a_client_that_does_not_read_its_answer_does_not_hold_up_a_stop(serving):
     async with serving(limits={"drain_seconds": 0.2}) as server:
-        campaign = make_campaign(20_000)
-        await server.store.create_campaign(campaign)
-        reader, writer = await connect(server)
-        reader._transport.pause_reading()
-        writer.write(f"GET /v1/campaigns/{campaign.id} HTTP/1.1\r\nHost: x\r\n\r\n".encode() * 300)
-        await asyncio.sleep(0.2)
-    reader._transport.resume_reading()
-    with contextlib.suppress(ConnectionResetError):
-        assert len(await asyncio.wait_for(reader.read(), 10)) < 300 * len(campaign.document), "it was cut off"
-    writer.close()
+        campaign = await server.publish(20_000)
+        line = await dial(server.public)
+        line.stop_reading()
+        line.send(document_of(campaign) * 300)
+        await asyncio.sleep(0.1)
+    line.reader._transport.resume_reading()
+    assert len(await line.rest()) < 300 * len(campaign.document), "it was cut off"
+    line.writer.close()

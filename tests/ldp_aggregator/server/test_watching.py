@@ -2,63 +2,28 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from datetime import datetime, timedelta, timezone
 
-import pytest
+from cells import cell_campaign
 
-from ldp_aggregator.server.keeper import certificate_end, observed
-from ldp_aggregator.service.acting import local_actor, recorded
+from ldp_aggregator.server.keeper import observed
+from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_aggregator.store import SqliteStore
 
 
-@pytest.fixture
-def certificate(tmp_path):
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is not installed")
-
-    def make(days):
-        subprocess.run(
-            "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=server "
-            f"-days {days} -keyout {tmp_path}/key.pem -out {tmp_path}/certificate.pem",
-            shell=True,
-            check=True,
-            capture_output=True,
-        )
-        return tmp_path / "certificate.pem"
-
-    return make
-
-
-@pytest.mark.parametrize("days", [2, 90, 365 * 40])
-def test_the_end_of_a_certificate_is_read(certificate, days):
-    """Beyond 2049 the time is written in another way."""
-    path = certificate(days)
-    end = certificate_end("a comment before\n" + path.read_text(encoding="ascii"))
-    said = subprocess.run(["openssl", "x509", "-enddate", "-noout", "-in", path], capture_output=True, check=True)
-    assert end == datetime.strptime(said.stdout.decode().strip(), "notAfter=%b %d %H:%M:%S %Y GMT").replace(
-        tzinfo=timezone.utc
-    )
-
-
-async def test_room_files_backups_and_ends_are_observed(tmp_path, certificate, make_campaign):
+async def test_room_files_backups_and_ends_are_observed(tmp_path, certificate):
     store = SqliteStore(tmp_path / "store.sqlite3")
     try:
-        await store.create_campaign(make_campaign())
+        await store.create_campaign(cell_campaign())
         (tmp_path / "draft-1.run").write_bytes(bytes(7))
         (tmp_path / "2.run").write_bytes(bytes(5))
         archive = tmp_path / "archive"
         (archive / "A" / "pending").mkdir(parents=True)
         (archive / "A" / "pending" / "x.parquet").touch()
-        settings = Settings(
-            data=tmp_path,
-            archive=str(archive),
-            tls_certificate=certificate(10),
-            tls_key=tmp_path / "key.pem",
-        )
+        tls = {"tls_certificate": certificate(10), "tls_key": tmp_path / "key.pem"}
+        settings = Settings(data=tmp_path, archive=str(archive), **tls)
         assert ("ldp_last_backup_timestamp_seconds", "") not in await observed(store, settings)
         async with recorded(store, local_actor(), "back up store"):
             pass

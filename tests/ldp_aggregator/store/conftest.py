@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cells import clock, make_campaign, make_report, make_submission  # noqa: F401 - fixtures
-from postgres import empty, own_postgres, postgres  # noqa: F401 - fixtures
+from cells import clock  # noqa: F401 - a fixture
+from postgres import Postgres, empty, own_postgres, postgres  # noqa: F401 - fixtures
 
 from ldp_aggregator.store import SqliteStore, Store, open_store
 
@@ -16,10 +16,40 @@ from ldp_aggregator.store import SqliteStore, Store, open_store
 @pytest.fixture(params=["sqlite", "postgres"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Any) -> AsyncIterator[Store]:  # noqa: F811
     if request.param == "sqlite":
-        opened: Store = SqliteStore(tmp_path / "store.sqlite3", clock=clock)
+        found: Store = SqliteStore(tmp_path / "store.sqlite3", clock=clock)
     else:
         address = request.getfixturevalue("postgres").address
         await empty(address)
-        opened = await open_store(tmp_path, address, clock=clock)
-    yield opened
-    await opened.close()
+        found = await open_store(tmp_path, address, clock=clock)
+    yield found
+    await found.close()
+
+
+@pytest.fixture
+async def opened(tmp_path: Path) -> AsyncIterator[Callable[..., Awaitable[Store]]]:
+    """Open the store in a folder of this name; all of them are closed in the end."""
+    stores = []
+
+    async def make(name: str, **more: Any) -> Store:
+        stores.append(await open_store(tmp_path / name, **more))
+        return stores[-1]
+
+    yield make
+    for one in stores:
+        await one.close()
+
+
+@pytest.fixture
+async def database(postgres: Postgres) -> str:  # noqa: F811
+    """The address of an empty database."""
+    await empty(postgres.address)
+    return postgres.address
+
+
+@pytest.fixture
+async def instances(database: str, tmp_path: Path, clock: Any) -> AsyncIterator[list[Store]]:  # noqa: F811
+    """Two stores on one database, as two instances have them."""
+    stores = [await open_store(tmp_path, database, clock=clock) for _ in range(2)]
+    yield stores
+    for one in stores:
+        await one.close()

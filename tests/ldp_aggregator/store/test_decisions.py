@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from cells import cell_campaign, submission
 
-from ldp_aggregator.server.keeper import close_due
-from ldp_aggregator.store import CampaignState, Life, StoreError
+from ldp_aggregator.store import Life
+from ldp_aggregator.store.batch import gather_by_campaign
 from ldp_aggregator.store.decisions import CampaignRow, is_over, refuse_node, refuse_uploads, takes_reports
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -76,22 +77,6 @@ def test_a_campaign_is_over_when_it_ended_or_is_full(life, most, counted, over):
     assert is_over(life, most, counted, NOW) is over
 
 
-def state(name, life):
-    return CampaignState(name, name, NOW, life, None, 0, None)
-
-
-async def test_a_campaign_that_cannot_be_closed_keeps_no_other_open():
-    class Damaged:
-        async def campaigns(self):
-            return [state("first", ENDED), state("second", ENDED), state("third", ENDED)]
-
-        async def end_campaign(self, campaign_id):
-            if campaign_id == "first":
-                raise StoreError("no")
-            if campaign_id == "second":
-                raise ValueError("a bug")
-            return state("third", CLOSED)
-
-    closed = await close_due(Damaged(), NOW)
-    assert closed.ids == ("third",)
-    assert {name: str(error) for name, error in closed.failed.items()} == {"first": "no", "second": "a bug"}
+def test_a_group_is_taken_apart_in_the_order_in_which_everybody_locks_campaigns():
+    uploads = [submission(cell_campaign(title=f"number {number}"), [number]) for number in range(5)]
+    assert list(gather_by_campaign(uploads)) == sorted(upload.campaign.id for upload in uploads)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from datetime import timedelta
 
 import asyncpg
 import pytest
-from cells import SteppedClock
-from postgres import empty
+from cells import SteppedClock, count, publish, submission
 
 from ldp_aggregator.server.keeper import close_due
-from ldp_aggregator.store import Outcome, SqliteStore, StoreError, UnknownCampaignError, open_store
+from ldp_aggregator.store import Outcome, RefusedError, SqliteStore, StoreError, UnknownCampaignError, open_store
 from ldp_aggregator.store.decisions import GRACE
 
 DAY = GRACE.total_seconds()
@@ -22,14 +22,12 @@ def ends_in(clock, seconds):
 
 
 @pytest.fixture
-async def counted(store, make_campaign, make_submission, make_report, clock):
+async def counted(store, clock):
     """A campaign that ends in a minute, with ten reports; ``send(first, end)`` uploads more."""
-    campaign = make_campaign(closes=ends_in(clock, 60))
-    await store.create_campaign(campaign)
+    campaign = await publish(store, closes=ends_in(clock, 60))
 
-    async def send(first, end, to=store):
-        [outcome] = await to.count([make_submission(campaign, [make_report(campaign, n) for n in range(first, end)])])
-        return outcome
+    async def send(first, end):
+        return await count(store, campaign, range(first, end))
 
     await send(0, 10)
     return campaign, send
@@ -39,6 +37,8 @@ async def test_a_campaign_that_is_over_is_closed_a_day_after_that_was_seen(store
     campaign, send = counted
     clock.step(60)
     assert (await send(10, 11)).refused == "campaign-closed"
+    state = await store.state(campaign.id)
+    assert (state.status(clock()), state.life.closed) == ("closed", None)
     for seconds in (0, 1, DAY - 2):
         clock.step(seconds)
         assert (await close_due(store, clock())).ids == ()
@@ -48,19 +48,16 @@ async def test_a_campaign_that_is_over_is_closed_a_day_after_that_was_seen(store
     assert await store.check() == []
 
 
-async def test_a_clock_that_is_years_ahead_ends_nothing_while_a_right_one_runs(
-    store, make_campaign, make_submission, make_report, clock
-):
+async def test_a_clock_that_is_years_ahead_ends_nothing_while_a_right_one_runs(store, clock):
     """Both look every quarter of an hour, for three days."""
-    campaign = make_campaign(closes=ends_in(clock, 4 * DAY))
-    await store.create_campaign(campaign)
+    campaign = await publish(store, closes=ends_in(clock, 4 * DAY))
     for _ in range(3 * 24 * 4):
         for ahead in (4000 * DAY, -4000 * DAY):
             clock.step(ahead)
             assert (await close_due(store, clock())).ids == ()
         clock.step(15 * 60)
     assert (await store.state(campaign.id)).life.closed is None
-    assert await store.count([make_submission(campaign, [make_report(campaign, 1)])]) == [Outcome(counted=1)]
+    assert await count(store, campaign, [1]) == Outcome(counted=1)
 
 
 async def test_a_clock_that_was_wrong_for_a_while_ends_nothing(store, counted, clock):
@@ -79,9 +76,11 @@ async def test_a_closing_is_taken_back_and_nothing_counts_twice(store, counted, 
     closed = await store.close_campaign(campaign.id)
     assert (closed.reports, closed.status(clock())) == (10, "closed")
     clock.step(10)
+    assert (await store.close_campaign(campaign.id)).life == closed.life, "it was closed when it was closed first"
     assert (await send(0, 12)).refused == "campaign-closed"
-    reopened = await store.reopen_campaign(campaign.id)
-    assert (reopened.life.closed, reopened.status(clock())) == (None, "open")
+    for _ in range(2):
+        reopened = await store.reopen_campaign(campaign.id)
+        assert (reopened.life.closed, reopened.status(clock())) == (None, "open")
     assert await send(0, 12) == Outcome(counted=2, duplicates=10)
     assert await store.check() == []
 
@@ -97,12 +96,6 @@ async def test_a_campaign_that_was_closed_by_a_wrong_clock_is_taken_back(store, 
     await store.reopen_campaign(campaign.id)
     assert await send(0, 11) == Outcome(counted=1, duplicates=10)
     assert (await close_due(store, clock())).ids == ()
-
-
-async def test_reopening_what_is_open_changes_nothing(store, counted):
-    campaign, send = counted
-    assert (await store.reopen_campaign(campaign.id)).life.closed is None
-    assert await send(0, 10) == Outcome(duplicates=10)
 
 
 async def test_ids_stay_until_a_campaign_is_sealed_which_takes_a_day_or_a_word(store, counted, clock):
@@ -125,43 +118,39 @@ async def test_ids_stay_until_a_campaign_is_sealed_which_takes_a_day_or_a_word(s
     assert await store.check() == []
 
 
-async def test_a_campaign_is_sealed_at_once_on_a_word(store, counted):
-    campaign, _ = counted
-    await store.close_campaign(campaign.id)
-    assert (await store.seal_campaign(campaign.id, at_once=True)).life.sealed is not None
-
-
 @pytest.mark.parametrize("sealed", [False, True])
-async def test_a_deleted_campaign_is_gone_and_never_comes_back(store, counted, clock, make_campaign, sealed):
+async def test_a_deleted_campaign_is_gone_and_never_comes_back(store, counted, clock, sealed):
     campaign, send = counted
-    other = make_campaign(title="Other")
-    await store.create_campaign(other)
-    await store.publish_model(campaign.id, "{}")
-    with pytest.raises(StoreError, match="was not closed"):
+    other = await publish(store, title="Other")
+    await count(store, other, range(5))
+    for one in (campaign, other):
+        await store.publish_model(one.id, "{}")
+    with pytest.raises(RefusedError, match="was not closed") as refused:
         await store.delete_campaign(campaign.id)
+    assert refused.value.code == "campaign-not-closed"
     await store.close_campaign(campaign.id)
     if sealed:
-        await store.seal_campaign(campaign.id, at_once=True)
+        assert (await store.seal_campaign(campaign.id, at_once=True)).life.sealed == clock()
     await store.delete_campaign(campaign.id)
-    assert [state.id for state in await store.campaigns()] == [other.id]
     assert (await send(0, 3)).refused == "unknown-campaign"
-    with pytest.raises(UnknownCampaignError):
-        await store.model(campaign.id)
-    with pytest.raises(StoreError, match=r"was deleted at 2026-01-01T00:00:00Z"):
+    for ask in (store.document, store.state, store.tally, store.model, store.delete_campaign):
+        with pytest.raises(UnknownCampaignError):
+            await ask(campaign.id)
+    with pytest.raises(RefusedError, match=r"was deleted at 2026-01-01T00:00:00Z") as again:
         await store.create_campaign(campaign)
+    assert again.value.code == "campaign-deleted"
+    assert [state.id for state in await store.campaigns()] == [other.id]
+    assert ((await store.state(other.id)).reports, (await store.model(other.id)).version) == (5, 1)
     assert await store.check() == []
 
 
-async def test_two_processes_on_one_file_do_not_end_each_others_campaigns(
-    tmp_path, make_campaign, make_submission, make_report, clock
-):
+async def test_two_processes_on_one_file_do_not_end_each_others_campaigns(tmp_path, clock):
     """As found: one instance eleven years ahead closed a campaign for the right one, and its ids were gone."""
     ahead = SteppedClock()
     ahead.step(11 * 365 * DAY)
     right, wrong = (SqliteStore(tmp_path / "s.sqlite3", clock=one) for one in (clock, ahead))
-    campaign = make_campaign(closes=ends_in(clock, 3600))
-    await right.create_campaign(campaign)
-    upload = make_submission(campaign, [make_report(campaign, 1)])
+    campaign = await publish(right, closes=ends_in(clock, 3600))
+    upload = submission(campaign, [1])
     await close_due(wrong, ahead())
     assert (await wrong.count([upload]))[0].refused == "campaign-closed"
     assert (await right.count([upload]))[0] == Outcome(counted=1)
@@ -173,74 +162,55 @@ async def test_two_processes_on_one_file_do_not_end_each_others_campaigns(
         await store.close()
 
 
-@pytest.fixture
-async def database(postgres):
-    await empty(postgres.address)
-    return postgres.address
-
-
-async def test_on_postgresql_the_time_is_the_databases(
-    database, tmp_path, make_campaign, make_submission, make_report, monkeypatch
-):
+async def test_on_postgresql_the_time_is_the_databases(database, tmp_path, monkeypatch):
     """An instance whose own clock is years ahead counts, and closes nothing."""
     ahead = SteppedClock()
     ahead.step(50 * 365 * DAY)
     monkeypatch.setattr("ldp_aggregator.store.clock.utc_now", ahead)
     store = await open_store(tmp_path, database)
-    campaign = make_campaign(closes="2060-01-01T00:00:00Z")
-    await store.create_campaign(campaign)
+    campaign = await publish(store, closes="2060-01-01T00:00:00Z")
     assert (await close_due(store, ahead())).ids == ()
     assert (await store.state(campaign.id)).over_since is None
-    assert await store.count([make_submission(campaign, [make_report(campaign, 1)])]) == [Outcome(counted=1)]
+    assert await count(store, campaign, [1]) == Outcome(counted=1)
     assert (await store.state(campaign.id)).created < ahead()
     await store.close()
 
 
-async def test_a_reader_of_the_ids_stalls_neither_closing_nor_anybodys_uploads(
-    database, tmp_path, make_campaign, make_submission, make_report
-):
-    """``pg_dump`` holds such a lock on every table until it ends."""
-    stores = [await open_store(tmp_path, database) for _ in range(2)]
-    first, second = make_campaign(), make_campaign(title="second")
-    for campaign in (first, second):
-        await stores[0].create_campaign(campaign)
-    dump = await asyncpg.connect(database)
-    held = dump.transaction()
-    await held.start()
-    await dump.execute("LOCK TABLE ldp_aggregator.ids IN ACCESS SHARE MODE")
-    await asyncio.wait_for(stores[0].close_campaign(first.id), 10)
-    sealing = asyncio.create_task(stores[0].seal_campaign(first.id, at_once=True))
-    uploads = [make_submission(campaign, [make_report(campaign, 1)]) for campaign in (first, second)]
-    while not sealing.done():
-        refused, counted = await asyncio.wait_for(stores[1].count(uploads), 10)
-        assert (refused.refused, counted.refused) == ("campaign-closed", None)
-    assert (await sealing).life.sealed is not None
-    await asyncio.wait_for(stores[0].delete_campaign(first.id), 10)
-    await held.rollback()
-    await dump.close()
-    assert (await stores[1].tally(second.id)).n.tolist() == [1]
-    assert await stores[0].check() == []
-    for store in stores:
-        await store.close()
-
-
-async def test_who_holds_the_lock_of_a_campaign_holds_up_no_other(
-    database, tmp_path, make_campaign, make_submission, make_report, monkeypatch
-):
-    monkeypatch.setattr("ldp_aggregator.store.postgres.sessions.LOCK_SECONDS", 1)
-    store = await open_store(tmp_path, database)
-    campaigns = [make_campaign(), make_campaign(title="second")]
-    for campaign in campaigns:
-        await store.create_campaign(campaign)
+@contextlib.asynccontextmanager
+async def transaction_that(database, statement):
+    """Somebody else's, open as long as the block."""
     other = await asyncpg.connect(database)
     held = other.transaction()
     await held.start()
-    await other.execute("SELECT 1 FROM ldp_aggregator.campaigns WHERE number = 1 FOR UPDATE")
-    uploads = [make_submission(campaign, [make_report(campaign, 1)]) for campaign in campaigns]
-    outcomes = await asyncio.wait_for(store.count(uploads), 20)
-    assert [outcome.refused for outcome in outcomes] == ["store-unavailable", None]
-    assert outcomes[1].counted == 1
+    await other.execute(statement)
+    yield
     await held.rollback()
     await other.close()
+
+
+async def test_a_reader_of_the_ids_stalls_neither_closing_nor_anybodys_uploads(database, instances):
+    """``pg_dump`` holds such a lock on every table until it ends."""
+    first, second = [await publish(instances[0], title=title) for title in ("first", "second")]
+    async with transaction_that(database, "LOCK TABLE ldp_aggregator.ids IN ACCESS SHARE MODE"):
+        await asyncio.wait_for(instances[0].close_campaign(first.id), 10)
+        sealing = asyncio.create_task(instances[0].seal_campaign(first.id, at_once=True))
+        uploads = [submission(campaign, [1]) for campaign in (first, second)]
+        while not sealing.done():
+            refused, counted = await asyncio.wait_for(instances[1].count(uploads), 10)
+            assert (refused.refused, counted.refused) == ("campaign-closed", None)
+        assert (await sealing).life.sealed is not None
+        await asyncio.wait_for(instances[0].delete_campaign(first.id), 10)
+    assert (await instances[1].tally(second.id)).n.tolist() == [1]
+    assert await instances[0].check() == []
+
+
+async def test_who_holds_the_lock_of_a_campaign_holds_up_no_other(database, tmp_path, monkeypatch):
+    monkeypatch.setattr("ldp_aggregator.store.postgres.sessions.LOCK_SECONDS", 0.2)
+    store = await open_store(tmp_path, database)
+    uploads = [submission(await publish(store, title=title), [1]) for title in ("first", "second")]
+    held = "SELECT 1 FROM ldp_aggregator.campaigns WHERE number = 1 FOR UPDATE"
+    async with transaction_that(database, held):
+        outcomes = await asyncio.wait_for(store.count(uploads), 20)
+    assert [(outcome.refused, outcome.counted) for outcome in outcomes] == [("store-unavailable", 0), (None, 1)]
     assert [outcome.counted for outcome in await store.count(uploads)] == [1, 0]
     await store.close()

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import pytest
+from cells import cell_report, count, publish
 
 from ldp_aggregator.store import Outcome
-from ldp_aggregator.store.postgres.counting import SMALL
+from ldp_aggregator.store.postgres.store import SMALL
 
 SIZES = [1, 2, SMALL - 1, SMALL, SMALL + 1, 643, 3000]
 
 
 @pytest.fixture
-async def send(store, make_campaign, make_submission, make_report):
+async def send(store):
     """Counts an upload of reports, given as numbers or as (number, cell)."""
-    campaign = make_campaign(4096)
-    await store.create_campaign(campaign)
+    campaign = await publish(store, 4096)
 
-    async def count(members):
-        pairs = [member if isinstance(member, tuple) else (member, member) for member in members]
-        reports = [make_report(campaign, number, cell=cell) for number, cell in pairs]
-        [outcome] = await store.count([make_submission(campaign, reports)])
+    async def upload(members):
+        reports = [cell_report(campaign, *(one if isinstance(one, tuple) else (one,))) for one in members]
+        outcome = await count(store, campaign, reports)
         return outcome, (await store.tally(campaign.id)).counts[0], reports
 
-    yield count
+    yield upload
     assert await store.check() == []
 
 

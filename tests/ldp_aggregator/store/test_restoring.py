@@ -8,13 +8,12 @@ from datetime import datetime, timedelta, timezone
 
 import numpy as np
 import pytest
+from cells import count, publish, submission
 from postgres import bare, empty
 
-from ldp_aggregator.store import SqliteStore, StoredToken, StoreError, open_store
+from ldp_aggregator.store import Outcome, StoredToken, StoreError
 from ldp_aggregator.store.backup import copy_store, restore_store
-from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.combining import Combined, combine_stores
-from ldp_aggregator.store.postgres.store import PostgresStore
 from ldp_aggregator.store.sqlite.connections import FILE_NAME
 from ldp_aggregator.trainers import FederatedState, encode_share
 
@@ -22,83 +21,75 @@ NOW = datetime(2026, 11, 1, tzinfo=timezone.utc)
 
 
 @pytest.fixture
-async def original(tmp_path, make_campaign, make_submission, make_report, clock):
+async def original(tmp_path, opened, clock):
     """A store with ten reports, one model and tokens, and a backup of it; then more happened."""
-    campaign = make_campaign()
-    store = await open_store(tmp_path / "data", clock=clock)
-    await store.create_campaign(campaign)
-    await store.count([make_submission(campaign, [make_report(campaign, number) for number in range(10)])])
+    store = await opened("data", clock=clock)
+    campaign = await publish(store)
+    await count(store, campaign, range(10))
     for name, scope in (("a", "collector"), ("b", "relay")):
         await store.add_token(StoredToken(name, scope, name.encode() * 32, clock()))
     await store.publish_model(campaign.id, "one")
     copy_store(tmp_path / "data", tmp_path / "backup")
     await store.revoke_token("a")
     await store.publish_model(campaign.id, "two")
-    await store.count([make_submission(campaign, [make_report(campaign, number) for number in range(10, 15)])])
-    yield campaign, store
-    await store.close()
+    await count(store, campaign, range(10, 15))
+    return campaign, store
 
 
-async def test_a_backup_is_read_and_takes_nothing(tmp_path, original):
+async def test_a_backup_is_read_and_takes_nothing(tmp_path, opened, original):
     campaign, _ = original
     before = (tmp_path / "backup" / FILE_NAME).read_bytes()
     with pytest.raises(StoreError, match="this is a backup"):
-        await open_store(tmp_path / "backup")
+        await opened("backup")
     assert {path.name: path.read_bytes() for path in (tmp_path / "backup").iterdir()} == {FILE_NAME: before}
-    store = await open_store(tmp_path / "backup", read_only=True)
+    with pytest.raises(StoreError, match="already"):
+        copy_store(tmp_path / "data", tmp_path / "backup")
+    store = await opened("backup", read_only=True)
     assert (await store.state(campaign.id)).reports == 10
     assert await store.check() == []
     assert (await store.origin()).is_copy
-    await store.close()
     merged = combine_stores(tmp_path / "data", tmp_path / "backup", tmp_path / "both")
     assert merged == [Combined(campaign.id, 25, overlap=10)]
-    both = await open_store(tmp_path / "both")
-    assert not (await both.origin()).is_copy
-    await both.close()
+    assert not (await (await opened("both")).origin()).is_copy
 
 
-async def test_no_token_of_a_restored_store_opens_anything(tmp_path, original):
-    _, _store = original
+async def test_no_token_of_a_restored_store_opens_anything(tmp_path, opened, original):
     assert restore_store(tmp_path / "backup", tmp_path / "new", now=NOW).tokens == 2
-    store = await open_store(tmp_path / "new")
+    store = await opened("new")
     assert [(token.name, token.revoked) for token in await store.tokens()] == [("a", NOW), ("b", NOW)]
     with pytest.raises(StoreError, match="exists already"):
         await store.add_token(StoredToken("a", "admin", b"x" * 32, NOW))
-    await store.close()
 
 
 @pytest.mark.parametrize("keep", [False, True])
-async def test_a_share_that_was_withdrawn_since_does_not_come_back(tmp_path, make_campaign, clock, keep):
+async def test_a_share_that_was_withdrawn_since_does_not_come_back(tmp_path, opened, clock, keep):
     """All that the nodes sent stays counted: withdrawing gives nothing back, nor does a restore."""
-    campaign = make_campaign(8)
-    store = await open_store(tmp_path / "data", clock=clock)
-    await store.create_campaign(campaign, federated=True)
+    store = await opened("data", clock=clock)
+    campaign = await publish(store, 8, federated=True)
     share = encode_share(campaign, np.arange(len(FederatedState(campaign).totals)))
     for node in "ab":
         await store.add_token(StoredToken(node, "node", node.encode() * 32, clock()))
         assert await store.put_share(campaign.id, node, share) is None
     copy_store(tmp_path / "data", tmp_path / "backup")
     await store.withdraw_share(campaign.id, "a")
-    await store.close()
     restored = restore_store(tmp_path / "backup", tmp_path / "new", keep_shares=keep)
     assert (restored.tokens, restored.shares) == (2, 0 if keep else 2)
-    store = await open_store(tmp_path / "new")
+    store = await opened("new")
     shares = await store.shares(campaign.id)
     assert [member.node for member in shares.members] == (["a", "b"] if keep else [])
     assert [node for node, _ in shares.releases] == ["a", "b"]
     assert await store.put_share(campaign.id, "a", share) == "wrong-token"
     assert await store.check() == []
-    await store.close()
 
 
-async def test_a_restored_store_publishes_under_versions_that_were_never_used(tmp_path, original, clock):
+async def test_a_restored_store_publishes_under_versions_that_were_never_used(tmp_path, opened, original, clock):
     campaign, _ = original
     seen = {1: "one", 2: "two"}
     folder = tmp_path / "backup"
     for number in range(3):
         new = tmp_path / f"new{number}"
         restore_store(folder, new, now=NOW + timedelta(seconds=5 * number))
-        store = await open_store(new, clock=clock)
+        store = await opened(new.name, clock=clock)
         for text in ("three", "four"):
             document = f"{text} of {number}"
             version = (await store.publish_model(campaign.id, document)).version
@@ -107,26 +98,20 @@ async def test_a_restored_store_publishes_under_versions_that_were_never_used(tm
             seen[version] = document
         assert (await store.model(campaign.id, 1)).document == "one"
         assert await store.model(campaign.id, 2) is None
-        await store.close()
         if number == 1:
             copy_store(new, tmp_path / "backup of a restored one")
             folder = tmp_path / "backup of a restored one"
 
 
-async def test_a_restored_store_is_another_one_and_still_knows_what_it_counted(
-    tmp_path, original, make_submission, make_report
-):
+async def test_a_restored_store_is_another_one_and_still_knows_what_it_counted(tmp_path, opened, original):
     campaign, kept = original
     for name in ("first", "second"):
         restore_store(tmp_path / "backup", tmp_path / name)
-    stores = [await open_store(tmp_path / name) for name in ("first", "second")]
-    names = {(await store.origin()).generation for store in (kept, *stores)}
-    assert len(names) == 3
-    [outcome] = await stores[0].count([make_submission(campaign, [make_report(campaign, n) for n in range(12)])])
-    assert (outcome.counted, outcome.duplicates) == (2, 10)
+    stores = [await opened(name) for name in ("first", "second")]
+    assert len({(await store.origin()).generation for store in (kept, *stores)}) == 3
+    assert await count(stores[0], campaign, range(12)) == Outcome(counted=2, duplicates=10)
     for store in stores:
         assert await store.check() == []
-        await store.close()
 
 
 async def test_what_cannot_be_restored_leaves_nothing(tmp_path, original, monkeypatch):
@@ -160,72 +145,65 @@ async def test_a_damaged_backup_is_not_restored(tmp_path, original):
     assert list((tmp_path / "new").iterdir()) == []
 
 
-async def test_files_of_a_backup_and_of_a_restored_store_are_for_their_owner_only(tmp_path, original):
+async def test_folders_and_files_are_for_their_owner_only_also_in_a_folder_that_others_may_read(tmp_path, opened):
     previous = os.umask(0)
     try:
-        for name in ("copy", "new"):
+        for name in ("data", "copy", "new", "merged"):
             (tmp_path / name).mkdir(mode=0o755)
+        await (await opened("data")).beat()
         copy_store(tmp_path / "data", tmp_path / "copy")
         restore_store(tmp_path / "copy", tmp_path / "new")
-        store = await open_store(tmp_path / "new")
-        await store.beat()
-        for name in ("copy", "new", "data"):
+        await (await opened("new")).beat()
+        combine_stores(tmp_path / "data", tmp_path / "copy", tmp_path / "merged")
+        for name in ("data", "copy", "new", "merged"):
             assert {path.stat().st_mode & 0o777 for path in (tmp_path / name).iterdir()} == {0o600}, name
-        await store.close()
-        restore_store(tmp_path / "copy", tmp_path / "made")
-        assert (tmp_path / "made").stat().st_mode & 0o777 == 0o700
+        restore_store(tmp_path / "copy", tmp_path / "restored")
+        await opened("made")
+        for name in ("restored", "made"):
+            assert (tmp_path / name).stat().st_mode & 0o777 == 0o700
     finally:
         os.umask(previous)
 
 
-async def test_a_database_that_was_put_back_is_made_another_store(postgres, tmp_path, make_campaign, clock):
-    await empty(postgres.address)
-    store = await PostgresStore.open(postgres.address)
-    campaign = make_campaign()
-    await store.create_campaign(campaign)
+async def test_a_database_that_was_put_back_is_made_another_store(instances, clock):
+    store = instances[0]
+    campaign = await publish(store)
     await store.add_token(StoredToken("a", "admin", b"a" * 32, clock()))
     assert (await store.publish_model(campaign.id, "one")).version == 1
     before = await store.origin()
     assert (await store.renew()).tokens == 1
     assert (await store.tokens())[0].revoked is not None
     first = (await store.publish_model(campaign.id, "two")).version
-    assert utc_now().timestamp() - 3600 < first < utc_now().timestamp() + 3600
+    assert abs(first - clock().timestamp()) < 3600
     assert (await store.origin()).generation != before.generation
     await store.renew()
     assert (await store.publish_model(campaign.id, "three")).version > first
-    await store.close()
 
 
-async def test_what_is_only_read_has_to_be_there(tmp_path, postgres):
+async def test_what_is_only_read_has_to_be_there(opened, postgres):
     with pytest.raises(StoreError, match="there is no store in"):
-        await open_store(tmp_path, read_only=True)
+        await opened("nowhere", read_only=True)
     await bare(postgres.address)
     with pytest.raises(StoreError, match="there is no store in this database"):
-        await open_store(tmp_path, postgres.address, read_only=True)
+        await opened("nowhere", database=postgres.address, read_only=True)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-async def reader(request, tmp_path, make_campaign):
-    """A store that is only read, with a campaign in it."""
-    address = request.getfixturevalue("postgres").address if request.param == "postgres" else None
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_a_store_that_is_only_read_sees_what_another_commits_and_refuses_every_write(
+    request, opened, clock, kind
+):
+    address = request.getfixturevalue("postgres").address if kind == "postgres" else None
     if address:
         await empty(address)
-    campaign = make_campaign()
-    store = await open_store(tmp_path, address)
-    await store.create_campaign(campaign)
-    await store.close()
-    opened = await open_store(tmp_path, address, read_only=True)
-    yield opened, campaign
-    await opened.close()
-
-
-async def test_a_store_that_is_only_read_refuses_every_write(reader, make_submission, make_report, clock):
-    store, campaign = reader
-    assert (await store.state(campaign.id)).reports == 0
-    assert (await store.tally(campaign.id)).n.tolist() == [0]
+    writer = await opened("data", database=address)
+    campaign = await publish(writer)
+    store = await opened("data", database=address, read_only=True)
+    await count(writer, campaign, [1])
+    assert (await store.state(campaign.id)).reports == 1
+    assert (await store.tally(campaign.id)).n.tolist() == [1]
     assert await store.check() == []
     for attempt in (
-        store.count([make_submission(campaign, [make_report(campaign, 1)])]),
+        store.count([submission(campaign, [2])]),
         store.close_campaign(campaign.id),
         store.publish_model(campaign.id, "{}"),
         store.add_token(StoredToken("a", "admin", b"a" * 32, clock())),
@@ -233,14 +211,3 @@ async def test_a_store_that_is_only_read_refuses_every_write(reader, make_submis
     ):
         with pytest.raises(StoreError, match=r"read-?only"):
             await attempt
-
-
-async def test_reading_beside_a_server_sees_what_it_commits(tmp_path, make_campaign, make_submission, make_report):
-    writer = SqliteStore(tmp_path / FILE_NAME)
-    campaign = make_campaign()
-    await writer.create_campaign(campaign)
-    reader = await open_store(tmp_path, read_only=True)
-    await writer.count([make_submission(campaign, [make_report(campaign, 1)])])
-    assert (await reader.state(campaign.id)).reports == 1
-    for store in (reader, writer):
-        await store.close()

@@ -1,46 +1,56 @@
-"""Shares of nodes, in every store: kept by campaign and node, replaced, withdrawn, refused, handed over, checked."""
+"""Shares of nodes, in every store: kept by campaign and node, replaced, withdrawn, refused, handed over, checked; and
+counted as often as they were sent, whatever became of them.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import sqlite3
+from dataclasses import replace
+from datetime import timedelta
 
 import numpy as np
 import pytest
-from postgres import empty
+from cells import count, publish
 
 from ldp_aggregator.node_statistics import Releases
-from ldp_aggregator.store import Outcome, SqliteStore, StoredToken, StoreError, UnknownCampaignError, open_store
+from ldp_aggregator.store import Outcome, SqliteStore, StoredToken, StoreError, open_store
 from ldp_aggregator.store.backup import copy_store
 from ldp_aggregator.store.combining import Combined, combine_stores
 from ldp_aggregator.trainers import FederatedState, encode_share
 
-UNKNOWN_ID = "A" * 43
+
+@pytest.fixture
+def make_token(clock):
+    return lambda name, **more: StoredToken(name, "node", hashlib.sha256(name.encode()).digest(), clock(), **more)
 
 
 @pytest.fixture
-def federate(make_campaign, clock):
+def federate(make_token):
     """Create a federated campaign and tokens of nodes a, b, c in a store."""
 
     async def make(store, **changes):
-        campaign = make_campaign(8, **changes)
-        assert await store.create_campaign(campaign, federated=True)
-        for name in "abc":
-            if not any(token.name == name for token in await store.tokens()):
-                await store.add_token(StoredToken(name, "node", hashlib.sha256(name.encode()).digest(), clock()))
+        campaign = await publish(store, 8, federated=True, **changes)
+        known = {token.name for token in await store.tokens()}
+        for name in sorted({"a", "b", "c"} - known):
+            await store.add_token(make_token(name))
         return campaign
 
     return make
 
 
-def share_of(campaign, seed):
+def share_of(campaign, seed, *, other_rows=False):
     size = len(FederatedState(campaign).totals)
-    return encode_share(campaign, np.random.default_rng(seed).integers(-50, 500, size))
+    return encode_share(campaign, np.random.default_rng(seed).integers(-50, 500, size), other_rows=other_rows)
 
 
 async def kept(store, campaign):
     return {member.node: member.share for member in (await store.shares(campaign.id)).members}
+
+
+async def sent(store, campaign):
+    return dict((await store.shares(campaign.id)).releases)
 
 
 async def test_a_share_is_kept_byte_for_byte_and_a_retry_changes_nothing(store, federate, clock):
@@ -95,26 +105,21 @@ async def test_shares_and_withdrawals_meet_the_life_of_a_campaign_as_reports_do(
     assert await store.check() == []
 
 
-async def test_a_campaign_takes_one_kind_only(store, federate, make_campaign, make_submission, make_report):
-    federated, reports = await federate(store), make_campaign(8, title="Of devices")
-    await store.create_campaign(reports)
+async def test_a_campaign_takes_one_kind_only(store, federate):
+    federated, reports = await federate(store), await publish(store, 8, title="Of devices")
     assert await store.create_campaign(reports, federated=True) is False
-    await store.count([make_submission(reports, [make_report(reports, 1)])])
+    await count(store, reports, [1])
     assert await store.put_share(reports.id, "a", share_of(reports, 1)) == "takes-reports"
     assert await store.withdraw_share(reports.id, "a") == "takes-reports"
     assert await store.shares(reports.id) is None
-    [outcome] = await store.count([make_submission(federated, [make_report(federated, 1)])])
-    assert outcome == Outcome(refused="takes-shares")
+    assert await count(store, federated, [1]) == Outcome(refused="takes-shares")
     assert (await store.state(federated.id)).reports == 0
 
 
-async def test_a_first_share_makes_a_campaign_without_reports_federated(
-    store, federate, make_campaign, make_submission, make_report
-):
-    await federate(store)  # its nodes have tokens
-    campaign, limited = make_campaign(8, title="Undecided"), make_campaign(8, title="Of so many devices")
-    await store.create_campaign(campaign)
-    await store.create_campaign(limited, max_reports=5)
+async def test_a_first_share_makes_a_campaign_without_reports_federated(store, federate):
+    await federate(store)  # Its nodes have tokens.
+    campaign = await publish(store, 8, title="Undecided")
+    limited = await publish(store, 8, title="Of so many devices", max_reports=5)
     assert await store.withdraw_share(campaign.id, "a") == "takes-reports"
     assert await store.put_share(campaign.id, "nobody", share_of(campaign, 1)) == "wrong-token"
     assert (await store.state(campaign.id)).federated is False
@@ -122,13 +127,12 @@ async def test_a_first_share_makes_a_campaign_without_reports_federated(
     salt = (await store.shares(campaign.id)).salt
     assert await store.put_share(campaign.id, "b", share_of(campaign, 2)) is None
     assert (await store.shares(campaign.id)).salt == salt
-    [outcome] = await store.count([make_submission(campaign, [make_report(campaign, 1)])])
-    assert outcome == Outcome(refused="takes-shares")
+    assert await count(store, campaign, [1]) == Outcome(refused="takes-shares")
     assert await store.put_share(limited.id, "a", share_of(limited, 1)) == "takes-reports"
     assert await store.check() == []
 
 
-async def test_only_a_token_in_use_has_a_say(store, federate):
+async def test_only_a_token_in_use_has_a_say_and_what_is_refused_is_not_counted(store, federate):
     campaign = await federate(store)
     await store.put_share(campaign.id, "a", share_of(campaign, 1))
     assert await store.put_share(campaign.id, "nobody", share_of(campaign, 2)) == "wrong-token"
@@ -136,6 +140,17 @@ async def test_only_a_token_in_use_has_a_say(store, federate):
     assert await store.put_share(campaign.id, "a", share_of(campaign, 2)) == "wrong-token"
     assert await store.withdraw_share(campaign.id, "a") == "wrong-token"
     assert await kept(store, campaign) == {"a": share_of(campaign, 1)}, "revoking ends access and takes nothing back"
+    await store.close_campaign(campaign.id)
+    assert await store.put_share(campaign.id, "b", share_of(campaign, 2)) == "campaign-closed"
+    assert await sent(store, campaign) == {"a": Releases()}
+
+
+async def test_an_expired_token_has_no_say_about_its_nodes_share(store, federate, make_token, clock):
+    campaign = await federate(store)
+    await store.add_token(make_token("late", expires=clock() + timedelta(days=1)))
+    clock.step(86400)
+    assert await store.put_share(campaign.id, "late", b"") == "wrong-token"
+    assert await store.withdraw_share(campaign.id, "late") == "wrong-token"
 
 
 async def test_an_operator_can_take_a_nodes_shares_out_of_every_campaign(store, federate):
@@ -149,29 +164,30 @@ async def test_an_operator_can_take_a_nodes_shares_out_of_every_campaign(store, 
     assert [list(await kept(store, campaign)) for campaign in (first, second)] == [["b"], ["b"]]
 
 
-async def test_the_shares_of_a_rotated_token_stay_its_nodes(store, federate, clock):
+async def test_the_shares_of_a_rotated_token_stay_its_nodes(store, federate, make_token):
     campaign = await federate(store)
     await store.put_share(campaign.id, "a", share_of(campaign, 1))
-    fresh = StoredToken("a again", "node", b"n" * 32, clock())
-    assert await store.rotate_token("a", fresh) is True
-    assert await store.rotate_token("a", StoredToken("a third time", "node", b"t" * 32, clock())) is False
+    assert await store.rotate_token("a", make_token("a again")) is True
+    assert await store.rotate_token("a", make_token("a third time")) is False
     assert await kept(store, campaign) == {"a": share_of(campaign, 1)}
     assert await store.put_share(campaign.id, "a", share_of(campaign, 1)) == "wrong-token"
     assert await store.put_share(campaign.id, "b", share_of(campaign, 2), token="a again") == "wrong-token"
     assert await store.put_share(campaign.id, "a", share_of(campaign, 2), token="a again") is None
     assert await kept(store, campaign) == {"a": share_of(campaign, 2)}
+    assert await sent(store, campaign) == {"a": Releases(1)}, "a rotated token takes its node's count along"
     with pytest.raises(StoreError, match="'b' exists already"):
-        await store.rotate_token("a again", StoredToken("b", "node", b"z" * 32, clock()))
+        await store.rotate_token("a again", replace(make_token("other"), name="b"))
     in_use = {token.name for token in await store.tokens() if token.revoked is None}
     assert in_use == {"a again", "b", "c"}, "a rotation that failed has changed nothing"
 
 
-async def test_what_names_an_unknown_campaign_says_so(store):
-    for ask in (store.shares(UNKNOWN_ID), store.share_digests(UNKNOWN_ID), store.put_share(UNKNOWN_ID, "a", b"")):
-        with pytest.raises(UnknownCampaignError):
-            await ask
-    with pytest.raises(UnknownCampaignError):
-        await store.withdraw_share(UNKNOWN_ID, "a")
+async def test_in_an_overlap_both_tokens_send_the_share_of_one_node(store, federate, make_token, clock):
+    campaign = await federate(store)
+    await store.rotate_token("a", make_token("new"), until=clock() + timedelta(days=1))
+    for seed, token in enumerate(("a", "new")):
+        assert await store.put_share(campaign.id, "a", share_of(campaign, seed), token=token) is None
+    assert await kept(store, campaign) == {"a": share_of(campaign, 1)}
+    assert await store.put_share(campaign.id, "new", share_of(campaign, 1), token="new") == "wrong-token", "no node"
 
 
 async def test_every_campaign_has_a_salt_of_its_own_that_stays(store, federate):
@@ -188,125 +204,191 @@ async def test_fsck_finds_a_share_that_is_none_of_its_campaign(store, federate):
     assert str(finding).startswith(f"{campaign.id}: the share of 'a': the share is for another campaign")
 
 
-async def test_concurrent_shares_of_one_node_leave_exactly_one(store, federate):
+async def test_a_replacement_is_counted_and_the_same_share_again_is_none(store, federate):
     campaign = await federate(store)
-    shares = [share_of(campaign, seed) for seed in range(12)]
-    answers = await asyncio.gather(*(store.put_share(campaign.id, "a", share) for share in shares))
-    assert answers == [None] * 12
-    assert len(await kept(store, campaign)) == 1
-    assert (await kept(store, campaign))["a"] in shares
+    assert await sent(store, campaign) == {}
+    for seed, releases in ((1, 0), (1, 0), (2, 1), (2, 1), (1, 1), (2, 1), (3, 2)):
+        await store.put_share(campaign.id, "a", share_of(campaign, seed))
+        assert await sent(store, campaign) == {"a": Releases(releases)}
+    await store.put_share(campaign.id, "b", share_of(campaign, 1))
+    assert await sent(store, campaign) == {"a": Releases(2), "b": Releases()}
+    assert await store.check() == []
 
 
-async def test_two_instances_on_one_database_agree(postgres, tmp_path, clock, federate):
-    await empty(postgres.address)
-    first, second = [await open_store(tmp_path, postgres.address, clock=clock) for _ in range(2)]
-    try:
-        campaign = await federate(first)
-        puts = [
-            (first if seed % 2 else second).put_share(campaign.id, "abc"[seed % 3], share_of(campaign, seed % 3))
-            for seed in range(30)
-        ]
-        assert await asyncio.gather(*puts) == [None] * 30
-        assert await second.share_digests(campaign.id) == await first.share_digests(campaign.id)
-        assert await kept(second, campaign) == {node: share_of(campaign, i) for i, node in enumerate("abc")}
-        await asyncio.gather(second.revoke_token("a"), first.put_share(campaign.id, "a", share_of(campaign, 9)))
-        assert await first.put_share(campaign.id, "a", share_of(campaign, 4)) == "wrong-token"
-        await second.close_campaign(campaign.id)
-        assert await first.put_share(campaign.id, "b", share_of(campaign, 4)) == "campaign-closed"
-    finally:
-        await first.close()
-        await second.close()
-
-
-async def test_a_share_outlives_its_process(tmp_path, federate, clock):
-    store = SqliteStore(tmp_path / "s.sqlite3", clock=clock)
+async def test_withdrawing_takes_no_release_back(store, federate):
     campaign = await federate(store)
     await store.put_share(campaign.id, "a", share_of(campaign, 1))
+    await store.withdraw_share(campaign.id, "a")
+    assert await sent(store, campaign) == {"a": Releases()}
+    assert await store.share_digests(campaign.id) == (("a", None, Releases()),)
+    await store.put_share(campaign.id, "a", share_of(campaign, 1))
+    assert await sent(store, campaign) == {"a": Releases()}, "the same share tells nothing new"
+    await store.withdraw_share(campaign.id, "a")
+    await store.put_share(campaign.id, "a", share_of(campaign, 2))
+    assert await sent(store, campaign) == {"a": Releases(1)}, "withdrawn and sent anew is a replacement"
+    assert await store.withdraw_node("a") == 1
+    assert await sent(store, campaign) == {"a": Releases(1)}
+
+
+async def test_a_share_of_other_rows_is_no_replacement_unless_it_is_the_first(store, federate):
+    campaign = await federate(store)
+    await store.put_share(campaign.id, "a", share_of(campaign, 1, other_rows=True))
+    assert await sent(store, campaign) == {"a": Releases()}
+    await store.put_share(campaign.id, "a", share_of(campaign, 2, other_rows=True))
+    assert await sent(store, campaign) == {"a": Releases(0, 1)}
+    await store.put_share(campaign.id, "a", share_of(campaign, 3))
+    assert await sent(store, campaign) == {"a": Releases(1, 1)}
+    await store.put_share(campaign.id, "a", share_of(campaign, 2, other_rows=True))
+    assert await sent(store, campaign) == {"a": Releases(1, 1)}
+
+
+async def test_campaigns_count_apart(store, federate):
+    first, second = await federate(store), await federate(store, title="Second")
+    await store.put_share(first.id, "a", share_of(first, 1))
+    await store.put_share(first.id, "a", share_of(first, 2))
+    await store.put_share(second.id, "a", share_of(second, 1))
+    assert [await sent(store, campaign) for campaign in (first, second)] == [{"a": Releases(1)}, {"a": Releases()}]
+
+
+async def test_concurrent_shares_of_one_node_leave_exactly_one_and_are_all_counted(store, federate):
+    campaign = await federate(store)
+    shares = [share_of(campaign, seed % 12) for seed in range(36)]
+    answers = await asyncio.gather(*(store.put_share(campaign.id, "a", share) for share in shares))
+    assert answers == [None] * 36
+    assert set(await kept(store, campaign)) == {"a"}
+    assert (await kept(store, campaign))["a"] in shares
+    assert await sent(store, campaign) == {"a": Releases(11)}
+    assert await store.check() == []
+
+
+async def test_two_instances_on_one_database_agree(instances, federate):
+    first, second = instances
+    campaign = await federate(first)
+    puts = [
+        (first if seed % 2 else second).put_share(campaign.id, "abc"[seed % 3], share_of(campaign, seed % 3))
+        for seed in range(30)
+    ]
+    assert await asyncio.gather(*puts) == [None] * 30
+    assert await second.share_digests(campaign.id) == await first.share_digests(campaign.id)
+    assert await kept(second, campaign) == {node: share_of(campaign, i) for i, node in enumerate("abc")}
+    puts = [(first if i % 2 else second).put_share(campaign.id, "c", share_of(campaign, i % 7)) for i in range(28)]
+    assert await asyncio.gather(*puts) == [None] * 28
+    assert (await sent(first, campaign))["c"] == (await sent(second, campaign))["c"] == Releases(6)
+    await asyncio.gather(second.revoke_token("a"), first.put_share(campaign.id, "a", share_of(campaign, 9)))
+    assert await first.put_share(campaign.id, "a", share_of(campaign, 4)) == "wrong-token"
+    await second.close_campaign(campaign.id)
+    assert await first.put_share(campaign.id, "b", share_of(campaign, 4)) == "campaign-closed"
+
+
+async def test_a_share_and_its_count_outlive_their_process(tmp_path, federate, clock):
+    store = SqliteStore(tmp_path / "s.sqlite3", clock=clock)
+    campaign = await federate(store)
+    for seed in (1, 2):
+        await store.put_share(campaign.id, "a", share_of(campaign, seed))
     reopened = SqliteStore(tmp_path / "s.sqlite3", clock=clock)  # The first was never closed, as after a kill.
-    assert await kept(reopened, campaign) == {"a": share_of(campaign, 1)}
+    assert await kept(reopened, campaign) == {"a": share_of(campaign, 2)}
+    await reopened.put_share(campaign.id, "a", share_of(campaign, 1))
+    assert await sent(reopened, campaign) == {"a": Releases(1)}
     for one in (store, reopened):
         await one.close()
 
 
-async def test_fsck_finds_bytes_that_were_changed(tmp_path, federate, clock):
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("UPDATE shares SET share = zeroblob(99)", "the share of 'a': its bytes are not those of its digest"),
+        ("UPDATE campaigns SET salt = NULL", "1 shares are stored, but the campaign takes reports"),
+        ("DELETE FROM releases", "the share of 'a': it is not among the shares that were sent"),
+    ],
+)
+async def test_fsck_finds_what_was_changed(tmp_path, federate, clock, statement, problem):
     path = tmp_path / "s.sqlite3"
     store = SqliteStore(path, clock=clock)
     campaign = await federate(store)
     await store.put_share(campaign.id, "a", share_of(campaign, 1))
     with sqlite3.connect(path) as db:
-        db.execute("UPDATE shares SET share = ?", (share_of(campaign, 2),))
+        db.execute(statement)
     db.close()
-    assert [finding.problem for finding in await store.check()] == [
-        "the share of 'a': its bytes are not those of its digest"
-    ]
-    with sqlite3.connect(path) as db:
-        db.execute("UPDATE campaigns SET salt = NULL")
-    db.close()
-    assert [finding.problem for finding in await store.check()] == [
-        "1 shares are stored, but the campaign takes reports"
-    ]
+    assert problem in [finding.problem for finding in await store.check()]
     await store.close()
 
 
 @pytest.fixture
 async def folders(tmp_path, federate, clock):
-    """Two data folders with one federated campaign; ``fill(folder, {node: seed})``."""
+    """Data folders with one federated campaign; ``fill(folder, [(node, seed), ...])``, None as a seed withdraws."""
 
-    async def fill(name, shares):
+    async def fill(name, history, **more):
         store = await open_store(tmp_path / name, clock=clock)
         campaign = await federate(store)
-        for node, seed in shares.items():
-            await store.put_share(campaign.id, node, share_of(campaign, seed))
+        for node, seed in history:
+            if seed is None:
+                await store.withdraw_share(campaign.id, node)
+            else:
+                await store.put_share(campaign.id, node, share_of(campaign, seed, **more))
         await store.close()
         return campaign
 
     return fill
 
 
-async def read(folder, campaign):
-    store = await open_store(folder, read_only=True)
-    try:
-        assert await store.check() == []
-        return await kept(store, campaign)
-    finally:
+@pytest.fixture
+def read(tmp_path):
+    """The shares of a data folder, and how often each node's were sent."""
+
+    async def look(name, campaign):
+        store = await open_store(tmp_path / name, read_only=True)
+        found = await store.check(), await kept(store, campaign), await sent(store, campaign)
         await store.close()
+        assert found[0] == []
+        return found[1:]
+
+    return look
 
 
-async def test_merged_stores_have_the_shares_of_both_and_a_copy_has_all(tmp_path, folders):
-    campaign = await folders("one", {"a": 1, "b": 2})
-    await folders("two", {"b": 2, "c": 3})
-    assert combine_stores(tmp_path / "one", tmp_path / "two", tmp_path / "both") == [Combined(campaign.id, 3)]
-    assert await read(tmp_path / "both", campaign) == {n: share_of(campaign, i) for i, n in enumerate("abc", 1)}
-    copy_store(tmp_path / "both", tmp_path / "copy")
-    assert await read(tmp_path / "copy", campaign) == await read(tmp_path / "both", campaign)
+async def test_merged_stores_have_the_shares_of_both_and_count_what_was_sent_to_either_once(tmp_path, folders, read):
+    campaign = await folders("one", [("a", 1), ("a", 2), ("b", 5)])
+    await folders("two", [("a", 1), ("a", 3), ("a", None), ("b", 5), ("c", 3)])
+    shares = {node: share_of(campaign, seed) for node, seed in (("a", 2), ("b", 5), ("c", 3))}
+    expected = shares, {"a": Releases(2), "b": Releases(), "c": Releases()}
+    for first, second in (("one", "two"), ("two", "one")):
+        output = tmp_path / f"{first} first"
+        assert combine_stores(tmp_path / first, tmp_path / second, output) == [Combined(campaign.id, 3)]
+        assert await read(output.name, campaign) == expected
+    copy_store(tmp_path / "one first", tmp_path / "copy")
+    assert await read("copy", campaign) == expected
+
+
+async def test_in_merged_stores_only_what_was_declared_to_both_or_after_another_is_of_other_rows(
+    tmp_path, folders, read
+):
+    campaign = await folders("one", [("a", 1), ("a", 2), ("a", 3)], other_rows=True)
+    await folders("two", [("a", 3)], other_rows=True)
+    assert (await read("one", campaign))[1] == {"a": Releases(0, 2)}
+    combine_stores(tmp_path / "one", tmp_path / "two", tmp_path / "both")
+    assert (await read("both", campaign))[1] == {"a": Releases(1, 1)}
 
 
 async def test_two_shares_of_one_node_are_not_merged(tmp_path, folders):
-    await folders("one", {"a": 1})
-    await folders("two", {"a": 2})
+    await folders("one", [("a", 1)])
+    await folders("two", [("a", 2)])
     with pytest.raises(StoreError, match="node 'a' has another share in each store"):
         combine_stores(tmp_path / "one", tmp_path / "two", tmp_path / "both")
     assert list((tmp_path / "both").iterdir()) == []
 
 
-@pytest.mark.parametrize("taken", ["a report", "a limit"])
-async def test_campaigns_of_two_kinds_are_not_merged(tmp_path, folders, make_submission, make_report, taken):
-    campaign = await folders("one", {"a": 1})
+@pytest.mark.parametrize("taken", ["a report", "a limit", "nothing"])
+async def test_campaigns_of_two_kinds_are_merged_only_where_nobody_answered_one(tmp_path, folders, read, taken):
+    campaign = await folders("one", [("a", 1)])
     other = await open_store(tmp_path / "two")
-    await other.create_campaign(campaign, max_reports=5 if taken == "a limit" else None)
+    await publish(other, 8, max_reports=5 if taken == "a limit" else None)
     if taken == "a report":
-        assert (await other.count([make_submission(campaign, [make_report(campaign, 1)])]))[0].refused is None
-    await other.close()
-    with pytest.raises(StoreError, match="reports in one store and shares in the other"):
-        combine_stores(tmp_path / "one", tmp_path / "two", tmp_path / "both")
-
-
-async def test_a_campaign_that_nobody_answered_merges_with_its_federated_twin(tmp_path, folders):
-    campaign = await folders("one", {"a": 1})
-    other = await open_store(tmp_path / "two")
-    await other.create_campaign(campaign)
+        assert await count(other, campaign, [1]) == Outcome(counted=1)
     await other.close()
     for first, second in (("one", "two"), ("two", "one")):
         output = tmp_path / f"{first} first"
-        assert combine_stores(tmp_path / first, tmp_path / second, output) == [Combined(campaign.id, 1)]
-        assert await read(output, campaign) == {"a": share_of(campaign, 1)}
+        if taken == "nothing":
+            assert combine_stores(tmp_path / first, tmp_path / second, output) == [Combined(campaign.id, 1)]
+            assert (await read(output.name, campaign))[0] == {"a": share_of(campaign, 1)}
+        else:
+            with pytest.raises(StoreError, match="reports in one store and shares in the other"):
+                combine_stores(tmp_path / first, tmp_path / second, output)

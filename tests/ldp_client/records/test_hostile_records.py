@@ -2,8 +2,6 @@
 catch, neither where it encodes nor where it classifies.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -63,7 +61,7 @@ MODEL = {
 }
 
 
-def everything(continuous: str) -> Campaign:
+def everything(continuous):
     """A campaign that asks about everything at once."""
     return Campaign.compile({**DRAFT, "privacy": {"epsilon": 1.0, "answers": "all", "continuous": continuous}})
 
@@ -77,14 +75,14 @@ CAMPAIGNS = {
 }
 
 
-def hostile(base: type, value: object = None, /, **methods: object) -> object:
+def hostile(base, value=None, /, **methods):
     """A value that is one of ``base`` by its type, and does something else."""
     made = type("Hostile", (base,), methods)
     return made() if value is None else made(value)
 
 
-def raising(error: Exception) -> object:
-    def method(*_: object) -> object:
+def raising(error):
+    def method(*_):
         raise error
 
     return method
@@ -122,7 +120,7 @@ ZOO = [
 
 
 @pytest.mark.parametrize("campaign", CAMPAIGNS.values(), ids=CAMPAIGNS)
-def test_no_record_makes_a_question_of_any_kind_fail(campaign: Campaign) -> None:
+def test_no_record_makes_a_question_of_any_kind_fail(campaign):
     names = [feature.name for feature in campaign.features]
     records = [Unreadable(), *(dict.fromkeys(names, value) for value in ZOO)]
     for question in campaign.questions:

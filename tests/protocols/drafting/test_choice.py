@@ -1,7 +1,5 @@
 """The choice of mechanism: least predicted variance."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -9,13 +7,7 @@ import pytest
 
 from protocols.drafting.choice import make_continuous, make_discrete
 from protocols.exact.rationals import exact_epsilon
-from protocols.mechanisms import (
-    DISCRETE,
-    PURE,
-    DirectEncoding,
-    OptimalUnaryEncoding,
-    SubsetSelection,
-)
+from protocols.mechanisms import DISCRETE, PURE, DirectEncoding, OptimalUnaryEncoding, SubsetSelection
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 0.7, 1.0, 1.3, 2.0, 4.0, 8.0])

@@ -1,7 +1,5 @@
 """The bins of a model's score: chosen from the model alone, alike everywhere, with 0 among their edges."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -76,9 +74,3 @@ def test_three_classes_have_no_edges():
 def test_other_numbers_of_bins_are_refused(bins):
     with pytest.raises(ValueError, match="from 2 to 8"):
         score_edges(read(model(U)), bins)
-
-
-def test_a_model_from_json_is_the_one_that_the_document_holds():
-    campaign = Campaign.compile(draft(asks="score", evaluation={"model": model(U)}))
-    assert campaign.evaluation.model == read(model(U))
-    assert isinstance(campaign.evaluation.model, Model)

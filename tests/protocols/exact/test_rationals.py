@@ -1,7 +1,5 @@
 """Directed rounding, checked with a Taylor series in rational arithmetic that shares nothing with ``decimal``."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 from fractions import Fraction
@@ -25,7 +23,7 @@ _HALVINGS = 8
 _TERMS = 60
 
 
-def taylor_bounds(exponent: Fraction) -> tuple[Fraction, Fraction]:
+def taylor_bounds(exponent):
     """Lower and upper bound of exp(exponent), |exponent| <= 256: series at exponent / 256, squared eight times."""
     small = abs(exponent) / 2**_HALVINGS
     term = low = Fraction(1)
@@ -39,7 +37,7 @@ def taylor_bounds(exponent: Fraction) -> tuple[Fraction, Fraction]:
     return (low, high) if exponent >= 0 else (1 / high, 1 / low)
 
 
-def _cut(value: Fraction, *, up: bool) -> Fraction:
+def _cut(value, *, up):
     scaled = value * 2**300
     return Fraction(math.ceil(scaled) if up else math.floor(scaled), 2**300)
 

@@ -20,7 +20,6 @@ PAGES = (
     "SECURITY.md",
     *sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md")),
     "examples/flower/README.md",
-    "examples/flower_masked_sum/README.md",
     "examples/javascript/README.md",
     "javascript/README.md",
     "protocols/vectors/README.md",

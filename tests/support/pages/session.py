@@ -70,10 +70,9 @@ class Session:
             "PYTHONPATH": str(ROOT),
             "HOME": str(folder),
             "LDP_REPOSITORY": str(ROOT),
-            "LDP_AGGREGATOR_HOST": "127.0.0.1",
-            "LDP_AGGREGATOR_PORT": str(self.public),
-            "LDP_AGGREGATOR_ADMIN_PORT": str(self.admin),
-            "LDP_AGGREGATOR_OPERATIONS_PORT": str(self.operations),
+            "LDP_AGGREGATOR_LISTEN": f"127.0.0.1:{self.public}",
+            "LDP_AGGREGATOR_LISTEN_ADMIN": f"127.0.0.1:{self.admin}",
+            "LDP_AGGREGATOR_LISTEN_OPERATIONS": f"127.0.0.1:{self.operations}",
         }
         self._shell: subprocess.Popen[str] | None = None
         self._log = folder / ".printed"

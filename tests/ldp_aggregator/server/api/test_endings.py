@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from postgres import empty, postgres  # noqa: F401 - a fixture
 
-from ldp_aggregator.service.tokens import make_token
+from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store import SqliteStore, open_store
 from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.decisions import GRACE
@@ -41,36 +41,30 @@ async def kept(request, tmp_path, serving, later):
 
 
 async def ask(server, path, method="POST"):
-    url = f"{server.admin}/admin/v1/campaigns/{path}"
-    async with server.session.request(method, url, headers=server.bearer("admin")) as answer:
-        return answer.status, await answer.json(content_type=None) if answer.status != 204 else None
+    return await server.ask(method, f"/admin/v1/campaigns/{path}", "admin")
 
 
-async def test_a_closing_is_taken_back_until_the_campaign_is_sealed(kept, later, make_campaign, make_report):
-    campaign = make_campaign()
-    await kept.store.create_campaign(campaign)
-    reports = [make_report(campaign, number) for number in range(3)]
-    assert (await kept.upload(campaign, reports[:1]))[0] == 200
-    assert (await ask(kept, f"{campaign.id}/close"))[1]["status"] == "closed"
-    assert (await kept.upload(campaign, reports[1:2]))[1]["code"] == "campaign-closed"
-    status, state = await ask(kept, f"{campaign.id}/reopen")
-    assert (status, state["status"], state["closed"]) == (200, "open", None)
-    assert (await kept.upload(campaign, reports[1:2]))[0] == 200
-    status, problem = await ask(kept, f"{campaign.id}/seal")
-    assert (status, problem["code"]) == (409, "campaign-not-closed")
+async def test_a_closing_is_taken_back_until_the_campaign_is_sealed(kept, later):
+    campaign = await kept.publish()
+    assert (await kept.upload(campaign, [0]))[0] == 200
+    assert (await ask(kept, f"{campaign.id}/close")).json["status"] == "closed"
+    assert (await kept.refused(campaign, [1])) == (409, "campaign-closed")
+    reopened = await ask(kept, f"{campaign.id}/reopen")
+    assert (reopened.status, reopened.json["status"], reopened.json["closed"]) == (200, "open", None)
+    assert (await kept.upload(campaign, [1]))[0] == 200
+    assert (await ask(kept, f"{campaign.id}/seal")).refused == (409, "campaign-not-closed")
     await ask(kept, f"{campaign.id}/close")
-    status, problem = await ask(kept, f"{campaign.id}/seal")
-    assert (status, problem["code"]) == (409, "too-early-to-seal")
-    assert "can be sealed from" in problem["detail"]
+    early = await ask(kept, f"{campaign.id}/seal")
+    assert early.refused == (409, "too-early-to-seal")
+    assert "can be sealed from" in early.json["detail"]
     later[0] = GRACE + timedelta(seconds=1)
-    status, state = await ask(kept, f"{campaign.id}/seal")
-    assert (status, state["reports"]) == (200, 2)
-    assert state["sealed"]
-    status, problem = await ask(kept, f"{campaign.id}/reopen")
-    assert (status, problem["code"]) == (409, "campaign-sealed")
-    assert (await kept.upload(campaign, reports[2:]))[1]["code"] == "campaign-closed"
+    sealed = await ask(kept, f"{campaign.id}/seal")
+    assert (sealed.status, sealed.json["reports"]) == (200, 2)
+    assert sealed.json["sealed"]
+    assert (await ask(kept, f"{campaign.id}/reopen")).refused == (409, "campaign-sealed")
+    assert (await kept.refused(campaign, [2])) == (409, "campaign-closed")
     assert await kept.store.check() == []
-    assert (await ask(kept, campaign.id, "DELETE"))[0] == 204
+    assert (await ask(kept, campaign.id, "DELETE")).status == 204
     acts = [(one.act.act, one.act.actor, one.outcome) for one in await kept.store.acts(campaign_id=campaign.id)]
     assert acts == [
         (f"{act} campaign", "token an operator", outcome)
@@ -87,18 +81,17 @@ async def test_a_closing_is_taken_back_until_the_campaign_is_sealed(kept, later,
     ]
 
 
-async def test_a_campaign_is_sealed_at_once_where_that_is_asked_for(kept, make_campaign):
-    campaign = make_campaign()
-    await kept.store.create_campaign(campaign)
+async def test_a_campaign_is_sealed_at_once_where_that_is_asked_for(kept):
+    campaign = await kept.publish()
     await ask(kept, f"{campaign.id}/close")
     for query in ("now=yes", "now=", "soon=true", "now=true&now=true"):
-        assert (await ask(kept, f"{campaign.id}/seal?{query}"))[1]["code"] == "malformed-query", query
-    assert (await ask(kept, f"{campaign.id}/seal?now=false"))[1]["code"] == "too-early-to-seal"
-    assert (await ask(kept, f"{campaign.id}/seal?now=true"))[0] == 200
-    assert (await ask(kept, f"{campaign.id}/seal"))[0] == 200, "sealing twice changes nothing"
+        assert (await ask(kept, f"{campaign.id}/seal?{query}")).refused == (400, "malformed-query"), query
+    assert (await ask(kept, f"{campaign.id}/seal?now=false")).refused == (409, "too-early-to-seal")
+    for query in ("?now=true", ""):
+        assert (await ask(kept, f"{campaign.id}/seal{query}")).status == 200, "sealing twice changes nothing"
 
 
-@pytest.mark.parametrize("act", ["close", "reopen", "seal"])
-async def test_of_a_campaign_that_is_not_there_nothing_is_written_down(kept, act):
-    assert (await ask(kept, f"{'A' * 43}/{act}"))[1]["code"] == "unknown-campaign"
+async def test_of_a_campaign_that_is_not_there_nothing_is_written_down(kept):
+    for act in ("close", "reopen", "seal", "train"):
+        assert (await ask(kept, f"{'A' * 43}/{act}")).refused == (404, "unknown-campaign")
     assert list(await kept.store.acts()) == []

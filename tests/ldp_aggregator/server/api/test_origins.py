@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cells import reports_of
 
 from ldp_aggregator.server.app import origin_headers, preflight_headers
 from ldp_aggregator.service.settings import Settings, SettingsError, read_settings
@@ -15,85 +16,70 @@ ASKING = {"Origin": PAGE, "Access-Control-Request-Method": "POST", "Access-Contr
 
 
 @pytest.fixture
-async def shared(serving, make_campaign):
+async def shared(serving):
     """A server that allows one page, its campaign's address, and the campaign."""
     async with serving(allowed_origins=(PAGE,)) as server:
-        campaign = make_campaign()
-        await server.store.create_campaign(campaign)
+        campaign = await server.publish()
         yield server, f"{server.public}/v1/campaigns/{campaign.id}", campaign
 
 
 async def test_a_preflight_is_answered_for_a_page_that_is_allowed_and_remembered_long(shared):
     server, url, _ = shared
-    async with server.session.options(url + "/reports", headers=ASKING) as answer:
-        assert (answer.status, await answer.read()) == (204, b"")
-        assert answer.headers[ALLOWED] == PAGE
-        assert answer.headers["Access-Control-Allow-Methods"] == "POST"
-        assert "content-type" in answer.headers["Access-Control-Allow-Headers"].lower()
-        assert int(answer.headers["Access-Control-Max-Age"]) >= 7200
-        assert answer.headers["Vary"] == "Origin"
-        assert "Access-Control-Allow-Credentials" not in answer.headers
-        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    answer = await server.ask("OPTIONS", url + "/reports", headers=ASKING)
+    headers = answer.headers
+    assert (answer.status, answer.content, headers[ALLOWED]) == (204, b"", PAGE)
+    assert headers["Access-Control-Allow-Methods"] == "POST"
+    assert "content-type" in headers["Access-Control-Allow-Headers"].lower()
+    assert int(headers["Access-Control-Max-Age"]) >= 7200
+    assert (headers["Vary"], headers["X-Content-Type-Options"]) == ("Origin", "nosniff")
+    assert "Access-Control-Allow-Credentials" not in headers
+    no_preflight = await server.ask("OPTIONS", url + "/reports", headers={"Origin": PAGE})
+    assert (no_preflight.status, no_preflight.headers["Allow"]) == (405, "POST")
 
 
 @pytest.mark.parametrize("origin", [OTHER, "null", PAGE + "/", PAGE.upper(), PAGE + ".evil.example"])
 async def test_no_other_page_is_let_in(shared, origin):
     server, url, _ = shared
     changes = {"Origin": origin}
-    async with server.session.options(url + "/reports", headers=ASKING | changes) as answer:
-        assert answer.status == 405
-        assert ALLOWED not in answer.headers
-    async with server.session.get(url, headers=changes) as answer:
-        assert answer.status == 200
-        assert ALLOWED not in answer.headers
-        assert answer.headers["Vary"] == "Origin", "a cache must not hand this answer to the page that is allowed"
+    answer = await server.ask("OPTIONS", url + "/reports", headers=ASKING | changes)
+    assert (answer.status, answer.headers.get(ALLOWED)) == (405, None)
+    answer = await server.ask("GET", url, headers=changes)
+    assert (answer.status, answer.headers.get(ALLOWED)) == (200, None)
+    assert answer.headers["Vary"] == "Origin", "a cache must not hand this answer to the page that is allowed"
 
 
-async def test_options_that_are_no_preflight_are_refused_as_ever(shared):
-    server, url, _ = shared
-    async with server.session.options(url + "/reports", headers={"Origin": PAGE}) as answer:
-        assert (answer.status, answer.headers["Allow"]) == (405, "POST")
-
-
-async def test_a_page_reads_the_document_the_answers_to_its_uploads_and_their_problems(shared, make_report):
+async def test_a_page_reads_the_document_the_answers_to_its_uploads_and_their_problems(shared):
     server, url, campaign = shared
-    async with server.session.get(url, headers={"Origin": PAGE}) as answer:
-        assert await answer.read() == campaign.document
-        assert answer.headers[ALLOWED] == PAGE
-        assert "ETag" in answer.headers["Access-Control-Expose-Headers"]
-        assert answer.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
-    async with server.session.get(url + "/model", headers={"Origin": PAGE}) as answer:
-        assert (answer.status, answer.headers[ALLOWED]) == (404, PAGE)
-        assert answer.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
-    async with server.session.get(f"{server.public}/v1/directories/{'A' * 43}", headers={"Origin": PAGE}) as answer:
-        assert (answer.status, answer.headers[ALLOWED]) == (404, PAGE), "a page may pin the publisher's key"
-    for body, status in ((b"nonsense", 400), (None, 200)):
-        headers = {"Origin": PAGE, "Content-Type": MEDIA_TYPE}
-        data = body or encode_upload([make_report(campaign, 1)])
-        async with server.session.post(url + "/reports", data=data, headers=headers) as answer:
-            assert (answer.status, answer.headers[ALLOWED]) == (status, PAGE)
-            assert "Retry-After" in answer.headers["Access-Control-Expose-Headers"]
+    asked = {"headers": {"Origin": PAGE}}
+    answer = await server.ask("GET", url, **asked)
+    assert (answer.content, answer.headers[ALLOWED]) == (campaign.document, PAGE)
+    assert "ETag" in answer.headers["Access-Control-Expose-Headers"]
+    model = await server.ask("GET", url + "/model", **asked)
+    assert (model.status, model.headers[ALLOWED]) == (404, PAGE)
+    for one in (answer, model):
+        assert one.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
+    answer = await server.ask("GET", f"{server.public}/v1/directories/{'A' * 43}", **asked)
+    assert (answer.status, answer.headers[ALLOWED]) == (404, PAGE), "a page may pin the publisher's key"
+    headers = {"Origin": PAGE, "Content-Type": MEDIA_TYPE}
+    for body, status in ((b"nonsense", 400), (encode_upload(reports_of(campaign, [1])), 200)):
+        answer = await server.ask("POST", url + "/reports", data=body, headers=headers)
+        assert (answer.status, answer.headers[ALLOWED]) == (status, PAGE)
+        assert "Retry-After" in answer.headers["Access-Control-Expose-Headers"]
 
 
 async def test_what_needs_a_token_and_the_admin_listener_are_for_no_page(shared):
     server, url, _ = shared
-    for address in (url + "/estimates", server.admin + "/admin/v1/campaigns"):
-        async with server.session.options(address, headers=ASKING) as answer:
-            assert answer.status == 405
-            assert ALLOWED not in answer.headers
-        async with server.session.get(address, headers={"Origin": PAGE}) as answer:
-            assert ALLOWED not in answer.headers
+    for address in (url + "/estimates", "/admin/v1/campaigns"):
+        answer = await server.ask("OPTIONS", address, headers=ASKING)
+        assert (answer.status, answer.headers.get(ALLOWED)) == (405, None)
+        assert ALLOWED not in (await server.ask("GET", address, headers={"Origin": PAGE})).headers
 
 
-async def test_without_a_setting_no_page_is_allowed_and_no_answer_varies(server, make_campaign):
-    campaign = make_campaign()
-    await server.store.create_campaign(campaign)
-    url = f"{server.public}/v1/campaigns/{campaign.id}"
-    async with server.session.options(url + "/reports", headers=ASKING) as answer:
-        assert answer.status == 405
-    async with server.session.get(url, headers={"Origin": PAGE}) as answer:
-        assert ALLOWED not in answer.headers
-        assert "Vary" not in answer.headers
+async def test_without_a_setting_no_page_is_allowed_and_no_answer_varies(server):
+    url = f"{server.public}/v1/campaigns/{(await server.publish()).id}"
+    assert (await server.ask("OPTIONS", url + "/reports", headers=ASKING)).status == 405
+    answer = await server.ask("GET", url, headers={"Origin": PAGE})
+    assert not {ALLOWED, "Vary"} & set(answer.headers)
 
 
 def test_every_page_may_be_allowed_and_then_answers_are_the_same_for_all():

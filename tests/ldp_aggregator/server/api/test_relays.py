@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
+from cells import cells_of, reports_of
 
 from ldp_aggregator.learning.published import relay_guarantee
+from ldp_client.policy import Policy
+from ldp_client.relay import Mixing, Relay
+from protocols import encode_upload
 
-BATCH = "LDP-Relay-Batch"
+DEVICES = 20
 
 
 @pytest.fixture
-async def campaign(server, make_campaign):
-    made = make_campaign(1024)
-    await server.store.create_campaign(made)
-    return made
+async def campaign(server):
+    return await server.publish(1024)
+
+
+@pytest.fixture
+def vouch(server):
+    """Status and code of what a relay uploads as part of a batch of this size."""
+
+    async def send(campaign, members, batch, token=None):
+        headers = (server.bearer("relay") if token is None else token) | {"LDP-Relay-Batch": str(batch)}
+        status, answer = await server.upload(campaign, members, **headers)
+        return status, answer.get("code")
+
+    return send
 
 
 @pytest.fixture
@@ -24,103 +39,107 @@ def told(server, campaign):
 
     async def ask():
         url = f"{server.public}/v1/campaigns/{campaign.id}/estimates"
-        async with server.session.get(url, headers=server.bearer("collector")) as answer:
-            return (await answer.json())["relayed"]
+        return (await server.ask("GET", url, "collector")).json["relayed"]
 
     return ask
 
 
-async def test_the_guarantee_behind_a_relay_is_stated_until_a_report_comes_otherwise(
-    server, campaign, make_report, told
-):
+async def test_the_guarantee_behind_a_relay_is_stated_until_a_report_comes_otherwise(server, campaign, vouch, told):
     assert (await told())["why_not"] == "no report was counted yet"
-    relay = server.bearer("relay")
-    batches = ((0, 400, "1000"), (400, 800, "300"))
-    for first, end, batch in batches:
-        reports = [make_report(campaign, number) for number in range(first, end)]
-        assert (await server.upload(campaign, reports, **relay, **{BATCH: batch}))[0] == 200
+    for numbers, batch in ((range(400), 1000), (range(400, 800), 300)):
+        assert await vouch(campaign, numbers, batch) == (200, None)
     found = await told()
     assert (found["least_batch"], found["otherwise"], found["why_not"]) == (300, 0, None)
     assert found["guarantee"] == json.loads(json.dumps(relay_guarantee(campaign, 300).to_json()))
     assert 0 < found["guarantee"]["epsilon"] < 1
-    assert (await server.upload(campaign, [make_report(campaign, 900)]))[0] == 200
+    assert (await server.upload(campaign, [900]))[0] == 200
     found = await told()
     assert (found["guarantee"], found["otherwise"]) == (None, 1)
     assert found["why_not"].startswith("at least 1 of 801 reports came otherwise")
 
 
-async def test_a_batch_hides_no_more_than_answered(server, campaign, make_report, told):
-    reports = [make_report(campaign, number) for number in range(50)]
-    await server.upload(campaign, reports, **server.bearer("relay"), **{BATCH: "1000000"})
+async def test_a_batch_hides_no_more_than_answered_or_than_an_upload_holds(campaign, vouch, told):
+    assert await vouch(campaign, range(50), 1_000_000) == (200, None)
     assert (await told())["guarantee"]["reports"] == 50
+    assert await vouch(campaign, [50], 10_000_000) == (200, None)
+    assert (await told())["least_batch"] == 1
 
 
-async def test_a_batch_in_several_uploads_hides_no_more_than_in_one(server, make_campaign, make_report):
+async def test_a_batch_in_several_uploads_hides_no_more_than_in_one(server, vouch):
     """600 of its 1000 were known: the batch hides 400 in one upload; in four, each of them hides what is new in it."""
-    relay, found = server.bearer("relay"), []
+    found = []
     for uploads in (1, 4):
-        campaign = make_campaign(1024, title=f"in {uploads}")
-        await server.store.create_campaign(campaign)
-        reports = [make_report(campaign, number) for number in range(1000)]
-        for member in range(uploads):  # As many of the known ones in each.
-            known = reports[600 * member // uploads : 600 * (member + 1) // uploads]
-            assert (await server.upload(campaign, known, **relay, **{BATCH: "600"}))[0] == 200
-        for member in range(uploads):
-            known = reports[600 * member // uploads : 600 * (member + 1) // uploads]
-            new = reports[600 + 400 * member // uploads : 600 + 400 * (member + 1) // uploads]
-            assert (await server.upload(campaign, known + new, **relay, **{BATCH: "1000"}))[0] == 200
+        campaign = await server.publish(1024, title=f"in {uploads}")
+        known = [range(600 * one // uploads, 600 * (one + 1) // uploads) for one in range(uploads)]
+        new = [range(600 + 400 * one // uploads, 600 + 400 * (one + 1) // uploads) for one in range(uploads)]
+        for some in known:
+            assert await vouch(campaign, some, 600) == (200, None)
+        for some, more in zip(known, new, strict=True):  # As many of the known ones in each.
+            assert await vouch(campaign, [*some, *more], 1000) == (200, None)
         found.append((await server.store.state(campaign.id)).arrivals.least_batch)
     assert found == [400, 100]
 
 
-async def test_an_upload_is_believed_to_hide_no_more_than_it_holds(server, campaign, make_report, told):
-    batch = {BATCH: "10000000"}
-    assert (await server.upload(campaign, [make_report(campaign, 1)], **server.bearer("relay"), **batch))[0] == 200
-    assert (await told())["least_batch"] == 1
-
-
-async def test_without_a_token_the_header_is_nobodys_word(server, campaign, make_report, told):
-    assert (await server.upload(campaign, [make_report(campaign, 1)], **{BATCH: "1000"}))[0] == 200
+async def test_without_a_token_the_header_is_nobodys_word(campaign, vouch, told):
+    assert await vouch(campaign, [1], 1000, {}) == (200, None)
     assert (await told())["why_not"] == "none of 1 reports came in a batch that a relay vouched for"
 
 
-async def test_a_relay_that_vouches_for_nothing_is_told_apart(server, campaign, make_report, told):
-    assert (await server.upload(campaign, [make_report(campaign, 1)], **server.bearer("relay")))[0] == 200
+async def test_a_relay_that_vouches_for_nothing_is_told_apart(server, campaign, told):
+    assert (await server.upload(campaign, [1], **server.bearer("relay")))[0] == 200
     assert (await told())["guarantee"] is None
 
 
-@pytest.mark.parametrize(("token", "code"), [("wrong", "wrong-token"), ("collector", "wrong-scope")])
-async def test_with_a_token_that_is_no_relays_nothing_is_counted(server, campaign, make_report, told, token, code):
-    shown = {"Authorization": "Bearer wrong"} if token == "wrong" else server.bearer(token)
-    _, answer = await server.upload(campaign, [make_report(campaign, 1)], **shown, **{BATCH: "1000"})
-    assert answer["code"] == code
+async def test_with_a_token_that_is_no_relays_nothing_is_counted(server, campaign, vouch, told):
+    assert await vouch(campaign, [1], 1000, {"Authorization": "Bearer wrong"}) == (401, "wrong-token")
+    assert await vouch(campaign, [1], 1000, server.bearer("collector")) == (403, "wrong-scope")
     assert (await told())["why_not"] == "no report was counted yet"
 
 
-@pytest.mark.parametrize("text", ["0", "-5", "1e3", "1000.0", "", "9" * 17, "٣", str(2**53 + 1)])
-async def test_a_number_that_is_none_is_refused(server, campaign, make_report, text):
-    status, answer = await server.upload(
-        campaign, [make_report(campaign, 1)], **server.bearer("relay"), **{BATCH: text}
-    )
-    assert (status, answer["code"]) == (400, "malformed-request")
+async def test_a_number_that_is_none_is_refused(server, campaign, vouch):
+    for text in ("0", "-5", "1e3", "1000.0", "", "9" * 17, "٣", str(2**53 + 1)):
+        assert await vouch(campaign, [1], text) == (400, "malformed-request"), text
     assert (await server.store.state(campaign.id)).reports == 0
 
 
-async def test_a_model_tells_it_of_each_campaign(server, campaign, make_campaign, make_report):
-    other = make_campaign(1024, title="Other")
-    await server.store.create_campaign(other)
-    reports = [make_report(campaign, number) for number in range(200)]
-    await server.upload(campaign, reports, **server.bearer("relay"), **{BATCH: "200"})
-    await server.upload(other, reports)
-    trained = {}
-    for one in (campaign, other):
-        async with server.session.post(
-            f"{server.admin}/admin/v1/campaigns/{one.id}/train?anyway=true", headers=server.bearer("admin")
-        ) as answer:
-            assert answer.status == 200
-        async with server.session.get(f"{server.public}/v1/campaigns/{one.id}/model") as answer:
-            trained[one.id] = (await answer.json())["training"]
-    [behind], [direct] = (trained[one.id]["relayed"] for one in (campaign, other))
-    assert (behind["campaign"], behind["guarantee"]["reports"]) == (campaign.id, 200)
-    assert (direct["campaign"], direct["guarantee"], direct["otherwise"]) == (other.id, None, 200)
-    assert trained[campaign.id]["counted_twice"] == {"known": 0, "at_most": 0}
+async def test_a_model_tells_it_of_each_campaign(server, vouch):
+    behind, direct = await server.publish(4), await server.publish(4, title="Other")
+    trained = []
+    for campaign, batch in ((behind, 200), (direct, None)):
+        reports = [(number, number % 4) for number in range(200)]
+        if batch:
+            assert await vouch(campaign, reports, batch) == (200, None)
+        else:
+            await server.upload(campaign, reports)
+        train = f"/admin/v1/campaigns/{campaign.id}/train?anyway=true"
+        assert (await server.ask("POST", train, "admin")).status == 200
+        model = await server.ask("GET", f"{server.public}/v1/campaigns/{campaign.id}/model")
+        trained.append(model.json["training"])
+    [first], [second] = (training["relayed"] for training in trained)
+    assert (first["campaign"], first["guarantee"]["reports"]) == (behind.id, 200)
+    assert (second["campaign"], second["guarantee"], second["otherwise"]) == (direct.id, None, 200)
+    assert trained[0]["counted_twice"] == {"known": 0, "at_most": 0}
+
+
+@pytest.mark.parametrize(("scope", "requests"), [("relay", 1), (None, DEVICES)])
+async def test_the_projects_relay_delivers_one_batch_with_a_token_and_small_ones_without(
+    server, campaign, tmp_path, scope, requests
+):
+    def forward():
+        relay = Relay(
+            server.public,
+            campaign.id,
+            storage=tmp_path / "relay.db",
+            mixing=Mixing(DEVICES),
+            policy=Policy(allow_plain_http=True),
+            token=server.tokens.get(scope),
+        )
+        for number in range(DEVICES):
+            assert relay.collect(encode_upload(reports_of(campaign, [number]))) == {}
+        return relay.run_once(30), relay.delivery().queued, relay.problem
+
+    assert await asyncio.to_thread(forward) == (True, 0, None)
+    assert await cells_of(server.store, campaign, DEVICES + 1) == [1] * DEVICES + [0]
+    counted = 'ldp_requests_total{method="POST",route="/v1/campaigns/{id}/reports",status="200"} '
+    lines = (await server.metrics()).splitlines()
+    assert [float(line.removeprefix(counted)) for line in lines if line.startswith(counted)] == [requests]

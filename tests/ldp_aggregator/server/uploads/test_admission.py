@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from raw_http import exchange, problem_of
+from cells import cells_of, publish, reports_of
 
-from ldp_aggregator.server import admission as admission_module
-from ldp_aggregator.server.admission import BURST_SECONDS, MOST_KEPT, Admission, admission_of
+from ldp_aggregator.server import desk as desk_module
+from ldp_aggregator.server.desk import BURST_SECONDS, MOST_KEPT, Admission, admission_of
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.server.uploads import LEAST_BYTES, for_a_device
 from ldp_aggregator.service.settings import Limits, Settings, SettingsError
 from protocols import Campaign, Report, decode_upload, encode_upload
+
+ELSEWHERE = {"Origin": "https://other.example"}
+"""aiohttp answers whoever says so."""
 
 
 def draft(answers="one", values=3, features=4):
@@ -48,13 +51,11 @@ def test_an_operator_can_only_lower_what_a_device_may_send():
     assert (most.reports, most.bytes) == (2, 1024)
 
 
-async def test_no_single_upload_fills_a_campaign(server, make_campaign, make_report):
-    campaign = make_campaign()
-    await server.store.create_campaign(campaign, max_reports=10)
-    many = encode_upload([make_report(campaign, number) for number in range(10)])
-    for _ in range(2):  # By aiohttp's way, then by the short one.
-        status, problem = await server.upload(campaign, many)
-        assert (status, problem["code"]) == (413, "too-many-reports")
+async def test_no_single_upload_fills_a_campaign(server):
+    campaign = await publish(server.store, max_reports=10)
+    many = encode_upload(reports_of(campaign, range(10)))
+    for headers in ({}, ELSEWHERE):
+        assert await server.refused(campaign, many, **headers) == (413, "too-many-reports")
     state = await server.store.state(campaign.id)
     assert (state.reports, state.life.closed) == (0, None)
 
@@ -92,17 +93,13 @@ def test_rates_are_kept_of_so_many_campaigns():
     assert len(admission._room) == MOST_KEPT
 
 
-async def test_a_campaign_that_gets_too_many_uploads_says_so_on_both_ways(serving, ready, request_of):
-    async with serving(limits={"uploads_per_second": 0.4}) as server:  # Two at once, of which one made it known.
-        campaign = await ready(server)
-        answers = [await exchange(server, request_of(campaign, n, Connection="close")) for n in range(2)]
-        assert answers[0].startswith(b"HTTP/1.1 200")
-        assert problem_of(answers[1]) == (429, "too-many-uploads")
-        assert b"Retry-After" in answers[1]
-        other = await exchange(server, request_of(campaign, 3, Connection="close", Origin="https://other.example"))
-        assert problem_of(other) == (429, "too-many-uploads")
-        relayed = request_of(campaign, 4, Connection="close", Authorization=f"Bearer {server.tokens['relay']}")
-        assert (await exchange(server, relayed)).startswith(b"HTTP/1.1 200")
+async def test_a_campaign_that_gets_too_many_uploads_says_so_on_both_ways(serving):
+    async with serving(uploads_per_second=0.4) as server:  # Two at once.
+        campaign = await server.publish()
+        assert [(await server.upload(campaign, [number]))[0] for number in range(2)] == [200, 200]
+        for headers in ({}, ELSEWHERE):
+            assert await server.refused(campaign, [3], **headers) == (429, "too-many-uploads")
+        assert (await server.upload(campaign, [4], **server.bearer("relay")))[0] == 200
 
 
 asked = []
@@ -114,24 +111,18 @@ async def with_a_word(campaign_id, headers):
     return headers.get("X-Word") == "sesame"
 
 
-async def test_a_check_of_the_operators_own_is_asked_before_every_upload(
-    serving, make_campaign, request_of, monkeypatch
-):
-    monkeypatch.setattr(admission_module, "_load", lambda name: with_a_word if name == "my.module:check" else None)
+async def test_a_check_of_the_operators_own_is_asked_before_every_upload(serving, monkeypatch):
+    monkeypatch.setattr(desk_module, "_load", lambda name: with_a_word if name == "my.module:check" else None)
     asked.clear()
     async with serving(admission="my.module:check") as server:
-        campaign = make_campaign()
-        await server.store.create_campaign(campaign)
-        for _ in range(3):
-            refused = await exchange(server, request_of(campaign, 1, Connection="close"))
-            assert problem_of(refused) == (403, "not-admitted")
-        assert int((await server.store.tally(campaign.id)).n.sum()) == 0
+        campaign = await server.publish()
+        for headers in ({}, {}, ELSEWHERE):
+            assert await server.refused(campaign, [1], **headers) == (403, "not-admitted")
+        assert not any(await cells_of(server.store, campaign))
         for number in range(3):
-            data = request_of(campaign, number, Connection="close", **{"X-Word": "sesame"})
-            assert (await exchange(server, data)).startswith(b"HTTP/1.1 200")
+            assert (await server.upload(campaign, [number], **{"X-Word": "sesame"}))[0] == 200
         assert asked == [campaign.id] * 6
-        relayed = request_of(campaign, 4, Connection="close", Authorization=f"Bearer {server.tokens['relay']}")
-        assert (await exchange(server, relayed)).startswith(b"HTTP/1.1 200")
+        assert (await server.upload(campaign, [4], **server.bearer("relay")))[0] == 200
         assert len(asked) == 6, "who has shown a relay's token is admitted"
 
 

@@ -7,22 +7,19 @@ import itertools
 from datetime import timedelta
 
 import pytest
-from postgres import empty
+from cells import count, publish, submission
 
-from ldp_aggregator.store import open_store
+from ldp_aggregator.store import Outcome
 from ldp_aggregator.store.batch import gather
 from ldp_aggregator.store.decisions import refuse_uploads
-from ldp_aggregator.store.postgres import counting
+from ldp_aggregator.store.postgres import store as postgres_store
 from ldp_aggregator.store.postgres.sessions import HeldError
 from ldp_aggregator.store.sql import campaigns
 
 
 @pytest.fixture
-async def store(postgres, tmp_path, clock):
-    await empty(postgres.address)
-    opened = await open_store(tmp_path, postgres.address, clock=clock)
-    yield opened
-    await opened.close()
+async def store(opened, database, clock):
+    return await opened("data", database=database, clock=clock)
 
 
 @pytest.fixture
@@ -36,16 +33,12 @@ async def asked(store):
     return seen
 
 
-async def test_a_group_of_new_reports_asks_the_database_once(asked, store, make_campaign, make_submission, make_report):
-    campaigns_ = [make_campaign(title=title) for title in ("one", "two", "three")]
-    for campaign in campaigns_:
-        await store.create_campaign(campaign)
-    uploads = [
-        make_submission(campaign, [make_report(campaign, number)]) for campaign in campaigns_ for number in range(30)
-    ]
+async def test_a_group_of_new_reports_asks_the_database_once(asked, store):
+    several = [await publish(store, 1024, title=title) for title in ("one", "two", "three")]
+    uploads = [submission(several[number % 3], [number]) for number in range(postgres_store.SMALL + 1)]
     await store.count(uploads[:1])  # A connection asks once for the types of what it is sent.
     asked.clear()
-    assert [outcome.counted for outcome in await store.count(uploads[1:])] == [1] * 89
+    assert [outcome.counted for outcome in await store.count(uploads[1:])] == [1] * postgres_store.SMALL
     assert len(asked) == 1, asked
     for _ in range(2):
         asked.clear()
@@ -53,36 +46,30 @@ async def test_a_group_of_new_reports_asks_the_database_once(asked, store, make_
     assert len(asked) == 6, asked  # Whether something was vouched for is asked where it came again.
 
 
-async def test_a_statement_names_the_method_that_asks_it(asked, store, make_campaign):
-    campaign = make_campaign()
-    await store.create_campaign(campaign)
+async def test_a_statement_names_the_method_that_asks_it(asked, store):
+    campaign = await publish(store)
     asked.clear()
     await store.tally(campaign.id)
     assert [query.partition(" */")[0] for query in asked if query.startswith("/*")] == ["/* tally"] * 3
 
 
-async def test_a_large_upload_asks_the_database_four_times(asked, store, make_campaign, make_submission, make_report):
-    campaign = make_campaign(4096)
-    await store.create_campaign(campaign)
-    await store.count([make_submission(campaign, [make_report(campaign, number) for number in range(3500, 4000)])])
+async def test_a_large_upload_asks_the_database_four_times(asked, store):
+    campaign = await publish(store, 4096)
+    await count(store, campaign, range(3500, 4000))
     for start, fresh in ((0, 2000), (1000, 1000)):
-        upload = make_submission(campaign, [make_report(campaign, number) for number in range(start, start + 2000)])
         asked.clear()
-        assert [outcome.counted for outcome in await store.count([upload])] == [fresh]
+        assert (await count(store, campaign, range(start, start + 2000))).counted == fresh
         assert len(asked) == 4, asked
 
 
-async def test_the_statements_count_where_the_decisions_do_and_nowhere_else(
-    store, make_campaign, make_submission, make_report, clock
-):
+async def test_the_statements_count_where_the_decisions_do_and_nowhere_else(store, clock):
     """Every combination of what a campaign's row may say, at every moment around it."""
     hour = timedelta(hours=1)
     moments = (None, clock() - hour, clock(), clock() + hour)
     cases = list(itertools.product(moments, moments, (None, clock()), (None, b"s" * 32), (None, 5)))
     assert len(cases) == 128
-    campaign = make_campaign()
-    await store.create_campaign(campaign)
-    batch = gather(campaign, [make_submission(campaign, [make_report(campaign, 1)])])
+    campaign = await publish(store)
+    batch = gather(campaign, [submission(campaign, [1])])
 
     class UndoneError(Exception):
         pass
@@ -96,31 +83,28 @@ async def test_the_statements_count_where_the_decisions_do_and_nowhere_else(
             )
             row = await campaigns.row(db, campaign.id)
             counted["decided"] = refuse_uploads(row, clock()) is None and row.max_reports is None
-            found = await db.fetch(f"SELECT 1 FROM campaigns WHERE {counting._OPEN}", clock())
+            found = await db.fetch(f"SELECT 1 FROM campaigns WHERE {postgres_store._OPEN}", clock())
             counted["guard"] = bool(found)
             raise UndoneError
 
         with pytest.raises(UndoneError):
             await store._write(work)
         assert counted["guard"] == counted["decided"], case
-    assert await store._write(lambda db: counting.at_once(db, {campaign.id: batch}))
+    assert await store._write(lambda db: postgres_store.count_at_once(db, {campaign.id: batch}))
 
 
-async def test_a_campaign_is_closed_while_uploads_never_pause(
-    postgres, store, tmp_path, make_campaign, make_submission, make_report, clock, monkeypatch
-):
+async def test_a_campaign_is_closed_while_uploads_never_pause(database, store, opened, clock, monkeypatch):
     """Counting shares a lock, and here it is let go only when the next one has come: nobody else would ever get it."""
     monkeypatch.setattr("ldp_aggregator.store.postgres.sessions.LOCK_SECONDS", 2)
-    campaign = make_campaign(4096)
-    await store.create_campaign(campaign)
-    other = await open_store(tmp_path, postgres.address, clock=clock)
+    campaign = await publish(store, 4096)
+    other = await opened("data", database=database, clock=clock)
     numbers, entered, over, come = itertools.count(), [], asyncio.Event(), asyncio.Condition()
 
     async def chained(db):
         number = next(numbers)
-        batch = gather(campaign, [make_submission(campaign, [make_report(campaign, number)])])
+        batch = gather(campaign, [submission(campaign, [number])])
         try:
-            outcomes = await counting.count(db, campaign.id, batch)
+            outcomes = await postgres_store.count_locked(db, campaign.id, batch)
         except HeldError:
             over.set()
             raise
@@ -148,41 +132,30 @@ async def test_a_campaign_is_closed_while_uploads_never_pause(
         await asyncio.gather(*feeding, return_exceptions=True)
     assert (await other.state(campaign.id)).reports == state.reports > 0
     assert await other.check() == []
-    await other.close()
 
 
-async def test_who_wanted_a_campaign_alone_and_died_holds_it_for_a_moment_only(
-    store, make_campaign, make_submission, make_report
-):
-    campaign = make_campaign()
-    await store.create_campaign(campaign)
+async def test_who_wanted_a_campaign_alone_and_died_holds_it_for_a_moment_only(store):
+    campaign = await publish(store)
     await store._claim(campaign.id)
-    upload = make_submission(campaign, [make_report(campaign, 1)])
-    assert [outcome.refused for outcome in await store.count([upload])] == ["store-unavailable"]
+    assert await count(store, campaign, [1]) == Outcome(refused="store-unavailable")
     await store._write(lambda db: db.execute("UPDATE campaigns SET held_until = clock_timestamp() - interval '1 ms'"))
-    assert [outcome.counted for outcome in await store.count([upload])] == [1]
+    assert await count(store, campaign, [1]) == Outcome(counted=1)
 
 
-async def test_ids_that_a_dying_process_left_of_a_sealed_campaign_are_told_and_dropped(
-    store, make_campaign, make_submission, make_report, monkeypatch
-):
-    campaign = make_campaign(2048)
-    await store.create_campaign(campaign)
-    await store.count([make_submission(campaign, [make_report(campaign, number) for number in range(100)])])
+async def test_ids_that_a_dying_process_left_of_a_sealed_campaign_are_told_and_dropped(store, monkeypatch):
+    campaign = await publish(store, 2048)
+    await count(store, campaign, range(100))
     await store.close_campaign(campaign.id)
     await store._seal(campaign.id, at_once=True)  # And it dies here.
     [finding] = await store.check()
     assert "100 ids are left" in finding.problem
-    monkeypatch.setattr("ldp_aggregator.store.postgres.counting.PIECE", 7)
+    monkeypatch.setattr("ldp_aggregator.store.postgres.store.PIECE", 7)
     await store.seal_campaign(campaign.id)
     assert await store.check() == []
     assert tuple(await store._read(lambda db: db.fetchrow("SELECT count(*) FROM ids"))) == (0,)
     await store.delete_campaign(campaign.id)
 
 
-async def test_instances_that_start_at_once_on_an_empty_database_make_one_store(postgres, tmp_path):
-    await empty(postgres.address)
-    stores = await asyncio.gather(*(open_store(tmp_path, postgres.address) for _ in range(4)))
+async def test_instances_that_start_at_once_on_an_empty_database_make_one_store(database, opened):
+    stores = await asyncio.gather(*(opened("data", database=database) for _ in range(4)))
     assert len({(await store.origin()).generation for store in stores}) == 1
-    for store in stores:
-        await store.close()

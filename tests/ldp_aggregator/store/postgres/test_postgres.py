@@ -8,142 +8,104 @@ import random
 
 import asyncpg
 import pytest
+from cells import cell_report, cells_of, count, publish, submission
 from postgres import empty
 
-from ldp_aggregator.store import StoreError, open_store
+from ldp_aggregator.store import Outcome, StoreError, open_store
 from ldp_aggregator.store.clock import utc_now
-from ldp_aggregator.store.postgres import counting
+from ldp_aggregator.store.postgres import store as postgres_store
 from ldp_aggregator.store.postgres.sessions import Sessions
 from ldp_aggregator.store.postgres.store import PostgresStore
 from ldp_aggregator.store.sql.schema import VERSION
 
 
-@contextlib.asynccontextmanager
-async def two_stores(address, folder, clock):
-    await empty(address)
-    stores = [await open_store(folder, address, clock=clock) for _ in range(2)]
-    yield stores
-    for store in stores:
-        await store.close()
-
-
-@pytest.fixture
-async def instances(postgres, tmp_path, clock):
-    """Two stores on one database, as two instances have them."""
-    async with two_stores(postgres.address, tmp_path, clock) as stores:
-        yield stores
-
-
-@pytest.fixture
-async def own_instances(own_postgres, tmp_path, clock):
-    """The same on a server that may be restarted."""
-    async with two_stores(own_postgres.address, tmp_path, clock) as stores:
-        yield stores
-
-
-def in_groups(numbers, size):
-    return [numbers[start : start + size] for start in range(0, len(numbers), size)]
-
-
-async def test_what_another_instance_counts_just_before_we_insert_counts_once(
-    instances, make_campaign, make_submission, make_report, monkeypatch
-):
-    campaign = make_campaign()
-    await instances[0].create_campaign(campaign)
-    at_once = counting.at_once
+async def test_what_another_instance_counts_just_before_we_insert_counts_once(instances, monkeypatch):
+    campaign = await publish(instances[0])
+    at_once = postgres_store.count_at_once
 
     async def too_late(*given):
-        monkeypatch.setattr(counting, "at_once", at_once)
-        await instances[1].count([make_submission(campaign, [make_report(campaign, n) for n in (1, 2)])])
+        monkeypatch.setattr(postgres_store, "count_at_once", at_once)
+        await count(instances[1], campaign, (1, 2))
         return {}
 
-    submission = make_submission(campaign, [make_report(campaign, n) for n in (0, 1)])
-    conflict = make_submission(campaign, [make_report(campaign, 2, cell=9)])
-    monkeypatch.setattr(counting, "at_once", too_late)
-    first, second = await instances[0].count([submission, conflict])
-    assert (first.counted, first.duplicates, first.rejected) == (1, 1, ())
-    assert [code for _, code in second.rejected] == ["conflicting-report"]
-    assert (await instances[0].tally(campaign.id)).counts[0].tolist()[:10] == [1, 1, 1] + [0] * 7
+    conflict = cell_report(campaign, 2, cell=9)
+    monkeypatch.setattr(postgres_store, "count_at_once", too_late)
+    outcomes = await instances[0].count([submission(campaign, (0, 1)), submission(campaign, [conflict])])
+    assert outcomes == [Outcome(1, 1), Outcome(rejected=((conflict.id, "conflicting-report"),))]
+    assert await cells_of(instances[0], campaign, 10) == [1, 1, 1] + [0] * 7
     assert await instances[0].check() == []
 
 
-async def test_two_instances_given_the_same_reports_count_each_once(
-    instances, make_campaign, make_submission, make_report
-):
-    campaign = make_campaign(2048)
-    await instances[0].create_campaign(campaign)
-    numbers = list(range(2048))
+async def test_two_instances_given_the_same_reports_count_each_once(instances):
+    campaign = await publish(instances[0], 2048)
 
     async def feed(store, seed):
-        order = random.Random(seed).sample(numbers, len(numbers))
-        return [
-            await store.count(
-                [make_submission(campaign, [make_report(campaign, n) for n in order[start : start + 64]])]
-            )
-            for start in range(0, len(order), 64)
-        ]
+        order = random.Random(seed).sample(range(2048), 2048)
+        return [await count(store, campaign, order[start : start + 64]) for start in range(0, 2048, 64)]
 
     results = await asyncio.gather(*(feed(store, seed) for seed, store in enumerate(instances)))
-    outcomes = [outcome for outcomes in results for [outcome] in outcomes]
-    assert sum(outcome.counted for outcome in outcomes) == 2048
-    assert sum(outcome.duplicates for outcome in outcomes) == 2048
-    tally = await instances[1].tally(campaign.id)
-    assert tally.counts[0].tolist() == [1] * 2048
+    outcomes = [outcome for outcomes in results for outcome in outcomes]
+    assert sum(outcome.counted for outcome in outcomes) == sum(outcome.duplicates for outcome in outcomes) == 2048
+    assert await cells_of(instances[1], campaign) == [1] * 2048
     assert await instances[0].check() == []
 
 
-async def test_closing_on_one_instance_stops_the_other(instances, make_campaign, make_submission, make_report):
-    campaign = make_campaign(2048)
-    await instances[0].create_campaign(campaign)
+async def test_a_greatest_number_of_reports_holds_exactly_across_instances(instances):
+    campaign = await publish(instances[0], 2048, max_reports=50)
+    groups = [range(start, start + 10) for start in range(0, 200, 10)]
+    outcomes = await asyncio.gather(
+        *(count(instances[place % 2], campaign, group) for place, group in enumerate(groups))
+    )
+    assert sum(outcome.counted for outcome in outcomes) == 50
+    assert (await instances[0].state(campaign.id)).reports == 50
+    assert await instances[0].check() == []
+
+
+async def test_closing_on_one_instance_stops_the_other(instances):
+    campaign, begun = await publish(instances[0], 2048), asyncio.Event()
 
     async def feed():
-        counted = 0
-        for number in range(300):
-            [outcome] = await instances[0].count([make_submission(campaign, [make_report(campaign, number)])])
-            if outcome.refused:
-                return counted
-            counted += outcome.counted
+        for number in range(2048):
+            if (await count(instances[0], campaign, [number])).refused:
+                return number
+            begun.set()
         raise AssertionError("the campaign was never closed")
 
     feeding = asyncio.create_task(feed())
-    await asyncio.sleep(0.1)
+    await begun.wait()
     state = await instances[1].close_campaign(campaign.id)
     counted = await feeding
     assert state.reports == counted == int((await instances[0].tally(campaign.id)).n.sum())
 
 
-async def test_a_restarted_database_is_found_again_and_loses_nothing(
-    own_postgres, own_instances, make_campaign, make_submission, make_report
-):
+async def test_a_restarted_database_is_found_again_and_loses_nothing(own_postgres, opened):
     if own_postgres.server is None:
         pytest.skip("this database is not ours to restart")
-    campaign = make_campaign(1024)
-    await own_instances[0].create_campaign(campaign)
-    uploads = [
-        make_submission(campaign, [make_report(campaign, n) for n in range(s, s + 8)]) for s in range(0, 1024, 8)
-    ]
-    acknowledged = []
+    await empty(own_postgres.address)
+    stores = [await opened("data", database=own_postgres.address) for _ in range(2)]
+    campaign = await publish(stores[0], 1024)
+    groups = [range(start, start + 8) for start in range(0, 1024, 8)]
+    acknowledged, some = set(), asyncio.Event()
 
     async def feed(store, seed):
-        for upload in random.Random(seed).sample(uploads, len(uploads)):
+        for group in random.Random(seed).sample(groups, len(groups)):
             with contextlib.suppress(StoreError):
-                await store.count([upload])
-                acknowledged.append(upload)
+                await count(store, campaign, group)
+                acknowledged.update(group)
+            if len(acknowledged) > 100:
+                some.set()
 
-    feeding = [asyncio.create_task(feed(store, seed)) for seed, store in enumerate(own_instances)]
-    await asyncio.sleep(0.15)
+    feeding = [asyncio.create_task(feed(store, seed)) for seed, store in enumerate(stores)]
+    await some.wait()
     await asyncio.to_thread(own_postgres.restart)
     await asyncio.gather(*feeding)
-    tally = await own_instances[0].tally(campaign.id)
-    assert len(acknowledged) > 0
-    assert max(tally.counts[0]) == 1
-    missing = {cell for cell, count in enumerate(tally.counts[0].tolist()) if not count}
-    for upload in acknowledged:
-        assert not missing & {int.from_bytes(upload.blocks[0].payloads[i : i + 2], "little") for i in range(0, 16, 2)}
-    for upload in uploads:
-        await own_instances[1].count([upload])
-    assert (await own_instances[1].tally(campaign.id)).counts[0].tolist() == [1] * 1024
-    assert await own_instances[1].check() == []
+    counted = await cells_of(stores[0], campaign)
+    assert max(counted) == 1
+    assert all(counted[number] for number in acknowledged)
+    for group in groups:
+        await count(stores[1], campaign, group)
+    assert await cells_of(stores[1], campaign) == [1] * 1024
+    assert await stores[1].check() == []
 
 
 async def test_a_database_that_was_made_read_only_fails_its_check(instances, postgres, tmp_path):

@@ -16,17 +16,21 @@ from hypothesis import strategies as st
 
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.runs.files import (
+    FAN_IN,
     HEADER_BYTES,
+    LEAST_RUN,
     PAGE,
     Run,
     copy_runs,
+    crowded,
+    merge_runs,
+    merged_blocks,
     open_run,
     remove_leftovers,
     write_run,
 )
 from ldp_aggregator.store.runs.filters import Filter, Hashes
 from ldp_aggregator.store.runs.keys import Keys, Recent, joined, keys_of, merged
-from ldp_aggregator.store.runs.merging import FAN_IN, LEAST_RUN, crowded, merge_runs, merged_blocks
 
 # Few different halves, so that ids share them: only somebody who makes ids up does that.
 HALVES = st.sampled_from([0, 1, 2, 255, 1 << 63, (1 << 64) - 1])
@@ -63,9 +67,8 @@ def never() -> None:
 
 
 def random_keys(count: int, seed: int) -> Keys:
-    rng = np.random.default_rng(seed)
-    halves = rng.integers(0, 2**64, (count, 2), dtype=np.uint64)
-    return keys({(int(high), int(low)) for high, low in halves})
+    high, low = np.unique(np.random.default_rng(seed).integers(0, 2**64, (count, 2), dtype=np.uint64), axis=0).T
+    return Keys(high, low, high * np.uint64(3) + low * np.uint64(5))
 
 
 def run_of(folder: Path, found: Keys) -> Run:

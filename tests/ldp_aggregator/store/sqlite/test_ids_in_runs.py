@@ -11,13 +11,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from cells import cell_campaign, cell_report, submission
+from cells import cell_campaign, cell_report, cells_of, count, publish
 
-from ldp_aggregator.store import SqliteStore, Submission
+from ldp_aggregator.store import Outcome, SqliteStore
 from ldp_aggregator.store.backup import copy_store, restore_store
 from ldp_aggregator.store.combining import combine_stores
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.runs import files, merging
+from ldp_aggregator.store.runs import files
 from ldp_aggregator.store.runs.keys import Keys
 from ldp_aggregator.store.sqlite import ids
 from ldp_aggregator.store.sqlite.connections import FILE_NAME, keep_log, make_file, open_connection, transaction
@@ -28,8 +28,8 @@ CAMPAIGN = cell_campaign(4096)
 
 @pytest.fixture(autouse=True)
 def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merging, "LEAST_RUN", 40)
-    monkeypatch.setattr(merging, "FAN_IN", 3)
+    monkeypatch.setattr(files, "LEAST_RUN", 40)
+    monkeypatch.setattr(files, "FAN_IN", 3)
 
 
 @pytest.fixture
@@ -39,15 +39,14 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def numbered(numbers: list[int] | range, campaign: Campaign = CAMPAIGN) -> Submission:
-    return submission(campaign, [cell_report(campaign, number) for number in numbers])
-
-
-async def fill(store: SqliteStore, numbers: range, step: int = 10) -> None:
+async def fill(
+    store: SqliteStore, numbers: range, step: int = 10, *, campaign: Campaign = CAMPAIGN, sure: bool = True
+) -> None:
     """In commits of ``step``, each of which gives the thread beside it time to make its run."""
     for start in range(numbers.start, numbers.stop, step):
-        [outcome] = await store.count([numbered(range(start, min(start + step, numbers.stop)))])
-        assert outcome.counted == min(start + step, numbers.stop) - start
+        some = range(start, min(start + step, numbers.stop))
+        outcome = await count(store, campaign, some)
+        assert outcome.counted == len(some) or not sure
         await settled(store)
 
 
@@ -75,25 +74,21 @@ async def opened(folder: Path) -> SqliteStore:
 
 
 async def test_runs_are_made_and_merged_and_every_report_still_counts_once(folder: Path) -> None:
-    store = await opened(folder)
+    store = SqliteStore(folder / FILE_NAME)
+    await store.create_campaign(CAMPAIGN, max_reports=1005)
     await fill(store, range(1000))
     assert 1 <= len(listed(folder)) <= 8
     assert listed(folder) == on_disk(folder)
     for start in range(0, 1000, 125):
-        [outcome] = await store.count([numbered(range(start, start + 125))])
-        assert (outcome.counted, outcome.duplicates) == (0, 125)
-    tally = await store.tally(CAMPAIGN.id)
-    assert tally.counts[0][:1000].tolist() == [1] * 1000
+        assert await count(store, CAMPAIGN, range(start, start + 125)) == Outcome(0, 125)
+    lies = [cell_report(CAMPAIGN, number, cell=3000) for number in (3, 77, 950)]
+    refused = tuple((report.id, "conflicting-report") for report in lies)
+    assert await count(store, CAMPAIGN, lies) == Outcome(rejected=refused)
+    last = await count(store, CAMPAIGN, range(990, 1020))
+    assert (last.counted, last.duplicates, len(last.rejected)) == (5, 10, 15), "there was room for five"
+    counted = await cells_of(store, CAMPAIGN)
+    assert (counted[:1000], sum(counted), max(counted)) == ([1] * 1000, 1005, 1)
     assert await store.check() == []
-    await store.close()
-
-
-async def test_another_answer_under_an_id_in_a_run_is_a_conflict(folder: Path) -> None:
-    store = await opened(folder)
-    await fill(store, range(200))
-    liar = submission(CAMPAIGN, [cell_report(CAMPAIGN, number, cell=3000) for number in (3, 77, 150)])
-    [outcome] = await store.count([liar])
-    assert (outcome.counted, [code for _, code in outcome.rejected]) == (0, ["conflicting-report"] * 3)
     await store.close()
 
 
@@ -101,8 +96,7 @@ async def test_a_store_opened_again_knows_what_it_knew(folder: Path) -> None:
     for start in range(0, 300, 55):
         store = await opened(folder)
         await fill(store, range(start, start + 55))
-        [outcome] = await store.count([numbered(range(start + 55))])
-        assert (outcome.counted, outcome.duplicates) == (0, start + 55)
+        assert await count(store, CAMPAIGN, range(start + 55)) == Outcome(0, start + 55)
         await store.close()
 
 
@@ -114,26 +108,17 @@ async def test_two_processes_on_one_file_count_a_report_once(folder: Path) -> No
     for _ in range(120):
         store = draw.choice(stores)
         numbers = draw.sample(range(800), 12)
-        [outcome] = await store.count([numbered(sorted(numbers))])
-        assert outcome.counted == len(set(numbers) - sent)
+        assert (await count(store, CAMPAIGN, sorted(numbers))).counted == len(set(numbers) - sent)
         sent |= set(numbers)
         if draw.random() < 0.5:
             await settled(store)
     assert len(listed(folder)) > 1
+    await stores[0].close_campaign(CAMPAIGN.id)
+    assert (await count(stores[1], CAMPAIGN, [801])).refused == "campaign-closed"
     for store in stores:
         assert await store.check() == []
         await store.close()
     assert listed(folder) == on_disk(folder)
-
-
-async def test_a_full_campaign_takes_what_there_is_room_for(folder: Path) -> None:
-    store = SqliteStore(folder / FILE_NAME)
-    await store.create_campaign(CAMPAIGN, max_reports=105)
-    await fill(store, range(100))
-    [outcome] = await store.count([numbered(range(90, 120))])
-    assert (outcome.counted, outcome.duplicates, len(outcome.rejected)) == (5, 10, 15)
-    assert await store.check() == []
-    await store.close()
 
 
 async def test_a_run_that_cannot_be_written_loses_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,8 +131,7 @@ async def test_a_run_that_cannot_be_written_loses_nothing(folder: Path, monkeypa
         patch.setattr(files.os, "pwrite", full)
         await fill(store, range(200))
     assert listed(folder) == on_disk(folder) == set()
-    [outcome] = await store.count([numbered(range(210))])
-    assert (outcome.counted, outcome.duplicates) == (10, 200)
+    assert await count(store, CAMPAIGN, range(210)) == Outcome(10, 200)
     assert await store.check() == []
     store._tidier._pause_until = 0.0
     await settled(store)
@@ -186,15 +170,14 @@ async def test_a_run_whose_commit_fails_leaves_its_ids_where_they_are(
         db.execute("ROLLBACK")
         raise StoreError("disk full")
 
-    await store.count([numbered(range(50))])
+    await count(store, CAMPAIGN, range(50))
     await store.beat()
     await asyncio.wrap_future(store._tidier._job.draft)
     with monkeypatch.context() as patch:
         patch.setattr("ldp_aggregator.store.sqlite.id_sets.transaction", uncommitted)
         with pytest.raises(StoreError, match="disk full"):
             await store.beat()
-    [outcome] = await store.count([numbered(range(60))])
-    assert (outcome.counted, outcome.duplicates) == (10, 50)
+    assert await count(store, CAMPAIGN, range(60)) == Outcome(10, 50)
     await settled(store)
     assert len(listed(folder)) == 1
     assert await store.check() == []
@@ -210,29 +193,23 @@ async def test_a_transaction_that_fails_leaves_no_id_behind(folder: Path, monkey
             raise sqlite3.OperationalError("disk I/O error")
 
         patch.setattr("ldp_aggregator.store.sql.campaigns.add_part", broken)
-        [outcome] = await store.count([numbered(range(60, 70))])
-        assert outcome.refused == "store-unavailable"
-    [outcome] = await store.count([numbered(range(60, 70))])
-    assert outcome.counted == 10
+        assert (await count(store, CAMPAIGN, range(60, 70))).refused == "store-unavailable"
+    assert (await count(store, CAMPAIGN, range(60, 70))).counted == 10
     assert await store.check() == []
     await store.close()
 
 
 async def test_sealing_and_deleting_remove_the_files_of_the_campaign_alone(folder: Path) -> None:
     store = await opened(folder)
-    other = cell_campaign(4096, title="Others")
-    await store.create_campaign(other)
+    other = await publish(store, 4096, title="Others")
     await fill(store, range(100))
-    for start in range(0, 100, 10):
-        await store.count([numbered(range(start, start + 10), other)])
-        await settled(store)
+    await fill(store, range(100), campaign=other)
     before = listed(folder)
     await store.close_campaign(CAMPAIGN.id)
     await store.seal_campaign(CAMPAIGN.id, at_once=True)
     assert 0 < len(listed(folder)) < len(before)
     assert listed(folder) == on_disk(folder)
-    [outcome] = await store.count([numbered(range(100), other)])
-    assert outcome.duplicates == 100
+    assert (await count(store, other, range(100))).duplicates == 100
     await store.delete_campaign(CAMPAIGN.id)
     assert await store.check() == []
     await store.close()
@@ -241,17 +218,16 @@ async def test_sealing_and_deleting_remove_the_files_of_the_campaign_alone(folde
 async def test_a_campaign_in_the_place_of_a_deleted_one_knows_none_of_its_ids(folder: Path) -> None:
     """SQLite gives the number of the last row again."""
     store, beside = await opened(folder), await opened(folder)
-    await store.count([numbered(range(30))])
-    await beside.count([numbered(range(30))])
+    await count(store, CAMPAIGN, range(30))
+    await count(beside, CAMPAIGN, range(30))
     await beside.close_campaign(CAMPAIGN.id)
     await beside.seal_campaign(CAMPAIGN.id, at_once=True)
     await beside.delete_campaign(CAMPAIGN.id)
-    other = cell_campaign(4096, title="Others")
-    await beside.create_campaign(other)
-    await beside.count([numbered(range(10), other)])
+    other = await publish(beside, 4096, title="Others")
+    await count(beside, other, range(10))
     for one in (store, beside):
-        [outcome] = await one.count([numbered(range(10, 20) if one is store else range(20), other)])
-        assert (outcome.counted, outcome.duplicates) == ((10, 0) if one is store else (0, 20))
+        expected = Outcome(10, 0) if one is store else Outcome(0, 20)
+        assert await count(one, other, range(10, 20) if one is store else range(20)) == expected
         assert await one.check() == []
         await one.close()
 
@@ -281,15 +257,12 @@ async def test_a_damaged_run_is_merged_copied_and_combined_into_nothing(folder: 
     run = ids.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0]
     damage(run)
     store = await opened(folder)
-    for start in range(1000, 1400, 10):
-        await store.count([numbered(range(start, start + 10))])
-        await settled(store)
+    await fill(store, range(1000, 1400), sure=False)
     assert run.name in listed(folder)
     [finding] = await store.check()
     assert "damaged" in finding.problem
     assert "--take-out-damaged" in finding.problem
-    [outcome] = await store.count([numbered(range(80))])
-    assert (outcome.refused, outcome.counted) == ("store-unavailable", 0)
+    assert await count(store, CAMPAIGN, range(80)) == Outcome(refused="store-unavailable")
     await store.close()
     for attempt in (
         lambda: copy_store(folder, tmp_path / "copy"),
@@ -306,16 +279,12 @@ async def test_a_damaged_run_that_stops_a_merge_is_told_until_it_was_taken_out(f
     await fill(store, range(80))
     assert store.damaged == 0
     damage(ids.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0])
-    for start in range(1000, 1400, 10):
-        await store.count([numbered(range(start, start + 10))])
-        await settled(store)
+    await fill(store, range(1000, 1400), sure=False)
     assert store.damaged == 1
     beside = await opened(folder)
     await beside.take_out_damaged()
     await beside.close()
-    for start in range(2000, 2040, 10):
-        await store.count([numbered(range(start, start + 10))])
-        await settled(store)
+    await fill(store, range(2000, 2040))
     assert store.damaged == 0
     assert await store.check() == []
     await store.close()
@@ -324,7 +293,7 @@ async def test_a_damaged_run_that_stops_a_merge_is_told_until_it_was_taken_out(f
 @pytest.mark.parametrize("kind", ["page", "header", "missing"])
 async def test_a_damaged_run_is_taken_out_and_what_is_lost_is_told(folder: Path, kind: str) -> None:
     store = await opened(folder)
-    await store.count([numbered(range(1000))])
+    await count(store, CAMPAIGN, range(1000))
     await settled(store)
     await store.close()
     [name] = listed(folder)
@@ -334,8 +303,10 @@ async def test_a_damaged_run_is_taken_out_and_what_is_lost_is_told(folder: Path,
     else:
         damage(run, 4100 if kind == "page" else 20)
     store = await opened(folder)
-    [outcome] = await store.count([numbered(range(1000))])
-    assert outcome.refused == "store-unavailable"
+    assert (await count(store, CAMPAIGN, range(1000))).refused == "store-unavailable"
+    assert await count(store, await publish(store, title="Others"), [1]) == Outcome(1), "it harms no other campaign"
+    [finding] = await store.check()
+    assert (finding.campaign, "cannot be read" in finding.problem) == (CAMPAIGN.id, kind == "missing")
     lost = 128 if kind == "page" else 1000
     [taken] = await store.take_out_damaged()
     assert (taken.campaign, taken.run, taken.ids, taken.saved) == (CAMPAIGN.id, name, 1000, 1000 - lost)
@@ -343,8 +314,7 @@ async def test_a_damaged_run_is_taken_out_and_what_is_lost_is_told(folder: Path,
     assert on_disk(folder) == listed(folder)
     state = await store.state(CAMPAIGN.id)
     assert (state.reports, state.arrivals.unchecked) == (1000, lost)
-    [outcome] = await store.count([numbered(range(1010))])
-    assert (outcome.counted, outcome.duplicates) == (lost + 10, 1000 - lost)
+    assert await count(store, CAMPAIGN, range(1010)) == Outcome(lost + 10, 1000 - lost)
     assert await store.check() == []
     assert await store.take_out_damaged() == []
     await store.close()
@@ -365,7 +335,7 @@ async def test_a_stop_gives_a_merge_up_and_the_next_start_makes_it(
     with monkeypatch.context() as patch:
         patch.setattr(files.Run, "blocks", slow)
         for start in range(0, 2000, 50):
-            await store.count([numbered(range(start, start + 50))])
+            await count(store, CAMPAIGN, range(start, start + 50))
             if begun.is_set():
                 break
             await asyncio.wrap_future(store._tidier._job.draft) if store._tidier._job else None
@@ -378,39 +348,6 @@ async def test_a_stop_gives_a_merge_up_and_the_next_start_makes_it(
     store = await opened(folder)
     await settled(store)
     assert await store.check() == []
-    await store.close()
-
-
-async def test_fsck_tells_of_damaged_and_of_missing_files(folder: Path) -> None:
-    store = await opened(folder)
-    await fill(store, range(100))
-    await store.close()
-    run = ids.folder_of(folder / FILE_NAME) / sorted(listed(folder))[0]
-    sound = run.read_bytes()
-    run.write_bytes(sound[:4100] + b"\xff" + sound[4101:])
-    store = await opened(folder)
-    assert any("damaged" in str(finding) for finding in await store.check())
-    await store.close()
-    run.unlink()
-    store = await opened(folder)
-    assert any("cannot be read" in str(finding) for finding in await store.check())
-    [outcome] = await store.count([numbered(range(200, 210))])
-    assert outcome.refused == "store-unavailable"
-    assert await store.beat() is None
-    await store.close()
-
-
-async def test_a_campaign_whose_ids_are_damaged_harms_no_other(folder: Path) -> None:
-    store = await opened(folder)
-    other = cell_campaign(4096, title="Others")
-    await store.create_campaign(other)
-    await fill(store, range(100))
-    await store.close()
-    for name in listed(folder):
-        (ids.folder_of(folder / FILE_NAME) / name).unlink()
-    store = await opened(folder)
-    [outcome] = await store.count([numbered(range(10), other)])
-    assert outcome.counted == 10
     await store.close()
 
 
@@ -434,8 +371,7 @@ async def test_a_backup_taken_while_runs_are_merged_is_whole(folder: Path, tmp_p
         assert await again.check() == []
         counted = (await again.state(CAMPAIGN.id)).reports if await again.campaigns() else 0
         if counted:
-            [outcome] = await again.count([numbered(range(counted))])
-            assert outcome.duplicates == counted
+            assert (await count(again, CAMPAIGN, range(counted))).duplicates == counted
         await again.close()
     assert copies > 1
 
@@ -451,15 +387,14 @@ async def test_stores_with_runs_merge_and_tell_what_both_have(folder: Path, tmp_
     assert (merged.count, merged.overlap) == (320, 30)
     store = SqliteStore(tmp_path / "sum" / FILE_NAME)
     assert await store.check() == []
-    [outcome] = await store.count([numbered(range(300))])
-    assert (outcome.counted, outcome.duplicates) == (10, 290)
+    assert await count(store, CAMPAIGN, range(300)) == Outcome(10, 290)
     await store.close()
 
 
 async def test_merging_is_not_kept_waiting_by_uploads_that_each_fill_a_run(folder: Path) -> None:
     store = await opened(folder)
     for start in range(0, 4000, 80):
-        await store.count([numbered(range(start, start + 80))])
+        await count(store, CAMPAIGN, range(start, start + 80))
         if store._tidier._job is not None:
             await asyncio.wrap_future(store._tidier._job.draft)
     assert len(listed(folder)) <= 20
@@ -499,8 +434,7 @@ async def test_merged_runs_that_cannot_be_removed_are_leftovers_of_the_next_star
     assert on_disk(folder) > listed(folder)
     store = SqliteStore(folder / FILE_NAME)
     assert on_disk(folder) == listed(folder)
-    [outcome] = await store.count([numbered(range(410))])
-    assert (outcome.counted, outcome.duplicates) == (10, 400)
+    assert await count(store, CAMPAIGN, range(410)) == Outcome(10, 400)
     assert await store.check() == []
     await store.close()
 

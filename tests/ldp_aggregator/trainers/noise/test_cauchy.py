@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from ldp_aggregator.trainers.noise.cauchy import calibrate, largest_beta, release, rounded_draw, true_loss
 from ldp_aggregator.trainers.noise.randomness import SeededCoins
+from ldp_aggregator.trainers.noise.smoothness import calibrate, largest_beta, release, rounded_draw, true_loss
 from protocols.exact.coins import SYSTEM_COINS
 
 EPSILONS = (0.05, 0.5, 1.0, 4.0)

@@ -1,19 +1,24 @@
-"""Access tokens: 32 random bytes, shown once, kept and looked up as their SHA-256.
+"""Access tokens, and the log of administrative acts, each written down before it is done.
 
-The secret has 256 bits of its own, so a plain hash suffices: there is nothing to guess that a slow hash would protect.
+A token is 32 random bytes, shown once, kept and looked up as their SHA-256: there is nothing to guess that a slow hash
+would protect.
 """
 
 from __future__ import annotations
 
+import getpass
 import hashlib
+import logging
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from datetime import datetime
 from typing import Final
 
 from ldp_aggregator.store import Store
-from ldp_aggregator.store.contract import SCOPES, StoredToken
+from ldp_aggregator.store.contract import DONE, FAILED, SCOPES, Act, StoredToken
+from ldp_aggregator.store.failures import kind_of
 
 TOKEN_BYTES: Final = 32
 PREFIX: Final = "ldp_"
@@ -67,3 +72,47 @@ async def find_token(text: str, store: Store, now: datetime) -> StoredToken | No
 def note_use() -> None:
     """Say that the current request has shown a token in use."""
     ON_USE.get(lambda: None)()
+
+
+LOG: Final = logging.getLogger("ldp_aggregator")
+
+SERVER: Final = "server"
+"""Who acts where a server does by itself what it was configured to."""
+
+
+def actor_of(token: StoredToken) -> str:
+    return f"token {token.name}"
+
+
+def local_actor() -> str:
+    """Name who acts on the command line: a user of this machine, as far as it says."""
+    try:
+        return f"command line ({getpass.getuser()})"
+    except (ImportError, KeyError, OSError):  # A container's user need not have a name.
+        return "command line"
+
+
+def uploads_act(scope: str | None) -> str:
+    return f"let uploads need a token of scope {scope}" if scope else "let uploads need no token"
+
+
+@asynccontextmanager
+async def recorded(
+    store: Store, actor: str, act: str, campaign_id: str | None = None, detail: str = ""
+) -> AsyncIterator[None]:
+    """Do in the block what is asked for. Nothing is done where it cannot be written down first."""
+    number = await store.begin_act(Act(actor, act, campaign_id, detail))
+    try:
+        yield
+    except BaseException:
+        await _end(store, number, FAILED)
+        raise
+    await _end(store, number, DONE)
+
+
+async def _end(store: Store, number: int, outcome: str) -> None:
+    """Write down the end of what was done, if that can be; else the entry then stays "asked"."""
+    try:
+        await store.end_act(number, outcome)
+    except Exception as error:
+        LOG.error("the end of an act was not written down", extra={"reason": kind_of(error)})

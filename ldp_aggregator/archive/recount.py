@@ -1,4 +1,12 @@
-"""The pure count of one slot: bytes in, bytes out.
+"""The layout of an archive, and the work of recounting it, cut into parts that share no id.
+
+Under the archive's address::
+
+    <campaign id>/document.json
+    <campaign id>/reports/<number of slots>-<slot>-<group>.parquet
+
+A *group* is what one server committed at once. A part is picklable and names what it needs, so it can run anywhere
+that the address can be read from.
 
 Ids of a campaign are spread over slots by their first bits, so a report and its retries are always in the same slot,
 whichever server took them: slots are counted apart, in any order, on any engine, and their results add up exactly.
@@ -8,7 +16,10 @@ single store ever accepts one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,12 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.archive.files import ArchiveError, Kept, decode_file
+from ldp_aggregator.archive.places import Place, open_place
 from ldp_aggregator.counting.decoding import Sums, count, refusals
 from ldp_aggregator.counting.digest import digests
 from ldp_aggregator.counting.parts import add_part, encode_part, part_of_tally
 from ldp_aggregator.counting.tally import Tally
 from ldp_aggregator.mechanisms.facts import Rows
-from protocols import Campaign
+from protocols import Campaign, DocumentError
 from protocols.wire import ID_BYTES
 
 MOST_SLOTS: Final = 256
@@ -166,3 +178,97 @@ def _unpack(result: bytes) -> tuple[int, int, bytes, bytes]:
     except (ValueError, TypeError, msgpack.UnpackException):
         raise ArchiveError("a result of recount_slot is damaged") from None
     return duplicates, refused, conflicts, part
+
+
+DOCUMENT: Final = "document.json"
+REPORTS: Final = "reports"
+SUFFIX: Final = ".parquet"
+RECOUNTS: Final = 5
+"""How often a recount begins again."""
+
+
+@dataclass(frozen=True)
+class SlotWork:
+    """One slot of an archived campaign: its document and the files to read."""
+
+    url: str
+    document: bytes
+    names: tuple[str, ...]
+
+    def run(self) -> bytes:
+        """Read the files and count them; see :func:`ldp_aggregator.archive.recount.recount_slot`."""
+        place = open_place(self.url)
+        return recount_slot(self.document, [place.read(name) for name in self.names], self.names)
+
+
+Engine = Callable[[bytes, "list[SlotWork]"], bytes]
+"""Runs every part and adds the results up with :func:`ldp_aggregator.archive.recount.add_results`."""
+
+
+def recount(url: str, campaign_id: str, engine: Engine | None = None) -> Recount:
+    """Count an archived campaign again, in this process or on an ``engine``. Raises ArchiveError.
+
+    Again from the beginning where a server put small files together meanwhile, which are gone then.
+    """
+    place = open_place(url)
+    document = place.read(f"{campaign_id}/{DOCUMENT}")
+    try:
+        Campaign.parse(document, campaign_id)
+    except DocumentError as error:
+        raise ArchiveError(f"{place.url}/{campaign_id}/{DOCUMENT}: {error}") from None
+    for _ in range(RECOUNTS):
+        parts = parts_of(place, campaign_id)
+        try:
+            work = [SlotWork(place.url, document, names) for names in parts]
+            return read_result(document, engine(document, work) if engine else on_processes(document, work, 1))
+        except Exception:
+            if {name for names in parts for name in names} <= set(place.names(f"{campaign_id}/{REPORTS}")):
+                raise
+    raise ArchiveError(f"the archive of {campaign_id} did not stand still; count again, or stop its servers")
+
+
+def file_name(slot: int, slots: int, group: str) -> str:
+    """The name of what a group has in one of so many slots."""
+    return f"{slots:03d}-{slot:02x}-{group}{SUFFIX}"
+
+
+def parts_of(place: Place, campaign_id: str) -> list[tuple[str, ...]]:
+    """Names of the files of an archived campaign, slot by slot.
+
+    Servers may have written different numbers of slots; all numbers are powers of two, so the least divides the others.
+    """
+    names = [name for name in place.names(f"{campaign_id}/{REPORTS}") if name.endswith(SUFFIX)]
+    found = [(*_read_name(name), name) for name in names]
+    least = min((slots for slots, _, _ in found), default=1)
+    parts: dict[int, list[str]] = {}
+    for slots, slot, name in found:
+        parts.setdefault(slot * least // slots, []).append(name)
+    return [tuple(names) for _, names in sorted(parts.items())]
+
+
+def _read_name(name: str) -> tuple[int, int]:
+    try:
+        slots, slot, _ = name.rsplit("/", 1)[-1].split("-")
+        check_slots(int(slots))
+        number = int(slot, 16)
+    except ValueError:
+        raise ArchiveError(f"{name} is not called as the archive calls its files") from None
+    return int(slots), number
+
+
+def on_processes(document: bytes, work: Sequence[SlotWork], workers: int | None = None) -> bytes:
+    """Run the parts on so many processes, one a processor by default."""
+    mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    wanted = min(workers or mine, len(work))
+    if wanted < 2:
+        return add_results(document, (part.run() for part in work))
+    # A child of its own: a forked one would inherit whatever threads the caller has.
+    with ProcessPoolExecutor(wanted, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return add_results(document, pool.map(SlotWork.run, work))
+
+
+def on_dask(document: bytes, work: Sequence[SlotWork]) -> bytes:
+    """Run the parts where Dask runs things now: here, or where a ``dask.distributed.Client`` is connected."""
+    import dask
+
+    return add_results(document, dask.compute(*[dask.delayed(SlotWork.run)(part) for part in work]))
