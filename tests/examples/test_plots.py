@@ -49,7 +49,7 @@ def test_trainers_are_compared_with_one_another_and_with_no_privacy(tmp_path):
 
 
 def test_a_campaign_becomes_a_model_that_is_better_than_always_one_class(tmp_path, monkeypatch):
-    """The coins have a seed: of 6,000 runs with others the worst was 0.008 better, which bounds nothing at one in 1e6."""
+    """The coins have a seed: of 6,000 runs with others the worst was 0.008 better, too near for one in a million."""
     coins, secrets = SeededCoins(1), np.random.default_rng(1)
     seeded = partial(ldp_client.perturb, coins=coins)
     monkeypatch.setattr(ldp_client, "perturb", lambda *asked: seeded(*asked, secret=secrets.bytes(32)))
