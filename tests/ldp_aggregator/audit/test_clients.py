@@ -31,7 +31,6 @@ TIGHT = {
 
 FEW = (
     "rare-value-in-the-clear",
-    "a-model-that-is-right",
     "wrong-answers-in-the-clear",
     "padding-by-class",
     "true-bit-not-cleared",
@@ -76,9 +75,7 @@ def test_a_client_that_only_looks_odd_passes(name, trials):
     assert found - (place if name == "counting-ids" else set()) == ({client.code} if client.code else set())
 
 
-@pytest.mark.parametrize(
-    ("name", "trials"), cases(TIGHT, dict.fromkeys(["de", "both questions of an evaluation"], 2500))
-)
+@pytest.mark.parametrize(("name", "trials"), cases(TIGHT, {"de": 2500}))
 def test_the_client_of_this_distribution_passes_and_most_of_its_own_loss_is_found(name, trials):
     """All but ``the`` have an event of the whole of exp(epsilon)."""
     result = audited(TIGHT[name], Client(), trials)
