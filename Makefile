@@ -16,6 +16,8 @@
 # make browsers     its tests in Chromium and Firefox, against a real aggregator
 # make browser the tests of pages in a headless Chromium (Debian: chromium, chromium-driver), with axe-core from npm
 # make screenshots  pictures of every page in build/screenshots, and the README's of the demonstration
+# make nightly everything at length: all tests marked long, fresh examples, fuzzing, soak and growth, every environment below
+# make fuzz    looks for inputs that break what reads strangers' bytes, with Atheris in an environment of its own
 # make docs    the documentation as a site in build/docs; a warning is an error, and nothing in it is loaded from elsewhere
 # make peers   the audit's search on other libraries, installed into an environment of their own
 
@@ -29,6 +31,7 @@ ENGINES := .venv-engines
 OLDEST := .venv-oldest
 TOOLS := .venv-tools
 DOCS := .venv-docs
+FUZZ := .venv-fuzz
 AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
 
 DATA ?=
@@ -36,7 +39,7 @@ LABEL ?=
 KEEP ?=
 DEVICES ?= 20000
 
-.PHONY: setup demo test check packages oldest engines browser screenshots flower javascript browsers differential pythons peers lock manifests sbom image docs clean
+.PHONY: setup demo test check nightly fuzz packages oldest engines browser screenshots flower javascript browsers differential pythons peers lock manifests sbom image docs clean
 .DELETE_ON_ERROR:
 
 setup: $(INSTALLED)
@@ -55,7 +58,7 @@ demo: $(INSTALLED)
 	@$(BIN)/python -m simulations demo --devices $(DEVICES) $(if $(DATA),--data "$(DATA)" --label "$(LABEL)") $(if $(KEEP),--keep)
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not install'
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -138,14 +141,14 @@ $(JAVASCRIPT): javascript/package-lock.json
 javascript: $(JAVASCRIPT)
 	cd javascript && npm run build && npm test
 
+BROWSER_TESTS ?= test/browsers/*.test.mjs
+
 browsers: $(INSTALLED) $(JAVASCRIPT)
 	cd javascript && npm run build
-	cd javascript && node --test test/browsers/*.test.mjs
-
-CAMPAIGNS ?= 10000
+	cd javascript && node --test $(BROWSER_TESTS)
 
 differential: $(INSTALLED) javascript
-	LDP_BAYES_CAMPAIGNS=$(CAMPAIGNS) $(BIN)/python -m pytest -n auto tests/javascript/test_differential.py
+	$(BIN)/python -m pytest -n auto -m long tests/javascript/test_differential.py
 
 $(AXE):
 	npm install --silent --no-save --prefix $(VENV)/axe axe-core@4.10
@@ -173,5 +176,21 @@ PEER_TRIALS ?= 2000
 peers: $(INSTALLED) $(PEERS)/.installed
 	$(BIN)/python benchmarks/audit_peers.py --peers $(PEERS)/bin/python --trials $(PEER_TRIALS)
 
+$(FUZZ)/.installed: pyproject.toml deploy/client-wheel/pyproject.toml
+	$(PYTHON) -m venv $(FUZZ)
+	$(FUZZ)/bin/python -m pip install -qq --no-compile --config-settings editable_mode=compat \
+	  --editable deploy/client-wheel --editable '.[serve]' 'atheris>=3,<4' pytest
+	@touch $@
+
+SEED ?=
+
+fuzz: $(FUZZ)/.installed
+	$(FUZZ)/bin/python tests/fuzz/fuzz.py $(if $(SEED),--seed $(SEED))
+
+STEPS ?=
+
+nightly: $(INSTALLED)
+	.ci/nightly $(STEPS)
+
 clean:
-	rm -rf $(VENV) $(VENV)-python* $(OLDEST) $(ENGINES) $(PEERS) $(FLOWER) $(TOOLS) $(DOCS) javascript/node_modules javascript/dist build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-python* $(OLDEST) $(ENGINES) $(PEERS) $(FLOWER) $(TOOLS) $(DOCS) $(FUZZ) javascript/node_modules javascript/dist build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

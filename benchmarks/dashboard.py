@@ -18,8 +18,8 @@ import aiohttp
 
 from ldp_aggregator.server.process import running
 from ldp_aggregator.server.sockets.listener import Listeners
+from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.settings import Settings
-from ldp_aggregator.service.tokens import make_token
 from ldp_aggregator.store import SqliteStore, Submission
 from ldp_aggregator.store.clock import utc_now
 from ldp_client import perturb
@@ -67,7 +67,7 @@ async def main() -> None:
         store = SqliteStore(Path(folder) / "store.sqlite3")
         text, token = make_token("benchmark", "admin", utc_now())
         await store.add_token(token)
-        settings = Settings(data=Path(folder), host="127.0.0.1", port=0, admin_port=0, operations_port=0)
+        settings = Settings(data=Path(folder), listen="127.0.0.1:0", listen_admin="0", listen_operations="0")
         listeners = Listeners.bind(settings)
         admin = listeners.addresses(settings).admin
         await store.create_campaign(CAMPAIGN)

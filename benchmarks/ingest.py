@@ -29,7 +29,7 @@ from databases import fresh_database
 from uploading import Plan, Server, cpu_seconds, make_certificate, on_loop, pin, put_on
 
 from ldp_aggregator import Tally
-from ldp_aggregator.service.tokens import make_token
+from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store import Store, open_store
 from ldp_aggregator.store.clock import utc_now
 from protocols import Campaign
@@ -209,10 +209,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         bulk = Plan(**{**vars(plain), "connections": 4, "reports": BULK_REPORTS, "replayed": replayed})
         found[name] = measure_server(options.database, bulk) | {"reports_per_upload": BULK_REPORTS}
     # More than the queue holds, so that refusing is what is measured: memory must stay where it was.
-    crowd = Plan(**{**vars(plain), "connections": 256, "reports": 1000, "seconds": options.overload_seconds})
-    found["overload"] = measure_server(
-        options.database, crowd, LIMITS__QUEUE_BYTES=str(1 << 20), LIMITS__CONNECTIONS="300"
-    )
+    crowd = Plan(**{**vars(plain), "connections": 256, "reports": 20_000, "seconds": options.overload_seconds})
+    found["overload"] = measure_server(options.database, crowd, CONNECTIONS="300")
     found["decode_and_tally_reports_per_second"] = {name: measure_decoding(name) for name in ("de", "oue")}
     return found
 

@@ -32,7 +32,7 @@ from urllib.parse import urlsplit
 from ingest import make_campaign, with_store
 from uploading import Plan, Server, cpu_seconds, make_certificate, on_loop, pin, put_on, uploads
 
-from ldp_aggregator.service.tokens import make_token
+from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store.clock import utc_now
 from protocols.wire import MEDIA_TYPE
 
@@ -209,7 +209,7 @@ def soak(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
             await store.add_token(stored)
 
         on_loop(with_store(data, options.database, prepare))
-        environment = {"LIMITS__CONNECTIONS": str(MOST_CONNECTIONS)}
+        environment = {"CONNECTIONS": str(MOST_CONNECTIONS)}
         if options.tls:
             certificate, key = make_certificate(data)
             environment |= {"TLS_CERTIFICATE": str(certificate), "TLS_KEY": str(key)}

@@ -245,10 +245,9 @@ class Server:
 
     def __init__(self, data: Path, database: str | None, *, on_asyncio: bool = False, **environment: str) -> None:
         values = {
-            "HOST": "127.0.0.1",
-            "PORT": "0",
-            "ADMIN_PORT": "0",
-            "OPERATIONS_PORT": "0",
+            "LISTEN": "127.0.0.1:0",
+            "LISTEN_ADMIN": "0",
+            "LISTEN_OPERATIONS": "0",
             "DATA": str(data),
             "LOG_LEVEL": "error",
         }

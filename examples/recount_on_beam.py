@@ -14,8 +14,7 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from ldp_aggregator.archive.places import open_place
-from ldp_aggregator.archive.reading import SlotWork, recount
-from ldp_aggregator.archive.slots import add_results
+from ldp_aggregator.archive.recount import SlotWork, add_results, recount
 
 
 def on_beam(document: bytes, work: list[SlotWork]) -> bytes:

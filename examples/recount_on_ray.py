@@ -10,8 +10,7 @@ import sys
 
 import ray
 
-from ldp_aggregator.archive.reading import SlotWork, recount
-from ldp_aggregator.archive.slots import add_results
+from ldp_aggregator.archive.recount import SlotWork, add_results, recount
 
 
 def on_ray(document: bytes, work: list[SlotWork]) -> bytes:

@@ -11,8 +11,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from ldp_aggregator.archive.reading import SlotWork, recount
-from ldp_aggregator.archive.slots import add_results
+from ldp_aggregator.archive.recount import SlotWork, add_results, recount
 
 
 def on_spark(document: bytes, work: list[SlotWork]) -> bytes:

@@ -38,7 +38,7 @@ class Region:
         self.open()
 
     def open(self) -> None:
-        ports = ["--host", "127.0.0.1", "--port", "0", "--admin-port", "0", "--operations-port", "0"]
+        ports = ["--listen", "127.0.0.1:0", "--listen-admin", "0", "--listen-operations", "0"]
         self.server = subprocess.Popen(
             [*AGGREGATOR, "serve", "--data", str(self.data), *ports], stdout=subprocess.PIPE, text=True
         )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ldp_aggregator.server.process import run_server
 from ldp_aggregator.server.sockets.listener import Addresses
-from ldp_aggregator.service.drafts import compile_draft
+from ldp_aggregator.service.publishing import compile_draft
 from ldp_aggregator.service.settings import read_settings
 from ldp_aggregator.store import open_store
 from protocols import Campaign
@@ -35,8 +35,8 @@ def main() -> None:
         print(f"devices contribute to {addresses.public} campaign {campaign.id}", flush=True)
 
     # The other listeners stay on this machine; put a TLS proxy in front of the public one.
-    own = {"admin_port": 0, "operations_port": 0}
-    settings = read_settings(flags={"data": data, "host": "127.0.0.1", "port": port, **own})
+    own = {"listen_admin": "0", "listen_operations": "0"}
+    settings = read_settings(flags={"data": data, "listen": f"127.0.0.1:{port}", **own})
     run_server(settings, ready)
 
 

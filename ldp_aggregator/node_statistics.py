@@ -6,10 +6,6 @@ schema. A share says nothing about the node: who sent it is known from its token
 ``["other rows", 1, campaign id, [integer, ...]]`` is the same, and a node's word that no row in it was in a share that
 it sent before for this campaign.
 
-``["distributed", 1, campaign id, nodes, honest, serial, [integer, ...]]`` is a share whose noise is a part of what
-epsilon takes (:mod:`ldp_aggregator.trainers.federation.distributed_noise`); the serial is drawn at random and tells a
-share from its copy. It is no share in the first sense, and is refused as one.
-
 The vector, of which a Naive Bayes model is made, is in the order of the schema: one count per class; for a counted
 feature one cell per (value, class), index value * k + class; for a Gaussian feature k sums of t and then k sums of
 1 - t^2.
@@ -72,17 +68,12 @@ def parts_of(label: Label, features: Sequence[Feature]) -> tuple[Part, ...]:
 
 MEDIA_TYPE: Final = "application/vnd.ldp-bayes.statistics+msgpack"
 SHARE_VERSION: Final = 1
-DISTRIBUTED: Final = "distributed"
 OTHER_ROWS: Final = "other rows"
 
 LARGEST: Final = 1 << 62
 """Magnitude of an entry: beyond the sums of 2^40 rows, and far beyond the noise of any usable epsilon."""
-MOST_NODES: Final = 1 << 20
-"""That share their noise: the squares of so many numbers of nodes still add up within 63 bits."""
-SERIAL_BITS: Final = 63
-
 _ID_LENGTH: Final = 43
-_FORM: Final = 7
+_FORM: Final = 4
 """Entries of the longest form."""
 _HEAD_BYTES: Final = 128
 _INTEGER_BYTES: Final = 9
@@ -92,12 +83,6 @@ class ShareError(ProtocolError):
     """Bytes that are not the one valid encoding of a share for this campaign; nothing in them is merged."""
 
     code = "malformed-share"
-
-
-class DistributedShareError(ShareError):
-    """A share of distributed noise where one with all its noise is due."""
-
-    code = "distributed-share"
 
 
 @dataclass(frozen=True)
@@ -111,30 +96,6 @@ class Releases:
     other_rows: int = 0
 
 
-@dataclass(frozen=True, eq=False)
-class DistributedShare:
-    """A node's statistics with a part of the noise: epsilon holds for sums with ``honest`` such shares or more."""
-
-    vector: Integers
-    nodes: int
-    honest: int
-    serial: int
-
-    def summand(self) -> Integers:
-        """Return the vector that secure aggregation adds up: 1, nodes, nodes^2, honest, honest^2, and then the
-        statistics.
-
-        Whoever sees nothing but the sum knows from the first five how many shares are in it, and that they are alike:
-        s times a sum of s squares is the square of the sum where all are equal, and only there.
-        """
-        head = [1, self.nodes, self.nodes**2, self.honest, self.honest**2]
-        return np.concatenate((np.array(head, dtype=np.int64), self.vector))
-
-
-SUM_HEAD: Final = 5
-"""Entries of a summand before the statistics."""
-
-
 def encode_share(campaign: Campaign, vector: Integers, *, other_rows: bool = False) -> bytes:
     """The one encoding of a node's noisy statistics."""
     values = [int(value) for value in vector]
@@ -145,7 +106,6 @@ def encode_share(campaign: Campaign, vector: Integers, *, other_rows: bool = Fal
 def decode_share(data: bytes, campaign: Campaign) -> Integers:
     """The statistics in a share. Raises ShareError, saying what would be right."""
     value = _unpack(data, max(_length(campaign), _FORM))
-    _refuse_distributed(value)
     plain = value[1:] if value[:1] == [OTHER_ROWS] else value
     if not (len(plain) == 3 and type(plain[0]) is int and plain[0] == SHARE_VERSION):
         raise ShareError(
@@ -159,37 +119,12 @@ def has_other_rows(share: bytes) -> bool:
     return share.startswith(_OTHER_ROWS_HEAD)
 
 
-def encode_distributed(campaign: Campaign, share: DistributedShare) -> bytes:
-    """The one encoding of a share of distributed noise."""
-    values = [int(value) for value in share.vector]
-    _check(values, campaign)
-    return _pack([DISTRIBUTED, SHARE_VERSION, campaign.id, share.nodes, share.honest, share.serial, values])
-
-
-def decode_distributed(data: bytes, campaign: Campaign) -> DistributedShare:
-    """The inverse of :func:`encode_distributed`. Raises ShareError, saying what would be right."""
-    value = _unpack(data, max(_length(campaign), _FORM))
-    whole = len(value) == _FORM and [type(value[i]) for i in (1, 3, 4, 5)] == [int] * 4
-    if not (
-        whole
-        and value[:2] == [DISTRIBUTED, SHARE_VERSION]
-        and 1 <= value[4] <= value[3] <= MOST_NODES
-        and 0 <= value[5] < 1 << SERIAL_BITS
-    ):
-        raise ShareError(
-            f'a share of distributed noise is ["{DISTRIBUTED}", {SHARE_VERSION}, campaign id, nodes, honest, serial, '
-            f"[integer, ...]], honest from 1 to nodes, nodes at most {MOST_NODES}"
-        )
-    return DistributedShare(_vector(data, value, value[2], campaign), *value[3:6])
-
-
 def campaign_of(data: bytes) -> str:
-    """The id of the campaign that a share names, for a node that sends it. The rest of it is not looked at.
+    """Return the id of the campaign that a share names, for a node that sends it. The rest of it is not looked at.
 
-    Raises ShareError, for a share of distributed noise, too: that one is never sent as it is.
+    Raises ShareError.
     """
     value = _unpack(data, max(len(data), _FORM))
-    _refuse_distributed(value)
     plain = value[1:] if value[:1] == [OTHER_ROWS] else value
     if len(plain) != 3 or type(plain[1]) is not str or len(plain[1]) != _ID_LENGTH:
         raise ShareError("this is no share; 'ldp-aggregator node statistics' writes one")
@@ -199,14 +134,6 @@ def campaign_of(data: bytes) -> str:
 def most_bytes(campaign: Campaign) -> int:
     """No share of this campaign is longer."""
     return _HEAD_BYTES + _INTEGER_BYTES * _length(campaign)
-
-
-def _refuse_distributed(value: list[Any]) -> None:
-    if value[:1] == [DISTRIBUTED]:
-        raise DistributedShareError(
-            "a share of distributed noise: alone it protects less than epsilon, and only sums of such shares leave "
-            "secure aggregation; compute one with all its noise for this campaign"
-        )
 
 
 def _unpack(data: bytes, longest: int) -> list[Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from forked import programs
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
@@ -16,14 +17,18 @@ if TYPE_CHECKING:
 DATA_VARIABLE = "LDP_BAYES_DATA"
 
 # A busy machine must not fail a test: how long an example took says nothing about what it checked. The same examples at
-# every run: a change is judged by what it changes. LDP_BAYES_EXPLORE=1 looks for new ones.
-settings.register_profile(
-    "repeatable",
-    deadline=None,
-    derandomize="LDP_BAYES_EXPLORE" not in os.environ,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+# every run: a change is judged by what it changes. --hypothesis-profile=fresh looks for new ones, and for many more;
+# --hypothesis-seed=N with it looks at the same ones again.
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("repeatable", patient, derandomize=True, max_examples=30)
+settings.register_profile("fresh", patient, derandomize=False, max_examples=500, print_blob=True)
 settings.load_profile("repeatable")
+
+
+@pytest.fixture
+def forked_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interpreters that have imported already stand first in the PATH: `python`, `ldp-aggregator` and `ldp-client`."""
+    monkeypatch.setenv("PATH", os.pathsep.join([str(programs()), os.environ["PATH"]]))
 
 
 @pytest.fixture(scope="session")

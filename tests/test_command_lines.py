@@ -131,10 +131,10 @@ def test_a_mistake_is_told_in_one_line_with_what_to_do_next(program, words, code
 def test_a_taken_port_is_named_with_the_option_that_takes_another(tmp_path, capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        words = ["serve", "--data", str(tmp_path), "--host", "127.0.0.1", "--port", port]
-        assert run_aggregator([*words, "--admin-port", "0", "--operations-port", "0"]) == shell.FAILED
+        words = ["serve", "--data", str(tmp_path), "--listen", f"127.0.0.1:{port}"]
+        assert run_aggregator([*words, "--listen-admin", "0", "--listen-operations", "0"]) == shell.FAILED
     err = capsys.readouterr().err
-    assert [part for part in (f"127.0.0.1 port {port}", "--port") if part not in err] == []
+    assert [part for part in (f"127.0.0.1 port {port}", "--listen") if part not in err] == []
 
 
 def test_ctrl_c_ends_every_program_without_a_traceback(monkeypatch, tmp_path):

@@ -7,16 +7,17 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-AGGREGATOR = [sys.executable, "-m", "ldp_aggregator"]
-FREE_PORTS = ["--port", "0", "--admin-port", "0", "--operations-port", "0"]
-CLIENT = [sys.executable, "-m", "ldp_client"]
+pytestmark = pytest.mark.usefixtures("forked_programs")
+
+AGGREGATOR = ["ldp-aggregator"]
+FREE_PORTS = ["--listen", "127.0.0.1:0", "--listen-admin", "0", "--listen-operations", "0"]
+CLIENT = ["ldp-client"]
 DRAFT = {
     "version": 1,
     "title": "Will a customer miss a payment?",
@@ -46,7 +47,7 @@ def data(tmp_path: Path) -> Path:
 @pytest.fixture
 def served(data: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The public address of a server that runs in a process of its own, and that process."""
-    command = [*AGGREGATOR, "serve", "--data", str(data), "--host", "127.0.0.1", *FREE_PORTS]
+    command = [*AGGREGATOR, "serve", "--data", str(data), *FREE_PORTS]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         ready = re.search(r"public (\S+) admin", server.stdout.readline())
@@ -101,7 +102,7 @@ def test_a_device_above_its_cap_refuses_and_nothing_is_counted(served, data, tmp
 
 def test_the_demonstration_runs_trains_and_leaves_nothing_behind(tmp_path):
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    command = [sys.executable, "-m", "simulations", "demo", "--devices", "300", "--json", "--quiet", "--seed", "3"]
+    command = ["python", "-m", "simulations", "demo", "--devices", "300", "--json", "--quiet", "--seed", "3"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, env=environment)
     figures = json.loads(done.stdout)
     assert (figures["devices"], figures["accepted"], figures["refused"]) == (300, 300, {})
@@ -121,7 +122,7 @@ def test_the_demonstration_takes_a_table_of_your_own_and_says_what_must_be_repla
     table.write_text("colour,size,sold\n" + "\n".join(rows) + "\n", encoding="utf-8")
     command = ["--data", str(table), "--label", "sold", "--devices", "100", "--quiet", "--seed", "1"]
     done = subprocess.run(
-        [sys.executable, "-m", "simulations", "demo", *command], capture_output=True, text=True, timeout=120, check=True
+        ["python", "-m", "simulations", "demo", *command], capture_output=True, text=True, timeout=120, check=True
     )
     assert "64 of its people are resampled to 100 devices" in done.stdout
     assert "size: the bounds 0 to 40 were read off the data" in done.stderr
@@ -130,7 +131,7 @@ def test_the_demonstration_takes_a_table_of_your_own_and_says_what_must_be_repla
 
 def test_the_demonstration_stays_when_asked_until_it_is_told_to_stop(tmp_path):
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    command = [sys.executable, "-m", "simulations", "demo", "--devices", "60", "--quiet", "--seed", "3", "--keep"]
+    command = ["python", "-m", "simulations", "demo", "--devices", "60", "--quiet", "--seed", "3", "--keep"]
     demo = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment)
     try:
         told = [demo.stderr.readline().split() for _ in range(5)]

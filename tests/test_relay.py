@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 import time
 import urllib.request
 from pathlib import Path
 
+import pytest
 from daemon import Daemon
 
 from ldp_client import Device
+
+pytestmark = pytest.mark.usefixtures("forked_programs")
 
 DRAFT = {
     "version": 1,
@@ -26,7 +28,7 @@ SECONDS = 60
 
 
 def command(data: Path, *arguments: object) -> str:
-    line = [sys.executable, "-m", "ldp_aggregator", *map(str, arguments), "--data", str(data)]
+    line = ["ldp-aggregator", *map(str, arguments), "--data", str(data)]
     return subprocess.run(line, capture_output=True, text=True, check=True, timeout=SECONDS).stdout
 
 
@@ -56,7 +58,7 @@ def test_what_a_relay_vouches_for_is_stated_until_a_device_goes_round_it(tmp_pat
         campaign = command(data, "campaign", "create", tmp_path / "draft.json").strip()
         token = tmp_path / "relay.token"
         token.write_text(command(data, "token", "create", "--scope", "relay"), encoding="ascii")
-        line = [sys.executable, "-m", "ldp_client", "relay", daemon.public, campaign, "--port", "0", "--gather", "0"]
+        line = ["ldp-client", "relay", daemon.public, campaign, "--port", "0", "--gather", "0"]
         line += ["--storage", str(tmp_path / "relay.db"), "--least-batch", str(BATCH), "--token-file", str(token)]
         with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as relay:
             try:

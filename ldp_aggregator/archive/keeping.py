@@ -6,7 +6,7 @@ starts next counts their reports (:meth:`ArchivedCounts.recover`): those that ha
 that had not are counted now, and in both cases store and archive agree. The same is done, before anything else, with a
 group of which the store did not say whether it was counted.
 
-A pending file is called as it will be (:mod:`ldp_aggregator.archive.reading`), in the folder ``pending``.
+A pending file is called as it will be (:mod:`ldp_aggregator.archive.recount`), in the folder ``pending``.
 
 Commits of a few reports make small files: of one slot :data:`COMPACT_AT` that this server wrote become one, and as many
 of these again. The large file is there before the small ones go, so a recount at any moment counts every report once.
@@ -26,8 +26,7 @@ import numpy as np
 
 from ldp_aggregator.archive.files import ArchiveError, Kept, decode_file, encode_file
 from ldp_aggregator.archive.places import Place
-from ldp_aggregator.archive.reading import DOCUMENT, REPORTS, SUFFIX, file_name
-from ldp_aggregator.archive.slots import check_slots, slot_of
+from ldp_aggregator.archive.recount import DOCUMENT, REPORTS, SUFFIX, check_slots, file_name, slot_of
 from ldp_aggregator.counting.decoding import payload_rows, refusals
 from ldp_aggregator.store.contract import UNAVAILABLE, Counting, Outcome, StoreError, Submission
 from ldp_aggregator.store.failures import kind_of

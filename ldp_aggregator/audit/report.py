@@ -7,7 +7,7 @@ import math
 from typing import Any, Final
 
 from ldp_aggregator.audit.floor import UNSEEN
-from ldp_aggregator.audit.searching.bounds import CONFIDENCE
+from ldp_aggregator.audit.searching.events import CONFIDENCE
 from ldp_aggregator.audit.verdict import CHECKS, Audit
 
 _SHOWN: Final = 8

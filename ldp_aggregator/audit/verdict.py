@@ -25,23 +25,20 @@ from ldp_aggregator.audit.rules.repeats import (
     Alike,
     coins_between,
     coins_within,
+    different_headers,
+    different_lengths,
     ids_of,
+    malformed_answers,
+    malformed_ids,
     repeated_ids,
     uneven_ids,
     usual_matches,
 )
 from ldp_aggregator.audit.rules.seeds import public_noise, small_seeds
-from ldp_aggregator.audit.rules.shapes import (
-    different_headers,
-    different_lengths,
-    malformed_answers,
-    malformed_ids,
-)
 from ldp_aggregator.audit.rules.twister import twisted_ids
-from ldp_aggregator.audit.searching.bounds import CONFIDENCE
 from ldp_aggregator.audit.searching.comparisons import CHOSEN, Chosen, Claims, search
 from ldp_aggregator.audit.searching.crowds import CLEAR, games
-from ldp_aggregator.audit.searching.events import ALONE, BLOCK, COMPANY, SIDE, WHOLE, Event
+from ldp_aggregator.audit.searching.events import ALONE, BLOCK, COMPANY, CONFIDENCE, SIDE, WHOLE, Event
 from ldp_aggregator.audit.searching.guesses import Guesser, fixed_guesses, pair_columns, summed_guesses
 from ldp_aggregator.audit.searching.tight_events import stated_loss
 from ldp_aggregator.audit.searching.times import ask_times, least_delay, slow_answers

@@ -11,7 +11,7 @@ from typing import Final
 
 from ldp_aggregator.audit import Audit, BlackBoxError, audit, command_client, command_stopwatch
 from ldp_aggregator.audit.report import markdown
-from ldp_aggregator.audit.searching.bounds import CONFIDENCE
+from ldp_aggregator.audit.searching.events import CONFIDENCE
 from ldp_aggregator.cli.common import (
     CommandError,
     Groups,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from ldp_aggregator.learning.published import PublishedGuarantee, Relayed
-from ldp_aggregator.service.acting import local_actor, recorded
+from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.service.settings import Settings, read_settings
 from ldp_aggregator.store import Store, open_store
 from protocols.shell import Parser

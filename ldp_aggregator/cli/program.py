@@ -28,13 +28,13 @@ COMMANDS: Final = {
     "project": "campaigns.project",
     "token": "operation.rights",
     "log": "operation.rights",
-    "key": "operation.key",
+    "key": "operation.rights",
     "status": "operation.status",
     "fsck": "operation.keeping",
     "merge": "operation.keeping",
     "backup": "operation.keeping",
     "restore": "operation.keeping",
-    "recount": "operation.recount",
+    "recount": "operation.keeping",
     "audit": "audit",
 }
 """Each command's module in this package. Only the module of the one that is asked for is imported: some bring libraries

@@ -5,8 +5,7 @@ No flwr here: the client app hands in what came with the query and its node's se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import pandas as pd
 
@@ -27,24 +26,22 @@ from protocols.document.authored import MODEL
 from protocols.document.campaign import Campaign
 from protocols.errors import ProtocolError
 
-Draw = Callable[[Campaign, pd.DataFrame, "pd.Series[Any]"], bytes]
-
 
 def answer(settings: NodeSettings, values: Mapping[str, object]) -> dict[str, bytes]:
     """The values of the answer to a query: this node's share, the same bytes whenever it is asked.
 
     Raises NodeRefusalError.
     """
-    campaign = agreed_campaign(settings, document_in(values))
+    campaign = _agreed_campaign(settings, document_in(values))
     ledger = Ledger(settings.ledger)
     share = ledger.share(campaign.id)
     if share is None:
-        drawn = drawn_share(settings, campaign, node_statistics)
+        drawn = _drawn_share(settings, campaign)
         share = ledger.keep(campaign.id, campaign.privacy.epsilon, drawn, max_epsilon=settings.max_epsilon)
     return {"share": share}
 
 
-def agreed_campaign(settings: NodeSettings, document: bytes) -> Campaign:
+def _agreed_campaign(settings: NodeSettings, document: bytes) -> Campaign:
     """The campaign of document bytes whose hash is the id that the node agreed to. Raises NodeRefusalError."""
     try:
         campaign = Campaign.parse(document, settings.campaign_id)
@@ -56,7 +53,7 @@ def agreed_campaign(settings: NodeSettings, document: bytes) -> Campaign:
     return campaign
 
 
-def drawn_share(settings: NodeSettings, campaign: Campaign, draw: Draw) -> bytes:
+def _drawn_share(settings: NodeSettings, campaign: Campaign) -> bytes:
     """A fresh share of the node's table. Raises NodeRefusalError, which tells the server nothing of the rows."""
     schema = Schema.of_campaign(campaign)
     try:
@@ -64,6 +61,6 @@ def drawn_share(settings: NodeSettings, campaign: Campaign, draw: Draw) -> bytes
         for name in (*schema.input_names, schema.label.name):
             if name not in present:
                 raise NodeRefusalError(OTHER_SCHEMA, f"the node's table has no column {name!r}")
-        return draw(campaign, *read_table(settings.table, schema))
+        return node_statistics(campaign, *read_table(settings.table, schema))
     except (OSError, ValueError) as error:
         raise NodeRefusalError(NOT_READY, detail=str(error)) from error

@@ -13,17 +13,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
-from ldp_aggregator.flower.messages import ABOVE_CAP, NOT_READY, OTHER_NOISE, NodeRefusalError
+from ldp_aggregator.flower.messages import ABOVE_CAP, NOT_READY, NodeRefusalError
 from protocols.exact.rationals import exact_epsilon
-
-FULL: Final = "full"
-MASKED: Final = "masked"
-"""Kinds of noise. A masked share is in one sum at most, and is not kept: there is nothing to hand out again."""
 
 _BUSY_SECONDS: Final = 30.0
 _TABLE: Final = (
     "CREATE TABLE IF NOT EXISTS answers "
-    "(campaign TEXT PRIMARY KEY, kind TEXT NOT NULL, epsilon TEXT NOT NULL, share BLOB NOT NULL) STRICT, WITHOUT ROWID"
+    "(campaign TEXT PRIMARY KEY, epsilon TEXT NOT NULL, share BLOB NOT NULL) STRICT, WITHOUT ROWID"
 )
 
 
@@ -34,7 +30,7 @@ class Ledger:
         self._path = path
 
     def share(self, campaign_id: str) -> bytes | None:
-        """The share that was handed out, None where there is none. Raises NodeRefusalError for other noise."""
+        """The share that was handed out, None where there is none."""
         with self._transaction() as connection:
             return _share(connection, campaign_id)
 
@@ -44,15 +40,8 @@ class Ledger:
             kept = _share(connection, campaign_id)
             if kept is not None:
                 return kept
-            _book(connection, campaign_id, FULL, epsilon, share, max_epsilon)
+            _book(connection, campaign_id, epsilon, share, max_epsilon)
         return share
-
-    def keep_out(self, campaign_id: str, epsilon: float, *, max_epsilon: float) -> None:
-        """Book a campaign whose share leaves masked, once. Raises NodeRefusalError where it was answered in any way."""
-        with self._transaction() as connection:
-            if _row(connection, campaign_id) is not None:
-                raise NodeRefusalError(OTHER_NOISE)
-            _book(connection, campaign_id, MASKED, epsilon, b"", max_epsilon)
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -68,25 +57,14 @@ class Ledger:
             raise NodeRefusalError(NOT_READY, detail=f"the ledger {self._path}: {error}") from error
 
 
-def _row(connection: sqlite3.Connection, campaign_id: str) -> tuple[str, bytes] | None:
-    found: tuple[str, bytes] | None = connection.execute(
-        "SELECT kind, share FROM answers WHERE campaign = ?", (campaign_id,)
-    ).fetchone()
-    return found
-
-
 def _share(connection: sqlite3.Connection, campaign_id: str) -> bytes | None:
-    row = _row(connection, campaign_id)
-    if row is None:
-        return None
-    if row[0] != FULL:
-        raise NodeRefusalError(OTHER_NOISE)
-    return row[1]
+    found: tuple[bytes] | None = connection.execute(
+        "SELECT share FROM answers WHERE campaign = ?", (campaign_id,)
+    ).fetchone()
+    return None if found is None else found[0]
 
 
-def _book(
-    connection: sqlite3.Connection, campaign_id: str, kind: str, epsilon: float, share: bytes, max_epsilon: float
-) -> None:
+def _book(connection: sqlite3.Connection, campaign_id: str, epsilon: float, share: bytes, max_epsilon: float) -> None:
     cost = exact_epsilon(epsilon)
     spent = sum((Fraction(text) for (text,) in connection.execute("SELECT epsilon FROM answers")), Fraction(0))
     if spent + cost > exact_epsilon(max_epsilon):
@@ -94,4 +72,4 @@ def _book(
             ABOVE_CAP,
             f"the campaign costs epsilon {epsilon:g}; {float(spent):g} of this node's {max_epsilon:g} is spent",
         )
-    connection.execute("INSERT INTO answers VALUES (?, ?, ?, ?)", (campaign_id, kind, str(cost), share))
+    connection.execute("INSERT INTO answers VALUES (?, ?, ?)", (campaign_id, str(cost), share))

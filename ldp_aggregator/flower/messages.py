@@ -22,7 +22,6 @@ OTHER_CAMPAIGN: Final = "other-campaign"
 UNREADABLE: Final = "unreadable-document"
 ABOVE_CAP: Final = "above-cap"
 OTHER_SCHEMA: Final = "other-schema"
-OTHER_NOISE: Final = "other-noise"
 NOT_READY: Final = "not-ready"
 
 CODES: Final = {
@@ -30,7 +29,6 @@ CODES: Final = {
     UNREADABLE: "the document is none that this version can trust",
     ABOVE_CAP: "the campaign would cost more epsilon than this node has left",
     OTHER_SCHEMA: "the node's table lacks a column that the campaign asks for",
-    OTHER_NOISE: "the node took part in this campaign with another kind of noise, or in another sum",
     NOT_READY: "the node cannot answer now; its own log says why",
 }
 """Why a node refuses. All but the last are for good: asking again changes nothing."""

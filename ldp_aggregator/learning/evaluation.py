@@ -34,10 +34,12 @@ from ldp_aggregator.estimation.expected import answers
 from ldp_aggregator.estimation.posterior.evidence import covariance_of_cells
 from ldp_aggregator.estimation.ratios import ratio_of
 from ldp_aggregator.estimation.simplex import norm_sub
-from ldp_aggregator.learning.guarantee import LOCAL_PUBLIC, LOCAL_RELATION, Guarantee
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
 from ldp_aggregator.learning.prediction import draw_scores
 from ldp_aggregator.learning.published import (
+    LOCAL_PUBLIC,
+    LOCAL_RELATION,
+    Guarantee,
     PublishedGuarantee,
     counted_twice,
     epsilon_of_studies,

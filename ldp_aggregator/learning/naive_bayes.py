@@ -25,7 +25,7 @@ from ldp_aggregator.learning.frames import (
     texts_of,
     with_outputs,
 )
-from ldp_aggregator.learning.guarantee import NO_PRIVACY_RELATION, Guarantee
+from ldp_aggregator.learning.published import NO_PRIVACY_RELATION, Guarantee
 from protocols.document.authored import asked_features
 from protocols.document.projection import Projection, read_projection
 from protocols.document.schema import (

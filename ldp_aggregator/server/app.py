@@ -67,7 +67,7 @@ def _sources(context: Context) -> Sources:
         mutated=lambda kind: context.metrics.mutations.labels(kind).inc(),
         report_codes=REPORT_CODES,
         upload_codes={code: kind.title for code, kind in PROBLEMS.items()},
-        body_bytes=context.settings.limits.body_bytes,
+        body_bytes=context.limits.body_bytes,
         behind_tls=context.settings.admin_behind_tls,
         is_archived=context.settings.archive is not None,
     )

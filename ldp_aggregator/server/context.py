@@ -15,7 +15,7 @@ from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.service.publishing import derive_model
-from ldp_aggregator.service.settings import Settings
+from ldp_aggregator.service.settings import Limits, Settings
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import ShareDigests, Shares, StoreError, UnknownCampaignError
 from protocols import Campaign
@@ -37,21 +37,18 @@ class SizedCache(Generic[Value]):
     def __init__(self, most: int) -> None:
         self._most = most
         self._kept: dict[str, tuple[Value, int]] = {}
-        self._size = 0
 
     def get(self, key: str) -> Value | None:
-        found = self._kept.pop(key, None)
-        if found is None:
+        if key not in self._kept:
             return None
-        self._kept[key] = found  # At the end: the one that goes last.
+        self._kept[key] = found = self._kept.pop(key)  # At the end: the one that goes last.
         return found[0]
 
     def put(self, key: str, value: Value, size: int) -> None:
-        self._size += size - self._kept.pop(key, (None, 0))[1]
+        self._kept.pop(key, None)
         self._kept[key] = value, size
-        while self._size > self._most and len(self._kept) > 1:
-            oldest = next(iter(self._kept))
-            self._size -= self._kept.pop(oldest)[1]
+        while len(self._kept) > 1 and sum(size for _, size in self._kept.values()) > self._most:
+            del self._kept[next(iter(self._kept))]
 
 
 class CampaignCache:
@@ -109,6 +106,7 @@ class Context:
     ingest: Ingest
     metrics: Metrics
     settings: Settings
+    limits: Limits
     campaigns: CampaignCache
     federated_models: FederatedModels
     desk: Desk

@@ -7,16 +7,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-import ssl
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 from ldp_aggregator.server.metrics import Metrics
-from ldp_aggregator.service.acting import SERVER, recorded
+from ldp_aggregator.service.rights import SERVER, recorded
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.clock import Clock, utc_now
@@ -146,8 +145,10 @@ async def observed(store: Store, settings: Settings) -> Values:
 def _on_disk(settings: Settings) -> Values:
     values: Values = {}
     if settings.tls_certificate is not None:
-        end = certificate_end(settings.tls_certificate.read_text(encoding="ascii"))
-        values["ldp_certificate_expires_timestamp_seconds", ""] = end.timestamp()
+        from cryptography.x509 import load_pem_x509_certificate  # Takes memory that only this needs.
+
+        certificate = load_pem_x509_certificate(settings.tls_certificate.read_bytes())
+        values["ldp_certificate_expires_timestamp_seconds", ""] = certificate.not_valid_after_utc.timestamp()
     if settings.database is None:
         values["ldp_free_bytes", ""] = shutil.disk_usage(settings.data).free
         sizes = {"database": 0, "wal": 0, "runs": 0, "drafts": 0}
@@ -171,28 +172,3 @@ def _part(name: str) -> str:
     if name.endswith(".run"):
         return "drafts" if name.startswith("draft-") else "runs"
     return "database"
-
-
-def certificate_end(pem: str) -> datetime:
-    """When the first certificate of a chain ends: the second time of its validity (RFC 5280, 4.1)."""
-    begin = pem.index("-----BEGIN CERTIFICATE-----")
-    end = pem.index("-----END CERTIFICATE-----", begin) + len("-----END CERTIFICATE-----")
-    _, certificate, _ = _element(ssl.PEM_cert_to_DER_cert(pem[begin:end]))
-    _, signed, _ = _element(certificate)
-    tag, _, rest = _element(signed)
-    for _ in range(3 if tag == 0xA0 else 2):  # The version, where it is not the first; number, algorithm and issuer.
-        _, _, rest = _element(rest)
-    _, validity, _ = _element(rest)
-    _, _, rest = _element(validity)
-    tag, text, _ = _element(rest)
-    form = "%y%m%d%H%M%SZ" if tag == 0x17 else "%Y%m%d%H%M%SZ"
-    return datetime.strptime(text.decode("ascii"), form).replace(tzinfo=timezone.utc)
-
-
-def _element(data: bytes) -> tuple[int, bytes, bytes]:
-    """Tag and content of the first DER element, and what comes after it."""
-    size, at = data[1], 2
-    if size & 0x80:
-        at = 2 + (size & 0x7F)
-        size = int.from_bytes(data[2:at], "big")
-    return data[0], data[at : at + size], data[at + size :]

@@ -43,7 +43,6 @@ class Kind:
 PROBLEMS: Final[Mapping[str, Kind]] = {
     "malformed-upload": Kind(400, "The body is not the one valid encoding of an upload"),
     "malformed-share": Kind(400, "The body is not the one valid encoding of a share for this campaign"),
-    "distributed-share": Kind(400, "The share has a part of its noise only; it belongs into secure aggregation"),
     "malformed-query": Kind(400, "A query parameter is unknown or has no meaning"),
     "malformed-request": Kind(400, "The request is not HTTP as this server understands it"),
     "invalid-directory": Kind(400, "The directory is not one that this key has signed"),

@@ -1,14 +1,19 @@
-"""The server: open the store, listen, say so, serve until told to stop, drain."""
+"""The server: open the store, listen, say so, serve until told to stop, drain. And its log, as lines of JSON: what
+happened, to which campaign; never a value, a report's id, a token or an address of a client.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import signal
 import ssl
 import sys
+import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
+from datetime import datetime, timezone
 from typing import Any, Final
 
 from aiohttp import web
@@ -18,13 +23,12 @@ from ldp_aggregator.server.context import CampaignCache, Context, FederatedModel
 from ldp_aggregator.server.desk import Desk
 from ldp_aggregator.server.ingest import Ingest
 from ldp_aggregator.server.keeper import keep
-from ldp_aggregator.server.logs import log_to_standard_error
 from ldp_aggregator.server.metrics import Metrics
 from ldp_aggregator.server.sockets.connections import PUBLIC, Connections
 from ldp_aggregator.server.sockets.handed import make_runner
 from ldp_aggregator.server.sockets.listener import Addresses, Listeners, listen, load_tls, raise_limit, reload_tls
 from ldp_aggregator.service.archiving import counts_of
-from ldp_aggregator.service.settings import Settings
+from ldp_aggregator.service.settings import Limits, Settings
 from ldp_aggregator.store import Store, open_store
 
 LOG: Final = logging.getLogger("ldp_aggregator")
@@ -63,7 +67,7 @@ def run_loop(main: Coroutine[Any, Any, None]) -> None:
 async def serve(settings: Settings, listeners: Listeners, ready: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT, then stop accepting, answer what was accepted, commit it and return.
 
-    After SIGTERM it first says for ``limits.pause_seconds`` that it is not ready, and goes on serving; SIGINT, or
+    After SIGTERM it first says for ``pause_seconds`` that it is not ready, and goes on serving; SIGINT, or
     another SIGTERM, ends that. Raises EndedError where the server cannot go on.
     """
     stop, hurry, leaving = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -76,7 +80,7 @@ async def serve(settings: Settings, listeners: Listeners, ready: Callable[[], No
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told, number)
-    raise_limit(settings.limits)
+    raise_limit(settings.connections)
     tls = load_tls(settings)
     loop.add_signal_handler(signal.SIGHUP, reload_tls, settings, tls)
     async with running(settings, listeners, tls=tls, leaving=leaving) as ended:
@@ -86,10 +90,10 @@ async def serve(settings: Settings, listeners: Listeners, ready: Callable[[], No
         stopping.cancel()
         culprit = ended.result() if ended.done() else None
         leaving.set()
-        if culprit is None and settings.limits.pause_seconds > 0:
+        if culprit is None and settings.pause_seconds > 0:
             LOG.info("leaving")
             with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(hurry.wait(), settings.limits.pause_seconds)
+                await asyncio.wait_for(hurry.wait(), settings.pause_seconds)
         LOG.info("stopping")
     LOG.info("stopped")
     if culprit is not None:
@@ -104,6 +108,7 @@ async def running(
     store: Store | None = None,
     tls: ssl.SSLContext | None = None,
     leaving: asyncio.Event | None = None,
+    limits: Limits | None = None,
 ) -> AsyncIterator[asyncio.Future[str]]:
     """A server on its listeners for as long as the block lasts. A store that is passed in is not closed.
 
@@ -111,17 +116,17 @@ async def running(
     """
     leaving = leaving or asyncio.Event()
     opened = store or await open_store(settings.data, settings.database_address)
-    limits, metrics = settings.limits, Metrics()
+    limits, metrics = limits or settings.limits, Metrics()
     campaigns = CampaignCache(opened)
     try:
         ingest = Ingest(await counts_of(opened, settings), metrics, group_reports=limits.group_reports)
-        desk = Desk(opened, ingest, metrics, settings, campaigns)
+        desk = Desk(opened, ingest, metrics, settings, limits, campaigns)
     except BaseException:
         if store is None:
             await opened.close()
         raise
     models = FederatedModels(opened, settings.federation_groups)
-    context = Context(opened, ingest, metrics, settings, campaigns, models, desk, leaving)
+    context = Context(opened, ingest, metrics, settings, limits, campaigns, models, desk, leaving)
     await ingest.beat()
     writer = asyncio.create_task(ingest.write(), name="writer")
     keeper = asyncio.create_task(keep(opened, metrics, settings=settings), name="keeper")
@@ -184,3 +189,44 @@ async def end_connections(runners: Sequence[web.AppRunner], accepting: Sequence[
     for task in late:
         task.cancel()
     await asyncio.gather(*ending, return_exceptions=True)
+
+
+FIELDS: Final = ("campaign", "reason", "kind", "address")
+"""What a message may carry beside its text; anything else is left out. ``address`` is one of our own."""
+
+_OURS: Final = "ldp_aggregator"
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": _event(record),
+        }
+        line |= {name: getattr(record, name) for name in FIELDS if hasattr(record, name)}
+        if record.exc_info and record.exc_info[1] is not None:
+            # Places in the code only: an exception's text may quote what a client sent.
+            line["trace"] = [f"{f.filename}:{f.lineno} {f.name}" for f in traceback.extract_tb(record.exc_info[2])]
+        return json.dumps(line, ensure_ascii=False)
+
+
+def _event(record: logging.LogRecord) -> str:
+    """Say what happened. A library's message may repeat an exception's, and that what a client sent: of those only the
+    pattern is told, and nothing where it was filled in already.
+    """
+    if record.name.partition(".")[0] == _OURS:
+        return record.getMessage()
+    return str(record.msg) if record.args else f"a message of {record.name}"
+
+
+def log_to_standard_error(level: str) -> None:
+    """Everything this program logs goes to standard error, for the service manager to keep."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger(_OURS).setLevel(level.upper())

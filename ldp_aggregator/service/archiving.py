@@ -53,7 +53,7 @@ async def archive_of(store: Store, settings: Settings) -> Archive | None:
         raise SettingsError(
             f"setting archive: {error.name} is not installed; archives need pip install 'ldp-bayes[archive]'"
         ) from None
-    return Archive(open_place(address), settings.archive_slots)
+    return Archive(open_place(address))
 
 
 def goes_along(store: Store, archive: Archive) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import date, datetime, timezone
+from typing import TYPE_CHECKING, Any, Final
 
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
@@ -17,10 +19,50 @@ from ldp_aggregator.estimation.simplex import POSTERIOR
 from ldp_aggregator.learning.published import counted_twice, published_by, relayed
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import PublishedModel, Shares
-from protocols import Campaign
+from protocols import Campaign, DraftError
+from protocols.document.authored import MODEL
+from protocols.document.evaluation import MOST_BINS
+from protocols.model import Model
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 if TYPE_CHECKING:
+    from ldp_aggregator.learning.evaluation import Evaluated
     from ldp_aggregator.learning.naive_bayes import NaiveBayes
+
+
+ANOTHER_KIND: Final = "this draft was published before and not as federated; change its title to publish another"
+
+
+def compile_draft(text: bytes, *, toml: bool) -> Campaign:
+    """Raises DraftError, which names the field and says what would be right."""
+    return Campaign.compile(_parse_toml(text) if toml else text)
+
+
+def check_kind(campaign: Campaign, *, federated: bool, max_reports: int | None) -> None:
+    """Refuse what a federated campaign cannot be. Raises DraftError."""
+    if federated and campaign.asks != MODEL:
+        raise DraftError("asks", f'a federated campaign asks for a "{MODEL}", not for "{campaign.asks}"')
+    if federated and max_reports is not None:
+        raise DraftError("max_reports", "a federated campaign takes shares of nodes and no reports; leave it out")
+
+
+def _parse_toml(text: bytes) -> dict[str, Any]:
+    try:
+        draft: dict[str, Any] = tomllib.loads(text.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise DraftError("draft", f"not TOML in UTF-8 ({error})") from None
+    return {name: _plain(value) for name, value in draft.items()}
+
+
+def _plain(value: Any) -> Any:
+    """TOML has times of its own; a draft has them as text in UTC. A time without zone stays as it is and is refused."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
+    return value.isoformat() if isinstance(value, (date, datetime)) else value
 
 
 class UntrainableError(ValueError):
@@ -172,3 +214,77 @@ async def trained(
             return train(pairs, **asdict(options), arrivals=arrivals)
 
     return await asyncio.to_thread(work)
+
+
+async def publish_evaluated(
+    store: Store, campaign_ids: Sequence[str], evaluation_id: str
+) -> tuple[Evaluated, tuple[PublishedModel, ...]]:
+    """Publish the model of an evaluation round for the devices of these campaigns, and of the round.
+
+    It is the model that the round's document carries, with what its devices told, and another threshold where that is
+    clearly better; nothing is trained again. Returns what the round tells and every campaign's published version.
+    """
+    campaign = Campaign.parse(await store.document(evaluation_id), evaluation_id)
+    if campaign.evaluation is None:
+        raise UntrainableError(f'campaign {evaluation_id} has "asks": "{campaign.asks}"; an evaluation has "score"')
+    sources = trained_on(campaign)
+    if sources and set(sources) != set(campaign_ids):
+        raise UntrainableError(
+            f"the model of evaluation {evaluation_id} was trained on {', '.join(sorted(sources))}, not on "
+            f"{', '.join(sorted(campaign_ids))}; name the campaigns that the model comes from"
+        )
+    tally, arrivals = await counts_to_publish(store, campaign)
+    evaluated, document = await asyncio.to_thread(_evaluate, campaign, tally, arrivals)
+    ids = dict.fromkeys((*campaign_ids, evaluation_id))
+    return evaluated, tuple([await store.publish_model(one, document) for one in ids])
+
+
+async def evaluation_so_far(campaign: Campaign, tally: Tally) -> Evaluated:
+    """Return what the answers to an evaluation round tell. Raises NotInstalledError."""
+
+    def look() -> Evaluated:
+        with needing_trainers():
+            from ldp_aggregator.learning.evaluation import evaluate
+
+            return evaluate(campaign, tally)
+
+    return await asyncio.to_thread(look)
+
+
+def trained_on(campaign: Campaign) -> list[str]:
+    """Return the campaigns that an evaluation round's model comes from; none where it comes from elsewhere."""
+    told = campaign.evaluation.model.training.get("campaigns") if campaign.evaluation else None
+    return [name for name in told if isinstance(name, str)] if isinstance(told, list) else []
+
+
+async def draft_evaluation(
+    store: Store,
+    campaign_ids: Sequence[str],
+    *,
+    model: Model | None = None,
+    bins: int = MOST_BINS,
+    title: str | None = None,
+) -> dict[str, Any]:
+    """Return the draft of a round that tells how good a model is: the one that is trained on what campaigns about the
+    same features have counted so far, or ``model``, which may come from elsewhere.
+    """
+    if model is not None:
+        campaigns = [Campaign.parse(await store.document(one), one) for one in dict.fromkeys(campaign_ids)]
+    else:
+        pairs, arrivals = await counts_to_train(store, campaign_ids)
+        campaigns, model = [campaign for campaign, _ in pairs], (await trained(pairs, arrivals)).model_
+    return await asyncio.to_thread(_draft, campaigns, model, bins, title)
+
+
+def _evaluate(campaign: Campaign, tally: Tally, arrivals: Arrivals) -> tuple[Evaluated, str]:
+    with needing_trainers():
+        from ldp_aggregator.learning.evaluation import evaluate, evaluated_model
+
+        return evaluate(campaign, tally), evaluated_model(campaign, tally, arrivals).to_json()
+
+
+def _draft(campaigns: Sequence[Campaign], model: Model, bins: int, title: str | None) -> dict[str, Any]:
+    with needing_trainers():
+        from ldp_aggregator.learning.evaluation import evaluation_draft
+
+        return evaluation_draft(campaigns, model, bins=bins, title=title)

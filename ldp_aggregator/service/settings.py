@@ -1,8 +1,7 @@
 """An operator's settings, and where they are from: flags over environment over a TOML file over these defaults.
 
-Environment variables are ``LDP_AGGREGATOR_`` and the name in capitals, with two underscores before a limit's name
-(``LDP_AGGREGATOR_LIMITS__BODY_BYTES``). The one secret may stand in a file that ``LDP_AGGREGATOR_DATABASE_FILE``
-names. Unknown keys are refused wherever they stand: a misspelt limit is no limit.
+Environment variables are ``LDP_AGGREGATOR_`` and the name in capitals (``LDP_AGGREGATOR_BODY_BYTES``). The secret may
+stand in a file that ``LDP_AGGREGATOR_DATABASE_FILE`` names. Unknown keys are refused wherever they stand.
 """
 
 from __future__ import annotations
@@ -11,10 +10,11 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -29,7 +29,6 @@ else:
     import tomli as tomllib
 
 PREFIX: Final = "LDP_AGGREGATOR_"
-NESTED: Final = "__"
 DATABASE: Final = PREFIX + "DATABASE"
 DATABASE_FILE: Final = DATABASE + "_FILE"
 CONFIG_VARIABLE: Final = PREFIX + "CONFIG"
@@ -38,70 +37,66 @@ CONFIG_VARIABLE: Final = PREFIX + "CONFIG"
 KIBI: Final = 1 << 10
 MEBI: Final = 1 << 20
 
-
 _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@,*A-Z]+")
 """As browsers write them: scheme, host and any unusual port, in small letters."""
+
+
+_RENAMED: Final = {
+    "limits": "; its keys stand outside of it now",
+    "host": "; it is listen now",
+    "port": "; it is listen now",
+}
 
 
 class SettingsError(ValueError):
     """A setting that is unknown or has no meaning; the message names it and where it stands."""
 
 
-class Limits(BaseModel):
-    """The most of anything that the server takes on. Memory is bounded by ``queue_bytes`` and ``connections``."""
+@dataclass(frozen=True)
+class Limits:
+    """The most of anything that the server takes on. Memory is bounded by ``queue_bytes`` and ``connections``.
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    An operator sets those that :class:`Settings` has, too; the others suit whatever runs it.
+    """
 
-    body_bytes: int = Field(default=4 * MEBI, ge=KIBI, le=256 * MEBI, description="longest upload or draft")
-    reports_per_upload: int = Field(default=100_000, ge=1, description="reports in one upload")
-    queue_bytes: int = Field(
-        default=64 * MEBI, ge=KIBI, description="what is held of clients: bodies, uploads that wait, answers not read"
-    )
-    group_reports: int = Field(default=200_000, ge=1, description="reports in one commit, one upload at least")
-    header_bytes: int = Field(default=8 * KIBI, ge=KIBI, le=64 * KIBI, description="longest header line")
-    header_seconds: float = Field(default=10.0, gt=0, description="time for a request's headers to arrive")
-    body_seconds: float = Field(default=30.0, gt=0, description="time for a body to arrive")
-    answer_seconds: float = Field(default=60.0, gt=0, description="time for a client to read an answer")
-    idle_seconds: float = Field(default=60.0, gt=0, description="how long an idle connection is kept open")
-    drain_seconds: float = Field(default=20.0, gt=0, description="time for open requests to end when stopping")
-    pause_seconds: float = Field(
-        default=0.0, ge=0, description="how long it serves on after SIGTERM, and says that it is not ready"
-    )
-    uploads_per_second: float | None = Field(
-        default=None, gt=0, description="uploads of one campaign without a token, in each process; unset: any number"
-    )
-    connections: int = Field(default=1000, ge=1, description="open connections of one listener and process")
+    body_bytes: int = 4 * MEBI
+    connections: int = 1000
+    uploads_per_second: float | None = None
+    pause_seconds: float = 0.0
+    queue_bytes: int = 64 * MEBI  # Held of clients: bodies, uploads that wait, answers not read.
+    reports_per_upload: int = 100_000  # Of a relay: a tenth of a second of work, for which others wait.
+    group_reports: int = 200_000  # In one commit, one upload at least: larger ones are no faster.
+    header_bytes: int = 8 * KIBI  # The longest header line, as in nginx and aiohttp.
+    header_seconds: float = 10.0  # For a request's headers to arrive: a telephone needs a second or two.
+    body_seconds: float = 30.0  # For a body to arrive: the longest one at 1 Mbit/s.
+    answer_seconds: float = 60.0  # For a client to read an answer.
+    idle_seconds: float = 60.0  # Longer than most proxies keep an idle connection.
+    drain_seconds: float = 20.0  # For open requests to end when stopping: below Kubernetes' 30 s.
 
 
 class Settings(BaseSettings):
     """All settings; :func:`read_settings` is how to get them."""
 
-    model_config = SettingsConfigDict(
-        extra="forbid", frozen=True, env_prefix=PREFIX, env_nested_delimiter=NESTED, hide_input_in_errors=True
-    )
+    model_config = SettingsConfigDict(extra="forbid", frozen=True, env_prefix=PREFIX, hide_input_in_errors=True)
 
     data: Path = Field(default=Path("ldp-data"), description="folder of the embedded store")
     database: SecretStr | None = Field(default=None, description="postgresql:// address of the shared store")
-    host: str = Field(default="0.0.0.0", description="address of the public listener")  # noqa: S104 - devices are elsewhere
-    port: int = Field(default=8080, ge=0, le=65535, description="port of the public listener; 0 takes a free one")
-    admin_host: str = Field(default="127.0.0.1", description="address of the admin listener")
-    admin_port: int = Field(default=8081, ge=0, le=65535, description="port of the admin listener")
+    listen: str = Field(default="0.0.0.0:8080", description="[HOST:]PORT of the public listener; port 0 is a free one")
+    listen_admin: str = Field(default="127.0.0.1:8081", description="[HOST:]PORT of the admin listener")
+    listen_operations: str = Field(
+        default="127.0.0.1:8082", description="[HOST:]PORT of the listener for health and metrics"
+    )
     admin_behind_tls: bool = Field(
         default=False, description="the admin listener is reached through a proxy that speaks TLS: cookies are Secure"
     )
-    operations_host: str = Field(default="127.0.0.1", description="address of the listener for health and metrics")
-    operations_port: int = Field(default=8082, ge=0, le=65535, description="port of that listener")
     operations_names: tuple[str, ...] = Field(
-        default=(), description="names under which that listener is asked, beside addresses and localhost"
+        default=(), description="names under which the listener for health is asked, beside addresses and localhost"
     )
     tls_certificate: Path | None = Field(default=None, description="certificate chain (PEM) of the public listener")
     tls_key: Path | None = Field(default=None, description="its private key (PEM); both are read again on SIGHUP")
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least level logged")
     archive: str | None = Field(
         default=None, description="folder or address (s3://...) where accepted reports are kept as Parquet; unset: none"
-    )
-    archive_slots: Literal[1, 2, 4, 8, 16, 32, 64, 128, 256] = Field(
-        default=16, description="files of one large commit in the archive, and parts that a recount can run on at once"
     )
     uploads_need_token: bool = Field(
         default=False, description="accept uploads only with a relay token, to whatever campaign"
@@ -120,13 +115,35 @@ class Settings(BaseSettings):
     federation_groups: int = Field(
         default=1, ge=1, le=1000, description="groups of nodes of whose models federated campaigns take the median"
     )
-    limits: Limits = Limits()
+    body_bytes: int = Field(default=Limits.body_bytes, ge=KIBI, le=256 * MEBI, description="longest upload or draft")
+    connections: int = Field(
+        default=Limits.connections, ge=1, description="open connections of one listener and process"
+    )
+    uploads_per_second: float | None = Field(
+        default=None, gt=0, description="uploads of one campaign without a token, in each process; unset: any number"
+    )
+    pause_seconds: float = Field(
+        default=0.0, ge=0, description="how long it serves on after SIGTERM, and says that it is not ready"
+    )
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.body_bytes, self.connections, self.uploads_per_second, self.pause_seconds)
 
     @model_validator(mode="after")
     def _check_tls(self) -> Settings:
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise ValueError("tls_certificate and tls_key go together; set both or neither")
         return self
+
+    @field_validator("listen", "listen_admin", "listen_operations")
+    @classmethod
+    def _check_listener(cls, text: str, info: ValidationInfo) -> str:
+        host, separator, port = text.rpartition(":")
+        if not (port.isascii() and port.isdigit() and int(port) <= 65535) or (separator and not host):
+            raise ValueError("a listener is like 127.0.0.1:8080, [::1]:8080 or 8080; port 0 takes a free one")
+        default: str = cls.model_fields[str(info.field_name)].default
+        return text if separator else f"{default.rpartition(':')[0]}:{port}"
 
     @field_validator("allowed_origins")
     @classmethod
@@ -161,25 +178,32 @@ def read_settings(config: Path | None = None, flags: Mapping[str, Any] | None = 
         raise SettingsError(f"environment variable {unknown[0]} is unknown; the known ones are {', '.join(known)}")
     if config is None and os.environ.get(CONFIG_VARIABLE):
         config = Path(os.environ[CONFIG_VARIABLE])
-    if config is not None:
-        _check_file(config)
+    if config is not None and not config.is_file():
+        raise SettingsError(f"the configuration file {config} cannot be read: there is no such file")
     given = {name: value for name, value in (flags or {}).items() if value is not None}
     source = type("Settings", (Settings,), {"model_config": SettingsConfigDict(toml_file=config)})
     try:
         settings: Settings = source(**given)
     except ValidationError as error:
         raise SettingsError(_explain(error)) from None
+    except OSError as error:
+        raise SettingsError(f"the configuration file {config} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"the configuration file {config} is not TOML in UTF-8: {error}") from None
     return settings
 
 
 def variables() -> dict[str, str]:
     """Every environment variable that is read, with what it sets."""
     names = {PREFIX + name.upper(): field.description or "" for name, field in Settings.model_fields.items()}
-    del names[PREFIX + "LIMITS"]
-    names[DATABASE_FILE] = "a file that holds database and nothing else"
-    for name, field in Limits.model_fields.items():
-        names[f"{PREFIX}LIMITS{NESTED}{name.upper()}"] = field.description or ""
-    return {CONFIG_VARIABLE: "the TOML file to read", **names}
+    secret = {DATABASE_FILE: "a file that holds database and nothing else"}
+    return {CONFIG_VARIABLE: "the TOML file to read"} | names | secret
+
+
+def host_and_port(listener: str) -> tuple[str, int]:
+    """Take the address of a listener apart; that of IPv6 loses its brackets."""
+    host, _, port = listener.rpartition(":")
+    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 class _Environment(EnvSettingsSource):
@@ -207,18 +231,9 @@ def _read_secret(path: Path) -> str:
     return secret
 
 
-def _check_file(path: Path) -> None:
-    try:
-        tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(f"the configuration file {path} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise SettingsError(f"the configuration file {path} is not TOML in UTF-8: {error}") from None
-
-
 def _explain(error: ValidationError) -> str:
     """The first thing that is wrong, without the value: it may be a secret."""
     first = error.errors(include_input=False, include_url=False)[0]
     place = ".".join(map(str, first["loc"]))
-    problem = "unknown key" if first["type"] == "extra_forbidden" else first["msg"]
+    problem = f"unknown key{_RENAMED.get(place, '')}" if first["type"] == "extra_forbidden" else first["msg"]
     return f"setting {place}: {problem}" if place else problem.removeprefix("Value error, ")

@@ -1,13 +1,12 @@
 """The publisher's side of signatures: a key that is made and kept offline, and directories signed with it.
 
-Signing is RFC 8032, section 5.1.6, in Python's integers, which do not run in constant time: it belongs on a machine
-that nobody else uses, as the key does. What it makes is checked by the devices' own code before it is handed out.
+Ed25519 (RFC 8032) by the library ``cryptography``. What it signs is checked by the devices' own code before it is
+handed out.
 """
 
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import os
 import secrets
@@ -15,10 +14,12 @@ import stat
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from protocols.document.directory import PREFIX, Directory, read_directory
-from protocols.document.ed25519 import BASE, L, challenge, encoded, multiple
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 _HEAD: Final = "ldp-bayes signing key 1: "
 SEED_BYTES: Final = 32
@@ -61,16 +62,12 @@ def read_seed(path: Path) -> bytes:
 
 def public_key(seed: bytes) -> str:
     """Return what an app is shipped with: 43 characters of base64url."""
-    return _text_of(encoded(multiple(_expand(seed)[0], BASE)))
+    return _text_of(_private_key(seed).public_key().public_bytes_raw())
 
 
 def sign(seed: bytes, message: bytes) -> bytes:
     """64 bytes; the same for the same key and message."""
-    scalar, prefix = _expand(seed)
-    key = encoded(multiple(scalar, BASE))
-    nonce = int.from_bytes(hashlib.sha512(prefix + message).digest(), "little") % L
-    r = encoded(multiple(nonce, BASE))
-    return r + ((nonce + challenge(r, key, message) * scalar) % L).to_bytes(32, "little")
+    return _private_key(seed).sign(message)
 
 
 def sign_directory(seed: bytes, version: int, expires: datetime, campaigns: Mapping[str, str | None]) -> bytes:
@@ -90,11 +87,10 @@ def described(directory: Directory) -> str:
     return f"version {directory.version} until {directory.expires:%Y-%m-%dT%H:%M:%SZ}: {named}"
 
 
-def _expand(seed: bytes) -> tuple[int, bytes]:
-    """The secret scalar and the prefix of nonces."""
-    digest = hashlib.sha512(seed).digest()
-    scalar = int.from_bytes(digest[:32], "little") & (1 << 254) - 8 | 1 << 254
-    return scalar, digest[32:]
+def _private_key(seed: bytes) -> Ed25519PrivateKey:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # A server need not load it.
+
+    return Ed25519PrivateKey.from_private_bytes(seed)
 
 
 def _text_of(raw: bytes) -> str:

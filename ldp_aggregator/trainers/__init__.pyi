@@ -1,10 +1,6 @@
 from ldp_aggregator.node_statistics import ShareError as ShareError
-from ldp_aggregator.node_statistics import decode_distributed as decode_distributed
 from ldp_aggregator.node_statistics import decode_share as decode_share
 from ldp_aggregator.node_statistics import encode_share as encode_share
-from ldp_aggregator.trainers.federation.distributed_noise import combine as combine
-from ldp_aggregator.trainers.federation.distributed_noise import distributed_statistics as distributed_statistics
-from ldp_aggregator.trainers.federation.distributed_noise import model_of_sum as model_of_sum
 from ldp_aggregator.trainers.federation.federated import FederatedNB as FederatedNB
 from ldp_aggregator.trainers.federation.gossip import PushSumNode as PushSumNode
 from ldp_aggregator.trainers.federation.gossip import push_sum as push_sum

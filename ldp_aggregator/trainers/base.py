@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
-from ldp_aggregator.learning.guarantee import Guarantee
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
+from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.trainers.noise.accountant import Accountant, FitAccountant, checked_epsilon
 from ldp_aggregator.trainers.noise.randomness import PrivacyWarning, RandomState, coins_of
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE, RELATIONS, REPLACE, checked_relation

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.learning.guarantee import Guarantee
+from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.node_statistics import CLASSES, SUM, TABLE
 from ldp_aggregator.trainers.base import PUBLISHED, Training
 from ldp_aggregator.trainers.moment_training import Column, MomentTrainer

@@ -5,11 +5,15 @@ empty ones too, and nothing exact is kept: neither labels nor inertia.
 
 Points and centres are integers on the grid of the statistics, and so are their distances: whose a row is follows from
 that row and the centres alone. Floating-point products would depend, in their last bits, on how many rows there are.
+
+What is kept of a private k-means, and its JSON: public features, centres on the grid, promise and spending.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
@@ -20,19 +24,95 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ldp_aggregator.learning.frames import column_of
-from ldp_aggregator.learning.guarantee import Guarantee
+from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.trainers.base import sound_guarantee
-from ldp_aggregator.trainers.clusters import Clusters, read_clusters, write_clusters
 from ldp_aggregator.trainers.noise.accountant import Accountant, FitAccountant
 from ldp_aggregator.trainers.noise.integers import discrete_laplace
 from ldp_aggregator.trainers.noise.randomness import RandomState, coins_of
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import GRID, grid_values
-from protocols.document.schema import ContinuousFeature
+from protocols.document.schema import ContinuousFeature, read_feature
+from protocols.errors import ModelError, ProtocolError
 from protocols.exact.coins import Coins
+from protocols.fields import Fields, describe, parse_json
 
 Integers = NDArray[np.int64]
+
+VERSION: Final = 1
+KIND: Final = "k-means"
+_MOST: Final = 1000
+"""Features, as of a schema; and clusters, so that a document has a bound."""
+
+
+@dataclass(frozen=True)
+class Clusters:
+    features: tuple[ContinuousFeature, ...]
+    centres: Integers
+    """In steps of 1 / GRID of half a range, shape (clusters, features)."""
+    guarantee: Guarantee
+    budget: Mapping[str, float]
+
+
+def write_clusters(clusters: Clusters) -> str:
+    return json.dumps(
+        {
+            "version": VERSION,
+            "kind": KIND,
+            "features": [feature.to_json() for feature in clusters.features],
+            "grid": GRID,
+            "centres": clusters.centres.tolist(),
+            "guarantee": clusters.guarantee.to_json(),
+            "budget": dict(clusters.budget),
+        },
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )
+
+
+def read_clusters(text: bytes | str) -> Clusters:
+    """The inverse of :func:`write_clusters`. Raises ModelError, which names the field."""
+    fields = Fields(parse_json(text, _refuse), "", _refuse)
+    fields.integer("version", least=VERSION, most=VERSION)
+    fields.choice("kind", (KIND,))
+    fields.integer("grid", least=GRID, most=GRID)
+    values = fields.sequence("features", least=1, most=_MOST)
+    features = tuple(_feature(value, f"features[{position}]") for position, value in enumerate(values))
+    rows = fields.sequence("centres", least=1, most=_MOST)
+    centres = [_centre(row, f"centres[{position}]", len(features)) for position, row in enumerate(rows)]
+    guarantee = _guarantee(fields.raw("guarantee"))
+    budget = Fields(fields.raw("budget"), "budget", _refuse)
+    spent = {name: float(budget.number(name)) for name in fields.raw("budget")}
+    fields.finish()
+    return Clusters(features, np.array(centres, dtype=np.int64), guarantee, spent)
+
+
+def _refuse(field: str, problem: str) -> ProtocolError:
+    return ModelError(f"{field}: {problem}")
+
+
+def _feature(value: Any, place: str) -> ContinuousFeature:
+    feature = read_feature(value, place, 1, _refuse)
+    if not isinstance(feature, ContinuousFeature) or feature.bins is not None:
+        raise _refuse(place, "must be continuous, without bins")
+    return feature
+
+
+def _centre(row: Any, place: str, features: int) -> list[int]:
+    whole = isinstance(row, list) and all(type(one) is int and abs(one) <= GRID for one in row)
+    if not whole or len(row) != features:
+        raise _refuse(place, f"must be {features} whole numbers from {-GRID} to {GRID}, not {describe(row)}")
+    return list(row)
+
+
+def _guarantee(value: Any) -> Guarantee:
+    fields = Fields(value, "guarantee", _refuse)
+    epsilon = float(fields.number("epsilon")) if fields.has("epsilon") else fields.raw("epsilon")
+    public = tuple(fields.sequence("public", least=0, most=_MOST))
+    guarantee = Guarantee(epsilon, float(fields.number("delta")), fields.text("relation"), public)
+    fields.finish()
+    return guarantee
+
 
 EVEN: Final = "even"
 OPTIMAL: Final = "optimal"

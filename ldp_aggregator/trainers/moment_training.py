@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ldp_aggregator.learning.frames import column_of
-from ldp_aggregator.learning.guarantee import Guarantee
+from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.node_statistics import CLASSES, SUM, TABLE
 from ldp_aggregator.trainers.base import PUBLISHED, PrivateNaiveBayes, Training
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE

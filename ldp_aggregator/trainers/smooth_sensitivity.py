@@ -1,9 +1,9 @@
 """Naive Bayes with noise for the smooth sensitivity (Zafarani, Clifton 2020).
 
 Sound: the variance instead of the deviation, the exact smooth sensitivity by its definition, the tight calibration with
-the largest beta that costs nothing (see :mod:`ldp_aggregator.trainers.noise.cauchy`). Published: the largest change of
-mean and deviation within k replacements instead of the local sensitivity there, and noise sqrt(2) S / epsilon with the
-reading beta = epsilon / sqrt(2), which is the one that would be sound for a smooth S.
+the largest beta that costs nothing (see :mod:`ldp_aggregator.trainers.noise.smoothness`). Published: the largest change
+of mean and deviation within k replacements instead of the local sensitivity there, and noise sqrt(2) S / epsilon with
+the reading beta = epsilon / sqrt(2), which is the one that would be sound for a smooth S.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator.learning.guarantee import Guarantee
+from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.trainers.base import PUBLISHED
 from ldp_aggregator.trainers.moment_training import Column, MomentTrainer
-from ldp_aggregator.trainers.noise import cauchy, smoothness
+from ldp_aggregator.trainers.noise import smoothness
 from ldp_aggregator.trainers.noise.sensitivities import REPLACE
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import Plan
@@ -46,16 +46,16 @@ class SmoothSensitivityNB(MomentTrainer):
         if self.variant == PUBLISHED:
             return _published_moments(column, float(epsilon), coins)
         # The smooth sensitivities take a little less than the beta that alpha is for: see the module of the noise.
-        beta = cauchy.largest_beta(float(epsilon))
-        alpha = cauchy.calibrate(float(epsilon), beta)
-        used = max(beta - cauchy.SLACK, 0.0)
+        beta = smoothness.largest_beta(float(epsilon))
+        alpha = smoothness.calibrate(float(epsilon), beta)
+        used = max(beta - smoothness.SLACK, 0.0)
         if self.relation == REPLACE:
             mean, variance = (smooth(column.values, used) for smooth in _OF_VALUES)
         else:
             mean, variance = (smooth(column.rows, used) for smooth in _OF_SIZE)
         return (
-            cauchy.release(column.mean, mean, alpha, _STEP, coins),
-            cauchy.release(column.variance, variance, alpha, _STEP, coins),
+            smoothness.release(column.mean, mean, alpha, _STEP, coins),
+            smoothness.release(column.variance, variance, alpha, _STEP, coins),
         )
 
     def _guarantee(self, schema: Schema, plans: Sequence[Plan]) -> Guarantee:
@@ -96,5 +96,5 @@ def published_sensitivities(ascending: Array, beta: float) -> tuple[float, float
 def _published_moments(column: Column, epsilon: float, coins: Coins) -> tuple[Fraction, Fraction]:
     alpha = beta = epsilon / math.sqrt(2)
     mean, deviation = published_sensitivities(column.values, beta)
-    noisy = cauchy.release(Fraction(math.sqrt(column.variance)), deviation, alpha, _STEP, coins)
-    return cauchy.release(column.mean, mean, alpha, _STEP, coins), max(noisy, Fraction(0)) ** 2
+    noisy = smoothness.release(Fraction(math.sqrt(column.variance)), deviation, alpha, _STEP, coins)
+    return smoothness.release(column.mean, mean, alpha, _STEP, coins), max(noisy, Fraction(0)) ** 2

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.learning.guarantee import Guarantee
+from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.trainers.base import SOUND, PrivateNaiveBayes, Training
 from ldp_aggregator.trainers.noise.accountant import Accountant
 from ldp_aggregator.trainers.noise.randomness import RandomState

@@ -8,30 +8,19 @@ from pathlib import Path
 from typing import Final
 
 from simulations.commands.common import Groups, at_least, say, say_json
+from simulations.figures import central, continuous, discrete, federated, honest_accuracy
 from simulations.figures.figure import Execution, Figure
-from simulations.figures.pages import central as central_page
-from simulations.figures.pages import continuous as continuous_page
-from simulations.figures.pages import discrete as discrete_page
-from simulations.figures.pages import federated as federated_page
-from simulations.figures.pages import honest_accuracy as honest_accuracy_page
 
 FIGURES: Final[Mapping[str, Figure]] = {
-    figure.name: figure
-    for figure in (
-        discrete_page.FIGURE,
-        continuous_page.FIGURE,
-        central_page.FIGURE,
-        federated_page.FIGURE,
-        honest_accuracy_page.FIGURE,
-    )
+    one.FIGURE.name: one.FIGURE for one in (discrete, continuous, central, federated, honest_accuracy)
 }
-"""Experiments that reproduce the papers' figures: each writes a table, plots and a page that compares."""
+"""Experiments that reproduce the papers' figures: each writes a table, plots and a page."""
 
 DESCRIPTION: Final = """\
 Reproduce figures of the papers on the tables in the folder LDP_BAYES_DATA.
 
-Writes a CSV table, plots, and a page that compares what the paper says with what is measured. Prints the paths of the
-files, with --json as a list. Progress goes to standard error.
+Writes a CSV table, plots, and the tables of a page, whose text stays. Prints the paths of the files, with --json as a
+list. Progress goes to standard error.
 
 figures:
 """ + "\n".join(f"  {name:28}{figure.about}" for name, figure in FIGURES.items())
@@ -42,7 +31,7 @@ def add_command(groups: Groups) -> None:
         "reproduce",
         help="reproduce a figure of the papers; writes a table, plots and a page, and prints their paths",
         description=DESCRIPTION,
-        examples=(f"{discrete_page.FIGURE.name} --output figures",),
+        examples=(f"{discrete.FIGURE.name} --output figures",),
     )
     defaults = ", ".join(f"{figure.runs} {figure.of_runs} for {name}" for name, figure in FIGURES.items())
     parser.add_argument(

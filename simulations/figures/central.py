@@ -17,8 +17,8 @@ import pandas as pd
 
 from ldp_aggregator.trainers import GlobalSensitivityNB, SmoothSensitivityNB, SufficientStatisticsNB
 from ldp_aggregator.trainers.base import PrivateNaiveBayes
-from simulations.figures.cross_validation import Row, Split, cross_validate, summarise
-from simulations.figures.figure import Execution
+from simulations.figures.cross_validation import FOLDS, REPEATS, Row, Split, cross_validate, summarise
+from simulations.figures.figure import Execution, Figure, Plot
 from simulations.figures.peer import Peer, find_peer
 
 DATA: Final = ("adult", "mushroom", "skin", "seeds", "adult-numeric", "diabetes")
@@ -80,3 +80,51 @@ def measure_budget(split: Split) -> list[Row]:
         trainer = make(split.data.schema, epsilon=epsilon, numerical_share=share, random_state=seed, **parameters)
         rows.append({**split.fit(trainer, trainer=name, epsilon=epsilon), SHARE: share})
     return rows
+
+
+def _of_relation(table: pd.DataFrame, endings: tuple[str, ...]) -> pd.DataFrame:
+    curves = table[table[SHARE].isna()]
+    return curves[curves["trainer"].str.endswith(endings) | curves["epsilon"].isna()]
+
+
+def _divided(table: pd.DataFrame) -> pd.DataFrame:
+    here = table[table["data"] == BUDGET_DATA]
+    return here[here[SHARE].notna() | here["epsilon"].isna()]
+
+
+FIGURE: Final = Figure(
+    name="global-and-smooth-figures",
+    about="Vaidya et al., figure 3; Zafarani and Clifton, figures 4 to 12: who holds the table",
+    runs=REPEATS,
+    of_runs=f"times {FOLDS} folds",
+    measure=measure,
+    plots=(
+        Plot(
+            name="-add-remove",
+            caption="Epsilon is the total; neighbours: one row more or less, class sizes are private. Bands of 95 %.",
+            panels=("data",),
+            curves=("trainer",),
+            select=partial(_of_relation, endings=("add-remove", *"0123456789")),
+        ),
+        Plot(
+            name="-replace",
+            caption="Epsilon is the total; neighbours: the values of one row change, labels and class sizes are "
+            "public. Published curves stand over the epsilon that the papers claim. Bands of 95 %.",
+            panels=("data",),
+            curves=("trainer",),
+            select=partial(_of_relation, endings=("replace", "published")),
+        ),
+        Plot(
+            name="-budget",
+            caption=f"{BUDGET_DATA.capitalize()}, over the part of epsilon that means and variances get; labels are "
+            "public. Bands of 95 %.",
+            panels=("epsilon",),
+            curves=("trainer",),
+            x=SHARE,
+            columns=2,
+            select=_divided,
+        ),
+    ),
+    takes_peer=True,
+    least_runs=1,
+)

@@ -18,15 +18,15 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from ldp_aggregator import NaiveBayes, train
+from ldp_aggregator import NaiveBayes
 from ldp_aggregator.estimation.simplex import NORM_SUB
 from ldp_aggregator.learning.projections import add_to_draft, fit_projection, moments_of_table
 from protocols import Campaign
 from protocols.document.authored import asked_features
 from protocols.document.schema import ContinuousFeature
 from simulations import simulate
-from simulations.figures.figure import Execution
-from simulations.studies.scores import accuracy
+from simulations.figures.figure import Execution, Figure, Plot
+from simulations.studies.scores import accuracy, learned
 from simulations.tables.frames import Table
 from simulations.tables.uci import draft_of, people_of
 
@@ -93,7 +93,7 @@ def run_once(dataset: str, seed: int) -> list[dict[str, Any]]:
                     draft = _priced(base, method, epsilon, accounting)
                     campaign = Campaign.compile(draft)
                     tally = simulate(campaign, devices.frame, devices.labels, rng)
-                    found = accuracy(train(campaign, tally, post=NORM_SUB), held_out)
+                    found = accuracy(learned(campaign, tally, post=NORM_SUB), held_out)
                     total = campaign.privacy.epsilon
                     rows.append(_row(dataset, seed, inputs, method.name, accounting, epsilon, total, found))
     return rows
@@ -148,3 +148,28 @@ def _row(
         "seed": seed,
         "accuracy": found,
     }
+
+
+def _of_dataset(summary: pd.DataFrame, dataset: str) -> pd.DataFrame:
+    return summary[summary["dataset"] == dataset]
+
+
+FIGURE: Final = Figure(
+    name="ldp-figures-3-and-4",
+    about="LDP Naive Bayes, figures 3 and 4: continuous features, raw or projected",
+    runs=RUNS,
+    of_runs="splits",
+    measure=measure,
+    plots=tuple(
+        Plot(
+            name=f"-{dataset}",
+            caption=f"{dataset.capitalize()}. Total: epsilon is what a device loses; per question: it loses as many "
+            "times as much as there are questions, two on one component. Bands of 95 %.",
+            panels=("accounting", "inputs"),
+            curves=("method",),
+            headings=2,
+            select=partial(_of_dataset, dataset=dataset),
+        )
+        for dataset in DATASETS
+    ),
+)

@@ -19,7 +19,7 @@ import pandas as pd
 
 from ldp_aggregator.estimation.simplex import FLOOR, NORM_SUB
 from ldp_aggregator.learning.training import LABEL_ONLY
-from simulations.figures.figure import Execution
+from simulations.figures.figure import Execution, Figure, Plot
 from simulations.studies.trials import Design, Setting, describe, run_trial, summarise
 from simulations.tables.sources import Source
 from simulations.tables.uci import draft_of, people_of
@@ -77,6 +77,10 @@ def measure(execution: Execution) -> pd.DataFrame:
     return pd.concat([_measure(*each, execution) for each in (*drawn, *others)], ignore_index=True)
 
 
+def _of(summary: pd.DataFrame, *, per_question: bool) -> pd.DataFrame:
+    return summary[(summary["choice"] == AS_DRAWN.name) & (summary["per_question"] == per_question)]
+
+
 def _measure(name: str, choice: Choice, settings: Sequence[Setting], execution: Execution) -> pd.DataFrame:
     draft = choice.draft(name)
     source = Source(name, people_of(name, draft), draft)
@@ -88,3 +92,26 @@ def _measure(name: str, choice: Choice, settings: Sequence[Setting], execution: 
     summary.insert(0, "dataset", name)
     summary.insert(1, "choice", choice.name)
     return summary
+
+
+FIGURE: Final = Figure(
+    name="ldp-figure-2",
+    about="LDP Naive Bayes, figure 2: categorical features, five mechanisms",
+    runs=RUNS,
+    of_runs="splits",
+    measure=measure,
+    plots=tuple(
+        Plot(
+            name=f"-{name.replace(' ', '-')}",
+            caption=f"Epsilon {name}, {meaning}; means with bands of 95 %.",
+            panels=("dataset",),
+            curves=("mechanism",),
+            columns=2,
+            select=partial(_of, per_question=name == "per question"),
+        )
+        for name, meaning in (
+            ("per question", "so that a device loses (features + 1) times as much"),
+            ("total", "of which a device that answers one question loses all"),
+        )
+    ),
+)

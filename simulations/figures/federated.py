@@ -14,8 +14,8 @@ import pandas as pd
 
 from ldp_aggregator.trainers import FederatedNB
 from ldp_aggregator.trainers.base import PUBLISHED, SOUND
-from simulations.figures.cross_validation import Row, Split, cross_validate, summarise
-from simulations.figures.figure import Execution
+from simulations.figures.cross_validation import FOLDS, REPEATS, Row, Split, cross_validate, summarise
+from simulations.figures.figure import Execution, Figure, Plot
 
 DATA: Final = ("adult", "mushroom", "skin", "accelerometer", "spect")
 NODES: Final = (1, 10, 100, 1000)
@@ -40,3 +40,23 @@ def measure_split(split: Split) -> list[Row]:
         trainer = FederatedNB(split.data.schema, nodes=nodes, epsilon=epsilon, variant=variant, random_state=seed)
         rows.append({**split.fit(trainer, trainer=variant, epsilon=epsilon), "nodes": nodes})
     return rows
+
+
+FIGURE: Final = Figure(
+    name="federated-figures-1-to-3",
+    about="Federated Naive Bayes (Marchioro et al.), figures 1 to 3: 1 to 1000 nodes",
+    runs=REPEATS,
+    of_runs=f"times {FOLDS} folds",
+    measure=measure,
+    plots=(
+        Plot(
+            name="",
+            caption="Sound or as published, and the number of nodes. Epsilon is the total of a row at its node; "
+            "neighbours: one row more or less. Published noise follows a node's own largest value, which guarantees "
+            "nothing. Bands of 95 %.",
+            panels=("data",),
+            curves=("trainer", "nodes"),
+        ),
+    ),
+    least_runs=1,
+)

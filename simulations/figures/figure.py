@@ -1,26 +1,40 @@
-"""A figure: an experiment that gives one table, and what is drawn and written from that table alone."""
+"""A figure: an experiment that gives one table, and the plots and tables that are drawn from that table alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 
 from simulations.studies.journal import Journal, experiment_id
+from simulations.studies.plots import make_figure, save
 from simulations.studies.workers import Trial, run_trials
 from simulations.tables.frames import Table, TableError
 
-DECIMALS = 4
-"""Of the accuracies in a table; its page and its plots show these, so that they can be made again from it."""
+DECIMALS: Final = 4
+"""Decimals of the accuracies in a table; plots and page show these, so that they can be made again from it."""
+TABLES: Final = "<!-- tables: `reproduce` writes what follows -->"
+"""The line of a page below which the tables are written; what is above it was written by a person, and stays."""
+REFERENCES: Final[Mapping[str, tuple[str, ...]]] = {
+    "without privacy": ("non-private", "non-private Gaussian"),
+    "majority class": ("majority",),
+}
+"""What is drawn as a line across a panel, and how the tables call it."""
+
+Z_95: Final = 1.96
+_COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+"""Okabe and Ito's colours, which colour-blind people tell apart."""
+_MARKERS: Final = "osD^vPX"
+_PANEL_INCHES: Final = 3.3
 
 
 @dataclass(frozen=True)
 class Execution:
-    """How an experiment is run. ``runs`` is what the figure says it is; ``peer`` an interpreter with diffprivlib."""
+    """The way in which an experiment is run. ``peer`` is an interpreter with diffprivlib."""
 
     runs: int
     journal: Path | None = None
@@ -31,7 +45,7 @@ class Execution:
     def trials(
         self, trial: Trial, count: int, people: Table, *described: Any, description: str
     ) -> list[dict[str, Any]]:
-        """The rows of ``count`` trials, those in the journal not run again.
+        """Return the rows of ``count`` trials, those in the journal not run again.
 
         ``described`` is what makes this experiment another than the next one on the same ``people``, as JSON.
         """
@@ -41,8 +55,111 @@ class Execution:
 
 
 @dataclass(frozen=True)
+class Plot:
+    """A plot of accuracies: a panel for each value of the columns ``panels``, in it a curve for each of ``curves``.
+
+    ``select`` takes the rows from the figure's table. Rows without an ``x`` are references: lines across the panels
+    whose values they have. The page has a table for each value of the first ``headings`` of the panels' columns.
+    """
+
+    name: str
+    caption: str
+    panels: tuple[str, ...]
+    curves: tuple[str, ...]
+    x: str = "epsilon"
+    headings: int = 1
+    columns: int = 3
+    select: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table
+
+    def draw(self, table: pd.DataFrame, path: Path) -> None:
+        """Draw means with bands of 95 %. Raises TableError where the file cannot be written."""
+        table = self.select(table)
+        groups = self._groups(table, self.panels)
+        rows = -(-len(groups) // self.columns)
+        figure, axes = make_figure(rows, self.columns, (_PANEL_INCHES * self.columns, _PANEL_INCHES * rows))
+        labels = list(dict.fromkeys(_names(self._points(table), self.curves)))
+        for panel in axes.ravel()[len(groups) :]:
+            panel.axis("off")
+        for panel, (place, here) in zip(axes.ravel(), groups, strict=False):
+            for (name, value), look in zip(self._references(table, place).items(), ("--", ":"), strict=False):
+                panel.axhline(value, color="grey", linewidth=1, linestyle=look, label=name)
+            for label, curve in here.groupby(_names(here, self.curves), sort=False):
+                self._draw_curve(panel, curve, str(label), labels.index(str(label)))
+            panel.set_title(self._title(place), fontsize=10)
+            wide = here[self.x].max() > 10 * here[self.x].min()
+            panel.set(
+                xscale="log" if wide else "linear",
+                xlabel=self.x.replace("_", " "),
+                ylabel="accuracy on people held out",
+            )
+            ticks = sorted(set(here[self.x]))
+            panel.set_xticks(ticks, [_text(tick) for tick in ticks])
+            panel.minorticks_off()
+            panel.spines[["top", "right"]].set_visible(False)
+        shown = {
+            label: handle
+            for panel in axes.ravel()
+            for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
+        }
+        figure.legend(shown.values(), shown, loc="outside upper center", ncols=4, frameon=False, fontsize=9)
+        save(figure, self.caption, path)
+
+    def tables(self, table: pd.DataFrame) -> Iterator[str]:
+        """The accuracies as Markdown: a row for each curve, a column for each ``x``."""
+        table = self.select(table)
+        for place, here in self._groups(table, self.panels[: self.headings]):
+            names = _names(here, (*self.panels[self.headings :], *self.curves))
+            wide = here.assign(curve=names).pivot(index="curve", columns=self.x, values="accuracy")
+            rows = {name: [f"{value:.3f}" for value in wide.loc[name]] for name in dict.fromkeys(names)}
+            for name, value in self._references(table, place).items():
+                rows[name] = [f"{value:.3f}"] * len(wide.columns)
+            heads = ["accuracy", *(f"{self.x} {_text(value)}" for value in wide.columns)]
+            yield f"### {self._title(place)}"
+            yield markdown_table(heads, [[name, *cells] for name, cells in rows.items()])
+
+    def _groups(self, table: pd.DataFrame, columns: Sequence[str]) -> list[tuple[tuple[object, ...], pd.DataFrame]]:
+        """Return the points by the values of some columns, each column's in the order of their first appearance."""
+        points = self._points(table)
+        orders = [list(dict.fromkeys(points[name])) for name in columns]
+        groups = [(tuple(place), here) for place, here in points.groupby(list(columns), sort=False)]
+        return sorted(groups, key=lambda group: [order.index(v) for order, v in zip(orders, group[0], strict=True)])
+
+    def _title(self, place: Sequence[object]) -> str:
+        named = zip(self.panels, place, strict=False)
+        return ", ".join(value if isinstance(value, str) else f"{name} {_text(value)}" for name, value in named)
+
+    def _points(self, table: pd.DataFrame) -> pd.DataFrame:
+        return table[table[self.x] > 0]
+
+    def _references(self, table: pd.DataFrame, place: Sequence[object]) -> dict[str, float]:
+        """Return the references of the panels at a place: means of columns of their own, or rows without an x."""
+        of = dict(zip(self.panels, place, strict=False))
+        if "majority" in table:
+            here = table[(table[list(of)] == pd.Series(of)).all(axis=1)]
+            return {"without privacy": here["non_private"].mean(), "majority class": here["majority"].mean()}
+        rows = table[~(table[self.x] > 0)]
+        for name, value in of.items():
+            rows = rows[(rows[name] == value) | rows[name].isna()]
+        named = rows.set_index(self.curves[0])["accuracy"]
+        return {
+            name: float(named[called].mean())
+            for name, all_calls in REFERENCES.items()
+            for called in all_calls
+            if called in named
+        }
+
+    def _draw_curve(self, panel: Any, curve: pd.DataFrame, label: str, place: int) -> None:
+        curve = curve.sort_values(self.x)
+        colour, margin = _COLOURS[place % len(_COLOURS)], Z_95 * curve["standard_error"]
+        look = {"marker": _MARKERS[place % len(_MARKERS)], "markersize": 4, "linewidth": 1.4}
+        panel.plot(curve[self.x], curve["accuracy"], color=colour, label=label, **look)
+        band = (curve["accuracy"] - margin, curve["accuracy"] + margin)
+        panel.fill_between(curve[self.x], *band, color=colour, alpha=0.15, linewidth=0)
+
+
+@dataclass(frozen=True)
 class Figure:
-    """``measure`` runs the experiment; ``draw`` writes the plots and ``make_page`` the text from its table alone.
+    """``measure`` runs the experiment; ``plots`` are drawn from its table alone.
 
     ``about`` says in a line what is drawn, ``runs`` how often it is run unless told otherwise, and ``of_runs`` of what.
     """
@@ -52,14 +169,13 @@ class Figure:
     runs: int
     of_runs: str
     measure: Callable[[Execution], pd.DataFrame]
-    draw: Callable[[pd.DataFrame, Path], list[Path]]
-    make_page: Callable[[pd.DataFrame], str]
+    plots: tuple[Plot, ...]
     takes_peer: bool = False
     least_runs: int = 2
     """Fewer have no standard error."""
 
     def table(self, folder: Path) -> Path:
-        """Where the table lies in a folder of figures."""
+        """Return where the table lies in a folder of figures."""
         return folder / f"{self.name}.csv"
 
     def run(self, execution: Execution, folder: Path) -> list[Path]:
@@ -76,15 +192,42 @@ class Figure:
         return self.redraw(folder)
 
     def redraw(self, folder: Path) -> list[Path]:
-        """Make the plots and the page again from the table in the folder; all paths."""
+        """Make the plots and the page's tables again from the table in the folder; all paths."""
         table, page = self.read(folder), folder / f"{self.name}.md"
-        plots = self.draw(table, folder)
-        page.write_text(self.make_page(table), encoding="utf-8")
-        return [self.table(folder), *plots, page]
+        pictures = [folder / f"{self.name}{plot.name}.svg" for plot in self.plots]
+        for plot, picture in zip(self.plots, pictures, strict=True):
+            plot.draw(table, picture)
+        shown = "\n\n".join(f"![{plot.caption}]({one.name})" for plot, one in zip(self.plots, pictures, strict=True))
+        written = page.read_text(encoding="utf-8") if page.exists() else f"# {self.about}\n\n{shown}\n\n{TABLES}"
+        above = written.partition(TABLES)[0]
+        page.write_text(f"{above}{TABLES}\n\n{self.tables(table)}\n", encoding="utf-8")
+        return [self.table(folder), *pictures, page]
+
+    def tables(self, table: pd.DataFrame) -> str:
+        """Return what stands on the page below :data:`TABLES`."""
+        several = len(self.plots) > 1
+        return "\n\n".join(
+            text for plot in self.plots for text in ([plot.caption] * several + list(plot.tables(table)))
+        )
 
     def read(self, folder: Path) -> pd.DataFrame:
-        """The table as it was measured. Raises TableError where there is none."""
+        """Return the table as it was measured. Raises TableError where there is none."""
         try:
             return pd.read_csv(self.table(folder), keep_default_na=False, na_values=[""])
         except OSError as error:
             raise TableError(f"{self.table(folder)}: cannot be read ({error.strerror})") from None
+
+
+def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table whose first column is text and whose others are numbers."""
+    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _names(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """Return what the rows are called: the values of some columns."""
+    return [", ".join(map(_text, values)) for values in zip(*(table[name] for name in columns), strict=True)]
+
+
+def _text(value: object) -> str:
+    return f"{value:g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)

@@ -27,7 +27,7 @@ from protocols.document.questions import RIGHT
 from protocols.model import DiscreteLikelihood, Model
 from simulations.fidelities.items import Columns
 from simulations.fidelities.simulation import simulate_counts
-from simulations.figures.figure import Execution
+from simulations.figures.figure import Execution, Figure, Plot
 from simulations.tables.uci import draft_of, people_of
 
 Array = NDArray[np.float64]
@@ -166,3 +166,22 @@ def summarise(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     means["above_base_error"] = groups["above_base"].sem()
     means.insert(0, "splits", groups.size())
     return means.reset_index()
+
+
+FIGURE: Final = Figure(
+    name="honest-accuracy",
+    about="accuracy over devices at a total epsilon: base, default, evaluated",
+    runs=RUNS,
+    of_runs="splits",
+    measure=measure,
+    plots=(
+        Plot(
+            name="",
+            caption="Base: nearest probabilities; default: shrunk by the known noise; evaluated: a tenth of the "
+            "devices tell how good it is. Epsilon is what a device loses in all. Bands of 95 %.",
+            panels=("dataset", "epsilon"),
+            curves=("variant",),
+            x="devices",
+        ),
+    ),
+)

@@ -102,7 +102,7 @@ class Daemon:
         self.admin_url = ""
 
     def __enter__(self) -> Self:
-        listeners = ("--host", "127.0.0.1", "--port", "0", "--admin-port", "0", "--operations-port", "0")
+        listeners = ("--listen", "127.0.0.1:0", "--listen-admin", "0", "--listen-operations", "0")
         allowed = [word for origin in self._origins for word in ("--allow-origin", origin)]
         command = [*_PROGRAM, "serve", "--data", str(self._data), *listeners, *allowed]
         # Its log is for operators; here it is read only where the start fails.

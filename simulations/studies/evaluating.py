@@ -21,7 +21,7 @@ from protocols import Campaign
 from simulations.fidelities.items import Columns
 from simulations.fidelities.simulation import simulate_counts
 from simulations.studies.journal import experiment_id
-from simulations.studies.scores import accuracy
+from simulations.studies.scores import accuracy, learned
 from simulations.tables.frames import Table
 from simulations.tables.sources import Source
 
@@ -53,7 +53,7 @@ def run_study(source: Source, study: Study, seed: int) -> list[dict[str, Any]]:
     asked = Campaign.compile(evaluation_draft([campaign], model))
     tally = _answers(asked, others, evaluating, rng)
     told, published = evaluate(asked, tally).accuracy, evaluated_model(asked, tally)
-    alone = train(campaign, _answers(campaign, training, study.devices, rng))
+    alone = learned(campaign, _answers(campaign, training, study.devices, rng))
     among_others = accuracy(published, others)
     low, high = (math.nan if end is None else end for end in (told.low, told.high))
     return [

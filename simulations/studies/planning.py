@@ -17,7 +17,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp_aggregator import train
 from ldp_aggregator.estimation.expected import (
     Expectation,
     answers,
@@ -33,7 +32,7 @@ from protocols.exact.rationals import exact_epsilon
 from protocols.mechanisms import DISCRETE, MOMENTS
 from simulations.fidelities.items import UNIT, Columns
 from simulations.fidelities.simulation import simulate_counts
-from simulations.studies.scores import accuracy, non_private
+from simulations.studies.scores import accuracy, learned, non_private
 from simulations.tables.frames import Table
 
 Array = NDArray[np.float64]
@@ -166,7 +165,7 @@ class _Split:
 
     def accuracy(self, devices: int) -> float:
         tally = simulate_counts(self._columns, self._rng, devices)
-        return accuracy(train(self._campaign, tally), self._held_out)
+        return accuracy(learned(self._campaign, tally), self._held_out)
 
 
 def _observed(columns: Columns, question: Question, rng: np.random.Generator) -> Expectation:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldp_aggregator import NaiveBayes
+from ldp_aggregator import NaiveBayes, Tally
+from ldp_aggregator.estimation.simplex import POSTERIOR
+from ldp_aggregator.learning.training import POOLED, Decoding, learn
 from protocols import Campaign
 from simulations.tables.frames import Table
 
@@ -37,6 +39,11 @@ def accuracies(campaign: Campaign, model: NaiveBayes, trained_on: Table, held_ou
 def accuracy(model: NaiveBayes, people: Table) -> float:
     """Share of people that the model classifies rightly."""
     return float(np.mean(model.predict(people.frame) == people.labels.to_numpy(dtype=object)))
+
+
+def learned(campaign: Campaign, tally: Tally, *, post: str = POSTERIOR, prior: str = POOLED) -> NaiveBayes:
+    """Return the classifier of ``train`` without what it tells of itself, which takes longer than the learning."""
+    return NaiveBayes.from_model(learn([(campaign, tally)], Decoding(post, prior)).model)
 
 
 def non_private(campaign: Campaign, people: Table) -> NaiveBayes:

@@ -13,14 +13,13 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from ldp_aggregator import train
 from ldp_aggregator.estimation.simplex import POSTERIOR
 from ldp_aggregator.learning.training import POOLED
 from protocols import Campaign
 from simulations.fidelities.items import Columns
 from simulations.fidelities.simulation import simulate_counts, simulate_vector
 from simulations.studies.journal import experiment_id
-from simulations.studies.scores import accuracy, non_private
+from simulations.studies.scores import accuracy, learned, non_private
 from simulations.tables.sources import Source
 
 ACCURACY: Final = "accuracy"
@@ -75,7 +74,7 @@ def run_trial(source: Source, settings: Sequence[Setting], design: Design, seed:
     rows = []
     for setting, campaign in zip(settings, campaigns, strict=True):
         tally = simulate(replace(columns, campaign=campaign), rng, design.devices)
-        model = train(campaign, tally, post=design.post, prior=design.prior)
+        model = learned(campaign, tally, post=design.post, prior=design.prior)
         rows.append(
             {
                 "seed": seed,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ldp_aggregator.service.drafts import compile_draft
+from ldp_aggregator.service.publishing import compile_draft
 from protocols import Campaign
 from simulations.tables.drafting import DEFAULT_BINS, draft_from_table
 from simulations.tables.frames import Table, TableError, check_declared, clipped_share, typed

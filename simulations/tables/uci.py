@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from ldp_aggregator.service.drafts import compile_draft
+from ldp_aggregator.service.publishing import compile_draft
 from simulations.tables.frames import Table, TableError, read_csv, typed
 
 FOLDER_VARIABLE: Final = "LDP_BAYES_DATA"

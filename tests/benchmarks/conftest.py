@@ -1,3 +1,1 @@
-from __future__ import annotations
-
 from postgres import own_postgres  # noqa: F401 - a fixture

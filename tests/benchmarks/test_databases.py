@@ -1,7 +1,5 @@
 """Every load of a benchmark has an empty database, and none stays behind."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 from pathlib import Path

@@ -1,23 +1,19 @@
 """A real headless Chromium on a real server; skips, and says why, where there is no browser."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import pytest
-from browsing import Browser, start_browser
+from browsing import start_browser
 
-from simulations.fleet.aggregator import Aggregator, temporary_aggregator
+from simulations.fleet.aggregator import temporary_aggregator
 
 
 @pytest.fixture
-def aggregator() -> Iterator[Aggregator]:
+def aggregator():
     with temporary_aggregator() as running:
         yield running
 
 
 @pytest.fixture
-def browser() -> Iterator[Browser]:
+def browser():
     started = start_browser()
     try:
         yield started
@@ -27,7 +23,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def plain_browser() -> Iterator[Browser]:
+def plain_browser():
     """Without JavaScript."""
     started = start_browser(javascript=False)
     try:

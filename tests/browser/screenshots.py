@@ -2,17 +2,14 @@
 dark: ``python tests/browser/screenshots.py FOLDER``.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support" / "learning"))
 
-from browsing import Browser, start_browser
+from browsing import start_browser
 from scenery import scenery
 
 from simulations.fleet.aggregator import temporary_aggregator
@@ -29,7 +26,7 @@ return [document.querySelector("section:has(> #estimates)"), document.querySelec
 """
 
 
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="where the pictures of all pages go")
     parser.add_argument(
@@ -61,27 +58,27 @@ def main() -> None:
         browser.driver.quit()
 
 
-def nothing(_browser: Browser) -> None:
+def nothing(_browser):
     """Looks at the page as it is."""
 
 
-def wrong_token(browser: Browser) -> None:
+def wrong_token(browser):
     browser.fill("#token", "ldp_nobody")
     browser.click("main button")
     browser.wait(lambda: browser.all("#problem"))
 
 
-def check(browser: Browser) -> None:
+def check(browser):
     browser.click("button[value=check]")
     browser.wait(lambda: browser.all("#plan-reach"))
 
 
-def wrong_draft(browser: Browser) -> None:
+def wrong_draft(browser):
     browser.fill("#draft", '{"version": 1, "title": "Who falls?", "privacy": {"epsilon": -1}}')
     browser.wait(lambda: "not a campaign yet" in browser.text("#verdict"))
 
 
-def columns(browser: Browser) -> None:
+def columns(browser):
     browser.click("summary")
     browser.fill("#columns", "age: young | old\nhours: 0 to 100\nmissed: yes | no")
     browser.fill("#label", "missed")
@@ -89,23 +86,23 @@ def columns(browser: Browser) -> None:
     browser.wait(lambda: "This is a campaign" in browser.text("#verdict"))
 
 
-def train(browser: Browser) -> None:
+def train(browser):
     browser.click('form[action$="/train"] button')
     browser.wait(lambda: browser.all(".problem"))
 
 
-def make_token(browser: Browser) -> None:
+def make_token(browser):
     browser.fill("#name", f"node {len(browser.all('tbody tr'))}")
     browser.click('form[action="/tokens"] button')
     browser.wait(lambda: browser.all("#made-token"))
 
 
-def answer_once(browser: Browser) -> None:
+def answer_once(browser):
     browser.wait(lambda: browser.one("[data-lab] button").is_enabled())
     browser.click("[data-lab] button")
 
 
-def answer_often(browser: Browser) -> None:
+def answer_often(browser):
     browser.wait(lambda: browser.one("[data-lab] button").is_enabled())
     browser.click("[data-lab] button[value=again]")
     browser.wait(lambda: "1000 devices" in browser.text("[data-result]"))
@@ -114,7 +111,7 @@ def answer_often(browser: Browser) -> None:
 ACTS = {"new": check, "public": answer_once, "public-closed": answer_once}
 
 
-def take(browser: Browser, folder: Path, name: str, address: str, act: Callable[[Browser], None] = nothing) -> None:
+def take(browser, folder, name, address, act=nothing):
     """A page from its top to its foot after ``act`` on it, in all widths and schemes."""
     for width in WIDTHS:
         for scheme in ("light", "dark"):
@@ -126,7 +123,7 @@ def take(browser: Browser, folder: Path, name: str, address: str, act: Callable[
             browser.driver.save_screenshot(str(folder / f"{name}-{width}-{scheme}.png"))
 
 
-def take_picture(file: Path, devices: int) -> None:
+def take_picture(file, devices):
     """The campaign's page after ``python -m simulations demo``, from the estimates on."""
     browser = start_browser()
     try:

@@ -1,7 +1,5 @@
 """Nobody is shut out: by keyboard, without JavaScript, with reduced motion, on a phone, in the dark, by axe-core."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -101,19 +99,29 @@ def test_the_tab_key_leads_to_all_that_can_be_used_in_the_order_it_is_read_and_o
 
 
 def test_every_page_and_form_works_without_javascript(plain_browser, aggregator):
-    pages = scenery(plain_browser, aggregator, 20)
+    browser = plain_browser
+    pages = scenery(browser, aggregator, 20)
     for name, address in pages.items():
-        plain_browser.open(address)
-        assert plain_browser.text("h1"), name
-        assert name != "public" or "The lab needs JavaScript" in plain_browser.text()
-    plain_browser.open(pages["closed"])
-    plain_browser.click('form[action$="/reopen"] input[type=checkbox]')
-    plain_browser.click('form[action$="/reopen"] button')
-    plain_browser.wait(lambda: plain_browser.text(".badge") == "open")
-    plain_browser.open(pages["campaign"])
-    plain_browser.fill("#batch", "77")
-    plain_browser.click("#batch ~ button")
-    plain_browser.wait(lambda: "mixed by a relay with 77 devices" in plain_browser.text())
+        browser.open(address)
+        assert browser.text("h1"), name
+        assert name != "public" or "The lab needs JavaScript" in browser.text()
+    browser.open(pages["closed"])
+    browser.click('form[action$="/reopen"] input[type=checkbox]')
+    browser.click('form[action$="/reopen"] button')
+    browser.wait(lambda: browser.text(".badge") == "open")
+    browser.open(pages["campaign"])
+    assert browser.all("svg.plot .reach")
+    browser.fill("#batch", "77")
+    browser.click("#batch ~ button")
+    browser.wait(lambda: "mixed by a relay with 77 devices" in browser.text())
+    browser.open(pages["new"])
+    browser.click("summary")
+    browser.fill("#columns", "age: young | old\nhours: 0 to 100\nmissed: yes | no")
+    browser.fill("#label", "missed")
+    browser.click("button[value=columns]")
+    browser.wait(lambda: "This is a campaign" in browser.text("#verdict"))
+    browser.click("button[value=publish]")
+    browser.wait(lambda: browser.text("h1") == "What tells missed?")
 
 
 def test_nothing_moves_where_people_ask_for_that(browser, scene):

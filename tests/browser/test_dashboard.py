@@ -1,7 +1,5 @@
 """What an operator does in a browser: sign in, create, watch counts rise, train, download, revoke; and how it looks."""
 
-from __future__ import annotations
-
 import json
 
 from browsing import answer, start_browser
@@ -50,35 +48,6 @@ def test_an_operator_signs_in_creates_watches_trains_downloads_and_revokes(brows
     browser.click('form:has(input[value="a collector"]) button')
     browser.wait(lambda: "revoked" in browser.text("main"))
     assert browser.complaints() == []
-
-
-def test_everything_works_without_javascript(plain_browser, aggregator):
-    browser = plain_browser
-    browser.sign_in(aggregator)
-    browser.open(f"{aggregator.admin_url}/campaigns/new")
-    browser.click("summary")
-    browser.fill("#columns", "age: young | old\nhours: 0 to 100\nmissed: yes | no")
-    browser.fill("#label", "missed")
-    browser.click("button[value=columns]")
-    browser.wait(lambda: "This is a campaign" in browser.text("#verdict"))
-    browser.click("button[value=publish]")
-    browser.wait(lambda: browser.text("h1") == "What tells missed?")
-    campaign = Campaign.parse(aggregator_document(aggregator, browser.driver.current_url.rsplit("/", 1)[1]))
-    answer(aggregator, campaign, 20)
-    browser.driver.refresh()
-    assert browser.text(f'[data-reports="{campaign.id}"]') == "20"
-    browser.open(f"{browser.driver.current_url}?liars=3")
-    assert browser.all("svg.plot .reach")
-    browser.click('form[action$="/train"] input[name="anyway"]')
-    browser.click('form[action$="/train"] button')
-    browser.wait(lambda: "Version 1 of the model is published" in browser.text())
-
-
-def aggregator_document(aggregator, campaign_id):
-    import urllib.request
-
-    with urllib.request.urlopen(f"{aggregator.url}/v1/campaigns/{campaign_id}") as document:
-        return document.read()
 
 
 def test_the_public_page_shows_what_a_device_would_send(browser, aggregator):

@@ -1,7 +1,5 @@
 """Every engine gives the bytes of every other one. 'make engines' has an environment with all of them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -13,20 +11,18 @@ from archived import random_kept
 from ldp_aggregator.archive.files import Kept
 from ldp_aggregator.archive.keeping import Archive
 from ldp_aggregator.archive.places import open_place
-from ldp_aggregator.archive.reading import SlotWork, on_dask, on_processes, parts_of, recount
-from ldp_aggregator.archive.slots import read_result
+from ldp_aggregator.archive.recount import SlotWork, on_dask, on_processes, parts_of, read_result, recount
 from ldp_aggregator.store import Submission
-from protocols import Campaign
 from protocols.wire import Block
 
 
 @pytest.fixture
-def engine() -> object:
+def engine():
     pytest.importorskip("dask", reason="'make engines' has an environment with every engine")
     return on_dask
 
 
-def _archived(campaign: Campaign, folder: Path) -> list[SlotWork]:
+def _archived(campaign, folder):
     """Three commits, one of which repeats a part of another, and one conflict."""
     first, second = random_kept(campaign, 400, 1), random_kept(campaign, 400, 2)
     again = {1: Kept(first[1].ids[:9], first[1].payloads[:9]), 2: Kept(first[1].ids[20:21], first[2].payloads[:1])}
@@ -38,7 +34,7 @@ def _archived(campaign: Campaign, folder: Path) -> list[SlotWork]:
     return [SlotWork(place.url, campaign.document, names) for names in parts_of(place, campaign.id)]
 
 
-def test_the_same_bytes_as_on_processes(campaign: Campaign, engine, tmp_path: Path) -> None:
+def test_the_same_bytes_as_on_processes(campaign, engine, tmp_path):
     work = _archived(campaign, tmp_path)
     result = engine(campaign.document, work)
     assert result == on_processes(campaign.document, work, workers=1) == engine(campaign.document, work[::-1])
@@ -51,7 +47,7 @@ def test_the_same_bytes_as_on_processes(campaign: Campaign, engine, tmp_path: Pa
     ("example", "library"),
     [("recount_on_beam", "apache_beam"), ("recount_on_spark", "pyspark"), ("recount_on_ray", "ray")],
 )
-def test_the_examples_count_what_processes_count(campaign: Campaign, example: str, library: str, tmp_path) -> None:
+def test_the_examples_count_what_processes_count(campaign, example, library, tmp_path):
     """Where they are installed: some take a Java runtime and a gigabyte."""
     pytest.importorskip(library, reason=f"{library} is not installed")
     _archived(campaign, tmp_path)
@@ -64,18 +60,18 @@ def test_the_examples_count_what_processes_count(campaign: Campaign, example: st
     assert told in done.stdout
 
 
-def test_an_archive_of_nothing_is_nothing(campaign: Campaign, engine) -> None:
+def test_an_archive_of_nothing_is_nothing(campaign, engine):
     assert engine(campaign.document, []) == on_processes(campaign.document, [])
 
 
-def test_a_damaged_file_ends_the_run_with_its_name(campaign: Campaign, engine, tmp_path: Path) -> None:
+def test_a_damaged_file_ends_the_run_with_its_name(campaign, engine, tmp_path):
     work = _archived(campaign, tmp_path)
     (tmp_path / work[0].names[0]).write_bytes(b"not a file of reports")
     with pytest.raises(Exception, match=Path(work[0].names[0]).name):
         engine(campaign.document, work)
 
 
-def test_the_command_runs_on_it_and_says_so_where_it_is_not_installed(campaign: Campaign, tmp_path: Path) -> None:
+def test_the_command_runs_on_it_and_says_so_where_it_is_not_installed(campaign, tmp_path):
     _archived(campaign, tmp_path)
     command = [sys.executable, "-m", "ldp_aggregator", "recount", str(tmp_path), campaign.id, "--engine", "dask"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +16,8 @@ import tomllib
 
 from ldp_client.testing import FakeServer
 from protocols import Campaign
+
+pytestmark = pytest.mark.usefixtures("forked_programs")
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -32,7 +34,7 @@ def campaign(server: FakeServer) -> Campaign:
 
 
 def run(folder: Path, example: str, *arguments: str) -> str:
-    command = [sys.executable, str(EXAMPLES / example), *arguments]
+    command = ["python", str(EXAMPLES / example), *arguments]
     ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
@@ -79,8 +81,9 @@ def test_the_sensor_goes_on_measuring_and_contributes_once(
 def backend(server: FakeServer, campaign: Campaign, tmp_path: Path) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    command = [sys.executable, str(EXAMPLES / "aiohttp_backend.py"), server.url, campaign.id, str(port)]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    command = ["python", str(EXAMPLES / "aiohttp_backend.py"), server.url, campaign.id, str(port)]
+    unbuffered = os.environ | {"PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=unbuffered)
     assert process.stdout is not None
     assert "Running on" in process.stdout.readline()
     yield f"http://127.0.0.1:{port}"

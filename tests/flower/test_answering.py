@@ -1,12 +1,8 @@
 """A node's half: it answers the one campaign that it agreed to, within its cap, and always with the same bytes."""
 
-from __future__ import annotations
-
 import multiprocessing
 from fractions import Fraction
-from pathlib import Path
 
-import pandas as pd
 import pytest
 from flower_nodes import CAMPAIGN, OTHER, node, rows, write_table
 
@@ -22,7 +18,7 @@ from protocols import Campaign
 ASKED = {"campaign": CAMPAIGN.document}
 
 
-def refused(settings, values=ASKED) -> NodeRefusalError:
+def refused(settings, values=ASKED):
     with pytest.raises(NodeRefusalError) as caught:
         answer(settings, values)
     return caught.value
@@ -36,7 +32,7 @@ def test_a_node_answers_every_repeat_with_the_same_stored_bytes(tmp_path):
     assert [answer(settings, ASKED) for _ in range(3)] == [first] * 3
 
 
-def _answer_in_a_process(folder: Path, results: multiprocessing.Queue) -> None:
+def _answer_in_a_process(folder, results):
     results.put(answer(node(folder, table=folder / "table.csv"), ASKED)["share"])
 
 
@@ -65,8 +61,8 @@ def test_the_share_is_the_tables_statistics_with_noise(tmp_path):
 
 def test_another_campaign_than_the_agreed_one_is_refused_whatever_it_costs(tmp_path):
     settings = node(tmp_path, max_epsilon=100.0)
-    error = refused(settings, {"campaign": OTHER.document})
-    assert error.code == "other-campaign"
+    for document in (OTHER.document, CAMPAIGN.document.replace(b"Hospitals", b"Hospital5")):
+        assert refused(settings, {"campaign": document}).code == "other-campaign"
     assert not settings.ledger.exists()
 
 
@@ -81,11 +77,6 @@ def test_another_campaign_than_the_agreed_one_is_refused_whatever_it_costs(tmp_p
 )
 def test_a_query_that_is_none_is_refused(tmp_path, values):
     assert refused(node(tmp_path), values).code == "unreadable-document"
-
-
-def test_a_changed_document_is_refused(tmp_path):
-    changed = CAMPAIGN.document.replace(b"Hospitals", b"Hospital5")
-    assert refused(node(tmp_path), {"campaign": changed}).code == "other-campaign"
 
 
 def test_a_document_that_the_node_agreed_to_and_cannot_read_is_refused(tmp_path):
@@ -151,27 +142,15 @@ def test_what_is_wrong_with_a_table_stays_at_the_node(tmp_path, text):
     assert set(answer(settings, ASKED)) == {"share"}
 
 
-@pytest.mark.parametrize("row", ["50,heart,private label", "private number,heart,yes", "50"])
-def test_whether_a_node_answers_does_not_depend_on_a_row(tmp_path, row):
+@pytest.mark.parametrize(
+    "rows", ["", "50,heart,private label", "private number,heart,yes", "50", ",heart,yes\n300,unheard of,yes\n54,,yes"]
+)
+def test_whether_a_node_answers_does_not_depend_on_a_row(tmp_path, rows):
     table = tmp_path / "odd.csv"
-    table.write_text(f"age,ward,readmitted\n{row}\n")
-    assert set(answer(node(tmp_path, table=table), ASKED)) == {"share"}
-
-
-def test_a_table_without_rows_is_answered_for_like_any(tmp_path):
-    table = tmp_path / "empty.csv"
-    table.write_text("age,ward,readmitted\n")
+    table.write_text(f"age,ward,readmitted\n{rows}\n")
     share = decode_share(answer(node(tmp_path, table=table), ASKED)["share"], CAMPAIGN)
     assert abs(share[:2]).max() < 100
     assert (share != 0).any()
-
-
-def test_missing_values_and_undeclared_categories_follow_the_schema(tmp_path):
-    table = tmp_path / "gaps.csv"
-    pd.DataFrame({"age": [None, 300.0, 54.0], "ward": ["heart", "unheard of", ""], "readmitted": ["yes"] * 3}).to_csv(
-        table, index=False
-    )
-    assert set(answer(node(tmp_path, table=table), ASKED)) == {"share"}
 
 
 def test_a_damaged_ledger_is_not_overwritten(tmp_path):

@@ -1,7 +1,5 @@
 """A SuperLink and two SuperNodes as processes of their own on loopback, and the example app run on them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -9,7 +7,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.request import urlopen
@@ -22,7 +19,6 @@ from flower_nodes import node
 
 from ldp_aggregator.flower.answering import answer
 from ldp_aggregator.trainers import FederatedState
-from protocols import Campaign
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "flower"
@@ -31,20 +27,20 @@ PATIENCE_SECONDS = 180
 
 
 @pytest.fixture(scope="module")
-def campaign() -> Campaign:
-    names: dict[str, Campaign] = {}
+def campaign():
+    names = {}
     exec((EXAMPLE / "hospitals" / "campaign.py").read_text(), {"__name__": "campaign"}, names)
     return names["CAMPAIGN"]
 
 
-def free_port() -> int:
+def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return free.getsockname()[1]
 
 
 @contextmanager
-def started(log: Path, command: list[str], environment: dict[str, str]) -> Iterator[subprocess.Popen]:
+def started(log, command, environment):
     """A process group, stopped with all that it started."""
     with (
         log.open("wb") as output,
@@ -66,7 +62,7 @@ def started(log: Path, command: list[str], environment: dict[str, str]) -> Itera
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def wait_for(check, what: str) -> None:
+def wait_for(check, what):
     end = time.monotonic() + PATIENCE_SECONDS
     while not check():
         if time.monotonic() > end:
@@ -74,7 +70,7 @@ def wait_for(check, what: str) -> None:
         time.sleep(0.5)
 
 
-def listens(address: str) -> bool:
+def listens(address):
     try:
         with urlopen(f"http://{address}/health", timeout=5) as answered:
             return answered.status == 200

@@ -1,7 +1,5 @@
 """The round in Flower's own simulation, with 5 and with 40 nodes of which half do something wrong."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Node, and what ``make javascript`` builds."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path
@@ -12,7 +10,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "javascript"
 
 
 @pytest.fixture(scope="session")
-def node() -> str:
+def node():
     """The command; skips where Node or the built package is missing, except where they must not be."""
     found = shutil.which("node")
     if found is not None and (FOLDER / "dist" / "index.js").is_file():

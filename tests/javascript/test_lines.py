@@ -1,7 +1,5 @@
 """The JavaScript client as a program of lines."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

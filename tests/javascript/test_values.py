@@ -1,7 +1,5 @@
 """Reading a record in JavaScript: what only JavaScript can hold, and what throws, is missing or means what it means."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

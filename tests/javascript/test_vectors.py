@@ -1,7 +1,5 @@
 """The test vectors in Node: the modules and the bundled file pass all of them, and no change of one goes unnoticed."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 from uploader import post
 
 from ldp_aggregator.service.publishing import NotInstalledError, derive_model
-from ldp_aggregator.service.tokens import make_token
+from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store import open_store
 from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.contract import Shares

@@ -1,20 +1,16 @@
 """A campaign, a fake server, and devices that take part."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Iterator
+import threading
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 import ldp_client.answering
-from ldp_client import Device, DeviceCampaign, MemoryStorage, Policy
+from ldp_client import Device, MemoryStorage, Policy
 from ldp_client.testing import FakeClock, FakeServer
-from protocols import Campaign
 
-DRAFT: dict[str, Any] = {
+DRAFT = {
     "version": 1,
     "title": "Will a customer miss a payment?",
     "purpose": "credit-risk model 3",
@@ -27,7 +23,7 @@ DRAFT: dict[str, Any] = {
     "privacy": {"epsilon": 1.0},
 }
 
-MODEL: dict[str, Any] = {
+MODEL = {
     "version": 1,
     "kind": "naive-bayes",
     "label": "missed_payment",
@@ -42,22 +38,22 @@ MODEL: dict[str, Any] = {
 
 
 @pytest.fixture
-def draft() -> dict[str, Any]:
+def draft():
     return json.loads(json.dumps(DRAFT))
 
 
 @pytest.fixture
-def model() -> str:
+def model():
     return json.dumps(MODEL)
 
 
 @pytest.fixture
-def perturbations(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+def perturbations(monkeypatch):
     """One entry for every perturbation."""
-    made: list[object] = []
+    made = []
     real = ldp_client.answering.perturb
 
-    def counted(*arguments: Any, **options: Any) -> Any:
+    def counted(*arguments, **options):
         made.append(arguments[2])
         return real(*arguments, **options)
 
@@ -66,44 +62,49 @@ def perturbations(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 @pytest.fixture
-def server() -> Iterator[FakeServer]:
+def server():
     with FakeServer() as fake:
         yield fake
 
 
 @pytest.fixture
-def campaign(server: FakeServer, draft: dict[str, Any]) -> Campaign:
+def campaign(server, draft):
     return server.publish(draft)
 
 
 @pytest.fixture
-def all_campaign(server: FakeServer, draft: dict[str, Any]) -> Campaign:
+def all_campaign(server, draft):
     """Every device answers one question of each of four groups."""
     return server.publish({**draft, "privacy": {"epsilon": 4.0, "answers": "all"}})
 
 
+class Holding:
+    """An answer that the server holds back until it may ``leave``; ``arrived`` tells that an upload is there."""
+
+    def __init__(self):
+        self.arrived, self.leave = threading.Event(), threading.Event()
+
+    def __call__(self, _):
+        self.arrived.set()
+        self.leave.wait(10)
+
+
 @pytest.fixture
-def clock() -> FakeClock:
+def held_answer(server):
+    server.answer_with = Holding()
+    return server.answer_with
+
+
+@pytest.fixture
+def clock():
     return FakeClock()
 
 
-Join = Callable[..., tuple[Device, DeviceCampaign]]
-
-
 @pytest.fixture
-def join(server: FakeServer, campaign: Campaign, clock: FakeClock) -> Join:
+def join(server, campaign, clock):
     """A device and its part in a campaign, granted unless told otherwise, on a memory storage of its own."""
 
-    def make(
-        *,
-        of: Campaign = campaign,
-        device: Device | None = None,
-        granted: bool = True,
-        url: str | None = None,
-        max_epsilon: Any = 4,
-        limits: dict[str, Any] | None = None,
-        **options: Any,
-    ) -> tuple[Device, DeviceCampaign]:
+    def make(*, of=campaign, device=None, granted=True, url=None, max_epsilon=4, limits=None, **options):
         if device is None:
             options = {"storage": MemoryStorage(), "clock": clock, "max_total_epsilon": 8, **options}
             device = Device(options.pop("storage"), policy=replace(Policy(), **(limits or {})), **options)

@@ -1,33 +1,26 @@
 """The asyncio driver: the device's own transport in a thread of its own, and no session of the app's."""
 
-from __future__ import annotations
-
 import asyncio
-import inspect
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from ldp_client import ConsentError, Device, DeviceCampaign
+from ldp_client import ConsentError
 from ldp_client.aio import AsyncDriver
-from ldp_client.testing import Answer, FakeServer
-from protocols import Campaign
+from ldp_client.testing import Answer
 
 RECORD = {"age": "young"}
-Join = Callable[..., tuple[Device, DeviceCampaign]]
 
 
 @pytest.fixture
-def made(join: Join) -> tuple[Device, DeviceCampaign]:
+def made(join):
     return join(clock=time, limits={"backoff_base": 0.01, "largest_answer": 10_000, "close_timeout": 0.2})
 
 
-async def eventually(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
+async def eventually(holds, seconds=10.0):
     until = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > until:
@@ -36,9 +29,7 @@ async def eventually(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
     return True
 
 
-async def test_everything_that_blocks_can_be_awaited(
-    join: Join, server: FakeServer, campaign: Campaign, model: str
-) -> None:
+async def test_everything_that_blocks_can_be_awaited(join, server, campaign, model):
     server.publish_model(campaign.id, model)
     device, part = join(granted=False)
     driver = AsyncDriver(device)
@@ -52,9 +43,7 @@ async def test_everything_that_blocks_can_be_awaited(
     assert (await driver.call(part.withdraw)).refunded == receipt.epsilon
 
 
-async def test_run_once_delivers_and_retries(
-    made: tuple[Device, DeviceCampaign], server: FakeServer, campaign: Campaign
-) -> None:
+async def test_run_once_delivers_and_retries(made, server, campaign):
     answers = [Answer(503), Answer(drop=True, commit=True), Answer(302, headers={"Location": "/elsewhere"})]
     server.answer_with = lambda number: answers[number] if number < len(answers) else None
     device, part = made
@@ -66,9 +55,7 @@ async def test_run_once_delivers_and_retries(
     assert server.counted(campaign.id) == 1
 
 
-async def test_a_background_thread_delivers_what_is_contributed(
-    made: tuple[Device, DeviceCampaign], server: FakeServer, campaign: Campaign
-) -> None:
+async def test_a_background_thread_delivers_what_is_contributed(made, server, campaign):
     device, part = made
     async with AsyncDriver(device, first_delay=0.0) as driver:
         await asyncio.sleep(0.02)
@@ -78,9 +65,7 @@ async def test_a_background_thread_delivers_what_is_contributed(
     assert await eventually(lambda: not device.status().running)
 
 
-async def test_the_event_loop_goes_on_while_a_send_hangs_and_close_gives_it_up(
-    made: tuple[Device, DeviceCampaign], server: FakeServer
-) -> None:
+async def test_the_event_loop_goes_on_while_a_send_hangs_and_close_gives_it_up(made, server):
     leave = threading.Event()
     server.answer_with = lambda _: leave.wait(20) and None
     device, part = made
@@ -97,9 +82,7 @@ async def test_the_event_loop_goes_on_while_a_send_hangs_and_close_gives_it_up(
     assert len(server.uploads) == 1
 
 
-async def test_a_task_that_is_cancelled_sends_nothing_further(
-    made: tuple[Device, DeviceCampaign], server: FakeServer
-) -> None:
+async def test_a_task_that_is_cancelled_sends_nothing_further(made, server):
     server.answer_with = lambda _: Answer(503)
     device, part = made
     driver = AsyncDriver(device)
@@ -130,13 +113,12 @@ print("ended", flush=True)
 """
 
 
-def test_asyncio_run_ends_although_a_send_hangs(server: FakeServer, campaign: Campaign, tmp_path: Path) -> None:
+def test_asyncio_run_ends_although_a_send_hangs(server, campaign, tmp_path):
     """The server answers only after the program has ended: a program that waited for it would wait for ever."""
     ended = threading.Event()
     server.answer_with = lambda _: ended.wait(60) and None
     arguments = [sys.executable, "-c", _HANGING, server.url, campaign.id, str(tmp_path / "device.db")]
     process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
     assert process.stdout.readline() == "contributed\n"
     until = time.monotonic() + 20
     while not server.uploads and time.monotonic() < until:
@@ -148,7 +130,3 @@ def test_asyncio_run_ends_although_a_send_hangs(server: FakeServer, campaign: Ca
         ended.set()
     assert told == "closed\nended\n"
     assert len(server.uploads) == 1
-
-
-def test_there_is_no_way_to_hand_over_a_session_of_the_apps() -> None:
-    assert set(inspect.signature(AsyncDriver).parameters) == {"device", "first_delay"}

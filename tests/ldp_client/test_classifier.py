@@ -1,7 +1,5 @@
 """Naive Bayes in pure Python, on the ten people of the LDP Naive Bayes paper (Yilmaz et al. 2019, Table 1)."""
 
-from __future__ import annotations
-
 import json
 import math
 
@@ -18,18 +16,8 @@ VALUES = {"age": ("young", "medium", "old"), "income": ("low", "medium", "high")
 
 
 def model_of(features, prior=(0.5, 0.5)):
-    return Model.from_json(
-        json.dumps(
-            {
-                "version": 1,
-                "kind": "naive-bayes",
-                "label": "y",
-                "classes": CLASSES,
-                "prior": prior,
-                "features": features,
-            }
-        )
-    )
+    head = {"version": 1, "kind": "naive-bayes", "label": "y", "classes": CLASSES}
+    return Model.from_json(json.dumps({**head, "prior": prior, "features": features}))
 
 
 def paper_model():
@@ -63,11 +51,6 @@ def test_the_papers_example_gives_its_products_and_the_class_they_imply():
     assert PAPER.predict_proba(PERSON) == pytest.approx({"yes": yes / (yes + no), "no": no / (yes + no)}, rel=1e-12)
 
 
-def test_the_classes_are_in_the_order_of_the_model():
-    assert PAPER.classes == CLASSES
-    assert tuple(PAPER.predict_proba(PERSON)) == CLASSES
-
-
 @pytest.mark.parametrize("value", [None, "ancient", 5, 1.5, True])
 def test_a_feature_without_a_usable_value_does_not_take_part(value):
     without = {"income": "medium", "gender": "female"}
@@ -81,13 +64,6 @@ def test_where_missing_is_a_declared_value_an_undeclared_one_is_missing():
     assert classifier.predict_proba({"x": "2"}) == pytest.approx({"yes": 1 / 9, "no": 8 / 9})
     assert classifier.predict_proba({}) == classifier.predict_proba({"x": "missing"})
     assert classifier.predict({"x": 1}) == "yes"
-
-
-def test_a_class_that_is_impossible_under_the_model_has_probability_zero():
-    table = {"name": "x", "kind": "categorical", "values": ["1", "2"], "likelihood": [[0.0, 0.5], [1.0, 0.5]]}
-    classifier = Classifier(model_of([table]))
-    assert classifier.predict_proba({"x": "1"}) == {"yes": 0.0, "no": 1.0}
-    assert classifier.predict({"x": "1"}) == "no"
 
 
 def test_where_every_class_is_impossible_the_prior_stands():
@@ -109,18 +85,11 @@ def density(x, mean, variance):
     return math.exp(-((x - mean) ** 2) / (2 * variance)) / math.sqrt(2 * math.pi * variance)
 
 
-@pytest.mark.parametrize("x", [0, 2.5, 5, 10])
-def test_a_gaussian_feature_multiplies_in_its_density(x):
-    yes, no = 0.3 * density(x, 2, 4), 0.7 * density(x, 7, 1)
+@pytest.mark.parametrize(("x", "clipped"), [(0, 0), (2.5, 2.5), (10, 10), (1e308, 10), (-math.inf, 0)])
+def test_a_gaussian_feature_multiplies_in_its_density_at_the_clipped_value(x, clipped):
+    yes, no = 0.3 * density(clipped, 2, 4), 0.7 * density(clipped, 7, 1)
     proba = Classifier(model_of([GAUSSIAN], [0.3, 0.7])).predict_proba({"x": x})
     assert proba == pytest.approx({"yes": yes / (yes + no), "no": no / (yes + no)}, rel=1e-9)
-
-
-def test_a_gaussian_value_is_clipped_to_the_bounds():
-    classifier = Classifier(model_of([GAUSSIAN]))
-    assert classifier.predict_proba({"x": 1e308}) == classifier.predict_proba({"x": 10})
-    assert classifier.predict_proba({"x": -math.inf}) == classifier.predict_proba({"x": 0})
-    assert classifier.predict_proba({"x": math.nan}) == {"yes": 0.5, "no": 0.5}
 
 
 @given(
@@ -136,15 +105,7 @@ def test_no_number_of_a_valid_model_overflows_or_gives_a_probability_that_is_non
 
 
 def test_very_many_features_do_not_underflow():
-    features = [
-        {
-            "name": f"x{n}",
-            "kind": "categorical",
-            "values": ["1", "2"],
-            "likelihood": [[1e-6, 2e-6], [1 - 1e-6, 1 - 2e-6]],
-        }
-        for n in range(1000)
-    ]
-    classifier = Classifier(model_of(features))
+    rare = {"kind": "categorical", "values": ["1", "2"], "likelihood": [[1e-6, 2e-6], [1 - 1e-6, 1 - 2e-6]]}
+    classifier = Classifier(model_of([{**rare, "name": f"x{n}"} for n in range(1000)]))
     proba = classifier.predict_proba({f"x{n}": "1" for n in range(1000)})
     assert proba == {"yes": pytest.approx(2.0**-1000, rel=1e-9), "no": 1.0}

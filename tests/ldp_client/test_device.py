@@ -1,38 +1,21 @@
 """The install: paths, scopes, the person's switch, copy and eraser, the log of what left."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat
 import sys
 import threading
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
+from records import RECORD
 
-from ldp_client import (
-    ConfigurationError,
-    ConsentError,
-    Device,
-    DeviceCampaign,
-    MemoryStorage,
-    RefusedError,
-    StorageError,
-)
-from ldp_client.testing import Answer, FakeClock, FakeServer
-from protocols import Campaign, decode_upload
-
-RECORD = {"age": "young", "income": 30_000, "hours": 12}
-Join = Callable[..., tuple[Device, DeviceCampaign]]
+from ldp_client import ConfigurationError, ConsentError, Device, MemoryStorage, RefusedError, StorageError
+from ldp_client.testing import Answer
+from protocols import decode_upload
 
 
-def test_a_relative_path_is_the_same_device_wherever_the_process_goes(
-    join: Join, server: FakeServer, campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_path_is_the_same_device_wherever_the_process_goes(join, server, campaign, tmp_path, monkeypatch):
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
     monkeypatch.chdir(tmp_path / "a")
@@ -45,7 +28,7 @@ def test_a_relative_path_is_the_same_device_wherever_the_process_goes(
     assert server.counted(campaign.id) == 1
 
 
-def test_making_a_device_is_cheap_and_starts_nothing(campaign: Campaign, tmp_path: Path) -> None:
+def test_making_a_device_is_cheap_and_starts_nothing(campaign, tmp_path):
     threads = threading.active_count()
     for number in range(50):
         device = Device(tmp_path / str(number), max_total_epsilon=1)
@@ -54,16 +37,7 @@ def test_making_a_device_is_cheap_and_starts_nothing(campaign: Campaign, tmp_pat
     assert threading.active_count() == threads
 
 
-def test_leaving_the_with_block_stops_the_thread(join: Join) -> None:
-    with join(clock=time)[0] as device:
-        device.start()
-        assert device.status().running
-    assert not device.status().running
-
-
-def test_the_default_path_is_for_its_owner_and_for_this_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_default_path_is_for_its_owner_and_for_this_machine(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
@@ -82,17 +56,16 @@ def test_the_default_path_is_for_its_owner_and_for_this_machine(
 # Users of a backend
 
 
-def test_users_of_a_backend_have_ledgers_of_their_own_and_share_cache_and_sender(
-    join: Join, server: FakeServer, campaign: Campaign, tmp_path: Path
-) -> None:
+def test_users_of_a_backend_have_ledgers_of_their_own_and_share_cache_and_sender(join, server, campaign, tmp_path):
     device, _ = join(storage=tmp_path / "users.db", granted=False)
     for user in range(5):
         _, part = join(device=device.scope(f"user-{user}"), granted=False)
         part.grant()
         part.contribute(RECORD, "yes")
     assert len(server.requests) == 1
-    assert set(device.scopes_waiting()) == {f"user-{user}" for user in range(5)}
-    assert device.run_once(5)
+    restarted, _ = join(storage=tmp_path / "users.db", granted=False)
+    assert set(restarted.scopes_waiting()) == {f"user-{user}" for user in range(5)}
+    assert restarted.run_once(5)
     assert device.scopes_waiting() == ()
     assert server.counted(campaign.id) == 5
     assert device.status().total_epsilon == 0
@@ -102,36 +75,35 @@ def test_users_of_a_backend_have_ledgers_of_their_own_and_share_cache_and_sender
     assert len(ids) == 5
 
 
-def test_what_users_left_behind_is_delivered_although_they_do_not_return(
-    join: Join, server: FakeServer, campaign: Campaign, tmp_path: Path
-) -> None:
-    device, _ = join(storage=tmp_path / "users.db", granted=False)
-    for user in range(3):
-        join(device=device.scope(f"user-{user}"))[1].contribute(RECORD, "yes")
-    restarted, _ = join(storage=tmp_path / "users.db", granted=False)
-    assert restarted.run_once(5)
-    assert server.counted(campaign.id) == 3
-
-
-def test_a_user_who_withdraws_takes_nobody_along(join: Join, server: FakeServer, campaign: Campaign) -> None:
+@pytest.mark.parametrize(
+    ("act", "counted"),
+    [
+        (lambda _, part: part.withdraw(), 1),
+        (lambda scope, _: scope.erase(), 1),
+        (lambda scope, _: scope.switch(False), 2),
+    ],
+    ids=["withdraws", "erases", "switches off for a while"],
+)
+def test_a_user_who_leaves_takes_nobody_along(join, server, campaign, act, counted):
     device, _ = join(granted=False)
-    (_, first), (_, second) = (join(device=device.scope(name)) for name in ("1", "10"))
-    first.contribute(RECORD, "yes")
-    second.contribute(RECORD, "yes")
-    first.withdraw()
+    (scope, part), (_, other) = (join(device=device.scope(name)) for name in ("1", "10"))
+    for one in (part, other):
+        one.contribute(RECORD, "yes")
+    act(scope, part)
     assert device.run_once(5)
-    assert (first.status().sent, second.status().sent, server.counted(campaign.id)) == (0, 1, 1)
+    assert (other.status().sent, part.status().sent, server.counted(campaign.id)) == (1, 0, 1)
+    scope.switch(True)
+    assert device.run_once(5)
+    assert server.counted(campaign.id) == counted
 
 
 @pytest.mark.parametrize("scope", ["", "a/b", "é", "a\nb"])
-def test_a_scope_that_could_reach_into_another_is_refused(join: Join, scope: str) -> None:
+def test_a_scope_that_could_reach_into_another_is_refused(join, scope):
     with pytest.raises(ConfigurationError, match="scope"):
         join(granted=False)[0].scope(scope)
 
 
-def test_many_queues_with_different_fates_are_delivered_by_one_sender(
-    join: Join, server: FakeServer, draft: dict[str, Any]
-) -> None:
+def test_many_queues_with_different_fates_are_delivered_by_one_sender(join, server, draft):
     """The one that a server refuses for now does not hold up the others."""
     device, _ = join(granted=False)
     campaigns = [server.publish({**draft, "title": f"Campaign {number}"}) for number in range(4)]
@@ -147,9 +119,7 @@ def test_many_queues_with_different_fates_are_delivered_by_one_sender(
 # The person's switch
 
 
-def test_switched_off_nothing_is_asked_answered_or_sent_until_it_is_switched_on_again(
-    join: Join, server: FakeServer, campaign: Campaign, tmp_path: Path
-) -> None:
+def test_switched_off_nothing_is_asked_answered_or_sent_until_it_is_switched_on_again(join, server, campaign, tmp_path):
     path = tmp_path / "device.db"
     device, part = join(storage=path)
     part.contribute(RECORD, "yes")
@@ -159,50 +129,28 @@ def test_switched_off_nothing_is_asked_answered_or_sent_until_it_is_switched_on_
     assert restarted.status().enabled is False
     assert restarted.run_once(5)
     assert not server.uploads
-    refusal = join(device=restarted.scope("user"), granted=False)[1].refusal()
-    assert refusal is not None
-    assert refusal.code == "switched-off"
+    _, of_user = join(device=restarted.scope("user"))
+    with pytest.raises(RefusedError) as caught:
+        of_user.contribute(RECORD, "yes")
+    assert caught.value.code == of_user.refusal().code == "switched-off"
+    assert restarted.scope("user").ledger().total_epsilon == 0
     restarted.enabled = True
     assert restarted.run_once(5)
     assert server.counted(campaign.id) == 1
     assert again.fate == "arrived"
 
 
-def test_a_user_who_switches_off_stops_nobody_else(join: Join, server: FakeServer, campaign: Campaign) -> None:
-    device, _ = join(granted=False)
-    off, on = device.scope("off"), device.scope("on")
-    for scope in (off, on):
-        join(device=scope)[1].contribute(RECORD, "yes")
-    off.enabled = False
-    assert device.run_once(5)
-    assert server.counted(campaign.id) == 1
-    assert off.status().queued == 1
-    off.enabled = True
-    assert device.run_once(5)
-    assert server.counted(campaign.id) == 2
-
-
-def test_contributing_while_switched_off_is_refused_and_spends_nothing(join: Join) -> None:
-    device, part = join()
-    device.enabled = False
-    with pytest.raises(RefusedError) as caught:
-        part.contribute(RECORD, "yes")
-    assert caught.value.code == "switched-off"
-    assert device.ledger().total_epsilon == 0
-
-
 # The person's copy and eraser
 
 
-def test_the_log_says_what_was_asked_what_was_said_when_and_to_whom(
-    join: Join, server: FakeServer, all_campaign: Campaign, clock: FakeClock
-) -> None:
+def test_the_log_says_what_was_asked_what_was_said_when_and_to_whom(join, server, all_campaign, clock):
     device, part = join(of=all_campaign)
     part.contribute(RECORD, "yes")
     assert device.sent() == ()
     assert device.run_once(5)
     log = device.sent()
     assert len(log) == len(all_campaign.groups)
+    assert len(server.uploads) == 1
     assert {one.asked.split(" ")[0] for one in log} == {"missed_payment", "age", "income", "hours"}
     assert {(one.title, one.url, one.at) for one in log} == {(all_campaign.title, server.url, clock.now)}
     assert all(one.said for one in log)
@@ -221,9 +169,7 @@ def test_the_log_says_what_was_asked_what_was_said_when_and_to_whom(
         (Answer(commit=True, body=b'{"rejected": []}'), "arrived"),
     ],
 )
-def test_the_log_holds_what_left_whatever_the_server_says_of_it(
-    join: Join, server: FakeServer, campaign: Campaign, answer: Answer, reply: str | None
-) -> None:
+def test_the_log_holds_what_left_whatever_the_server_says_of_it(join, server, campaign, answer, reply):
     """A server that counts a report and says that it refused it is whom the log is for."""
     server.answer_with = lambda _: answer
     device, part = join()
@@ -236,10 +182,8 @@ def test_the_log_holds_what_left_whatever_the_server_says_of_it(
     assert [one.payload for one in device.sent()] == [one.payload]
 
 
-def test_a_report_that_is_refused_by_name_in_a_success_stands_in_the_log_with_its_code(
-    join: Join, server: FakeServer, all_campaign: Campaign
-) -> None:
-    def refuse_one(number: int) -> Answer:
+def test_a_report_that_is_refused_by_name_in_a_success_stands_in_the_log_with_its_code(join, server, all_campaign):
+    def refuse_one(number):
         first = decode_upload(server.uploads[number], all_campaign)[0].ids
         return Answer(body=json.dumps({"rejected": [[first.hex(), "conflicting-report"]]}).encode(), commit=True)
 
@@ -251,9 +195,7 @@ def test_a_report_that_is_refused_by_name_in_a_success_stands_in_the_log_with_it
     assert (part.status().sent, part.status().dropped) == (3, {"conflicting-report": 1})
 
 
-def test_the_log_tells_when_a_report_left_first_and_nothing_of_what_never_left(
-    join: Join, server: FakeServer, clock: FakeClock
-) -> None:
+def test_the_log_tells_when_a_report_left_first_and_nothing_of_what_never_left(join, server, clock):
     answers = [Answer(503), None]
     server.answer_with = lambda number: answers[number]
     device, part = join()
@@ -268,20 +210,9 @@ def test_the_log_tells_when_a_report_left_first_and_nothing_of_what_never_left(
     assert other.sent() == ()
 
 
-def test_a_refusal_is_told_as_the_servers_word(join: Join, server: FakeServer) -> None:
-    server.answer_with = lambda _: Answer(410, "gone", commit=True)
-    device, part = join()
-    part.contribute(RECORD, "yes")
-    assert device.run_once(5)
-    assert part.fate == "refused"
-    assert "the server says that it refused it" in str(device.ledger())
-
-
 @pytest.mark.parametrize("discrete", ["de", "sue", "oue", "the", "ss", "she"])
 @pytest.mark.parametrize("continuous", ["laplace", "onebit", "sign"])
-def test_every_kind_of_answer_has_words(
-    join: Join, server: FakeServer, draft: dict[str, Any], discrete: str, continuous: str
-) -> None:
+def test_every_kind_of_answer_has_words(join, server, draft, discrete, continuous):
     privacy = {"epsilon": 4.0, "answers": "all", "discrete": discrete, "continuous": continuous}
     device, part = join(of=server.publish({**draft, "privacy": privacy}))
     part.contribute(RECORD, "yes")
@@ -289,9 +220,7 @@ def test_every_kind_of_answer_has_words(
     assert all(one.asked and one.said for one in device.sent())
 
 
-def test_the_copy_holds_everything_but_the_secret_and_is_json(
-    join: Join, server: FakeServer, all_campaign: Campaign
-) -> None:
+def test_the_copy_holds_everything_but_the_secret_and_is_json(join, server, all_campaign):
     server.answer_with = lambda _: Answer(400, "malformed-upload")
     storage = MemoryStorage()
     device, part = join(of=all_campaign, storage=storage)
@@ -307,9 +236,7 @@ def test_the_copy_holds_everything_but_the_secret_and_is_json(
     assert secret.hex() not in json.dumps(copy)
 
 
-def test_the_eraser_leaves_nothing_and_what_follows_is_a_new_device(
-    join: Join, server: FakeServer, campaign: Campaign, tmp_path: Path
-) -> None:
+def test_the_eraser_leaves_nothing_and_what_follows_is_a_new_device(join, server, campaign, tmp_path):
     path = tmp_path / "device.db"
     device, part = join(storage=path)
     part.contribute(RECORD, "yes")
@@ -328,44 +255,23 @@ def test_the_eraser_leaves_nothing_and_what_follows_is_a_new_device(
     assert server.counted(campaign.id) == 1
 
 
-def test_erasing_while_something_is_sent_stops_it_or_waits_and_leaves_no_trace(
-    join: Join, server: FakeServer, tmp_path: Path
-) -> None:
-    arrived, leave = threading.Event(), threading.Event()
-
-    def meanwhile(_: int) -> None:
-        arrived.set()
-        leave.wait(10)
-
-    server.answer_with = meanwhile
+def test_erasing_while_something_is_sent_stops_it_or_waits_and_leaves_no_trace(join, held_answer, tmp_path):
     device, part = join(storage=tmp_path / "device.db", clock=time)
     part.contribute(RECORD, "yes")
     thread = threading.Thread(target=device.run_once, args=(5,))
     thread.start()
-    assert arrived.wait(10)
+    assert held_answer.arrived.wait(10)
     device.erase(timeout=0.1)
-    leave.set()
+    held_answer.leave.set()
     thread.join(10)
     assert device.export() == Device(":memory:", max_total_epsilon=8).export()
     assert device.status().problem is None
 
 
-def test_erasing_one_user_leaves_the_others(join: Join, server: FakeServer, campaign: Campaign) -> None:
-    device, _ = join(granted=False)
-    for name in ("1", "10"):
-        join(device=device.scope(name))[1].contribute(RECORD, "yes")
-    device.scope("1").erase()
-    assert device.scopes_waiting() == ("10",)
-    assert device.run_once(5)
-    assert server.counted(campaign.id) == 1
-
-
 # Quarantine
 
 
-def test_what_a_server_would_not_take_is_listed_and_can_be_tried_again(
-    join: Join, server: FakeServer, campaign: Campaign
-) -> None:
+def test_what_a_server_would_not_take_is_listed_and_can_be_tried_again(join, server, campaign):
     server.answer_with = lambda _: Answer(400, "malformed-upload")
     device, part = join()
     part.contribute(RECORD, "yes")
@@ -383,7 +289,7 @@ def test_what_a_server_would_not_take_is_listed_and_can_be_tried_again(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_device_in_memory_refuses_to_answer_in_a_forked_child(join: Join, server: FakeServer) -> None:
+def test_a_device_in_memory_refuses_to_answer_in_a_forked_child(join, server):
     device, part = join(clock=time)
     child = os.fork()
     if not child:

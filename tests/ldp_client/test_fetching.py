@@ -1,33 +1,24 @@
 """The classifier apart from any device: fetched, kept, and never traded for a worse one."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from ldp_client import Classifier, Device, DeviceCampaign, ModelError, ModelUnavailableError, TransportError
+from ldp_client import Classifier, ModelError, ModelUnavailableError, TransportError
 from ldp_client.delivery import background
 from ldp_client.storage.location import open_storage
-from ldp_client.testing import FakeServer
-from protocols import Campaign
 
-Join = Callable[..., tuple[Device, DeviceCampaign]]
 NOWHERE = "http://127.0.0.1:9"
 
 
-def test_there_may_be_no_model_yet(server: FakeServer, campaign: Campaign) -> None:
+def test_there_may_be_no_model_yet(server, campaign):
     with pytest.raises(ModelUnavailableError):
         Classifier.fetch(server.url, campaign.id)
 
 
-def test_a_classifier_needs_no_device_no_consent_and_no_file(
-    server: FakeServer, campaign: Campaign, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_classifier_needs_no_device_no_consent_and_no_file(server, campaign, model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     server.publish_model(campaign.id, model)
     classifier = Classifier.fetch(server.url, campaign.id)
@@ -38,26 +29,22 @@ def test_a_classifier_needs_no_device_no_consent_and_no_file(
     assert [path for _, path in server.requests] == [f"/v1/campaigns/{campaign.id}/model"]
 
 
-def test_a_stored_model_serves_offline_and_a_new_one_replaces_it(
-    server: FakeServer, campaign: Campaign, model: str, tmp_path: Path
-) -> None:
+def test_a_stored_model_serves_offline_and_a_new_one_replaces_it(server, campaign, model, tmp_path):
     server.publish_model(campaign.id, model)
     kept = tmp_path / "models"
     Classifier.fetch(server.url, campaign.id, storage=kept)
-    assert Classifier.fetch(NOWHERE, campaign.id, storage=kept, timeout=1).predict({"age": "old"}) == "no"
+    assert Classifier.fetch(NOWHERE, campaign.id, storage=kept, timeout=0.1).predict({"age": "old"}) == "no"
     changed = json.loads(model)
     changed["prior"] = [0.99, 0.01]
     server.publish_model(campaign.id, json.dumps(changed))
     assert Classifier.fetch(server.url, campaign.id, storage=kept).predict({"age": "old"}) == "yes"
-    assert Classifier.fetch(NOWHERE, campaign.id, storage=kept, timeout=1).predict({"age": "old"}) == "yes"
+    assert Classifier.fetch(NOWHERE, campaign.id, storage=kept, timeout=0.1).predict({"age": "old"}) == "yes"
     with pytest.raises(TransportError):
-        Classifier.fetch(NOWHERE, campaign.id, timeout=1)
+        Classifier.fetch(NOWHERE, campaign.id, timeout=0.1)
 
 
 @pytest.mark.parametrize("bad", ["{}", "not json", '{"version": 1, "kind": "forest"}'])
-def test_a_bad_model_never_replaces_a_good_one(
-    server: FakeServer, campaign: Campaign, model: str, tmp_path: Path, bad: str
-) -> None:
+def test_a_bad_model_never_replaces_a_good_one(server, campaign, model, tmp_path, bad):
     server.publish_model(campaign.id, bad)
     with pytest.raises(ModelError):
         Classifier.fetch(server.url, campaign.id, storage=tmp_path / "models")
@@ -66,13 +53,11 @@ def test_a_bad_model_never_replaces_a_good_one(
     server.publish_model(campaign.id, bad)
     for url in (server.url, NOWHERE):
         assert (
-            Classifier.fetch(url, campaign.id, storage=tmp_path / "models", timeout=1).predict({"age": "old"}) == "no"
+            Classifier.fetch(url, campaign.id, storage=tmp_path / "models", timeout=0.1).predict({"age": "old"}) == "no"
         )
 
 
-def test_a_stored_model_that_cannot_be_read_is_fetched_again(
-    server: FakeServer, campaign: Campaign, model: str, tmp_path: Path
-) -> None:
+def test_a_stored_model_that_cannot_be_read_is_fetched_again(server, campaign, model, tmp_path):
     server.publish_model(campaign.id, model)
     kept = open_storage(tmp_path / "models")
     Classifier.fetch(server.url, campaign.id, storage=kept)
@@ -82,9 +67,7 @@ def test_a_stored_model_that_cannot_be_read_is_fetched_again(
     assert Classifier.fetch(server.url, campaign.id, storage=kept).predict({"age": "old"}) == "no"
 
 
-def test_before_somebody_agrees_a_model_is_used_and_nothing_is_written(
-    join: Join, server: FakeServer, campaign: Campaign, model: str, tmp_path: Path
-) -> None:
+def test_before_somebody_agrees_a_model_is_used_and_nothing_is_written(join, server, campaign, model, tmp_path):
     server.publish_model(campaign.id, model)
     _, part = join(storage=tmp_path / "device.db", granted=False)
     assert part.classifier().predict({"age": "old"}) == "no"
@@ -92,16 +75,16 @@ def test_before_somebody_agrees_a_model_is_used_and_nothing_is_written(
     part.grant()
     part.classifier()
     _, offline = join(storage=tmp_path / "device.db", granted=False, url=NOWHERE)
-    assert offline.classifier(timeout=1).predict({"age": "old"}) == "no"
+    assert offline.classifier(timeout=0.1).predict({"age": "old"}) == "no"
 
 
 def test_with_the_background_running_a_stored_model_is_renewed_at_a_moment_of_its_own(
-    join: Join, server: FakeServer, campaign: Campaign, model: str, draft: dict[str, object]
-) -> None:
+    join, server, campaign, model, draft
+):
     """Of two campaigns that an app asks for at its start, neither question leaves with the other."""
-    waits: list[float] = []
+    waits = []
 
-    def asked() -> int:
+    def asked():
         return [path.endswith("/model") for _, path in server.requests].count(True)
 
     device, one = join(clock=time)
@@ -130,19 +113,17 @@ def test_with_the_background_running_a_stored_model_is_renewed_at_a_moment_of_it
     device.close()
 
 
-def noted(waits: list[float]) -> Callable[..., threading.Timer]:
+def noted(waits):
     """Timers that never fire, by how long they wait."""
 
     class Noted(threading.Timer):
-        def start(self) -> None:
+        def start(self):
             waits.append(self.interval)
 
     return Noted
 
 
-def test_a_model_about_another_label_is_refused_after_a_restart_too(
-    join: Join, server: FakeServer, campaign: Campaign, model: str, tmp_path: Path
-) -> None:
+def test_a_model_about_another_label_is_refused_after_a_restart_too(join, server, campaign, model, tmp_path):
     join(storage=tmp_path / "device.db")
     server.publish_model(campaign.id, model.replace("missed_payment", "colour"))
     _, part = join(storage=tmp_path / "device.db", granted=False)

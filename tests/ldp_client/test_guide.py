@@ -1,7 +1,5 @@
 """The guide names every code and every status that the code knows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -9,36 +7,30 @@ import pytest
 import ldp_client
 from ldp_client.errors import REFUSALS, STORAGE_PROBLEMS, TRANSPORT_PROBLEMS
 from ldp_client.ledger import FATES
-from ldp_client.policy import (
-    POISON_STATUSES,
-    RETRYABLE_CODES,
-    RETRYABLE_STATUSES,
-    SPLIT_STATUSES,
-    TERMINAL_STATUSES,
-)
+from ldp_client.policy import POISON_STATUSES, RETRYABLE_CODES, RETRYABLE_STATUSES, SPLIT_STATUSES, TERMINAL_STATUSES
 
 GUIDE = (Path(__file__).resolve().parents[2] / "docs" / "client.md").read_text(encoding="utf-8")
 STATUSES = RETRYABLE_STATUSES | SPLIT_STATUSES | POISON_STATUSES | TERMINAL_STATUSES
 
 
 @pytest.mark.parametrize("code", sorted({*REFUSALS, *TRANSPORT_PROBLEMS, *FATES, *RETRYABLE_CODES}))
-def test_every_code_is_in_the_guide(code: str) -> None:
+def test_every_code_is_in_the_guide(code):
     assert f"`{code}`" in GUIDE
 
 
 @pytest.mark.parametrize("code", STORAGE_PROBLEMS)
-def test_every_problem_of_a_storage_is_in_the_guide(code: str) -> None:
+def test_every_problem_of_a_storage_is_in_the_guide(code):
     assert f"`{code}`" in GUIDE or f"`{code.removeprefix('storage')}`" in GUIDE
 
 
-def test_every_error_and_status_is_in_the_guide() -> None:
+def test_every_error_and_status_is_in_the_guide():
     errors = [name for name in ldp_client.__all__ if name.endswith("Error") and name != "ClientError"]
     assert [name for name in errors if f"`{name}`" not in GUIDE and f"ldp_client.{name}" not in GUIDE] == []
     table = GUIDE.partition("What delivery makes of an answer")[2]
     assert [status for status in sorted(STATUSES) if str(status) not in table] == []
 
 
-def test_every_error_has_the_one_base() -> None:
+def test_every_error_has_the_one_base():
     for name in ldp_client.__all__:
         if name.endswith("Error"):
             assert issubclass(getattr(ldp_client, name), ldp_client.LdpError)

@@ -1,7 +1,5 @@
 """Top-level names that an app may own, too: what is said where its ``protocols`` is found in place of ours."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -21,9 +19,15 @@ IMPORTS = (
 )
 
 
-@pytest.mark.parametrize("code", IMPORTS)
-@pytest.mark.parametrize("found", ["protocols.py", "protocols/__init__.py", "protocols/errors.py"])
-def test_an_apps_own_protocols_is_named_with_what_to_do(tmp_path: Path, found: str, code: str) -> None:
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        *((code, "protocols.py") for code in IMPORTS),
+        (IMPORTS[0], "protocols/__init__.py"),
+        (IMPORTS[0], "protocols/errors.py"),
+    ],
+)
+def test_an_apps_own_protocols_is_named_with_what_to_do(tmp_path, found, code):
     file = tmp_path / found
     file.parent.mkdir(exist_ok=True)
     file.write_text("VERSION = 1\n")

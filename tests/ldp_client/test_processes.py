@@ -3,8 +3,6 @@
 ``LDP_CLIENT_KILLS`` sets at how many random instants the client is killed (default 12; the full run has 200).
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal
@@ -12,19 +10,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from records import RECORD
 
 import ldp_client
-from ldp_client import Device, DeviceCampaign, MemoryStorage
-from ldp_client.testing import Answer, FakeServer
-from protocols import Campaign, decode_upload
+from ldp_client import MemoryStorage
+from ldp_client.testing import Answer
+from protocols import decode_upload
 
 KILLS = int(os.environ.get("LDP_CLIENT_KILLS", "12"))
-RECORD = {"age": "young", "income": 30_000, "hours": 12}
-Join = Callable[..., tuple[Device, DeviceCampaign]]
 
 # Draws anew what its record says, as a device whose data changes between two starts.
 _DEVICE = """
@@ -48,18 +44,16 @@ print("done", flush=True)
 """
 
 
-def _start(server: FakeServer, campaign: Campaign, folder: Path, devices: range) -> subprocess.Popen[str]:
+def _start(server, campaign, folder, devices):
     arguments = [sys.executable, "-c", _DEVICE, server.url, campaign.id, str(folder)]
     arguments += [str(devices.start), str(devices.stop)]
     return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def test_a_client_killed_at_random_instants_counts_every_device_exactly_once(
-    server: FakeServer, campaign: Campaign, tmp_path: Path
-) -> None:
+def test_a_client_killed_at_random_instants_counts_every_device_exactly_once(server, campaign, tmp_path):
     chance = random.Random()
 
-    def drops_three_in_ten(_: int) -> Answer | None:
+    def drops_three_in_ten(_):
         return Answer(drop=True, commit=True) if chance.random() < 0.3 else None
 
     server.answer_with = drops_three_in_ten
@@ -69,7 +63,6 @@ def test_a_client_killed_at_random_instants_counts_every_device_exactly_once(
         devices = range(3 * kills, 3 * kills + 40)
         last = devices.stop
         process = _start(server, campaign, tmp_path, devices)
-        assert process.stdout is not None
         process.stdout.readline()
         time.sleep(chance.uniform(0.0, 0.3))
         if process.poll() is None:
@@ -82,7 +75,7 @@ def test_a_client_killed_at_random_instants_counts_every_device_exactly_once(
     assert final.returncode == 0, errors
 
     assert server.counted(campaign.id) == last
-    by_id: dict[bytes, set[bytes]] = {}
+    by_id = {}
     for upload in server.uploads:
         (block,) = decode_upload(upload, campaign)
         by_id.setdefault(block.ids, set()).add(upload)
@@ -96,6 +89,7 @@ from ldp_client import Device
 device = Device(sys.argv[3], max_total_epsilon=4)
 part = device.campaign(sys.argv[1], sys.argv[2], max_epsilon=4)
 part.grant()
+print("ready", flush=True)
 sys.stdin.readline()
 receipt = part.contribute({"age": "young"}, "yes")
 delivered = device.run_once(20)
@@ -103,14 +97,14 @@ print(receipt.at, receipt.questions, delivered)
 """
 
 
-def test_processes_on_one_file_contribute_once(server: FakeServer, campaign: Campaign, tmp_path: Path) -> None:
+def test_processes_on_one_file_contribute_once(server, campaign, tmp_path):
     arguments = [sys.executable, "-c", _ONE, server.url, campaign.id, str(tmp_path / "device.db")]
     processes = [
         subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)
     ]
-    time.sleep(0.3)
     for process in processes:
-        assert process.stdin is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
         process.stdin.write("go\n")
         process.stdin.flush()
     outputs = {process.communicate(timeout=60)[0] for process in processes}
@@ -121,9 +115,7 @@ def test_processes_on_one_file_contribute_once(server: FakeServer, campaign: Cam
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_fork_on_one_file_contributes_once(
-    join: Join, server: FakeServer, campaign: Campaign, tmp_path: Path
-) -> None:
+def test_a_fork_on_one_file_contributes_once(join, server, campaign, tmp_path):
     device, part = join(storage=tmp_path / "device.db", clock=time)
     child = os.fork()
     if not child:
@@ -141,9 +133,7 @@ def test_a_fork_on_one_file_contributes_once(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_child_starts_its_own_background_thread(
-    join: Join, server: FakeServer, campaign: Campaign, tmp_path: Path
-) -> None:
+def test_a_child_starts_its_own_background_thread(join, server, campaign, tmp_path):
     device, part = join(storage=tmp_path / "device.db", clock=time)
     device.start(first_delay=0.0)
     assert device.status().running
@@ -166,12 +156,10 @@ def test_a_child_starts_its_own_background_thread(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_fork_while_threads_send_leaves_no_lock_behind(
-    join: Join, server: FakeServer, campaign: Campaign, tmp_path: Path
-) -> None:
+def test_a_fork_while_threads_send_leaves_no_lock_behind(join, server, campaign, tmp_path):
     stop = threading.Event()
 
-    def busy(number: int) -> None:
+    def busy(number):
         while not stop.is_set():
             device, part = join(storage=MemoryStorage() if number else tmp_path / "busy.db", clock=time)
             part.contribute(RECORD, "yes")

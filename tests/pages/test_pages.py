@@ -9,6 +9,7 @@ import shutil
 
 import pytest
 from blocks import OUTPUT, PAGES, ROOT, blocks_of, says
+from forked import programs
 from session import Session
 from stages import STAGES
 
@@ -21,13 +22,15 @@ def with_blocks():
     return [page for page in PAGES if any(block.reason is None for block in blocks_of(page))]
 
 
+@pytest.mark.parametrize("started", ["forked", pytest.param("new", marks=pytest.mark.long)])
 @pytest.mark.parametrize("page", with_blocks())
-def test_every_block_of_a_page_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
+def test_every_block_of_a_page_runs_and_prints_what_the_page_says(page, started, tmp_path, monkeypatch):
+    """In interpreters that have imported already and, at length, in new ones."""
     blocks = [block for block in blocks_of(page) if block.reason is None and not block.included]
     if any(block.language == "js" or re.search(r"^node ", block.text, re.MULTILINE) for block in blocks):
         needs_node()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    with Session(tmp_path) as session:
+    with Session(tmp_path, *([str(programs())] if started == "forked" else [])) as session:
         stage = STAGES.get(page, lambda _: iter([None]))(session)
         next(stage)
         printed = None
@@ -94,7 +97,7 @@ def test_examples_that_a_page_includes_are_run_by_the_tests_of_examples():
     ],
 )
 def test_a_block_that_fails_is_found(text, complaint, tmp_path):
-    with Session(tmp_path) as session, pytest.raises(AssertionError, match="failed") as found:
+    with Session(tmp_path, str(programs())) as session, pytest.raises(AssertionError, match="failed") as found:
         session.shell(text, "a page:1")
     assert complaint in str(found.value)
 

@@ -1,8 +1,8 @@
-"""Ed25519 by RFC 8032's own vectors, what must be refused, and directories: no byte of one can be changed."""
+"""Ed25519 by RFC 8032's own vectors, what must be refused, and directories: no byte of one can be changed.
 
-from __future__ import annotations
+What directories say, and what else must be refused, stands in the test vectors.
+"""
 
-import json
 import random
 from datetime import datetime, timezone
 
@@ -10,7 +10,7 @@ import pytest
 
 from ldp_aggregator.service.signing import public_key, sign, sign_directory
 from protocols import DocumentError
-from protocols.document.directory import LARGEST_DIRECTORY, MOST_CAMPAIGNS, PREFIX, read_directory, read_key
+from protocols.document.directory import LARGEST_DIRECTORY, read_directory, read_key
 from protocols.document.ed25519 import BASE, NEUTRAL, L, P, decoded, encoded, equal, multiple, verify
 
 VECTORS = [
@@ -70,14 +70,6 @@ def test_a_signature_of_anything_else_or_by_anybody_else_is_refused():
         assert not verify(wrong, message, signature)
 
 
-def test_a_signature_has_one_encoding():
-    key, message = read_key(KEY), b"a message"
-    signature = sign(SEED, message)
-    later = int.from_bytes(signature[32:], "little") + L
-    assert later < 2**256
-    assert not verify(key, message, signature[:32] + later.to_bytes(32, "little"))
-
-
 def test_a_key_that_would_accept_everything_is_refused():
     small = [encoded(NEUTRAL), bytes(32), (P - 1).to_bytes(32, "little")]  # Points of order 1, 4 and 2.
     for key in small:
@@ -96,14 +88,6 @@ def test_what_is_no_point_or_not_its_one_encoding_is_no_key():
     assert equal(multiple(L, BASE), NEUTRAL)
 
 
-def test_a_directory_says_what_was_signed():
-    document = sign_directory(SEED, 7, UNTIL, {IDS[0]: "ab" * 32, IDS[1]: None})
-    directory = read_directory(document, KEY)
-    assert (directory.version, directory.expires) == (7, UNTIL)
-    assert dict(directory.campaigns) == {IDS[0]: "ab" * 32, IDS[1]: None}
-    assert read_directory(sign_directory(SEED, 1, UNTIL, {}), KEY).campaigns == {}
-
-
 def test_no_byte_of_a_directory_can_be_changed():
     document = sign_directory(SEED, 7, UNTIL, {IDS[0]: None})
     right = read_directory(document, KEY)
@@ -117,56 +101,14 @@ def test_no_byte_of_a_directory_can_be_changed():
             assert error.code in ("malformed-directory", "wrong-signature")  # noqa: PT017 - or the same meaning
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
-        b"",
-        b"[]",
-        b"{}",
-        b'{"statement": 1, "signature": 2}',
-        b'{"statement": "\\ud800", "signature": ""}',
-        b'{"statement": "x", "statement": "x", "signature": ""}',
-        b"\xff",
-        b"[" * 5000,
-        b'{"statement": "", "signature": "", "more": 1}',
-        b" " * (LARGEST_DIRECTORY + 1),
-    ],
-)
+NO_TEXT = b'{"statement": "\\ud800", "signature": ""}'
+
+
+@pytest.mark.parametrize("document", [b"", b"\xff", b"[" * 5000, b" " * (LARGEST_DIRECTORY + 1), NO_TEXT])
 def test_what_is_no_directory_is_refused(document):
     with pytest.raises(DocumentError) as refused:
         read_directory(document, KEY)
     assert refused.value.code == "malformed-directory"
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        {},
-        {"version": 0, "expires": "2027-01-01T00:00:00Z", "campaigns": []},
-        {"version": 1, "expires": None, "campaigns": []},
-        {"version": 1, "expires": "tomorrow", "campaigns": []},
-        {"version": 1, "expires": "2027-01-01T00:00:00Z", "campaigns": [{"id": 1, "model": None}]},
-        {"version": 1, "expires": "2027-01-01T00:00:00Z", "campaigns": [], "more": 1},
-        {"version": 1, "expires": "2027-01-01T00:00:00Z", "campaigns": [{"id": "a"}] * (MOST_CAMPAIGNS + 1)},
-    ],
-)
-def test_a_signed_statement_that_means_nothing_is_refused_too(statement):
-    import base64
-
-    text = json.dumps(statement)
-    signature = base64.urlsafe_b64encode(sign(SEED, PREFIX + text.encode())).rstrip(b"=").decode()
-    with pytest.raises(DocumentError) as refused:
-        read_directory(json.dumps({"statement": text, "signature": signature}).encode(), KEY)
-    assert refused.value.code == "malformed-directory"
-
-
-def test_a_signature_of_the_bare_statement_is_none_of_a_directory():
-    import base64
-
-    statement = json.loads(sign_directory(SEED, 7, UNTIL, {}))["statement"]
-    signature = base64.urlsafe_b64encode(sign(SEED, statement.encode())).rstrip(b"=").decode()
-    with pytest.raises(DocumentError, match="not signed"):
-        read_directory(json.dumps({"statement": statement, "signature": signature}).encode(), KEY)
 
 
 @pytest.mark.parametrize("key", ["", "A" * 42, "A" * 44, KEY + "=", KEY[:-1] + "é", KEY[:-1] + "+"])

@@ -1,7 +1,5 @@
 """From a record's values to the cell or the moment that is perturbed: declared, missing and undeclared ones."""
 
-from __future__ import annotations
-
 import copy
 from fractions import Fraction
 
@@ -62,21 +60,14 @@ def anything(values, class_index=0):
         ("green", certain(2)),
         ("blue", certain(4)),
         ("violet", anything(3)),
-        ("RED", anything(3)),
         ("", anything(3)),
         (None, anything(3)),
-        (0, anything(3)),
         (["red"], anything(3)),
         pytest.param(HUGE, anything(3), id="huge"),
-        pytest.param(-HUGE, anything(3), id="minus-huge"),
     ],
 )
 def test_an_undeclared_categorical_value_is_a_uniformly_random_one(value, cells):
     assert cells_of(only("colour"), {"colour": value}) == cells
-
-
-def test_an_absent_value_is_a_uniformly_random_one_with_the_true_class():
-    assert cells_of(only("colour"), {}) == anything(3)
     assert cells_of(only("colour"), {}, "b") == anything(3, class_index=1)
 
 
@@ -87,10 +78,7 @@ def test_an_absent_value_is_a_uniformly_random_one_with_the_true_class():
         ({"answer": "missing"}, 2),
         ({"answer": "1"}, 4),
         ({"answer": 1}, 4),
-        ({"answer": 1.0}, 4),
-        ({"answer": "1.0"}, 2),
         ({"answer": True}, 4),
-        ({"answer": False}, 2),
         ({"answer": "perhaps"}, 2),
         ({"answer": None}, 2),
         ({}, 2),
@@ -106,20 +94,15 @@ def test_where_missing_is_declared_an_undeclared_value_is_missing(record, cell):
         (0, 0),
         (1.999, 0),
         (2, 1),
-        (3.5, 1),
-        (4, 2),
         (6, 3),
         (8, 3),
         (8.001, 3),
-        (10**400, 3),
         pytest.param(HUGE, 3, id="huge"),
         (float("inf"), 3),
         (-0.001, 0),
-        (-(10**400), 0),
         (float("-inf"), 0),
         (Fraction(7, 2), 1),
         (" 3.5e0 ", 1),
-        ("1e999", 3),
     ],
 )
 def test_a_discretised_number_is_clipped_and_its_bins_are_half_open_but_the_last(value, bin_index):
@@ -129,17 +112,6 @@ def test_a_discretised_number_is_clipped_and_its_bins_are_half_open_but_the_last
 @pytest.mark.parametrize("value", [None, float("nan"), "five", "inf", "", "True", [5], 5j])
 def test_what_is_no_number_is_a_uniformly_random_bin(value):
     assert cells_of(only("size"), {"size": value}) == anything(4)
-
-
-def test_numbers_and_truth_values_of_numpy_are_those_of_python():
-    numpy = pytest.importorskip("numpy")
-    for number in (numpy.int64(5), numpy.float32(5), numpy.float64(5), numpy.uint8(5)):
-        assert cells_of(only("size"), {"size": number}) == certain(4)
-    assert cells_of(only("answer"), {"answer": numpy.int64(1)}) == certain(4)
-    assert cells_of(only("answer"), {"answer": numpy.str_("1")}) == certain(4)
-    assert cells_of(only("size"), {"size": numpy.float32("nan")}) == anything(4)
-    assert cells_of(only("size"), {"size": numpy.bool_(True)}) == certain(0)
-    assert cells_of(only("answer"), {"answer": numpy.bool_(True)}) == certain(4)
 
 
 LAPLACE = only("weight", continuous="laplace", label_weight=1)
@@ -164,7 +136,6 @@ def moment_of(record, words, question, label="a"):
         ("0.5", 0.5),
         (7, 1.0),
         (float("-inf"), -1.0),
-        (10**400, 1.0),
         pytest.param(-HUGE, -1.0, id="minus-huge"),
     ],
 )
@@ -206,19 +177,3 @@ def test_the_sign_of_a_value_is_one_with_probability_half_of_one_plus_t(value):
             for word in words
         }
         assert bits == {word: 2 + (word < threshold) for word in words}
-
-
-def test_the_two_factors_of_a_product_are_read_and_multiplied():
-    """A moments round asks about pairs of features, without the class; a feature with itself is its square."""
-    draft = copy.deepcopy(DRAFT)
-    draft["features"] = [
-        {"name": "v", "kind": "continuous", "missing": False, "low": 0, "high": 4},
-        {"name": "w", "kind": "continuous", "missing": False, "low": -1, "high": 1},
-    ]
-    draft.update(asks="moments", study="s")
-    draft["privacy"]["continuous"] = "laplace"
-    campaign = Campaign.compile(draft)
-    products = {(q.feature, q.other): q for q in campaign.questions if q.kind == "product"}
-    for names, value in ((("v", "w"), 0.5 * -0.25), (("v", "v"), 2 * 0.5**2 - 1), (("w", "w"), 2 * 0.25**2 - 1)):
-        item = encode(campaign, products[names], {"v": 3, "w": -0.25}, 1, ScriptedCoins([]))
-        assert item == (0, value * UNIT)

@@ -1,7 +1,5 @@
 """Packages hand names on, each loaded when it is first used."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

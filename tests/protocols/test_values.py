@@ -1,24 +1,20 @@
 """What a value means follows from the value, and nothing that a record can hold raises."""
 
-from __future__ import annotations
-
 import datetime
 import enum
 import math
 import struct
-from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from records import Watched
 
-from ldp_client import Classifier, perturb
 from protocols import Campaign, DraftError
 from protocols.document.schema import CategoricalFeature, Label
-from protocols.model import Model
-from protocols.values import composed, held, number_of, positions_of, text_of
+from protocols.values import composed, held, number_of, text_of
 
 numpy = pytest.importorskip("numpy")
 pandas = pytest.importorskip("pandas")
@@ -78,9 +74,6 @@ def test_not_even_what_lies_about_its_class_or_refuses_everything_raises():
     for value in (Hostile(), Liar()):
         assert text_of(value) is None
         assert number_of(value) is None
-        assert len(perturb(CAMPAIGN, dict.fromkeys(["flag", "size", "bins", "p", "q"], value), "a")) == len(
-            CAMPAIGN.groups
-        )
 
 
 @pytest.mark.parametrize("value", NO_MEANING, ids=lambda value: type(value).__name__)
@@ -117,41 +110,19 @@ def test_a_declared_1_is_met_by_every_1(value):
     assert number_of(value) == 1.0
 
 
-@pytest.mark.parametrize("value", [2**53 + 1, -(2**53) - 1, 10**30, -(10**199), 2**64])
-def test_whole_numbers_are_their_digits_however_large(value):
-    assert text_of(value) == text_of(Decimal(value)) == text_of(Fraction(value)) == str(value)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [10**200, -(10**200), 10**5000, Decimal("1E+999999999"), 1e201, math.inf, -math.inf],
-    ids=lambda value: type(value).__name__,
-)
-def test_what_is_longer_than_any_declared_text_has_none_and_is_still_a_number(value):
-    assert text_of(value) is None
-    large = value > 1.7e308 or value < -1.7e308
-    assert number_of(value) == (math.copysign(math.inf, value > 0 or -1) if large else float(value))
-
-
-@pytest.mark.parametrize("zero", [0, 0.0, -0.0, Decimal("-0.00"), Decimal("1E-999999999"), False, numpy.float32(-0.0)])
-def test_every_zero_is_0(zero):
-    assert text_of(zero) == "0"
-
-
-@settings(deadline=None)
-@given(st.floats(allow_nan=False, allow_infinity=False))
+@given(st.floats() | st.binary(min_size=8, max_size=8).map(lambda bits: struct.unpack("<d", bits)[0]))
 def test_the_text_of_a_double_is_that_double_again_in_digits_a_point_and_a_sign(number):
     text = text_of(number)
+    assert (number_of(number) is None) == math.isnan(number)
     if text is None:
-        assert abs(number) >= 1e199 or 0 < abs(number) < 1e-170
+        assert not 1e-170 < abs(number) < 1e199
+        assert number != 0
     else:
-        assert float(text) == number
+        assert float(text) == number == number_of(text)
         assert set(text) <= set("-0123456789.")
         assert len(text) <= 200
-        assert number_of(text) == number
 
 
-@settings(deadline=None)
 @given(st.one_of(st.integers(-(10**25), 10**25), st.floats(allow_nan=False), st.fractions(), st.booleans()))
 def test_equal_numbers_mean_the_same_whatever_their_type(number):
     alike = [number]
@@ -162,7 +133,6 @@ def test_equal_numbers_mean_the_same_whatever_their_type(number):
     assert {number_of(one) for one in alike} == {number_of(number)}
 
 
-@settings(deadline=None)
 @given(
     st.one_of(
         st.text(),
@@ -180,8 +150,6 @@ def test_a_text_is_a_number_where_python_reads_one_in_decimal_digits(text):
 
 
 def test_an_accent_is_the_same_however_it_is_written():
-    feature = CategoricalFeature("drink", ("Cafe\u0301", "The\u0301"))
-    assert [feature.index_of(text) for text in ("Caf\u00e9", "Cafe\u0301", "Th\u00e9", "Cafe")] == [0, 0, 1, None]
     with pytest.raises(DraftError, match=r"features\[0\].values: two entries are one text"):
         Campaign.compile(draft({"name": "drink", "kind": "categorical", "values": ["Cafe\u0301", "Caf\u00e9"]}))
     with pytest.raises(DraftError, match=r"label.classes: two entries are one text"):
@@ -193,22 +161,6 @@ def test_a_text_subclass_is_its_text():
     assert type(text_of(Colour.RED)) is str
     assert text_of(HostileText("Cafe\u0301")) == composed("Cafe\u0301") == "Caf\u00e9"
     assert number_of(HostileText("2")) == 2
-
-
-@pytest.mark.parametrize(
-    ("declared", "truth", "falsity"),
-    [
-        (("1", "0"), 0, 1),
-        (("false", "true"), 1, 0),
-        (("True", "False"), 0, 1),
-        (("true", "1"), 1, None),
-        (("yes", "no"), None, None),
-    ],
-)
-def test_truth_values_are_1_and_0_and_the_declared_names_of_them(declared, truth, falsity):
-    positions = positions_of(declared)
-    for yes, no in ((True, False), (1, 0), (1.0, 0.0), (numpy.bool_(True), numpy.bool_(False)), ("1", "0")):
-        assert (positions.get(text_of(yes)), positions.get(text_of(no))) == (truth, falsity)
 
 
 FLAG = {"name": "flag", "kind": "categorical", "values": ["0", "1"]}
@@ -224,68 +176,10 @@ def draft(*features):
     }
 
 
-class Unreadable(Mapping):
-    """A record that cannot be read."""
-
-    def __init__(self, error):
-        self.error = error
-
-    def __getitem__(self, name):
-        raise self.error
-
-    def __iter__(self):
-        raise self.error
-
-    def __len__(self):
-        return 1
-
-
-SIZE = {"name": "size", "kind": "continuous", "low": 0, "high": 1}
-INPUTS = [{"name": name, "kind": "continuous", "low": 0, "high": 1} for name in "pq"]
-PROJECTION = {
-    "method": "pca",
-    "inputs": ["p", "q"],
-    "mean": [0, 0],
-    "scale": [1, 1],
-    "matrix": [[1, 1]],
-    "outputs": [{"name": "first", "kind": "continuous", "low": 0, "high": 1}],
-    "fitted_on": "public",
-}
-CAMPAIGN = Campaign.compile(
-    {**draft(FLAG, SIZE, {**SIZE, "name": "bins", "bins": 3}, *INPUTS), "projection": PROJECTION}
-)
-MODEL = Model.from_json(
-    """{"version": 1, "kind": "naive-bayes", "label": "y", "classes": ["a", "b"], "prior": [0.25, 0.75], "features":
-    [{"name": "flag", "kind": "categorical", "values": ["0", "1"], "likelihood": [[0.5, 0.2], [0.5, 0.8]]},
-     {"name": "size", "kind": "gaussian", "low": 0, "high": 1, "mean": [0, 1], "variance": [1, 1]}]}"""
-)
-
-
-@pytest.mark.parametrize("value", NO_MEANING, ids=lambda value: type(value).__name__)
-def test_a_device_answers_and_classifies_whatever_a_record_holds(value):
-    record = dict.fromkeys(["flag", "size", "bins", "p", "q"], value)
-    assert len(perturb(CAMPAIGN, record, "a")) == len(CAMPAIGN.groups)
-    assert Classifier(MODEL).predict_proba(record) == Classifier(MODEL).predict_proba({})
-
-
 @pytest.mark.parametrize(
     "error", [KeyError("x"), RuntimeError("x"), RecursionError(), MemoryError(), OSError()], ids=repr
 )
-def test_a_record_that_cannot_be_read_is_empty(error):
-    record = Unreadable(error)
-    assert held(record, "flag") is None
-    assert len(perturb(CAMPAIGN, record, "a")) == len(CAMPAIGN.groups)
-    assert Classifier(MODEL).predict_proba(record) == Classifier(MODEL).predict_proba({})
-
-
-def test_an_interrupt_is_no_missing_value():
+def test_a_value_that_cannot_be_read_is_missing_but_an_interrupt_is_none(error):
+    assert held(Watched({"flag": error}), "flag") is None
     with pytest.raises(KeyboardInterrupt):
-        held(Unreadable(KeyboardInterrupt()), "flag")
-
-
-@settings(deadline=None)
-@given(st.binary(min_size=8, max_size=8))
-def test_doubles_of_all_bits_are_read(bits):
-    (number,) = struct.unpack("<d", bits)
-    assert (number_of(number) is None) == math.isnan(number)
-    assert text_of(number) is None or float(text_of(number)) == number
+        held(Watched({"flag": KeyboardInterrupt()}), "flag")

@@ -1,7 +1,5 @@
 """The table of docs/values.md is true: every value in it is evaluated."""
 
-from __future__ import annotations
-
 import datetime
 import re
 from decimal import Decimal

@@ -1,9 +1,6 @@
 """Campaigns with every kind of payload, and random reports of them, for the tests of the archive."""
 
-from __future__ import annotations
-
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +11,7 @@ from protocols import Campaign
 
 
 @pytest.fixture(scope="session", params=[("de", "onebit"), ("oue", "laplace"), ("ss", "sign"), ("she", "onebit")])
-def campaign(request: Any) -> Campaign:
+def campaign(request):
     """Indices, bits, subsets, noisy vectors: payloads of one byte and of many."""
     discrete, continuous = request.param
     return Campaign.compile(
@@ -32,7 +29,7 @@ def campaign(request: Any) -> Campaign:
     )
 
 
-def random_kept(campaign: Campaign, reports: int, seed: int) -> dict[int, Kept]:
+def random_kept(campaign, reports, seed):
     """About so many reports that devices can have sent, spread over all questions."""
     rng = np.random.default_rng(seed)
     each = max(1, reports // len(campaign.questions))
@@ -42,7 +39,7 @@ def random_kept(campaign: Campaign, reports: int, seed: int) -> dict[int, Kept]:
     }
 
 
-def other_answers(campaign: Campaign, question: int, kept: Kept) -> Kept:
+def other_answers(campaign, question, kept):
     """The same ids with another sound payload each."""
     sound = _sound(campaign, question)
     return Kept(
@@ -52,10 +49,10 @@ def other_answers(campaign: Campaign, question: int, kept: Kept) -> Kept:
 
 
 @lru_cache
-def _sound(campaign: Campaign, question: int) -> Any:
+def _sound(campaign, question):
     payloads = possible_payloads(campaign.questions[question])
     return np.frombuffer(b"".join(payloads), dtype=np.uint8).reshape(len(payloads), -1)
 
 
-def _draw(sound: Any, count: int, rng: np.random.Generator) -> Any:
+def _draw(sound, count, rng):
     return sound[rng.integers(0, len(sound), count)]

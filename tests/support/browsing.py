@@ -1,21 +1,17 @@
 """A real headless Chromium, for the tests of pages and for screenshots; skips where there is none, and says why."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import urllib.request
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from ldp_client import perturb
-from protocols import Campaign, encode_upload
+from protocols import encode_upload
 from protocols.wire import MEDIA_TYPE
-from simulations.fleet.aggregator import Aggregator
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed; make setup installs it")
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,23 +37,23 @@ return `${place} ${one.tagName.toLowerCase()} ${name}${ring && there ? "" : " UN
 class Browser:
     """A tab. Every request it ever made is known; :meth:`foreign` are those to another host."""
 
-    def __init__(self, driver: Any) -> None:
+    def __init__(self, driver):
         self.driver = driver
-        self._requested: list[str] = []
+        self._requested = []
 
-    def open(self, address: str) -> None:
+    def open(self, address):
         self.driver.get(address)
 
-    def one(self, selector: str) -> Any:
+    def one(self, selector):
         return self.driver.find_element("css selector", selector)
 
-    def all(self, selector: str) -> list[Any]:
+    def all(self, selector):
         return self.driver.find_elements("css selector", selector)
 
-    def text(self, selector: str = "body") -> str:
+    def text(self, selector="body"):
         return self.one(selector).text
 
-    def wait(self, holds: Any) -> Any:
+    def wait(self, holds):
         """Until ``holds`` does, of this page or of the one that comes after it."""
         from selenium.common.exceptions import (
             NoSuchElementException,
@@ -66,7 +62,7 @@ class Browser:
         )
         from selenium.webdriver.support.ui import WebDriverWait
 
-        def still_holds(_driver: Any) -> Any:
+        def still_holds(_driver):
             try:
                 return holds()
             except WebDriverException as error:
@@ -78,38 +74,38 @@ class Browser:
         ignored = (NoSuchElementException, StaleElementReferenceException)
         return WebDriverWait(self.driver, WAIT_SECONDS, ignored_exceptions=ignored).until(still_holds)
 
-    def click(self, selector: str) -> None:
+    def click(self, selector):
         element = self.one(selector)
         self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
         element.click()
 
-    def fill(self, selector: str, text: str) -> None:
+    def fill(self, selector, text):
         element = self.one(selector)
         element.clear()
         element.send_keys(text)
 
-    def press(self, *keys: str) -> None:
+    def press(self, *keys):
         """Keys to whatever has the focus."""
         from selenium.webdriver.common.action_chains import ActionChains
 
         ActionChains(self.driver).send_keys(*keys).perform()
 
-    def press_with(self, held: str, key: str) -> None:
+    def press_with(self, held, key):
         """A key while another one is held."""
         from selenium.webdriver.common.action_chains import ActionChains
 
         ActionChains(self.driver).key_down(held).send_keys(key).key_up(held).perform()
 
-    def focused(self) -> str:
+    def focused(self):
         """The focused element by what people and selectors know of it; empty where nothing but the page has it."""
         return str(self.driver.execute_script(_FOCUSED))
 
-    def stops(self, most: int = 400) -> list[str]:
+    def stops(self, most=400):
         """Where the tab key leads from the page's top, until it leaves the page."""
         from selenium.webdriver.common.keys import Keys
 
         self.driver.execute_script("document.activeElement.blur(); window.getSelection().removeAllRanges()")
-        found: list[str] = []
+        found = []
         while len(found) < most:
             self.press(Keys.TAB)
             where = self.focused()
@@ -118,14 +114,14 @@ class Browser:
             found.append(where)
         return found
 
-    def sign_in(self, aggregator: Aggregator) -> None:
+    def sign_in(self, aggregator):
         self.open(f"{aggregator.admin_url}/login")
         if self.all("#token"):
             self.fill("#token", aggregator.token)
             self.click("main button")
             self.wait(lambda: "Campaigns" in self.text("h1"))
 
-    def resize(self, width: int, height: int = 900, *, scheme: str = "light") -> None:
+    def resize(self, width, height=900, *, scheme="light"):
         """A viewport of exactly this size, in light or dark."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
@@ -135,7 +131,7 @@ class Browser:
         ]
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
-    def requested(self) -> list[str]:
+    def requested(self):
         """The addresses of all requests so far."""
         for entry in self.driver.get_log("performance"):
             message = json.loads(entry["message"])["message"]
@@ -143,16 +139,16 @@ class Browser:
                 self._requested.append(message["params"]["request"]["url"])
         return self._requested
 
-    def foreign(self) -> list[str]:
+    def foreign(self):
         """The requests to any host but this machine's own."""
         parts = [urlsplit(address) for address in self.requested()]
         return [p.geturl() for p in parts if p.scheme not in OWN_SCHEMES and p.hostname != "127.0.0.1"]
 
-    def complaints(self) -> list[str]:
+    def complaints(self):
         """What the console says of errors and of what the policy refused."""
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
 
-    def violations(self) -> list[str]:
+    def violations(self):
         """What axe-core finds that is serious or critical."""
         if not AXE.exists():
             pytest.skip(f"axe-core is not at {AXE}; make browser installs it")
@@ -170,7 +166,7 @@ class Browser:
         ]
 
 
-def start_browser(*, javascript: bool = True) -> Browser:
+def start_browser(*, javascript=True):
     """Skips where there is no Chromium with its driver."""
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     driver = shutil.which("chromedriver")
@@ -197,7 +193,7 @@ def start_browser(*, javascript: bool = True) -> Browser:
     return Browser(webdriver.Chrome(options=options, service=service))
 
 
-def answer(aggregator: Aggregator, campaign: Campaign, devices: int) -> None:
+def answer(aggregator, campaign, devices):
     """So many devices answer over HTTP: half of one class, values in turn."""
     for number in range(devices):
         record = {

@@ -3,22 +3,16 @@
 A 2 in any cell proves that something was counted twice, and a 0 that something acknowledged was lost.
 """
 
-from __future__ import annotations
-
 import hashlib
-from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta, timezone
-from typing import Any
 
 import pytest
 
-from ldp_aggregator.store import Outcome, Store, Submission
+from ldp_aggregator.store import Submission
 from protocols import Campaign, Report, decode_upload, encode_upload
 
-Member = Report | int | tuple[int, int]
 
-
-def cell_campaign(cells: int = 64, **changes: Any) -> Campaign:
+def cell_campaign(cells=64, **changes):
     """One ``de`` question about a feature with ``cells / 2`` values and two classes; the label is not asked alone."""
     return Campaign.compile(
         {
@@ -39,78 +33,70 @@ def cell_campaign(cells: int = 64, **changes: Any) -> Campaign:
     )
 
 
-def cell_report(campaign: Campaign, number: int, cell: int | None = None) -> Report:
+def cell_report(campaign, number, cell=None):
     """Report ``number``: an id of its own and, unless told otherwise, the cell of that number."""
     width = campaign.questions[0].mechanism.width
     payload = (number if cell is None else cell).to_bytes(width, "little")
     return Report(0, hashlib.sha256(number.to_bytes(8, "big")).digest()[:16], payload)
 
 
-def reports_of(campaign: Campaign, members: Iterable[Member]) -> list[Report]:
+def reports_of(campaign, members):
     """Return reports, each of which is given itself, by its number, or by its number and its cell."""
     pairs = [one if isinstance(one, tuple) else (one, None) for one in members]
     return [one if isinstance(one, Report) else cell_report(campaign, one, cell) for one, cell in pairs]
 
 
-def submission(campaign: Campaign, members: Iterable[Member]) -> Submission:
+def submission(campaign, members):
     return Submission(campaign, decode_upload(encode_upload(reports_of(campaign, members)), campaign))
 
 
-async def publish(
-    store: Store,
-    cells: int = 64,
-    *,
-    max_reports: int | None = None,
-    federated: bool = False,
-    uploads_need: str | None = None,
-    **changes: Any,
-) -> Campaign:
+async def publish(store, cells=64, *, max_reports=None, federated=False, uploads_need=None, **changes):
     """A campaign that the store has."""
     campaign = cell_campaign(cells, **changes)
     await store.create_campaign(campaign, max_reports=max_reports, federated=federated, uploads_need=uploads_need)
     return campaign
 
 
-async def count(store: Store, campaign: Campaign, members: Iterable[Member]) -> Outcome:
+async def count(store, campaign, members):
     """The outcome of one upload."""
     [outcome] = await store.count([submission(campaign, members)])
     return outcome
 
 
-async def cells_of(store: Store, campaign: Campaign, cells: int | None = None) -> list[int]:
+async def cells_of(store, campaign, cells=None):
     """The first counts of the tally."""
-    counted: list[int] = (await store.tally(campaign.id)).counts[0].tolist()
+    counted = (await store.tally(campaign.id)).counts[0].tolist()
     return counted[:cells]
 
 
 class SteppedClock:
     """A clock that stands until it is stepped."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
-    def __call__(self) -> datetime:
+    def __call__(self):
         return self.now
 
-    def step(self, seconds: float) -> None:
+    def step(self, seconds):
         self.now += timedelta(seconds=seconds)
 
 
 @pytest.fixture
-def make_campaign() -> Callable[..., Campaign]:
+def make_campaign():
     return cell_campaign
 
 
 @pytest.fixture
-def make_report() -> Callable[..., Report]:
+def make_report():
     return cell_report
 
 
 @pytest.fixture
-def make_submission() -> Callable[..., Submission]:
+def make_submission():
     return submission
 
 
 @pytest.fixture
-def clock() -> SteppedClock:
+def clock():
     return SteppedClock()

@@ -1,10 +1,7 @@
 """Columns of every dtype that pandas has for cells of some kind, and cells of every kind, for property tests."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -62,11 +59,11 @@ ODD = st.sampled_from(
 ANYTHING = WHOLE | REAL | TEXTS | TRUTHS | ODD
 
 
-def _arrow(kind: pa.DataType) -> pd.ArrowDtype:
+def _arrow(kind):
     return pd.ArrowDtype(kind)
 
 
-KINDS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+KINDS = {
     "whole": (WHOLE, ("int64", "float64", "Int64", "Float64", "category", _arrow(pa.int64()), _arrow(pa.float64()))),
     "small": (st.integers(0, 3), ("int8", "uint64", "float16", "float32", np.longdouble, "Int8", "Sparse[int64]")),
     "whole or none": (WHOLE | st.none(), ("float64", "Int64", "Float64", "category", _arrow(pa.int64()))),
@@ -91,7 +88,7 @@ KINDS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 
 
 @st.composite
-def columns(draw: st.DrawFn, size: int | None = None) -> pd.Series[Any]:
+def columns(draw, size=None):
     """A column of one of :data:`KINDS`, of ``size`` cells or of up to eight."""
     cells, dtypes = KINDS[draw(st.sampled_from(sorted(KINDS)))]
     values = draw(st.lists(cells, min_size=size or 0, max_size=8 if size is None else size))

@@ -1,14 +1,11 @@
 """A server as a process of its own, for tests that kill it."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 WITHOUT_UVLOOP = "import sys; sys.modules['uvloop'] = None; from ldp_aggregator.__main__ import main; sys.exit(main())"
 READY = re.compile(r"ready: public (\S+) admin (\S+) operations (\S+)")
@@ -21,12 +18,12 @@ class Daemon:
     On uvloop where it is installed, unless told otherwise.
     """
 
-    def __init__(self, data: Path, *arguments: str, uvloop: bool = True, **environment: str) -> None:
+    def __init__(self, data, *arguments, uvloop=True, **environment):
         self._log = (data / "daemon.log").open("ab")
         program = ["-m", "ldp_aggregator"] if uvloop else ["-c", WITHOUT_UVLOOP]
-        command = [sys.executable, *program, "serve", "--host", "127.0.0.1", "--port", "0"]
+        command = [sys.executable, *program, "serve", "--listen", "127.0.0.1:0"]
         self.process = subprocess.Popen(
-            [*command, "--admin-port", "0", "--operations-port", "0", "--data", str(data), *arguments],
+            [*command, "--listen-admin", "0", "--listen-operations", "0", "--data", str(data), *arguments],
             stdout=subprocess.PIPE,
             stderr=self._log,
             text=True,
@@ -39,12 +36,12 @@ class Daemon:
             raise RuntimeError(f"the server did not start: {line!r} {(data / 'daemon.log').read_text()}")
         self.public, self.admin, self.operations = match.groups()
 
-    def kill(self) -> None:
+    def kill(self):
         """As a power cut does it to a process: SIGKILL."""
         self.process.kill()
         self._end()
 
-    def stop(self, seconds: float = 30) -> int:
+    def stop(self, seconds=30):
         """SIGTERM, and wait; returns the exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
@@ -56,15 +53,15 @@ class Daemon:
             raise RuntimeError("the server did not stop in time")
         return self._end()
 
-    def _end(self) -> int:
+    def _end(self):
         code = self.process.wait()
         self.process.stdout.close()
         self._log.close()
         return code
 
-    def __enter__(self) -> Daemon:
+    def __enter__(self):
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         if not self._log.closed:
             self.stop()

@@ -1,12 +1,7 @@
 """Nodes of a federated campaign: a campaign, tables, settings; and a Flower grid that calls client apps by itself."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -37,7 +32,7 @@ OTHER = Campaign.compile(
 )
 
 
-def rows(seed: int, count: int = 200) -> tuple[pd.DataFrame, pd.Series]:
+def rows(seed, count=200):
     """A node's table, made up."""
     rng = np.random.default_rng(seed)
     again = rng.random(count) < 0.4
@@ -50,18 +45,18 @@ def rows(seed: int, count: int = 200) -> tuple[pd.DataFrame, pd.Series]:
     return frame, pd.Series(np.where(again, "yes", "no"))
 
 
-def write_table(path: Path, seed: int, count: int = 200) -> Path:
+def write_table(path, seed, count=200):
     frame, labels = rows(seed, count)
     frame.assign(readmitted=labels).to_csv(path, index=False)
     return path
 
 
-def node(folder: Path, seed: int = 1, **changes: Any) -> NodeSettings:
+def node(folder, seed=1, **changes):
     """Settings of a node with a table of its own in a folder of its own."""
     home = folder / f"node-{seed}"
     home.mkdir(exist_ok=True)
     table = write_table(home / "table.csv", seed) if "table" not in changes else changes.pop("table")
-    values: dict[str, Any] = {"ledger": home / "ledger.db", "campaign_id": CAMPAIGN.id, "max_epsilon": 1.0}
+    values = {"ledger": home / "ledger.db", "campaign_id": CAMPAIGN.id, "max_epsilon": 1.0}
     return NodeSettings(table=table, **(values | changes))
 
 
@@ -71,22 +66,22 @@ class Loop:
     ``apps``: for each node its client app, or None for one that never answers.
     """
 
-    def __init__(self, apps: Mapping[int, Any]) -> None:
+    def __init__(self, apps):
         from flwr.app import Context, RecordDict
         from flwr.supercore.task_identity import TaskIdentity
 
         TaskIdentity.task_id = TaskIdentity.run_id = TaskIdentity.node_id = 1  # A message knows the run it belongs to.
         self.apps = dict(apps)
-        self.asked: list[int] = []
+        self.asked = []
         self.run = SimpleNamespace(run_id=1)
         self.contexts = {
             name: Context(run_id=1, node_id=name, node_config={}, state=RecordDict(), run_config={}) for name in apps
         }
 
-    def get_node_ids(self) -> list[int]:
+    def get_node_ids(self):
         return list(self.apps)
 
-    def send_and_receive(self, messages: Iterable[Any], *, timeout: float | None = None) -> list[Any]:
+    def send_and_receive(self, messages, *, timeout=None):
         from flwr.app import Error, Message
 
         replies = []

@@ -4,34 +4,32 @@ Writes what the server made of it to FOLDER/told.json. Nodes are numbered from F
 at once, one raises, one sends nonsense, one is another under a second name, and one has another schema.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time
 from pathlib import Path
 
 from flower_nodes import CAMPAIGN, node
-from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.clientapp import ClientApp
-from flwr.serverapp import Grid, ServerApp
+from flwr.serverapp import ServerApp
 from flwr.simulation import run_simulation
 
 from ldp_aggregator.flower.client import client_app
 from ldp_aggregator.flower.messages import QUERY, RECORD
 from ldp_aggregator.flower.server import collect
-from ldp_aggregator.flower.settings import NodeSettings, RoundSettings
+from ldp_aggregator.flower.settings import RoundSettings
 
 LOST = "lost"
 KINDS = ("drops out", "raises", "nonsense", "twin", "other schema")
 
 
-def kind_of(partition: int) -> str:
+def kind_of(partition):
     """What the node of a partition does; most are honest."""
     return KINDS[partition % 10] if partition % 10 < len(KINDS) else "honest"
 
 
-def node_of(folder: Path, partition: int) -> NodeSettings:
+def node_of(folder, partition):
     """A twin has the table and the ledger of an honest node."""
     kind = kind_of(partition)
     if kind == "twin":
@@ -43,10 +41,10 @@ def node_of(folder: Path, partition: int) -> NodeSettings:
     return node(folder, partition)
 
 
-def make_client(folder: Path, first: int) -> ClientApp:
+def make_client(folder, first):
     app = ClientApp()
 
-    def handle(message: Message, context: Context) -> Message:
+    def handle(message, context):
         partition = first + int(context.node_config["partition-id"])
         kind = kind_of(partition)
         if kind == "drops out":
@@ -66,31 +64,31 @@ class Clock:
 
     now = 0.0
 
-    def __call__(self) -> float:
+    def __call__(self):
         return self.now
 
-    def sleep(self, _: float) -> None:
+    def sleep(self, _):
         self.now += 400
 
 
 class Losing:
     """A grid on which answers that are marked get lost: Flower's simulation has no node that says nothing."""
 
-    def __init__(self, grid: Grid) -> None:
+    def __init__(self, grid):
         self._grid = grid
 
-    def get_node_ids(self) -> list[int]:
+    def get_node_ids(self):
         return list(self._grid.get_node_ids())
 
-    def send_and_receive(self, messages: list[Message], *, timeout: float | None = None) -> list[Message]:
+    def send_and_receive(self, messages, *, timeout=None):
         replies = self._grid.send_and_receive(messages, timeout=timeout)
         return [reply for reply in replies if reply.has_error() or LOST not in reply.content.config_records]
 
 
-def main(folder: Path, nodes: int, first: int) -> None:
+def main(folder, nodes, first):
     server = ServerApp()
 
-    def run(grid: Grid, _: Context) -> None:
+    def run(grid, _):
         while len(list(grid.get_node_ids())) < nodes:
             time.sleep(0.2)
         clock, settings = Clock(), RoundSettings(nodes, 1, 1, 1000.0, None)

@@ -1,7 +1,5 @@
 """Mechanisms over a grid of domains and epsilons, and the exact law of what their code sends."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

@@ -1,15 +1,13 @@
 """Everything that a liar can send: the payloads of a question that a server counts."""
 
-from __future__ import annotations
-
 import itertools
 import struct
 
-from protocols import PayloadError, Question
+from protocols import PayloadError
 from protocols.mechanisms import NoisyVector
 
 
-def possible_payloads(question: Question) -> list[bytes]:
+def possible_payloads(question):
     """All payloads that the server counts; of noisy vectors the corners."""
     mechanism = question.mechanism
     if isinstance(mechanism, NoisyVector):

@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 ADDRESS_VARIABLE = "LDP_BAYES_TEST_DATABASE"
 
-_USES: Counter[Path] = Counter()
+_USES = Counter()
 
 
 @dataclass(frozen=True)
@@ -35,19 +34,19 @@ class Postgres:
     address: str
     server: PostgresServer | None = None
 
-    def restart(self) -> None:
+    def restart(self):
         """Stop at once, as a crash does, and start again: the log is replayed."""
         self._control("-m", "immediate", "-w", "-l", str(self.server.log), "restart")
         self.server.ensure_postgres_running()  # Reads the new process's number, for the end.
 
-    def _control(self, *arguments: str) -> None:
+    def _control(self, *arguments):
         command = [str(Path(self.server.bin_path) / "pg_ctl"), "-D", str(self.server.pgdata), *arguments]
         user = {"user": self.server.system_user} if self.server.system_user else {}
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **user)
 
 
 @contextmanager
-def database() -> Iterator[Postgres]:
+def database():
     """An empty database for as long as the block lasts, on the one server that all workers of a run share."""
     if ADDRESS_VARIABLE in os.environ:
         yield Postgres(os.environ[ADDRESS_VARIABLE])
@@ -64,7 +63,7 @@ def database() -> Iterator[Postgres]:
 
 
 @contextmanager
-def own_server() -> Iterator[Postgres]:
+def own_server():
     """A server that nobody else uses, and that may be restarted."""
     if ADDRESS_VARIABLE in os.environ:
         yield Postgres(os.environ[ADDRESS_VARIABLE])
@@ -74,7 +73,7 @@ def own_server() -> Iterator[Postgres]:
 
 
 @contextmanager
-def _server(folder: Path) -> Iterator[PostgresServer]:
+def _server(folder):
     """The server in this folder, which its last user stops and takes away."""
     folder.mkdir(exist_ok=True)
     # The wheel locks a file there, and warns where nobody else is kept out of it.
@@ -99,18 +98,18 @@ def _server(folder: Path) -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
+def postgres():
     with database() as found:
         yield found
 
 
 @pytest.fixture(scope="session")
-def own_postgres() -> Iterator[Postgres]:
+def own_postgres():
     with own_server() as server:
         yield server
 
 
-async def empty(address: str) -> None:
+async def empty(address):
     """Take everything out of the store's tables, where there are tables of this version; drop them where not."""
     import asyncpg
 
@@ -131,7 +130,7 @@ async def empty(address: str) -> None:
         await connection.close()
 
 
-async def bare(address: str) -> None:
+async def bare(address):
     """Drop the store's tables."""
     import asyncpg
 

@@ -1,7 +1,5 @@
 """Uploads in front of the writer's queue, without a connection."""
 
-from __future__ import annotations
-
 from ldp_aggregator.server.desk import Waiting
 from ldp_aggregator.server.uploads import for_a_relay
 from ldp_aggregator.service.settings import Limits

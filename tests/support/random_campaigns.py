@@ -1,12 +1,8 @@
 """Random campaigns, documents that were tampered with, and records, for a comparison of two implementations."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import json
-import random
-from typing import Any
 
 from protocols import Campaign, DraftError
 
@@ -16,24 +12,24 @@ TEXTS += ["constructor", "Infinity"]
 LONG = "9" * 400
 ODD = [None, True, False, 0, 1, -1, 1.5, 2**53, -0.0, 1e300, 1e-7, 0.1, [], {}, [1]]
 ODD += ["", "x", "1", " 1 ", "\ud800", "a\nb", LONG]
-ODD_RECORDS: list[Any] = [None, "record", 1, []]
+ODD_RECORDS = [None, "record", 1, []]
 MECHANISMS = ["auto", "de", "sue", "oue", "she", "the", "ss"]
 
 
-def campaign(rng: random.Random) -> Campaign:
+def campaign(rng):
     """A campaign that compiles."""
     while True:
         with contextlib.suppress(DraftError):
             return Campaign.compile(draft(rng))
 
 
-def draft(rng: random.Random) -> dict[str, Any]:
+def draft(rng):
     """A draft; a few of them do not compile."""
     moments, scores = rng.random() < 0.1, rng.random() < 0.2
     scores = scores and not moments
     names = rng.sample(NAMES, rng.randint(2, 5))
     features = [_feature(rng, name, moments) for name in names[1:]]
-    made: dict[str, Any] = {
+    made = {
         "version": 1,
         "title": rng.choice(TEXTS),
         "label": {
@@ -63,7 +59,7 @@ def draft(rng: random.Random) -> dict[str, Any]:
     return made
 
 
-def document(rng: random.Random, source: Campaign) -> str:
+def document(rng, source):
     """Its document, or with probability 1/2 one with a few changes, nearly all of which must be refused."""
     if rng.random() < 0.5:
         return source.document.decode()
@@ -79,14 +75,14 @@ def document(rng: random.Random, source: Campaign) -> str:
     return text
 
 
-def record(rng: random.Random, source: Campaign) -> tuple[Any, Any]:
+def record(rng, source):
     """A record and a label, as JSON has them; ``{"integer": ...}`` and ``{"double": ...}`` for what it has not."""
     values = {feature.name: _value(rng, feature) for feature in source.features if rng.random() < 0.9}
     label = rng.choice(source.label.classes) if rng.random() < 0.9 else _odd(rng)
     return rng.choice(ODD_RECORDS) if rng.random() < 0.03 else values, label
 
 
-def as_python(value: Any) -> Any:
+def as_python(value):
     """What a value of :func:`record` stands for."""
     if isinstance(value, dict):
         ((kind, text),) = value.items()
@@ -94,7 +90,7 @@ def as_python(value: Any) -> Any:
     return value
 
 
-def _feature(rng: random.Random, name: str, moments: bool) -> dict[str, Any]:
+def _feature(rng, name, moments):
     missing = {"missing": rng.choice([True, False, False, None])}
     if not moments and rng.random() < 0.5:
         values = rng.sample(TEXTS, rng.choice([2, 2, 3, 5, 8]))
@@ -107,7 +103,7 @@ def _feature(rng: random.Random, name: str, moments: bool) -> dict[str, Any]:
     return {"name": name, "kind": "continuous", "low": low, "high": high, "bins": bins, **missing}
 
 
-def _projection(rng: random.Random, features: list[dict[str, Any]]) -> dict[str, Any]:
+def _projection(rng, features):
     chosen = rng.sample(features, rng.randint(1, len(features)))
     outputs = rng.randint(1, len(chosen))
     number = lambda: rng.uniform(-3, 3)  # noqa: E731 - a word for this function
@@ -134,7 +130,7 @@ def _projection(rng: random.Random, features: list[dict[str, Any]]) -> dict[str,
     }
 
 
-def _evaluation(rng: random.Random, made: dict[str, Any], inputs: list[dict[str, Any]]) -> dict[str, Any]:
+def _evaluation(rng, made, inputs):
     """A model, with edges of its own, chosen or none, and with one question or both."""
     edges = sorted({0.0, *(round(rng.uniform(-3, 3), rng.choice([0, 2, 17])) for _ in range(rng.randint(0, 6)))})
     two = len(made["label"]["classes"]) == 2
@@ -145,7 +141,7 @@ def _evaluation(rng: random.Random, made: dict[str, Any], inputs: list[dict[str,
     }
 
 
-def _model(rng: random.Random, made: dict[str, Any], inputs: list[dict[str, Any]]) -> dict[str, Any]:
+def _model(rng, made, inputs):
     """A model of the draft's label, about some of its features or a projection of them."""
     k = len(made["label"]["classes"])
     projection = _projection(rng, inputs) if inputs and rng.random() < 0.4 else None
@@ -166,7 +162,7 @@ def _model(rng: random.Random, made: dict[str, Any], inputs: list[dict[str, Any]
     }
 
 
-def _likelihood(rng: random.Random, feature: dict[str, Any], k: int) -> dict[str, Any]:
+def _likelihood(rng, feature, k):
     if feature["kind"] == "continuous" and feature["bins"] is None:
         bounds = {name: feature[name] for name in ("name", "low", "high")}
         moments = {"mean": [rng.uniform(-9, 9) for _ in range(k)], "variance": [rng.uniform(0.1, 9) for _ in range(k)]}
@@ -176,13 +172,13 @@ def _likelihood(rng: random.Random, feature: dict[str, Any], k: int) -> dict[str
     return {**described, "likelihood": [list(row) for row in zip(*columns, strict=True)]}
 
 
-def _shares(rng: random.Random, size: int) -> list[float]:
+def _shares(rng, size):
     """Numbers that add up to 1; a few are 0."""
     drawn = [rng.choice([rng.random(), rng.random(), 0.0]) for _ in range(size - 1)] + [rng.random() + 0.1]
     return [share / sum(drawn) for share in drawn]
 
 
-def _tamper(rng: random.Random, content: Any) -> None:
+def _tamper(rng, content):
     """One change somewhere."""
     place = content
     while True:
@@ -210,7 +206,7 @@ def _tamper(rng: random.Random, content: Any) -> None:
         place[key] = copy.deepcopy(rng.choice(ODD))
 
 
-def _value(rng: random.Random, feature: Any) -> Any:
+def _value(rng, feature):
     if rng.random() < 0.3:
         return _odd(rng)
     if hasattr(feature, "values"):
@@ -219,7 +215,7 @@ def _value(rng: random.Random, feature: Any) -> Any:
     return rng.choice([number, round(number), str(number), f" {number:.3e}", {"integer": str(round(number))}])
 
 
-def _odd(rng: random.Random) -> Any:
+def _odd(rng):
     texts = [*TEXTS, LONG, "", "nan", "Infinity", "0x1", "1_0", "+.5", "5.", ".", "1e", "\t7 ", "\n7", "١"]
     doubles = ["nan", "inf", "-inf", "-0.0", "1e22", "1e-9", "5e-324", "1.5"]
     return rng.choice(

@@ -1,7 +1,5 @@
 """HTTP by hand, for clients that a library would not be."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,16 +1,13 @@
 """A server with everything on it that pages can show, made as people make it: by forms, devices and nodes."""
 
-from __future__ import annotations
-
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from browsing import Browser, answer
+from browsing import answer
 from credit_draft import DRAFT
 
 from ldp_aggregator.node_statistics import MEDIA_TYPE as SHARE_TYPE
@@ -18,7 +15,6 @@ from ldp_aggregator.trainers import node_statistics
 from ldp_client import perturb
 from protocols import Campaign, encode_upload
 from protocols.wire import MEDIA_TYPE
-from simulations.fleet.aggregator import Aggregator
 
 OPEN = {**DRAFT, "closes": None, "study": "credit"}
 HOSPITALS = {
@@ -34,7 +30,7 @@ HOSPITALS = {
 }
 
 
-def scenery(browser: Browser, aggregator: Aggregator, devices: int) -> Mapping[str, str]:
+def scenery(browser, aggregator, devices):
     """The addresses of all pages, by a name for each. Signs in, and leaves somewhere."""
     browser.sign_in(aggregator)
     empty = aggregator.publish({**OPEN, "title": "Nobody has answered yet"})
@@ -65,7 +61,7 @@ def scenery(browser: Browser, aggregator: Aggregator, devices: int) -> Mapping[s
     }
 
 
-def refuse(aggregator: Aggregator, campaign: Campaign) -> None:
+def refuse(aggregator, campaign):
     """One report whose id was counted with another answer, and one upload that is none."""
     record = {"age": "young", "income": 3, "hours": 4}
     (first,) = perturb(campaign, record, "yes")
@@ -76,7 +72,7 @@ def refuse(aggregator: Aggregator, campaign: Campaign) -> None:
         send(f"{aggregator.url}/v1/campaigns/{campaign.id}/reports", body, MEDIA_TYPE)
 
 
-def evaluated(browser: Browser, aggregator: Aggregator, campaign: Campaign, devices: int) -> Campaign:
+def evaluated(browser, aggregator, campaign, devices):
     """An evaluation round of what a campaign has learned, drafted and published by forms, and its answers."""
     browser.open(f"{aggregator.admin_url}/campaigns/{campaign.id}")
     browser.click('form[action$="/train"] input[name="anyway"]')
@@ -96,13 +92,13 @@ def evaluated(browser: Browser, aggregator: Aggregator, campaign: Campaign, devi
     return asked
 
 
-def federation(browser: Browser, aggregator: Aggregator) -> Campaign:
+def federation(browser, aggregator):
     """A campaign of nodes of which two have sent a share, one of them again."""
     address = f"{aggregator.admin_url}/admin/v1/campaigns?federated=true"
     made = send(address, json.dumps(HOSPITALS).encode(), "application/json", aggregator.token)
     campaign = Campaign.compile(HOSPITALS)
     assert json.loads(made)["id"] == campaign.id
-    tokens: dict[str, str] = {}
+    tokens = {}
     for seed, node in enumerate(("north", "south", "north")):
         if node not in tokens:
             browser.open(f"{aggregator.admin_url}/tokens")
@@ -119,14 +115,14 @@ def federation(browser: Browser, aggregator: Aggregator) -> Campaign:
     return campaign
 
 
-def close(browser: Browser, aggregator: Aggregator, campaign: Campaign) -> None:
+def close(browser, aggregator, campaign):
     browser.open(f"{aggregator.admin_url}/campaigns/{campaign.id}")
     browser.click('form[action$="/close"] input[type=checkbox]')
     browser.click('form[action$="/close"] button')
     browser.wait(lambda: browser.text(".badge") == "closed")
 
 
-def send(url: str, body: bytes, media_type: str, token: str | None = None) -> bytes:
+def send(url, body, media_type, token=None):
     """What the server answers, whatever that is."""
     request = urllib.request.Request(url, body, {"Content-Type": media_type})
     if token is not None:

@@ -2,11 +2,7 @@
 nothing.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
 
 TYPES = {
     "object": dict,
@@ -23,7 +19,7 @@ KNOWN = {
 }
 
 
-def problems(value: Any, schema: Mapping[str, Any], place: str = "answer") -> Iterator[str]:
+def problems(value, schema, place="answer"):
     """What is wrong with ``value``."""
     if set(schema) - KNOWN:
         raise ValueError(f"{place}: {sorted(set(schema) - KNOWN)} would not be checked")
@@ -51,11 +47,11 @@ def problems(value: Any, schema: Mapping[str, Any], place: str = "answer") -> It
             yield from problems(item, inner, f"{place}[{position}]")
 
 
-def _is(value: Any, name: str) -> bool:
+def _is(value, name):
     return isinstance(value, TYPES[name]) and not (isinstance(value, bool) and name in ("integer", "number"))
 
 
-def _members(value: Mapping[str, Any], schema: Mapping[str, Any], place: str) -> Iterator[str]:
+def _members(value, schema, place):
     members = schema.get("properties", {})
     for name in schema.get("required", ()):
         if name not in value:

@@ -1,22 +1,18 @@
 """The truth about few shuffled devices, by enumeration: all neighbouring data sets, all multisets of reports."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldp_aggregator.mechanisms import facts_of
-from protocols.mechanisms import AnyMechanism, LaplaceVector, SummingHistogramEncoding
+from protocols.mechanisms import LaplaceVector, SummingHistogramEncoding
 
 Array = NDArray[np.float64]
 
 
-def law_of(mechanism: AnyMechanism) -> Array:
+def law_of(mechanism):
     """P(report | item), shape (items, reports), from the definition; noise beyond the items' range is one report."""
     if isinstance(mechanism, LaplaceVector):
         steps = 1 << mechanism.grid
@@ -32,7 +28,7 @@ def law_of(mechanism: AnyMechanism) -> Array:
     return np.array([[float(p) for p in law] for law in facts_of(mechanism).laws()]).T
 
 
-def mixture(parts: Sequence[tuple[Fraction, Array]]) -> Array:
+def mixture(parts):
     """Records with an item for every question; a report is the question drawn and its answer."""
     records = product(*(range(len(law)) for _, law in parts))
     return np.array(
@@ -43,7 +39,7 @@ def mixture(parts: Sequence[tuple[Fraction, Array]]) -> Array:
     )
 
 
-def worst_delta(law: Array, devices: int, epsilons: Sequence[float]) -> Array:
+def worst_delta(law, devices, epsilons):
     """The largest delta at each epsilon over all pairs of data sets of so many devices that differ in one."""
     worst = np.zeros(len(epsilons))
     for laws_of_all in shuffled_laws(law, devices):
@@ -53,7 +49,7 @@ def worst_delta(law: Array, devices: int, epsilons: Sequence[float]) -> Array:
     return worst
 
 
-def shuffled_laws(law: Array, devices: int) -> Iterator[Array]:
+def shuffled_laws(law, devices):
     """For every multiset of the other devices' items: the laws of the multiset of reports, one row for each item."""
     items, reports = law.shape
     steps = [_steps(reports, number) for number in range(devices)]
@@ -64,22 +60,22 @@ def shuffled_laws(law: Array, devices: int) -> Iterator[Array]:
         yield np.array([_one_more(here, one, steps[-1]) for one in law])
 
 
-def _one_more(here: Array, law: Array, step: NDArray[np.int64]) -> Array:
+def _one_more(here, law, step):
     return np.bincount(step.ravel(), (here[:, None] * law[None, :]).ravel())
 
 
-def _steps(reports: int, number: int) -> NDArray[np.int64]:
+def _steps(reports, number):
     """Which multiset of ``number + 1`` reports each of ``number`` becomes with one more report."""
     larger = {one: at for at, one in enumerate(combinations_with_replacement(range(reports), number + 1))}
     smaller = combinations_with_replacement(range(reports), number)
     return np.array([[larger[tuple(sorted((*one, report)))] for report in range(reports)] for one in smaller])
 
 
-def _noisy(means: Sequence[tuple[int, ...]], scale: float, low: int, high: int) -> Array:
+def _noisy(means, scale, low, high):
     """Products over the cells; a cell's report is its number, at most ``high`` and at least ``low``."""
     a = math.exp(-1 / scale)
 
-    def cell_law(mean: int) -> Array:
+    def cell_law(mean):
         inner = [(1 - a) / (1 + a) * a ** abs(z - mean) for z in range(low + 1, high)]
         return np.array([a ** (mean - low) / (1 + a), *inner, a ** (high - mean) / (1 + a)])
 

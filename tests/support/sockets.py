@@ -1,29 +1,26 @@
 """Servers made of bare sockets, for what no well-behaved server does."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading
-from collections.abc import Callable
 
 
 class Raw:
     """A server that says exactly these bytes to every connection, piece by piece, and notes what it hears first."""
 
-    def __init__(self, *pieces: bytes, pause: float = 0.0, close: bool = True) -> None:
+    def __init__(self, *pieces, pause=0.0, close=True):
         self.connections = 0
-        self.heard: list[bytes] = []
+        self.heard = []
         self._socket = socket.create_server(("127.0.0.1", 0))
         self._pieces, self._pause, self._close = pieces, pause, close
         self._stop = threading.Event()
-        self._open: list[socket.socket] = []
+        self._open = []
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
         self.port = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/"
 
-    def _serve(self) -> None:
+    def _serve(self):
         while True:
             try:
                 connection, _ = self._socket.accept()
@@ -42,10 +39,10 @@ class Raw:
             if self._close:
                 connection.close()
 
-    def __enter__(self) -> Raw:
+    def __enter__(self):
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         self._stop.set()
         self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
@@ -57,13 +54,13 @@ class Raw:
 class Scripted:
     """A server that runs ``script(connection)`` for every connection, one after another."""
 
-    def __init__(self, script: Callable[[socket.socket], None]) -> None:
+    def __init__(self, script):
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port = self._socket.getsockname()[1]
         self._thread = threading.Thread(target=self._serve, args=(script,), daemon=True)
         self._thread.start()
 
-    def _serve(self, script: Callable[[socket.socket], None]) -> None:
+    def _serve(self, script):
         while True:
             try:
                 connection, _ = self._socket.accept()
@@ -72,16 +69,16 @@ class Scripted:
             with contextlib.suppress(OSError), connection:
                 script(connection)
 
-    def __enter__(self) -> Scripted:
+    def __enter__(self):
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         self._thread.join()
 
 
-def exactly(connection: socket.socket, count: int) -> bytes:
+def exactly(connection, count):
     """So many bytes; fewer where the other side hangs up."""
     received = b""
     while len(received) < count and (piece := connection.recv(count - len(received))):
@@ -89,7 +86,7 @@ def exactly(connection: socket.socket, count: int) -> bytes:
     return received
 
 
-def until_blank_line(connection: socket.socket) -> bytes:
+def until_blank_line(connection):
     """The head of a message of HTTP."""
     received = b""
     while not received.endswith(b"\r\n\r\n") and (piece := connection.recv(1)):

@@ -1,21 +1,17 @@
 """A client for tests: it sends every upload until it is acknowledged, to whichever server is up."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
 from urllib.parse import urlsplit
 
-from protocols import Campaign
 from protocols.wire import MEDIA_TYPE
 
 RETRY_SECONDS = 0.02
 
 
-def post(url: str, campaign: Campaign, body: bytes, timeout: float = 20, token: str | None = None) -> tuple[int, dict]:
+def post(url, campaign, body, timeout=20, token=None):
     """One upload on a connection of its own: status and answer. Raises OSError or HTTPException."""
     headers = {"Content-Type": MEDIA_TYPE, "Connection": "close"}
     headers |= {"Authorization": f"Bearer {token}"} if token else {}
@@ -32,16 +28,9 @@ def post(url: str, campaign: Campaign, body: bytes, timeout: float = 20, token: 
 class Uploaders:
     """Threads that send ``uploads`` until each is answered 200, or until :meth:`stop`."""
 
-    def __init__(
-        self,
-        url: Callable[[], str],
-        campaign: Campaign,
-        uploads: Iterable[bytes],
-        threads: int = 8,
-        token: str | None = None,
-    ) -> None:
-        self.acknowledged: set[bytes] = set()
-        self.refusals: list[tuple[int, dict]] = []
+    def __init__(self, url, campaign, uploads, threads=8, token=None):
+        self.acknowledged = set()
+        self.refusals = []
         self._url, self._campaign, self._token = url, campaign, token
         self._waiting = list(uploads)
         self._lock = threading.Lock()
@@ -50,11 +39,11 @@ class Uploaders:
         for thread in self._threads:
             thread.start()
 
-    def _next(self) -> bytes | None:
+    def _next(self):
         with self._lock:
             return self._waiting.pop() if self._waiting else None
 
-    def _send(self) -> None:
+    def _send(self):
         while not self._stopping.is_set() and (body := self._next()) is not None:
             while not self._stopping.is_set():
                 try:
@@ -71,17 +60,17 @@ class Uploaders:
                 time.sleep(RETRY_SECONDS)
 
     @property
-    def sending(self) -> bool:
+    def sending(self):
         return any(thread.is_alive() for thread in self._threads)
 
-    def stop(self) -> None:
+    def stop(self):
         self._stopping.set()
         self.join()
 
-    def join(self) -> None:
+    def join(self):
         for thread in self._threads:
             thread.join()
 
 
-def in_groups(items: Sequence, size: int) -> list[Sequence]:
+def in_groups(items, size):
     return [items[start : start + size] for start in range(0, len(items), size)]

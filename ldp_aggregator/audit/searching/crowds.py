@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from ldp_aggregator.audit.asking.observations import Seen, hashed
 from ldp_aggregator.audit.asking.people import spread
-from ldp_aggregator.audit.searching.bounds import fair_rounds
-from ldp_aggregator.audit.searching.events import BLOCK, SIDE, WHOLE, Event
+from ldp_aggregator.audit.searching.events import BLOCK, SIDE, WHOLE, Event, fair_rounds
 from ldp_aggregator.audit.searching.guesses import Guesser
 from ldp_aggregator.audit.searching.tight_events import Item, without_noise
 

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from ldp_aggregator.audit.asking.black_box import Person
 from ldp_aggregator.audit.asking.observations import Seen
 from ldp_aggregator.audit.asking.people import Document
-from ldp_aggregator.audit.searching.bounds import fair_rounds
 from ldp_aggregator.audit.searching.comparisons import Candidate, Chosen, prefixes
-from ldp_aggregator.audit.searching.events import BLOCK, WHOLE, Event
+from ldp_aggregator.audit.searching.events import BLOCK, WHOLE, Event, fair_rounds
 from ldp_aggregator.audit.searching.tight_events import Item, Moment, item_of, tight_event
 
 _PAIRS: Final = 24

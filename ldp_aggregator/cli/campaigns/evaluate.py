@@ -22,9 +22,8 @@ from ldp_aggregator.cli.common import (
 )
 from ldp_aggregator.dashboard.drawing.evaluations import drawing
 from ldp_aggregator.learning.published import PublishedGuarantee, Relayed
-from ldp_aggregator.service.acting import local_actor, recorded
-from ldp_aggregator.service.publishing import UntrainableError, needing_trainers
-from ldp_aggregator.service.rounds import draft_evaluation, publish_evaluated
+from ldp_aggregator.service.publishing import UntrainableError, draft_evaluation, needing_trainers, publish_evaluated
+from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.store import PublishedModel, Store
 from protocols import Campaign
 from protocols.document.evaluation import MOST_BINS

@@ -25,8 +25,8 @@ from ldp_aggregator.cli.common import (
 from ldp_aggregator.estimation.moments import DEFAULT_VARIANCE_FLOOR
 from ldp_aggregator.estimation.simplex import POSTERIOR, TRAINING_MODES
 from ldp_aggregator.learning.published import PublishedGuarantee, Relayed
-from ldp_aggregator.service.acting import local_actor, recorded
 from ldp_aggregator.service.publishing import TrainingOptions, UntrainableError, UselessModelError, publish_trained
+from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.store import PublishedModel, Store
 
 _NEVER: Final = 0.001

@@ -1,10 +1,12 @@
-"""``ldp-aggregator backup``, ``restore``, ``merge``, ``fsck``: copies of a store, sums of two, what is wrong in one."""
+"""``ldp-aggregator backup``, ``restore``, ``merge``, ``fsck``, ``recount``: copies of a store, sums, what is wrong."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ldp_aggregator.cli.common import (
     CommandError,
@@ -13,16 +15,20 @@ from ldp_aggregator.cli.common import (
     add_command,
     add_store_options,
     say,
+    say_json,
     settings_of,
     with_recorded,
     with_store,
 )
-from ldp_aggregator.service.acting import local_actor, recorded
+from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.store import Act, Finding, SqliteStore, Store, StoreError, check_driver, open_store
 from ldp_aggregator.store.backup import copy_store, restore_store
 from ldp_aggregator.store.combining import combine_stores
 from ldp_aggregator.store.contract import Restored
 from ldp_aggregator.store.sqlite.ids import TakenOut
+
+if TYPE_CHECKING:
+    from ldp_aggregator.archive.recount import Engine, Recount
 
 
 def add_commands(groups: Groups) -> None:
@@ -65,6 +71,7 @@ def add_commands(groups: Groups) -> None:
     restore.add_argument(
         "--keep-shares", action="store_true", help="keep the shares of nodes: none was withdrawn since the backup"
     )
+    _add_recount(groups)
 
 
 def _fsck(options: argparse.Namespace) -> int:
@@ -166,3 +173,72 @@ async def _renew(address: str, keep_shares: bool) -> Restored:
         return await store.renew(keep_shares=keep_shares)
     finally:
         await store.close()
+
+
+def _add_recount(groups: Groups) -> None:
+    text = "count the archived reports of a campaign again; exit code 1 where the store says otherwise"
+    parser = add_command(
+        groups, "recount", text, _recount, "s3://archive/reports ID --compare", "/archive ID --engine dask --json"
+    )
+    parser.add_argument("archive", metavar="ARCHIVE", help="folder or address (s3://...) that the server archives to")
+    parser.add_argument("campaign", metavar="ID", help="the campaign")
+    parser.add_argument(
+        "--engine", choices=("processes", "dask"), default="processes", help="what runs it (default: %(default)s)"
+    )
+    parser.add_argument("--compare", action="store_true", help="compare with the store's tally, bit for bit")
+    add_store_options(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON: reports, duplicates, conflicts and all counts")
+
+
+def _recount(options: argparse.Namespace) -> int:
+    try:
+        from ldp_aggregator.archive.recount import recount
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{error.name} is not installed; archives need pip install 'ldp-bayes[archive]'") from None
+    found = recount(options.archive, options.campaign, _engine(options))
+    equal = None
+    if options.compare:
+        equal = with_store(options, lambda store: store.tally(options.campaign)) == found.tally
+    if options.json:
+        say_json(_as_json(options.campaign, found, equal))
+    else:
+        _tell(found, equal)
+    return 1 if equal is False else 0
+
+
+def _engine(options: argparse.Namespace) -> Engine:
+    from ldp_aggregator.archive.recount import on_dask, on_processes
+
+    if options.engine == "processes":
+        return on_processes
+    if find_spec("dask") is None:
+        raise UsageError("dask is not installed; this engine needs pip install 'ldp-bayes[dask]'")
+    return on_dask
+
+
+def _tell(found: Recount, equal: bool | None) -> None:
+    say(f"{found.reports} reports count, {found.duplicates} rows repeat one of them")
+    if found.refused:
+        say(f"{found.refused} rows no device can have sent; they are left out")
+    if found.conflicts:
+        say(f"{len(found.conflicts)} ids have more than one answer; none of them counts:")
+        for one in found.conflicts:
+            say(f"  {one.hex()}")
+    if equal is not None:
+        say("the store has the same tally, bit for bit" if equal else "the store has another tally")
+
+
+def _as_json(campaign_id: str, found: Recount, equal: bool | None) -> dict[str, object]:
+    questions = [
+        {"question": number, "n": int(n), "counts": counts.tolist()}
+        for number, (n, counts) in enumerate(zip(found.tally.n, found.tally.counts, strict=True))
+    ]
+    return {
+        "campaign": campaign_id,
+        "reports": found.reports,
+        "duplicates": found.duplicates,
+        "refused": found.refused,
+        "conflicts": [one.hex() for one in found.conflicts],
+        "equals_store": equal,
+        "questions": questions,
+    }

@@ -11,10 +11,7 @@ from ldp_aggregator.server.process import EndedError, run_server
 from ldp_aggregator.server.sockets.listener import Addresses
 from ldp_aggregator.service.settings import Settings
 
-_FLAGS: Final = (
-    *("host", "port", "admin_host", "admin_port", "operations_host", "operations_port"),
-    *("tls_certificate", "tls_key"),
-)
+_FLAGS: Final = ("listen", "listen_admin", "listen_operations", "tls_certificate", "tls_key")
 
 
 def add_commands(groups: Groups) -> None:
@@ -23,28 +20,21 @@ def add_commands(groups: Groups) -> None:
         "serve",
         "serve campaigns and count reports until SIGTERM or Ctrl-C",
         _serve,
-        "--data /var/lib/ldp-aggregator --port 8080",
+        "--data /var/lib/ldp-aggregator --listen 8080",
         "--config aggregator.toml",
     )
     add_store_options(parser)
     for name in _FLAGS:
         field = Settings.model_fields[name]
-        kind = int if field.annotation is int else Path if name.startswith("tls") else str
+        kind, metavar = (Path, "FILE") if name.startswith("tls") else (str, "[HOST:]PORT")
         text = f"{field.description} (default: {field.default})" if field.default is not None else field.description
-        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text)
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, metavar=metavar, help=text)
     parser.add_argument(
         "--allow-origin",
         dest="allowed_origins",
         action="append",
         metavar="ORIGIN",
         help="a page's origin (https://app.example.org) whose scripts may upload and read models; may be repeated",
-    )
-    parser.add_argument(
-        "--keep-closed-for",
-        dest="keep_closed_days",
-        type=int,
-        metavar="DAYS",
-        help="delete campaigns, their models too, so long after they were closed (default: keep them)",
     )
 
 
@@ -56,7 +46,7 @@ def _serve(options: argparse.Namespace) -> None:
         raise CommandError(str(error)) from None
     except OSError as error:
         raise CommandError(
-            f"cannot listen: {error.strerror or error}; --port, --admin-port and --operations-port take others"
+            f"cannot listen: {error.strerror or error}; --listen, --listen-admin and --listen-operations take others"
         ) from None
 
 

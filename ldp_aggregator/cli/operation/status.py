@@ -25,7 +25,6 @@ BETWEEN: Final = 2.0
 """Seconds between the two looks that make a rate."""
 DAY: Final = 86400
 LEAST_FREE: Final = 1e9
-UNITS: Final = ("bytes", "KB", "MB", "GB", "TB")
 MOST_CAMPAIGNS: Final = 15
 """On one screen; those with most reports."""
 
@@ -56,8 +55,7 @@ def add_commands(groups: Groups) -> None:
 
 def _status(options: argparse.Namespace) -> int:
     settings = settings_of(options)
-    host = "127.0.0.1" if settings.operations_host in ("0.0.0.0", "") else settings.operations_host  # noqa: S104
-    url = options.operations or f"http://{f'[{host}]' if ':' in host else host}:{settings.operations_port}"
+    url = options.operations or "http://" + settings.listen_operations.replace("0.0.0.0:", "127.0.0.1:")
     if urlsplit(url).scheme not in ("http", "https"):
         raise UsageError(f"--operations: {url!r} is no http:// address")
     wrong: list[str] = []
@@ -158,5 +156,4 @@ def _ago(moment: float) -> str:
 
 
 def _size(number: float) -> str:
-    unit = 0 if number < 1000 else min(int(math.log10(number)) // 3, len(UNITS) - 1)
-    return f"{number / 1000**unit:,.{1 if unit else 0}f} {UNITS[unit]}"
+    return f"{number / 1e6:,.1f} MB" if number < 1e9 else f"{number / 1e9:,.1f} GB"

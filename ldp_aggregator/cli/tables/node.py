@@ -5,22 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import Final
 
-from ldp_aggregator.cli.common import CommandError, Groups, UsageError, add_command, add_group, read_file, say
-from ldp_aggregator.learning.guarantee import Guarantee
-from ldp_aggregator.node_statistics import decode_distributed
+from ldp_aggregator.cli.common import CommandError, Groups, add_command, add_group, read_file, say
+from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.trainers.base import sound_guarantee
 from ldp_aggregator.trainers.csv_tables import read_table
 from ldp_aggregator.trainers.federation.delivery import Aggregator, DeliveryError, send_share, withdraw_share
-from ldp_aggregator.trainers.federation.distributed_noise import distributed_guarantee, distributed_statistics
 from ldp_aggregator.trainers.federation.state import node_statistics
 from ldp_aggregator.trainers.noise.sensitivities import ADD_REMOVE
 from ldp_aggregator.trainers.schemas import Schema
 from protocols import Campaign
-
-FULL: Final = "full"
-DISTRIBUTED: Final = "distributed"
 
 
 def add_commands(groups: Groups) -> None:
@@ -39,16 +33,6 @@ def add_commands(groups: Groups) -> None:
     )
     statistics.add_argument("--id", metavar="ID", help="the campaign's id, where it is known, to verify the document")
     statistics.add_argument("--output", type=Path, required=True, metavar="FILE", help="where to write the share")
-    statistics.add_argument(
-        "--noise",
-        choices=(FULL, DISTRIBUTED),
-        default=FULL,
-        help="distributed: a part of the noise, for secure aggregation only (default: %(default)s)",
-    )
-    statistics.add_argument("--nodes", type=int, metavar="N", help="nodes that share the noise")
-    statistics.add_argument(
-        "--honest", type=int, metavar="M", help="nodes of them whose noise suffices (default: two thirds)"
-    )
     statistics.add_argument(
         "--other-rows",
         action="store_true",
@@ -89,14 +73,6 @@ def _statistics(options: argparse.Namespace) -> None:
         raise CommandError(
             f"{options.output} exists: send that share again, or move it away to spend epsilon once more"
         )
-    if (options.noise == DISTRIBUTED) != (options.nodes is not None) or (
-        options.honest is not None and not options.nodes
-    ):
-        raise UsageError(f"--nodes (and --honest) go with --noise {DISTRIBUTED}, which needs --nodes")
-    if options.honest is not None and options.honest > options.nodes:
-        raise UsageError(f"--honest {options.honest} of --nodes {options.nodes}: no more can be honest than there are")
-    if options.noise == DISTRIBUTED and options.other_rows:
-        raise UsageError(f"--other-rows is for a share that replaces another; with --noise {DISTRIBUTED} none does")
     campaign = Campaign.parse(read_file(options.campaign), options.id)
     try:
         share, guarantee = _noisy_share(options, campaign)
@@ -107,18 +83,12 @@ def _statistics(options: argparse.Namespace) -> None:
     say(f"guarantee: {guarantee}")
     if options.other_rows:
         say("declared: no row of it was in a share that this node sent before for this campaign")
-    if options.noise == DISTRIBUTED:
-        say("give it to secure aggregation only: whoever sees it alone is promised nothing of this")
 
 
 def _noisy_share(options: argparse.Namespace, campaign: Campaign) -> tuple[bytes, Guarantee]:
     frame, labels = read_table(options.table, Schema.of_campaign(campaign))
-    epsilon = campaign.privacy.epsilon
-    if options.noise == FULL:
-        share = node_statistics(campaign, frame, labels, other_rows=options.other_rows)
-        return share, sound_guarantee(epsilon, ADD_REMOVE)
-    share = distributed_statistics(campaign, frame, labels, nodes=options.nodes, honest=options.honest)
-    return share, distributed_guarantee(epsilon, decode_distributed(share, campaign).honest)
+    share = node_statistics(campaign, frame, labels, other_rows=options.other_rows)
+    return share, sound_guarantee(campaign.privacy.epsilon, ADD_REMOVE)
 
 
 def _send(options: argparse.Namespace) -> None:

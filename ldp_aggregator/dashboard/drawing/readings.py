@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -77,3 +79,46 @@ def _take(readings: Readings, name: str, labels: dict[str, str], value: float) -
         readings.store_errors = int(value)
     elif name == "ldp_requests_total":
         readings.requests[labels["route"], labels["method"], labels["status"]] = int(value)
+
+
+REPORT: Final = "report"
+UNEXPLAINED: Final = "no explanation of this code is known"
+
+
+@dataclass(frozen=True)
+class Refused:
+    """So many of ``what`` (a report, an upload, a request) with this code."""
+
+    what: str
+    code: str
+    number: int
+    sentence: str
+
+
+def refused_reports(readings: Readings, sentences: Mapping[str, str]) -> list[Refused]:
+    """Reports of all campaigns whose upload's rest was counted."""
+    return _sorted(
+        Refused(REPORT, code, number, sentences.get(code, UNEXPLAINED)) for code, number in readings.refused.items()
+    )
+
+
+def refused_requests(readings: Readings, sentences: Mapping[str, str]) -> list[Refused]:
+    """Requests and connections, whatever they were about."""
+    return _sorted(
+        Refused("request", code, number, sentences.get(code, UNEXPLAINED)) for code, number in readings.refusals.items()
+    )
+
+
+def refused_by(
+    readings: Readings, campaign_id: str, reports: Mapping[str, str], uploads: Mapping[str, str]
+) -> list[Refused]:
+    """What one campaign refused: single reports, and uploads as a whole; the sentences of both."""
+    return _sorted(
+        Refused(what, code, number, (reports if what == REPORT else uploads).get(code, UNEXPLAINED))
+        for (what, code), number in readings.campaigns.get(campaign_id, {}).items()
+    )
+
+
+def _sorted(found: Iterable[Refused]) -> list[Refused]:
+    """The most frequent first."""
+    return sorted(found, key=lambda one: (-one.number, one.what, one.code))

@@ -14,23 +14,18 @@ from markupsafe import Markup
 
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.dashboard.drawing import refusals
-from ldp_aggregator.dashboard.drawing.evaluations import drawn, figure_text
+from ldp_aggregator.dashboard.drawing.evaluations import ModelRow, drawn, figure_text, model_row
 from ldp_aggregator.dashboard.drawing.findings import Finding, class_prior, of_features
-from ldp_aggregator.dashboard.drawing.models import ModelRow, model_row
 from ldp_aggregator.dashboard.drawing.plots import curve
-from ldp_aggregator.dashboard.drawing.precision import Precision, precisions
-from ldp_aggregator.dashboard.drawing.promises import More, Promises, more_devices, of_campaign
-from ldp_aggregator.dashboard.drawing.readings import read_exposition
+from ldp_aggregator.dashboard.drawing.precision import More, Precision, Promises, more_devices, of_campaign, precisions
+from ldp_aggregator.dashboard.drawing.readings import read_exposition, refused_by
 from ldp_aggregator.dashboard.handlers.operation import nodes_of
 from ldp_aggregator.dashboard.handlers.overview import IN_A_TABLE, devices_of, event, points_of
-from ldp_aggregator.dashboard.history import thinned
 from ldp_aggregator.dashboard.pages import PageError, page
-from ldp_aggregator.dashboard.sources import Sources
-from ldp_aggregator.dashboard.visit import Visit
+from ldp_aggregator.dashboard.session import Visit
+from ldp_aggregator.dashboard.sources import Sources, thinned
 from ldp_aggregator.estimation.estimates import estimate
-from ldp_aggregator.service.publishing import NotInstalledError, tally_to_publish
-from ldp_aggregator.service.rounds import evaluation_so_far, trained_on
+from ldp_aggregator.service.publishing import NotInstalledError, evaluation_so_far, tally_to_publish, trained_on
 from ldp_aggregator.store.contract import CampaignState
 from protocols import Campaign
 from protocols.document.authored import MOMENTS, SCORE
@@ -130,7 +125,7 @@ async def _values(visit: Visit, sources: Sources, state: CampaignState, campaign
         "slider_most": slider_most(shown.devices if shown else 0, liars),
         "batch": max(batch, 1),
         "guarantee": await _guarantee(sources, campaign) if state.federated else None,
-        "refused": refusals.of_campaign(readings, state.id, sources.report_codes, sources.upload_codes),
+        "refused": refused_by(readings, state.id, sources.report_codes, sources.upload_codes),
         "evaluation": evaluation,
         "drawn": drawn(evaluation) if evaluation else [],
         "figure_text": figure_text,

@@ -13,11 +13,16 @@ from ldp_aggregator.dashboard.handlers.campaigns import campaign_page
 from ldp_aggregator.dashboard.handlers.creation import DEFAULT_DEVICES, show_draft
 from ldp_aggregator.dashboard.handlers.entrance import see
 from ldp_aggregator.dashboard.pages import PageError
+from ldp_aggregator.dashboard.session import Visit
 from ldp_aggregator.dashboard.sources import Sources
-from ldp_aggregator.dashboard.visit import Visit
-from ldp_aggregator.service.acting import recorded
-from ldp_aggregator.service.publishing import UntrainableError, publish_trained
-from ldp_aggregator.service.rounds import draft_evaluation, publish_evaluated, trained_on
+from ldp_aggregator.service.publishing import (
+    UntrainableError,
+    draft_evaluation,
+    publish_evaluated,
+    publish_trained,
+    trained_on,
+)
+from ldp_aggregator.service.rights import recorded
 from ldp_aggregator.store.contract import CampaignState, RefusedError, UnknownCampaignError
 
 

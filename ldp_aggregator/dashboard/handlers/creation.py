@@ -14,10 +14,10 @@ from ldp_aggregator.dashboard.drawing.columns import ColumnsError, draft_of, spr
 from ldp_aggregator.dashboard.drawing.precision import Precision, expected_widths, precisions
 from ldp_aggregator.dashboard.handlers.entrance import see
 from ldp_aggregator.dashboard.pages import page
+from ldp_aggregator.dashboard.session import Visit
 from ldp_aggregator.dashboard.sources import Sources
-from ldp_aggregator.dashboard.visit import Visit
-from ldp_aggregator.service.acting import recorded
-from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
+from ldp_aggregator.service.publishing import ANOTHER_KIND, check_kind, compile_draft
+from ldp_aggregator.service.rights import recorded
 from protocols import Campaign, DraftError
 
 DEFAULT_DEVICES: Final = 10_000

@@ -8,11 +8,9 @@ from urllib.parse import quote, urlsplit
 from aiohttp import web
 
 from ldp_aggregator.dashboard.pages import PageError, asset, cacheable, page
-from ldp_aggregator.dashboard.session import COOKIE, LIFETIME, Session, open_session, read_session, server_key
+from ldp_aggregator.dashboard.session import COOKIE, LIFETIME, Session, Visit, open_session, read_session, server_key
 from ldp_aggregator.dashboard.sources import Sources
-from ldp_aggregator.dashboard.visit import Visit
-from ldp_aggregator.service.acting import actor_of
-from ldp_aggregator.service.tokens import find_token, note_use
+from ldp_aggregator.service.rights import actor_of, find_token, note_use
 from ldp_aggregator.store.contract import StoredToken
 
 FORM: Final = "application/x-www-form-urlencoded"

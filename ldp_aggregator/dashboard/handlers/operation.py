@@ -8,15 +8,13 @@ from typing import Final
 
 from aiohttp import web
 
-from ldp_aggregator.dashboard.drawing import refusals
-from ldp_aggregator.dashboard.drawing.readings import read_exposition
+from ldp_aggregator.dashboard.drawing.readings import read_exposition, refused_reports, refused_requests
 from ldp_aggregator.dashboard.handlers.entrance import see
 from ldp_aggregator.dashboard.pages import PageError, page
+from ldp_aggregator.dashboard.session import Visit
 from ldp_aggregator.dashboard.sources import Sources
-from ldp_aggregator.dashboard.visit import Visit
 from ldp_aggregator.node_statistics import Releases
-from ldp_aggregator.service.acting import recorded
-from ldp_aggregator.service.tokens import make_token
+from ldp_aggregator.service.rights import make_token, recorded
 from ldp_aggregator.store.contract import SCOPES, Shares, StoredShare
 
 MOST_TOKENS: Final = 200
@@ -44,8 +42,8 @@ async def get_health(visit: Visit, sources: Sources) -> web.Response:
         is_well=sources.is_well(),
         answered=sorted(answered.items()),
         waited=max(readings.queue_seconds, sources.queue_age()),
-        refused=refusals.of_reports(readings, sources.report_codes),
-        refused_requests=refusals.of_requests(readings, sources.upload_codes),
+        refused=refused_reports(readings, sources.report_codes),
+        refused_requests=refused_requests(readings, sources.upload_codes),
         **visit.common(),
     )
 

@@ -13,15 +13,12 @@ from aiohttp import web
 from markupsafe import Markup
 
 from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.dashboard.drawing import refusals
 from ldp_aggregator.dashboard.drawing.plots import curve
 from ldp_aggregator.dashboard.drawing.precision import Precision, precisions, worst
-from ldp_aggregator.dashboard.drawing.readings import Readings, read_exposition
-from ldp_aggregator.dashboard.drawing.refusals import Refused
-from ldp_aggregator.dashboard.history import thinned
+from ldp_aggregator.dashboard.drawing.readings import Readings, Refused, read_exposition, refused_by, refused_reports
 from ldp_aggregator.dashboard.pages import PageError, page
-from ldp_aggregator.dashboard.sources import Sources
-from ldp_aggregator.dashboard.visit import Visit
+from ldp_aggregator.dashboard.session import Visit
+from ldp_aggregator.dashboard.sources import Sources, thinned
 from ldp_aggregator.estimation.estimates import estimate
 from ldp_aggregator.store.contract import CampaignState
 from protocols import Campaign
@@ -65,7 +62,7 @@ async def get_overview(visit: Visit, sources: Sources) -> web.Response:
         total=len(states),
         at=int(at),
         pages=pages,
-        refused=refusals.of_reports(readings, sources.report_codes),
+        refused=refused_reports(readings, sources.report_codes),
         counted=readings.counted,
         duplicates=readings.duplicates,
         since=sources.history.since,
@@ -90,7 +87,7 @@ async def _entry(state: CampaignState, sources: Sources, readings: Readings) -> 
     plot = curve(points, title=f"Reports of {state.title} against time")
     told = thinned(points, IN_A_TABLE)
     status = state.status(sources.clock())
-    refused = refusals.of_campaign(readings, state.id, sources.report_codes, sources.upload_codes)
+    refused = refused_by(readings, state.id, sources.report_codes, sources.upload_codes)
     if state.federated:
         return Entry(state, status, Markup(""), [], None, None, [], refused)
     try:

@@ -10,8 +10,8 @@ from aiohttp import web
 
 from ldp_aggregator.dashboard.drawing.precision import subject
 from ldp_aggregator.dashboard.pages import cacheable, render
+from ldp_aggregator.dashboard.session import Visit
 from ldp_aggregator.dashboard.sources import Sources
-from ldp_aggregator.dashboard.visit import Visit
 from ldp_aggregator.store.contract import CampaignState
 from protocols import Campaign
 from protocols.document.authored import MODEL, SCORE

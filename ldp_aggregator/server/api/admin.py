@@ -17,25 +17,19 @@ from ldp_aggregator.estimation.simplex import MODES, POSTERIOR, TRAINING_MODES
 from ldp_aggregator.server.api.public import answer_estimates, publisher_key
 from ldp_aggregator.server.api.rows import JSON, STORED, Asked, Operation, object_of
 from ldp_aggregator.server.problems import ProblemError
-from ldp_aggregator.service.acting import uploads_act
-from ldp_aggregator.service.drafts import ANOTHER_KIND, check_kind, compile_draft
-from ldp_aggregator.service.publishing import TrainingOptions, UntrainableError, UselessModelError, publish_trained
-from ldp_aggregator.service.signing import described
-from ldp_aggregator.store.clock import utc_now
-from ldp_aggregator.store.contract import (
-    ASKED,
-    DELETED,
-    DONE,
-    FAILED,
-    NOT_CLOSED,
-    OLDER,
-    SEALED,
-    TAKES_REPORTS,
-    TAKES_SHARES,
-    TOO_EARLY,
-    UPLOADING,
-    CampaignState,
+from ldp_aggregator.service.publishing import (
+    ANOTHER_KIND,
+    TrainingOptions,
+    UntrainableError,
+    UselessModelError,
+    check_kind,
+    compile_draft,
+    publish_trained,
 )
+from ldp_aggregator.service.rights import uploads_act
+from ldp_aggregator.service.signing import described
+from ldp_aggregator.store import contract
+from ldp_aggregator.store.clock import utc_now
 from protocols import DocumentError, DraftError
 from protocols.document.directory import LARGEST_DIRECTORY, read_directory
 
@@ -62,7 +56,7 @@ async def post_campaign(asked: Asked) -> web.Response:
     async with asked.recorded("create campaign", campaign.id, campaign.title):
         created = await asked.store.create_campaign(campaign, max_reports=most, federated=federated, uploads_need=need)
     if not created and federated and not (await asked.store.terms(campaign.id)).federated:
-        raise ProblemError(TAKES_REPORTS, ANOTHER_KIND)
+        raise ProblemError(contract.TAKES_REPORTS, ANOTHER_KIND)
     if created:
         asked.context.metrics.mutations.labels("campaign-created").inc()
     headers = {"Location": f"/v1/campaigns/{campaign.id}"}
@@ -160,7 +154,7 @@ async def _changed(asked: Asked, act: str, done: str, change: Callable[[str], Aw
     return result
 
 
-def _told(state: CampaignState) -> web.Response:
+def _told(state: contract.CampaignState) -> web.Response:
     return web.json_response(state.to_json(utc_now()))
 
 
@@ -178,7 +172,7 @@ STATE: Final = {
         "model_version": {"type": ["integer", "null"]},
         "federated": {"type": "boolean"},
         "shares": {"type": ["integer", "null"]},
-        "uploads_need_token": {"enum": [None, *UPLOADING]},
+        "uploads_need_token": {"enum": [None, *contract.UPLOADING]},
     },
 }
 """A campaign's state, as every operation that changes it answers."""
@@ -187,7 +181,7 @@ _ACT: Final = object_of(
     **{name: {"type": "string"} for name in ("time", "actor", "act", "detail")},
     number={"type": "integer"},
     campaign={"type": ["string", "null"]},
-    outcome={"enum": [ASKED, DONE, FAILED]},
+    outcome={"enum": [contract.ASKED, contract.DONE, contract.FAILED]},
 )
 _CREATED: Final = object_of(id={"type": "string"})
 _TRAINED: Final = object_of(version={"type": "integer"}, reports={"type": "integer"})
@@ -203,11 +197,11 @@ OPERATIONS: Final = (
         query={
             "max_reports": {"type": "integer", "minimum": 1},
             "federated": {"type": "boolean"},
-            "uploads_need_token": {"enum": list(UPLOADING)},
+            "uploads_need_token": {"enum": list(contract.UPLOADING)},
         },
         bodies={JSON: {"type": "object"}, TOML: {"type": "string"}},
         answers={200: (JSON, _CREATED), 201: (JSON, _CREATED)},
-        codes=("invalid-draft", TAKES_REPORTS, DELETED, *STORED),
+        codes=("invalid-draft", contract.TAKES_REPORTS, contract.DELETED, *STORED),
     ),
     _FOR_ADMINS(
         "GET",
@@ -229,13 +223,13 @@ OPERATIONS: Final = (
         get_estimates,
         query={"post": {"enum": list(MODES)}},
         answers={200: (JSON, {"type": "object"})},
-        codes=(TAKES_SHARES, *STORED),
+        codes=(contract.TAKES_SHARES, *STORED),
     ),
     _FOR_ADMINS(
         "POST",
         f"{_CAMPAIGN}/uploads",
         set_uploads_need,
-        query={"scope": {"enum": list(UPLOADING)}},
+        query={"scope": {"enum": list(contract.UPLOADING)}},
         answers=_CHANGED,
     ),
     _FOR_ADMINS(
@@ -245,7 +239,7 @@ OPERATIONS: Final = (
         query={"last": {"type": "integer", "minimum": 1, "maximum": MOST_ACTS}},
         answers={200: (JSON, {"type": "object", "properties": {"acts": {"type": "array", "items": _ACT}}})},
     ),
-    _FOR_ADMINS("POST", f"{_CAMPAIGN}/reopen", reopen_campaign, answers=_CHANGED, codes=(SEALED, *STORED)),
+    _FOR_ADMINS("POST", f"{_CAMPAIGN}/reopen", reopen_campaign, answers=_CHANGED, codes=(contract.SEALED, *STORED)),
     _FOR_ADMINS("POST", f"{_CAMPAIGN}/close", close_campaign, answers=_CHANGED),
     _FOR_ADMINS(
         "POST",
@@ -253,15 +247,15 @@ OPERATIONS: Final = (
         seal_campaign,
         query={"now": {"type": "boolean"}},
         answers=_CHANGED,
-        codes=(NOT_CLOSED, TOO_EARLY, *STORED),
+        codes=(contract.NOT_CLOSED, contract.TOO_EARLY, *STORED),
     ),
-    _FOR_ADMINS("DELETE", _CAMPAIGN, delete_campaign, answers={204: None}, codes=(NOT_CLOSED, *STORED)),
+    _FOR_ADMINS("DELETE", _CAMPAIGN, delete_campaign, answers={204: None}, codes=(contract.NOT_CLOSED, *STORED)),
     _FOR_ADMINS(
         "PUT",
         "/admin/v1/directories/{key}",
         put_directory,
         bodies={JSON: {"type": "object"}},
         answers={200: (JSON, {"type": "object", "required": ["version"]})},
-        codes=("no-directory", "invalid-directory", OLDER, *STORED),
+        codes=("no-directory", "invalid-directory", contract.OLDER, *STORED),
     ),
 )

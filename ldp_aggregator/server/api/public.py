@@ -14,9 +14,9 @@ from aiohttp import web
 from ldp_aggregator.estimation.simplex import MODES, NORM_SUB
 from ldp_aggregator.node_statistics import MEDIA_TYPE as SHARE
 from ldp_aggregator.node_statistics import ShareError, decode_share, most_bytes
-from ldp_aggregator.server.admission import CHALLENGE
 from ldp_aggregator.server.api.rows import JSON, STORED, Asked, Operation, object_of
 from ldp_aggregator.server.context import ID_PATTERN
+from ldp_aggregator.server.desk import CHALLENGE
 from ldp_aggregator.server.problems import REPORT_CODES, ProblemError
 from ldp_aggregator.server.uploads import answer_to
 from ldp_aggregator.service.publishing import counts_to_publish, told_estimates
@@ -177,7 +177,7 @@ OPERATIONS: Final = (  # Paths are tried in this order; uploads are nearly all t
         scopes=("node",),
         bodies={SHARE: {"type": "string", "format": "binary"}},
         answers={200: (JSON, object_of(node={"type": "string"}))},
-        codes=("malformed-share", "distributed-share", *_CODES),
+        codes=("malformed-share", *_CODES),
     ),
     Operation(
         "DELETE",

@@ -17,11 +17,11 @@ from typing import Any, Final
 
 from aiohttp import ETag, web
 
-from ldp_aggregator.server.admission import authorised
 from ldp_aggregator.server.context import ID_PATTERN, Context
+from ldp_aggregator.server.desk import authorised
 from ldp_aggregator.server.problems import MEDIA_TYPE as PROBLEM_TYPE
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES, ProblemError, retry_later
-from ldp_aggregator.service.acting import actor_of, recorded
+from ldp_aggregator.service.rights import actor_of, recorded
 from ldp_aggregator.store import Store
 from ldp_aggregator.store.contract import UNKNOWN, StoredToken
 
@@ -92,7 +92,7 @@ class Asked:
 
     async def body(self, most: int | None = None) -> bytes:
         """The body, for which the connection has made room and set a time. ``most`` is a limit below the server's."""
-        limit = self.context.settings.limits.body_bytes
+        limit = self.context.limits.body_bytes
         limit = min(limit, most or limit)
         length = self.check_head()
         if length > limit:

@@ -16,8 +16,8 @@ from aiohttp import web
 
 from ldp_aggregator.server.problems import SECURITY_HEADERS, ProblemError, retry_later
 from ldp_aggregator.server.sockets.connections import LINGER_SECONDS, Connection, Connections
+from ldp_aggregator.service.rights import ON_USE
 from ldp_aggregator.service.settings import Limits
-from ldp_aggregator.service.tokens import ON_USE
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 MakeHandler = Callable[[], asyncio.Protocol]
@@ -84,7 +84,11 @@ class HandedOver(Connection):
 
     def eof_received(self) -> bool:
         """Give his answer to who has said all he wants to say. (TLS has no such state.)"""
-        self._heard_all = self._request is not None and self._request.content.is_eof()
+        if self._request is None:
+            self._heard_all = self._head_begun
+            self._wait(0)  # A request that has arrived already begins before the next look.
+        else:
+            self._heard_all = self._request.content.is_eof()
         return self._heard_all and self._transport.get_extra_info("sslcontext") is None
 
     def pause_writing(self) -> None:
@@ -129,7 +133,8 @@ class HandedOver(Connection):
         self._request, self._task = request, asyncio.current_task()
         self._head_begun = False
         if not request.content.is_eof():
-            self._wait(self._limits.body_seconds)
+            # Nothing more comes from who has said all he wants to say, but what has come may still be read.
+            self._wait(0 if self._heard_all else self._limits.body_seconds)
         else:
             self._deadline = math.inf
         ON_USE.set(self._note_token)

@@ -21,7 +21,7 @@ from ldp_aggregator.server.desk import Desk
 from ldp_aggregator.server.sockets.connections import MOST_REFUSALS, Connections
 from ldp_aggregator.server.sockets.door import Door
 from ldp_aggregator.server.sockets.handed import MakeHandler
-from ldp_aggregator.service.settings import Limits, Settings, SettingsError
+from ldp_aggregator.service.settings import Settings, SettingsError, host_and_port
 from ldp_aggregator.store.failures import kind_of
 
 LOG: Final = logging.getLogger("ldp_aggregator")
@@ -53,14 +53,10 @@ class Listeners:
     @classmethod
     def bind(cls, settings: Settings) -> Listeners:
         """Raises OSError."""
-        places = (
-            (settings.host, settings.port),
-            (settings.admin_host, settings.admin_port),
-            (settings.operations_host, settings.operations_port),
-        )
         bound: list[socket.socket] = []
         try:
-            bound += (bind(host, port) for host, port in places)
+            places = (settings.listen, settings.listen_admin, settings.listen_operations)
+            bound += (bind(*host_and_port(place)) for place in places)
         except OSError:
             for one in bound:
                 one.close()
@@ -97,12 +93,12 @@ async def listen(
     return None
 
 
-def most_descriptors(limits: Limits) -> int:
-    """Count the open files that the three listeners and the process itself can come to."""
-    return 3 * (limits.connections + MOST_REFUSALS) + MOST_SILENT + MOST_HANDSHAKES + OWN
+def most_descriptors(connections: int) -> int:
+    """Count the open files that three listeners, of so many connections each, and the process itself can come to."""
+    return 3 * (connections + MOST_REFUSALS) + MOST_SILENT + MOST_HANDSHAKES + OWN
 
 
-def raise_limit(limits: Limits) -> None:
+def raise_limit(connections: int) -> None:
     """Let this process have so many; where the system does not, say so: a full public listener could then stop the
     admin listener.
     """
@@ -110,13 +106,13 @@ def raise_limit(limits: Limits) -> None:
         import resource
     except ModuleNotFoundError:  # Windows counts them differently.
         return
-    wanted = most_descriptors(limits)
+    wanted = most_descriptors(connections)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < allowed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     if allowed < wanted:
-        reason = f"the limit is {allowed}, limits.connections takes {wanted}"
+        reason = f"the limit is {allowed}, connections takes {wanted}"
         LOG.warning("too few open files", extra={"reason": reason})
 
 

@@ -1,6 +1,6 @@
 """The tables that both databases have, and the check that they are of this version.
 
-What keeps the ids of reports is each database's own (``store/sqlite/ids.py``, ``store/postgres/counting.py``).
+What keeps the ids of reports is each database's own (``store/sqlite/ids.py``, ``store/postgres/store.py``).
 """
 
 from __future__ import annotations

@@ -24,11 +24,10 @@ import numpy as np
 
 from ldp_aggregator.store.batch import Batch, Settlement
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.runs import merging
-from ldp_aggregator.store.runs.files import DamagedError, Draft, Run, open_run, write_run
+from ldp_aggregator.store.runs import files
+from ldp_aggregator.store.runs.files import DamagedError, Draft, Run, merge_runs, open_run, write_run
 from ldp_aggregator.store.runs.filters import Hashes, new_secret
 from ldp_aggregator.store.runs.keys import RECORD_BYTES, Keys, Recent, keys_of
-from ldp_aggregator.store.runs.merging import merge_runs
 from ldp_aggregator.store.sqlite import ids
 from ldp_aggregator.store.sqlite.connections import transaction
 
@@ -62,8 +61,8 @@ class Held:
     def is_due(self) -> bool:
         """The recent ones are enough for a run."""
         stored = sum(map(len, self.runs.values()))
-        enough = max(merging.LEAST_RUN, stored * stored // merging.FLUSH_SCALE)
-        return len(self.recent) >= min(enough, merging.LARGEST_FLUSH)
+        enough = max(files.LEAST_RUN, stored * stored // files.FLUSH_SCALE)
+        return len(self.recent) >= min(enough, files.LARGEST_FLUSH)
 
     @property
     def backlog(self) -> int:
@@ -213,7 +212,7 @@ class Tidier:
             if time.monotonic() >= self._pause_until:
                 self._start()
             return
-        if any(held.backlog >= merging.BACKLOG for held in self._sets.known.values()):
+        if any(held.backlog >= files.BACKLOG for held in self._sets.known.values()):
             # Ids come faster than runs are made: wait for this one, and not so long that nobody is counted.
             with contextlib.suppress(TimeoutError):
                 self._job.draft.exception(BEHIND_SECONDS)
@@ -249,7 +248,7 @@ class Tidier:
 
     def _merge(self) -> bool:
         for number, held in self._sets.known.items():
-            names = merging.crowded({name: len(run) for name, run in held.runs.items()})
+            names = files.crowded({name: len(run) for name, run in held.runs.items()})
             if names and number not in self.damaged:
                 runs = [held.runs[name] for name in names]
                 work = partial(merge_runs, self._folder, held.campaign, runs, self._go_on)

@@ -65,8 +65,7 @@ class Aggregator:
 def send_share(to: Aggregator, share: bytes, *, sleep: Callable[[float], None] = time.sleep) -> str:
     """Deliver a share to the campaign it is for; returns the name under which the aggregator knows this node.
 
-    Raises ShareError, before anything is sent, for bytes that are no share or one of distributed noise; and
-    DeliveryError.
+    Raises ShareError, before anything is sent, for bytes that are no share; and DeliveryError.
     """
     answer = _ask(to, "POST", campaign_of(share), share, sleep)
     return str(answer.get("node", ""))

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ldp_aggregator.learning.frames import column_of, without_sparse_columns
-from ldp_aggregator.learning.guarantee import Guarantee
+from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.node_statistics import SUM
 from ldp_aggregator.trainers.base import PUBLISHED, SOUND, PrivateNaiveBayes, Training
 from ldp_aggregator.trainers.federation.state import Group, robust_model

@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ldp_aggregator.learning.guarantee import Guarantee
 from ldp_aggregator.learning.naive_bayes import NaiveBayes
+from ldp_aggregator.learning.published import Guarantee
 from ldp_aggregator.node_statistics import Releases, decode_share, encode_share, has_other_rows, parts_of
 from ldp_aggregator.trainers.base import sound_guarantee
 from ldp_aggregator.trainers.noise.accountant import Accountant, checked_epsilon

@@ -45,20 +45,6 @@ def discrete_laplace(scale: Fraction, count: int, coins: Coins) -> Integers:
     return result
 
 
-def geometric(scale: Fraction, count: int, coins: Coins) -> Integers:
-    """``count`` independent draws with P(X = x) = (1 - a) a^x for x >= 0, a = exp(-1 / t), t = :func:`drawable` of
-    ``scale``. The difference of two is a discrete Laplace draw of that scale.
-    """
-    rounded = drawable(scale)
-    result: Integers = np.zeros(count, dtype=np.int64)
-    pending = np.arange(count)
-    while pending.size:
-        kept, magnitude = _magnitudes(rounded, pending.size, coins)
-        result[pending[kept]] = magnitude
-        pending = pending[~kept]
-    return result
-
-
 def drawable(scale: Fraction) -> Fraction:
     """The least scale, not below ``scale``, that the sampler can draw; ValueError beyond 2^50."""
     if not 0 < scale <= _LARGEST_SCALE:

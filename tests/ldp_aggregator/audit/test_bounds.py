@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from ldp_aggregator.audit.searching.bounds import fair_rounds, guess_bound, loss_bound
+from ldp_aggregator.audit.searching.events import fair_rounds, guess_bound, loss_bound
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])

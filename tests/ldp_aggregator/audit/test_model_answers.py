@@ -9,7 +9,7 @@ import pytest
 from evaluated import FEATURES, U, V, draft, evaluation, model
 
 from ldp_aggregator.audit.asking.black_box import Person
-from ldp_aggregator.audit.searching.model_answers import answer_of
+from ldp_aggregator.audit.searching.tight_events import answer_of
 from ldp_client.answering import item_of
 from protocols import SYSTEM_COINS, Campaign
 

@@ -12,8 +12,7 @@ import pytest
 from scipy.stats import binom
 
 from ldp_aggregator.audit.asking.observations import Seen, read_tables
-from ldp_aggregator.audit.rules.generators import from_integers
-from ldp_aggregator.audit.rules.seeds import _campaign_id, public_noise, small_seeds
+from ldp_aggregator.audit.rules.seeds import _campaign_id, from_integers, public_noise, small_seeds
 
 DOCUMENT = '{"any": "document"}'
 COUNT = 400

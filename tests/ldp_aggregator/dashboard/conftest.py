@@ -15,8 +15,8 @@ from exact_coins import SeededCoins
 
 from ldp_aggregator.server.process import running
 from ldp_aggregator.server.sockets.listener import Listeners
+from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.settings import Settings
-from ldp_aggregator.service.tokens import make_token
 from ldp_aggregator.store import SCOPES, SqliteStore, Submission
 from ldp_aggregator.store.clock import utc_now
 from ldp_client import perturb
@@ -117,7 +117,7 @@ async def opened(tmp_path, **changes):
     for scope in SCOPES:
         tokens[scope], stored = make_token(f"a {scope}", scope, utc_now())
         await store.add_token(stored)
-    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0, operations_port=0, **changes)
+    settings = Settings(data=tmp_path, listen="127.0.0.1:0", listen_admin="0", listen_operations="0", **changes)
     listeners = Listeners.bind(settings)
     addresses = listeners.addresses(settings)
     jar = aiohttp.CookieJar(unsafe=True)

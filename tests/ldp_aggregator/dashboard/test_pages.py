@@ -7,7 +7,7 @@ import pytest
 
 from ldp_aggregator.dashboard.routes import ADMIN
 from ldp_aggregator.dashboard.session import server_key
-from ldp_aggregator.service.tokens import make_token
+from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store.clock import utc_now
 
 PAGES = ("/", "/campaigns/new", "/federation", "/health", "/tokens")

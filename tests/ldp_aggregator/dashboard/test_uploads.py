@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import ldp_aggregator.dashboard
-from ldp_aggregator.dashboard.drawing import refusals, words
-from ldp_aggregator.dashboard.drawing.readings import read_exposition
+from ldp_aggregator.dashboard.drawing import words
+from ldp_aggregator.dashboard.drawing.readings import UNEXPLAINED, read_exposition, refused_by
 from ldp_aggregator.server.metrics import MOST_CAMPAIGNS, REPORT, UPLOAD, Metrics
 from ldp_aggregator.server.problems import PROBLEMS, REPORT_CODES
 from ldp_client import perturb
@@ -88,9 +88,9 @@ def test_every_code_that_can_refuse_has_a_sentence():
     for code in PROBLEMS:
         metrics.count_refused("c", UPLOAD, code)
     titles = {code: kind.title for code, kind in PROBLEMS.items()}
-    found = refusals.of_campaign(read_exposition(metrics.render()), "c", REPORT_CODES, titles)
+    found = refused_by(read_exposition(metrics.render()), "c", REPORT_CODES, titles)
     assert len(found) == len(REPORT_CODES) + len(PROBLEMS)
-    assert refusals.UNEXPLAINED not in {one.sentence for one in found}
+    assert UNEXPLAINED not in {one.sentence for one in found}
     same = {one.what: one.sentence for one in found if one.code == "campaign-closed"}
     assert same == {REPORT: REPORT_CODES["campaign-closed"], UPLOAD: titles["campaign-closed"]}
 

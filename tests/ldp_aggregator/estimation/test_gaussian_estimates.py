@@ -12,11 +12,16 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from ldp_aggregator import estimate
+from ldp_aggregator import Tally, estimate
+from ldp_aggregator.counting.decoding import count
+from ldp_aggregator.estimation.estimates import Estimates
 from ldp_aggregator.learning.frames import numbers, rescaled
+from ldp_aggregator.mechanisms import facts_of
 from protocols import Campaign
 from protocols.document.questions import SQUARE, VALUE
 from simulations import simulate
+from simulations.fidelities.items import Columns
+from simulations.fidelities.simulation import draw_questions
 
 CONTINUOUS = ("laplace", "onebit", "sign")
 MODES = ("one", "all")
@@ -38,12 +43,16 @@ def truth_of(campaign: Campaign, frame, labels) -> dict[str, np.ndarray]:
     return {VALUE: (members * t).mean(axis=1), SQUARE: (members * (2 * t * t - 1)).mean(axis=1)}
 
 
-def resamples(frame, labels, users: int, runs: int, seed: int) -> Iterator[tuple]:
-    """People drawn from the population with replacement, run by run."""
-    rng = np.random.default_rng(seed)
-    for _ in range(runs):
-        rows = rng.integers(0, len(frame), size=users)
-        yield frame.iloc[rows], labels[rows], rng
+def resampled(campaign: Campaign, frame, labels, users: int, runs: int, seed: int) -> Iterator[Estimates]:
+    """The estimates of every run, each of so many people drawn from the population; all runs are perturbed at once."""
+    rng, columns = np.random.default_rng(seed), Columns.of(campaign, frame, labels)
+    owners, tallies = rng.integers(0, len(columns), users * runs), [Tally(campaign) for _ in range(runs)]
+    for question, devices in draw_questions(campaign, len(owners), rng):
+        payloads = facts_of(question.mechanism).perturb(columns.items(question, owners[devices], rng), rng)
+        ends = np.searchsorted(devices, users * np.arange(1, runs))
+        for tally, answers in zip(tallies, np.split(payloads, ends), strict=True):
+            tally.add(question.index, len(answers), count(question, answers))
+    return (estimate(campaign, tally) for tally in tallies)
 
 
 @pytest.fixture(params=[2, 10], ids=["2-classes", "10-classes"])
@@ -66,37 +75,29 @@ def test_sums_of_values_and_squares_are_estimated_without_bias(
             assert np.abs(z).max() < norm.isf(FALSE_ALARM / (4 * classes))
 
 
+@pytest.mark.parametrize("runs", [1_000, pytest.param(10_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("answers", MODES)
 @pytest.mark.parametrize("continuous", CONTINUOUS)
-def test_intervals_cover_the_truth_in_93_to_97_of_100_runs(
-    make_campaign, gaussian_population, continuous, answers, classes
+def test_the_variance_is_the_stated_one_and_intervals_cover_the_truth_in_93_to_97_of_100_runs(
+    make_campaign, gaussian_population, continuous, answers, classes, runs
 ):
-    campaign = make_campaign(FEATURE, classes=classes, continuous=continuous, answers=answers, epsilon=2)
-    frame, labels = gaussian_population(50_000, classes)
-    truth, runs = truth_of(campaign, frame, labels), 1_000
-    covered = {VALUE: np.zeros(classes), SQUARE: np.zeros(classes)}
-    for people, their_labels, rng in resamples(frame, labels, 2_000, runs, 12):
-        for question in estimate(campaign, simulate(campaign, people, their_labels, rng=rng)).questions:
-            kind = question.question.kind
-            if kind in truth:
-                covered[kind] += (question.cells.low <= truth[kind]) & (question.cells.high >= truth[kind])
-    for kind in truth:
-        assert 0.93 <= covered[kind].mean() / runs <= 0.97, kind
-
-
-@pytest.mark.parametrize("answers", MODES)
-@pytest.mark.parametrize("continuous", CONTINUOUS)
-def test_the_empirical_variance_is_the_stated_one(make_campaign, gaussian_population, continuous, answers, classes):
-    """2,000 runs: averaged over cells within 5 % (a single cell's empirical variance has 3.2 % standard error)."""
+    """The empirical variance of a cell in 1,000 runs has a standard error of 4.5 %, the mean over all cells of at most
+    2.5 %; it is to be within 7 %, and in 10,000 runs within 2.2 %.
+    """
     campaign = make_campaign(FEATURE, classes=classes, continuous=continuous, answers=answers)
     frame, labels = gaussian_population(50_000, classes)
-    values, stated = [], []
-    for people, their_labels, rng in resamples(frame, labels, 400, 2_000, 13):
-        for question in estimate(campaign, simulate(campaign, people, their_labels, rng=rng)).questions:
-            if question.question.kind == VALUE:
-                values.append(question.cells.value)
-                stated.append(question.cells.variance)
-    assert np.var(values, axis=0).mean() / np.mean(stated) == pytest.approx(1, abs=0.05)
+    truth = truth_of(campaign, frame, labels)
+    found = {kind: [] for kind in truth}
+    for run in resampled(campaign, frame, labels, 1_000, runs, 12):
+        for question in run.questions:
+            if question.question.kind in truth:
+                found[question.question.kind].append(question.cells)
+    empirical = [np.var([cells.value for cells in found[kind]], axis=0) for kind in truth]
+    stated = [np.mean([cells.variance for cells in found[kind]], axis=0) for kind in truth]
+    assert np.sum(empirical) / np.sum(stated) == pytest.approx(1, abs=2.2 / np.sqrt(runs))
+    for kind, true in truth.items():
+        covered = np.mean([(cells.low <= true) & (true <= cells.high) for cells in found[kind]])
+        assert 0.93 <= covered <= 0.97, kind
 
 
 @pytest.mark.parametrize(("continuous", "epsilon"), PUBLISHED)
@@ -123,18 +124,17 @@ def test_measured_variances_are_those_of_the_table(make_campaign, continuous, ep
 
 @pytest.mark.parametrize("epsilon", [0.5, 1, 2])
 def test_sign_is_measured_below_laplace(make_campaign, gaussian_population, epsilon, classes):
-    """Squared errors of the sums over 100 populations, summed over the classes."""
+    """Squared errors of the sums over 100 populations of 2,000, summed over the classes."""
     frame, labels = gaussian_population(20_000, classes)
     errors = {}
     for continuous in ("laplace", "sign"):
         campaign = make_campaign(FEATURE, classes=classes, continuous=continuous, epsilon=epsilon)
         truth = truth_of(campaign, frame, labels)
-        found = [estimate(campaign, simulate(campaign, frame, labels, rng=seed)) for seed in range(100)]
         errors[continuous] = np.mean(
             [
                 (q.cells.value - truth[q.question.kind]) ** 2
-                for one in found
-                for q in one.questions
+                for run in resampled(campaign, frame, labels, 2_000, 100, 15)
+                for q in run.questions
                 if q.question.kind in truth
             ]
         )

@@ -13,10 +13,12 @@ from ldp_aggregator import Tally, estimate
 from ldp_aggregator.estimation.ratios import among_present
 from protocols import Campaign
 from simulations import simulate
+from simulations.fidelities.items import Columns
+from simulations.fidelities.simulation import simulate_counts
 
 FALSE_ALARM = 1e-5
 RUNS = 1_000
-PEOPLE = 4_000
+PEOPLE = 1_000
 PRIVACIES = [
     {"epsilon": 1, "discrete": "ss"},
     {"epsilon": 2, "discrete": "she"},
@@ -63,9 +65,10 @@ def test_shares_of_the_missing_and_frequencies_among_the_others_are_unbiased_and
     probability that right 95 % intervals cover less than 92 % of 1,000 runs is below 1e-4 for each.
     """
     campaign, truth, rng = campaign_of(**privacy), truth_of(people), np.random.default_rng(2)
+    columns = Columns.of(campaign, *people)
     shares, shares_covered, cells_covered, means, mean_errors = [], [], [], [], []
     for _ in range(RUNS):
-        found = estimate(campaign, simulate(campaign, *people, rng=rng, fidelity="counts", devices=30_000))
+        found = estimate(campaign, simulate_counts(columns, rng, devices=30_000))
         parts = [(found.missing[name].cells, truth["missing"][name]) for name in "cx"]
         shares.append([float(cells.value[0]) - true for cells, true in parts])
         shares_covered.append([bool(cells.low[0] <= true <= cells.high[0]) for cells, true in parts])

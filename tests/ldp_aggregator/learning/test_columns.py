@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from columns import columns
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_aggregator.learning.frames import as_column, column_of, declared_indices, numbers, texts_of
@@ -30,7 +30,6 @@ def indices_of(domain, cells):
     return [-1 if (index := domain.index_of(cell)) is None else index for cell in cells]
 
 
-@settings(max_examples=600, deadline=None)
 @given(columns())
 def test_a_column_means_what_its_cells_mean(column):
     cells = cells_of(column)
@@ -47,7 +46,6 @@ def test_numbers_are_an_array_of_their_own():
     assert column.tolist() == [1.0, 2.0]
 
 
-@settings(deadline=None)
 @given(st.lists(st.text("0123456789+-.eE \t", max_size=6) | st.none() | st.sampled_from(["nan", "9" * 201, "1_0"])))
 def test_texts_of_digits_are_read_at_once_as_one_by_one(texts):
     expected = [np.nan if (number := number_of(text)) is None else number for text in texts]

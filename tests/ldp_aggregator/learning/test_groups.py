@@ -44,7 +44,7 @@ def learn(estimates):
 
 
 @pytest.mark.parametrize("epsilons", EPSILONS.values(), ids=EPSILONS)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(features=shapes, classes=st.integers(2, 3), seed=st.integers(0, 2**32))
 def test_features_of_mixed_shapes_are_what_they_are_alone_in_their_groups(epsilons, features, classes, seed):
     rng = np.random.default_rng(seed)

@@ -9,7 +9,7 @@ import pytest
 from ldp_aggregator import NaiveBayes, Tally, estimate, train
 from ldp_aggregator.counting.arrivals import Arrivals
 from ldp_aggregator.learning.evaluation import evaluation_draft
-from ldp_aggregator.learning.guarantee import LOCAL_RELATION
+from ldp_aggregator.learning.published import LOCAL_RELATION
 from ldp_client.classifier import Classifier
 from protocols import Campaign
 from protocols.model import Model

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,8 @@ from ldp_aggregator.server import app
 from ldp_aggregator.server.api.rows import JSON, PROBLEM, Operation
 from ldp_aggregator.server.process import running
 from ldp_aggregator.server.sockets.listener import Listeners
+from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.service.settings import Settings
-from ldp_aggregator.service.tokens import make_token
 from ldp_aggregator.store import SCOPES, Outcome, SqliteStore, Store, StoreError, Submission
 from ldp_aggregator.store.clock import utc_now
 from protocols import Campaign, Report, encode_upload
@@ -161,8 +161,10 @@ def undescribed(operation: Operation, response: web.Response) -> Iterator[str]:
 
 
 @asynccontextmanager
-async def serving(tmp_path: Path, store: Store | None = None, **changes: Any) -> AsyncIterator[Server]:
-    settings = Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0, operations_port=0, **changes)
+async def serving(
+    tmp_path: Path, store: Store | None = None, *, limits: Mapping[str, Any] | None = None, **changes: Any
+) -> AsyncIterator[Server]:
+    settings = Settings(data=tmp_path, listen="127.0.0.1:0", listen_admin="0", listen_operations="0", **changes)
     kept = store or SqliteStore(tmp_path / "store.sqlite3")
     tokens = {}
     for scope in SCOPES if store is None else ():
@@ -171,7 +173,8 @@ async def serving(tmp_path: Path, store: Store | None = None, **changes: Any) ->
     try:
         listeners = Listeners.bind(settings)
         addresses = listeners.addresses(settings)
-        async with running(settings, listeners, store=kept), aiohttp.ClientSession() as session:
+        bounds = replace(settings.limits, **limits or {})
+        async with running(settings, listeners, store=kept, limits=bounds), aiohttp.ClientSession() as session:
             found = Server(addresses.public, addresses.admin, addresses.operations, kept, session, tokens)
             try:
                 yield found

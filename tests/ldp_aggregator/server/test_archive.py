@@ -7,7 +7,7 @@ from cells import publish, submission
 
 from ldp_aggregator.archive.keeping import Archive
 from ldp_aggregator.archive.places import open_place
-from ldp_aggregator.archive.reading import recount
+from ldp_aggregator.archive.recount import recount
 from ldp_aggregator.service.archiving import counts_of
 from ldp_aggregator.service.settings import Settings, SettingsError
 from ldp_aggregator.store import SqliteStore

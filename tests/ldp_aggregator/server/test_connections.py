@@ -83,7 +83,7 @@ async def test_refusals_are_bounded_too(serving, monkeypatch):
 async def serving_tls(folder, certificate):
     """Gives ``connect(tls)``, which connects to the public listener."""
     tls = {"tls_certificate": certificate(2), "tls_key": folder / "key.pem"}
-    settings = Settings(data=folder, host="127.0.0.1", port=0, admin_port=0, operations_port=0, **tls)
+    settings = Settings(data=folder, listen="127.0.0.1:0", listen_admin="0", listen_operations="0", **tls)
     listeners = Listeners.bind(settings)
     url = listeners.addresses(settings).public
     context = ssl.create_default_context(cafile=str(tls["tls_certificate"]))

@@ -10,13 +10,11 @@ pytest.importorskip("resource")
 _RAISE = """
 import logging, resource, sys
 from ldp_aggregator.server.sockets.listener import most_descriptors, raise_limit
-from ldp_aggregator.service.settings import Limits
 logging.basicConfig(stream=sys.stdout, format="%(message)s: %(reason)s")
-limits = Limits(connections=100)
-soft, hard = (int(text) + most_descriptors(limits) for text in sys.argv[1:])
+soft, hard = (int(text) + most_descriptors(100) for text in sys.argv[1:])
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-raise_limit(limits)
-print(resource.getrlimit(resource.RLIMIT_NOFILE)[0] - most_descriptors(limits))
+raise_limit(100)
+print(resource.getrlimit(resource.RLIMIT_NOFILE)[0] - most_descriptors(100))
 """
 
 
@@ -26,7 +24,7 @@ print(resource.getrlimit(resource.RLIMIT_NOFILE)[0] - most_descriptors(limits))
         (-200, 0, ["0"]),
         (-200, 50, ["0"]),
         (20, 50, ["20"]),
-        (-200, -100, ["too few open files: the limit is 1224, limits.connections takes 1324", "-100"]),
+        (-200, -100, ["too few open files: the limit is 1224, connections takes 1324", "-100"]),
     ],
 )
 def test_the_limit_is_raised_as_far_as_it_is_needed_and_allowed(soft, hard, lines):

@@ -1,13 +1,11 @@
 """Fuzzing: uploads that are damaged in every way, and requests made up from the OpenAPI document.
 
 Whatever comes, the answer is one that the document names, never a 5xx, and only sound reports are counted.
-``LDP_BAYES_FUZZ_EXAMPLES`` sets the number of made-up requests (default 150).
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import re
 
@@ -19,8 +17,6 @@ from hypothesis import strategies as st
 from ldp_aggregator.server.app import ADMIN, PUBLIC
 from ldp_aggregator.server.problems import PROBLEMS
 from protocols import encode_upload
-
-EXAMPLES = int(os.environ.get("LDP_BAYES_FUZZ_EXAMPLES", "150"))
 
 
 async def counted(server, campaign):
@@ -141,9 +137,7 @@ def fuzzed(serving, make_campaign):
 
 
 @settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    derandomize=True,
+    max_examples=5 * settings.default.max_examples,
     database=None,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),

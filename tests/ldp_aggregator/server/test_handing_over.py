@@ -106,6 +106,22 @@ async def test_what_is_no_request_ends_a_connection_that_is_aiohttps(server):
     assert b" 400 " in await line.rest()
 
 
+async def test_who_says_all_at_once_is_answered(server):
+    line = await server.dial()
+    line.send(NOWHERE)
+    line.writer.write_eof()
+    assert (await line.reply()).problem == (404, "not-found")
+
+
+async def test_the_rest_of_a_body_is_not_awaited_from_who_has_said_all(server):
+    upload = request_of(await server.publish(), 1, Origin="https://other.example")
+    line = await server.dial()
+    line.send(upload + upload[:-5])
+    line.writer.write_eof()
+    # uvloop says more than once that there is no more, and the connection ends without another word.
+    assert re.findall(rb"HTTP/1.1 (\d+)", await line.rest()) in ([b"200", b"408"], [b"200"])
+
+
 async def test_a_stop_does_not_wait_for_idle_connections(serving):
     async with serving(limits={"drain_seconds": 20}) as server:
         opened = await server.dials(3)

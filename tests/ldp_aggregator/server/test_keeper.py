@@ -1,15 +1,14 @@
 """The keeper: campaigns that need not be kept are deleted in time, and room, files, backups and ends are observed."""
 
 import asyncio
-import subprocess
 from datetime import datetime, timedelta, timezone
 
 import pytest
 from cells import cell_campaign, publish
 
-from ldp_aggregator.server.keeper import certificate_end, delete_once, keep, observed
+from ldp_aggregator.server.keeper import delete_once, keep, observed
 from ldp_aggregator.server.metrics import Metrics
-from ldp_aggregator.service.acting import local_actor, recorded
+from ldp_aggregator.service.rights import local_actor, recorded
 from ldp_aggregator.service.settings import Settings
 from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_aggregator.store import SqliteStore, StoreError, UnknownCampaignError
@@ -74,17 +73,6 @@ async def test_a_campaign_that_cannot_be_deleted_keeps_no_other(store, clock, ca
         (record.message, record.campaign, record.reason) for record in caplog.records if record.levelname == "ERROR"
     ]
     assert told == [("campaign not deleted", campaigns[0].id, "StoreError")]
-
-
-@pytest.mark.parametrize("days", [2, 90, 365 * 40])
-def test_the_end_of_a_certificate_is_read(certificate, days):
-    """Beyond 2049 the time is written in another way."""
-    path = certificate(days)
-    end = certificate_end("a comment before\n" + path.read_text(encoding="ascii"))
-    said = subprocess.run(["openssl", "x509", "-enddate", "-noout", "-in", path], capture_output=True, check=True)
-    assert end == datetime.strptime(said.stdout.decode().strip(), "notAfter=%b %d %H:%M:%S %Y GMT").replace(
-        tzinfo=timezone.utc
-    )
 
 
 async def test_room_files_backups_and_ends_are_observed(tmp_path, certificate):

@@ -177,7 +177,7 @@ async def test_metrics_that_cannot_be_written_end_nothing(server, monkeypatch):
 
 @pytest.fixture
 def settings(tmp_path):
-    return Settings(data=tmp_path, host="127.0.0.1", port=0, admin_port=0, operations_port=0)
+    return Settings(data=tmp_path, listen="127.0.0.1:0", listen_admin="0", listen_operations="0")
 
 
 async def ends(*_):

@@ -1,11 +1,12 @@
 """Settings: where they come from, which wins, and that nothing unknown is taken."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ldp_aggregator.service.settings import Limits, SettingsError, read_settings, variables
+from ldp_aggregator.service.settings import Limits, SettingsError, host_and_port, read_settings, variables
 
 
 @pytest.fixture(autouse=True)
@@ -16,15 +17,21 @@ def empty_environment(monkeypatch):
 
 def test_flags_win_over_environment_over_file_over_defaults(tmp_path, monkeypatch):
     config = tmp_path / "settings.toml"
-    config.write_text('port = 1\nadmin_port = 1\nhost = "10.0.0.1"\n[limits]\nbody_bytes = 5000\nconnections = 3\n')
-    monkeypatch.setenv("LDP_AGGREGATOR_ADMIN_PORT", "2")
-    monkeypatch.setenv("LDP_AGGREGATOR_PORT", "2")
-    monkeypatch.setenv("LDP_AGGREGATOR_LIMITS__CONNECTIONS", "4")
-    settings = read_settings(config, {"port": 3, "host": None})
-    assert (settings.port, settings.admin_port, settings.host) == (3, 2, "10.0.0.1")
-    assert (settings.limits.body_bytes, settings.limits.connections) == (5000, 4)
-    assert settings.limits.queue_bytes == Limits().queue_bytes
-    assert settings.admin_host == "127.0.0.1"
+    config.write_text('listen = "10.0.0.1:1"\nlisten_admin = "1"\nbody_bytes = 5000\nconnections = 3\n')
+    monkeypatch.setenv("LDP_AGGREGATOR_LISTEN_ADMIN", "2")
+    monkeypatch.setenv("LDP_AGGREGATOR_CONNECTIONS", "4")
+    settings = read_settings(config, {"listen": "3", "listen_operations": None})
+    assert (settings.listen, settings.listen_admin) == ("0.0.0.0:3", "127.0.0.1:2")
+    assert settings.listen_operations == "127.0.0.1:8082"
+    assert settings.limits == replace(Limits(), body_bytes=5000, connections=4)
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [("8080", "0.0.0.0", 8080), ("[::1]:0", "::1", 0), ("localhost:65535", "localhost", 65535)],
+)
+def test_a_listener_is_a_port_or_a_host_and_a_port(text, host, port):
+    assert host_and_port(read_settings(flags={"listen": text}).listen) == (host, port)
 
 
 def test_the_environment_can_name_the_file(tmp_path, monkeypatch):
@@ -38,11 +45,13 @@ def test_the_environment_can_name_the_file(tmp_path, monkeypatch):
     ("text", "message"),
     [
         ("prot = 1", "setting prot: unknown key"),
-        ("[limits]\nbody = 1", "setting limits.body: unknown key"),
-        ("port = 70000", "setting port: "),
-        ('port = "many"', "setting port: "),
+        ("port = 8080", "setting port: unknown key; it is listen now"),
+        ("[limits]\nconnections = 1", "setting limits: unknown key; its keys stand outside of it now"),
+        ('listen = "127.0.0.1:70000"', "setting listen: .* a listener is like 127.0.0.1:8080"),
+        ('listen = "many"', "setting listen: "),
+        ('listen = ":80"', "setting listen: "),
         ("port = ", "is not TOML"),
-        ("[limits]\nconnections = 0", "setting limits.connections: "),
+        ("connections = 0", "setting connections: "),
     ],
 )
 def test_a_file_with_something_wrong_is_refused_by_name(tmp_path, text, message):
@@ -61,8 +70,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path):
     "name",
     [
         "LDP_AGGREGATOR_PROT",
-        "LDP_AGGREGATOR_LIMITS",
-        "LDP_AGGREGATOR_LIMITS__BODY",
+        "LDP_AGGREGATOR_LIMITS__CONNECTIONS",
         "LDP_AGGREGATOR_SERVICE_HOST",  # Kubernetes sets it beside a Service, unless enableServiceLinks is false.
     ],
 )
@@ -73,7 +81,7 @@ def test_an_unknown_variable_is_refused_by_name(monkeypatch, name):
 
 
 def test_every_variable_is_read(monkeypatch):
-    assert "LDP_AGGREGATOR_LIMITS__QUEUE_BYTES" in variables()
+    assert "LDP_AGGREGATOR_CONNECTIONS" in variables()
     assert all(variables().values()), "every variable says what it sets"
 
 

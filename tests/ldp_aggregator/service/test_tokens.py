@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from ldp_aggregator.service.tokens import PREFIX, find_token, make_token
+from ldp_aggregator.service.rights import PREFIX, find_token, make_token
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 

@@ -11,7 +11,7 @@ from ldp_aggregator.counting.parts import COMPACT_AT
 from ldp_aggregator.server.keeper import Closed, close_due
 from ldp_aggregator.store import Outcome, StoredToken, StoreError, UnknownCampaignError
 from ldp_aggregator.store.decisions import GRACE
-from ldp_aggregator.store.postgres.counting import SMALL
+from ldp_aggregator.store.postgres.store import SMALL
 
 UNKNOWN_ID = "A" * 43
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from cells import cell_campaign, publish, submission
 
-from ldp_aggregator.service.acting import recorded
+from ldp_aggregator.service.rights import recorded
 from ldp_aggregator.store import Act, SqliteStore, StoredToken, StoreError
 from ldp_aggregator.store.combining import combine_stores
 from ldp_aggregator.store.sqlite.connections import FILE_NAME

@@ -12,7 +12,7 @@ from cells import cell_campaign
 from postgres import Postgres, empty, own_postgres, postgres  # noqa: F401 - fixtures
 
 from ldp_aggregator.counting.tally import Tally
-from ldp_aggregator.service.tokens import make_token
+from ldp_aggregator.service.rights import make_token
 from ldp_aggregator.store import Finding, Store, open_store
 from ldp_aggregator.store.clock import utc_now
 from protocols import Campaign

@@ -1,14 +1,10 @@
 """Real processes, killed: an acknowledged report is on disk, and counts once however often it is sent.
 
-``LDP_BAYES_KILLS`` sets how often a server is killed (default 2, the promise is 200), ``LDP_BAYES_REPORTS`` how many
-reports two instances get::
-
-    LDP_BAYES_KILLS=200 LDP_BAYES_REPORTS=100000 python -m pytest tests/ldp_aggregator/system/test_crashes.py
+Every run kills a server twice on each store; at length, 200 times on each store and each event loop.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import time
 
@@ -19,8 +15,8 @@ from uploader import Uploaders, in_groups, post
 
 from protocols import Report, encode_upload
 
-KILLS = int(os.environ.get("LDP_BAYES_KILLS", "2"))
-REPORTS = int(os.environ.get("LDP_BAYES_REPORTS", "10000"))
+STORES = ("sqlite", "postgres")
+LOOPS = ("uvloop", "asyncio")
 
 
 def uploads_of(campaign, numbers, size=1):
@@ -30,16 +26,23 @@ def uploads_of(campaign, numbers, size=1):
     ]
 
 
-@pytest.mark.parametrize("uvloop", [True, False], ids=["uvloop", "asyncio"])
-def test_no_acknowledged_report_is_lost_when_the_server_is_killed(kept, uvloop):
-    reports = 1500 * max(1, KILLS // 2)
+@pytest.mark.parametrize(
+    ("kept", "loop", "kills"),
+    [
+        *((store, loop, 2) for store, loop in zip(STORES, LOOPS, strict=True)),
+        *(pytest.param(store, loop, 200, marks=pytest.mark.long) for store in STORES for loop in LOOPS),
+    ],
+    indirect=["kept"],
+)
+def test_no_acknowledged_report_is_lost_when_the_server_is_killed(kept, loop, kills):
+    reports, uvloop = 1500 * (kills // 2), loop == "uvloop"
     campaign = kept.publish(min(reports, 20_000))
     cells = campaign.questions[0].domain_size
     uploads = uploads_of(campaign, range(cells))
     dice = random.Random(20)
     current = [Daemon(kept.folder, uvloop=uvloop, **kept.environment)]
     uploaders = Uploaders(lambda: current[0].public, campaign, uploads)
-    for _ in range(KILLS):
+    for _ in range(kills):
         time.sleep(dice.uniform(0.05, 0.5))
         acknowledged = set(uploaders.acknowledged)
         current[0].kill()
@@ -86,22 +89,23 @@ def two_questions(cells):
     }
 
 
-def test_two_instances_and_a_restarted_database_count_each_report_once(kept_in_own_database, own_postgres):
+@pytest.mark.parametrize("reports", [10_000, pytest.param(100_000, marks=pytest.mark.long)])
+def test_two_instances_and_a_restarted_database_count_each_report_once(kept_in_own_database, own_postgres, reports):
     kept = kept_in_own_database
     if own_postgres.server is None:
         pytest.skip("this database is not ours to restart")
-    half = REPORTS // 2
+    half = reports // 2
     token = kept.relay_token()
     campaign = kept.publish(0, **two_questions(half))
     assert [question.domain_size for question in campaign.questions] == [half, half]
-    reports = [
+    sent = [
         Report(question, cell_report(campaign, question * half + cell, cell=0).id, cell.to_bytes(2, "little"))
         for question in (0, 1)
         for cell in range(half)
     ]
 
     def shuffled(seed):
-        mixed = random.Random(seed).sample(reports, len(reports))
+        mixed = random.Random(seed).sample(sent, len(sent))
         return [encode_upload(group) for group in in_groups(mixed, 250)]
 
     with Daemon(kept.folder, **kept.environment) as first, Daemon(kept.folder, **kept.environment) as second:

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
@@ -83,7 +83,6 @@ def on_grid(rng, count, dimensions):
     return rng.integers(-GRID, GRID + 1, size=(count, dimensions))
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     dimensions=st.sampled_from([1, 2, 3, 5, 8, 20, 64]),

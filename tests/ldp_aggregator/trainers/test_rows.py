@@ -10,16 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from columns import ANYTHING, columns
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from ldp_aggregator.node_statistics import decode_distributed, decode_share
+from ldp_aggregator.node_statistics import decode_share
 from ldp_aggregator.trainers import (
     FederatedNB,
     GlobalSensitivityNB,
     SmoothSensitivityNB,
     SufficientStatisticsNB,
-    distributed_statistics,
     global_sensitivity,
     moment_training,
     node_statistics,
@@ -30,7 +29,7 @@ from ldp_aggregator.trainers import (
     sufficient_statistics,
 )
 from ldp_aggregator.trainers.csv_tables import read_chunks
-from ldp_aggregator.trainers.federation import distributed_noise, federated
+from ldp_aggregator.trainers.federation import federated
 from ldp_aggregator.trainers.noise.randomness import PrivacyWarning
 from ldp_aggregator.trainers.schemas import Schema
 from ldp_aggregator.trainers.statistics import grid_values, statistics_of, statistics_of_chunks
@@ -65,9 +64,6 @@ TABULAR = {"label": LABEL, "features": FEATURES}
 PANDAS_3 = "ignore:The behavior of (DataFrame|array) concatenation with empty:FutureWarning"
 pytestmark = pytest.mark.filterwarnings(PANDAS_3)
 
-thorough = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-brief = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
 
 def cell(held, *, boxed):
     try:
@@ -99,14 +95,12 @@ def vector_of(draft, table):
 
 
 @pytest.mark.parametrize("draft", DRAFTS.values(), ids=DRAFTS)
-@thorough
 @given(tables())
 def test_a_row_adds_its_own_statistics_whatever_it_does_to_the_dtypes(draft, case):
     table, row, longer = case
     assert (vector_of(draft, longer) - vector_of(draft, table)).tolist() == vector_of(draft, row).tolist()
 
 
-@brief
 @given(tables(), st.data())
 def test_replacing_a_row_is_removing_it_and_adding_another(case, data):
     (frame, labels), (row, label), _ = case
@@ -120,7 +114,6 @@ def test_replacing_a_row_is_removing_it_and_adding_another(case, data):
     assert moved.tolist() == (vector_of(DRAFT, (row, label)) - vector_of(DRAFT, old)).tolist()
 
 
-@brief
 @given(tables(), st.data())
 def test_a_table_in_pieces_is_the_table(case, data):
     _, _, (frame, labels) = case
@@ -139,9 +132,6 @@ def no_noise(monkeypatch):
 
     for module in (statistics, federated, queries):
         monkeypatch.setattr(module, "discrete_laplace", nothing)
-    monkeypatch.setattr(
-        distributed_noise, "noise_share", lambda scale, honest, count, coins: nothing(scale, count, coins)
-    )
 
 
 def released_by(trainer, table):
@@ -177,7 +167,6 @@ TRAINERS = {
 
 
 @pytest.mark.parametrize("trainer", TRAINERS.values(), ids=TRAINERS)
-@brief
 @given(tables())
 def test_every_trainer_takes_a_row_for_itself(trainer, case):
     table, row, longer = case
@@ -185,7 +174,6 @@ def test_every_trainer_takes_a_row_for_itself(trainer, case):
 
 
 @pytest.mark.filterwarnings(f"ignore::{PrivacyWarning.__module__}.{PrivacyWarning.__name__}")
-@brief
 @given(tables(), st.integers(0, 3))
 def test_a_row_goes_to_one_group_of_nodes_and_moves_no_other_row_to_another(case, seed):
     (frame, labels), row, _ = case
@@ -196,25 +184,20 @@ def test_a_row_goes_to_one_group_of_nodes_and_moves_no_other_row_to_another(case
     assert sorted(moved) == sorted([own, [0] * len(own)])
 
 
-@brief
 @given(tables())
 def test_the_share_of_a_node_takes_a_row_for_itself(case):
     campaign = Campaign.compile(DRAFT)
 
-    def shares_of(table):
+    def share_of(table):
         with pytest.MonkeyPatch.context() as patch:
             no_noise(patch)
-            full = decode_share(node_statistics(campaign, *table), campaign)
-            part = decode_distributed(distributed_statistics(campaign, *table, nodes=3), campaign)
-        return [full, part.vector]
+            return decode_share(node_statistics(campaign, *table), campaign)
 
-    table, row, longer = map(shares_of, case)
-    for one, own, more in zip(table, row, longer, strict=True):
-        assert (more - one).tolist() == own.tolist()
+    table, row, longer = map(share_of, case)
+    assert (longer - table).tolist() == row.tolist()
 
 
 @pytest.mark.parametrize("draft", DRAFTS.values(), ids=DRAFTS)
-@brief
 @given(tables())
 def test_means_and_variances_and_clusters_are_of_the_same_numbers_and_one_more(draft, case):
     schema = Schema.read({name: draft.get(name) for name in ("label", "features", "projection")})
@@ -237,7 +220,6 @@ def test_means_and_variances_and_clusters_are_of_the_same_numbers_and_one_more(d
         assert after == before + own
 
 
-@brief
 @given(st.lists(ANYTHING, max_size=5), ANYTHING, st.booleans())
 def test_a_count_and_a_mean_take_a_row_for_itself(values, value, in_a_column):
     def answers_of(answers):
@@ -259,7 +241,6 @@ LINES = st.lists(
 )
 
 
-@brief
 @given(st.lists(LINES, max_size=6), LINES, st.integers(1, 3))
 def test_a_file_read_in_pieces_takes_a_row_for_itself(tmp_path_factory, lines, line, rows):
     schema = Schema.read(TABULAR)
@@ -276,7 +257,6 @@ def test_a_file_read_in_pieces_takes_a_row_for_itself(tmp_path_factory, lines, l
 
 
 @pytest.mark.parametrize("kind", [float, object])
-@brief
 @given(
     st.lists(st.lists(st.sampled_from([0.0, 1.0, -1.0, 2.5, 40.0, float("nan")]), min_size=6, max_size=6), min_size=1)
 )

@@ -12,9 +12,7 @@ from ldp_aggregator.trainers import (
     PrivateKMeans,
     SmoothSensitivityNB,
     SufficientStatisticsNB,
-    decode_distributed,
     decode_share,
-    distributed_statistics,
     node_statistics,
 )
 from ldp_aggregator.trainers.schemas import Schema
@@ -91,7 +89,6 @@ def test_a_node_without_rows_sends_noise_of_the_same_length_as_any(schema, table
     share = decode_share(node_statistics(campaign, frame, labels), campaign)
     assert len(share) == len(decode_share(node_statistics(campaign, *table), campaign))
     assert share.any()
-    decode_distributed(distributed_statistics(campaign, frame, labels, nodes=3), campaign)
 
 
 SCHEMA = {

@@ -1,7 +1,5 @@
 """The command line, as a shell sees it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -10,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from ldp_client.command import main
-from ldp_client.testing import Answer, FakeServer
-from protocols import Campaign
+from ldp_client.testing import Answer
 from protocols.shell import FAILED, WRONG_USAGE
 
 WRONG = ("must be https", "campaign_id must be", "max_total_epsilon must be")
@@ -19,33 +16,31 @@ WRONG = ("must be https", "campaign_id must be", "max_total_epsilon must be")
 
 
 @pytest.fixture
-def storage(tmp_path: Path) -> list[str]:
+def storage(tmp_path):
     return ["--storage", str(tmp_path / "device.db")]
 
 
 @pytest.fixture
-def given(tmp_path: Path) -> str:
+def given(tmp_path):
     path = tmp_path / "record.json"
     path.write_text('{"record": {"age": "young", "hours": 3}, "label": "yes"}', encoding="utf-8")
     return str(path)
 
 
 @pytest.fixture
-def old(tmp_path: Path) -> str:
+def old(tmp_path):
     path = tmp_path / "old.json"
     path.write_text('{"record": {"age": "old"}}', encoding="utf-8")
     return str(path)
 
 
-def contribute(server: FakeServer, campaign: Campaign, storage: list[str], *options: str) -> int:
+def contribute(server, campaign, storage, *options):
     given = str(Path(storage[1]).with_name("record.json"))
     return main(["contribute", server.url, campaign.id, "--record-file", given, *storage, *options])
 
 
-def test_the_whole_flow_works_from_a_shell(
-    server: FakeServer, campaign: Campaign, model: str, storage: list[str]
-) -> None:
-    def run(given: str, *arguments: str) -> str:
+def test_the_whole_flow_works_from_a_shell(server, campaign, model, storage):
+    def run(given, *arguments):
         command = [sys.executable, "-m", "ldp_client", *arguments]
         return subprocess.run(command, input=given, capture_output=True, text=True, check=True, timeout=60).stdout
 
@@ -61,9 +56,7 @@ def test_the_whole_flow_works_from_a_shell(
 
 
 @pytest.mark.usefixtures("given")
-def test_contributing_twice_sends_once_and_says_the_same(
-    server: FakeServer, campaign: Campaign, storage: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_contributing_twice_sends_once_and_says_the_same(server, campaign, storage, capsys):
     outputs = []
     for _ in range(2):
         assert contribute(server, campaign, storage, "--json") == 0
@@ -75,9 +68,7 @@ def test_contributing_twice_sends_once_and_says_the_same(
 
 
 @pytest.mark.usefixtures("given")
-def test_what_cannot_be_delivered_is_kept_and_sent_by_the_next_run(
-    server: FakeServer, campaign: Campaign, storage: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_delivered_is_kept_and_sent_by_the_next_run(server, campaign, storage, capsys):
     server.answer_with = lambda _: Answer(503, "overloaded", {"Retry-After": "1"})
     assert contribute(server, campaign, storage, "--timeout", "0.2") == FAILED
     errors = capsys.readouterr().err
@@ -90,18 +81,14 @@ def test_what_cannot_be_delivered_is_kept_and_sent_by_the_next_run(
 
 
 @pytest.mark.usefixtures("given")
-def test_a_refused_report_is_an_error(
-    server: FakeServer, campaign: Campaign, storage: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_refused_report_is_an_error(server, campaign, storage, capsys):
     server.answer_with = lambda _: Answer(409, "campaign-closed")
     assert contribute(server, campaign, storage) == FAILED
     assert "(campaign-closed)" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("given")
-def test_status_tells_in_plain_words_and_as_json(
-    server: FakeServer, campaign: Campaign, storage: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_status_tells_in_plain_words_and_as_json(server, campaign, storage, capsys):
     assert main(["status", server.url, campaign.id, *storage]) == 0
     assert "no campaign" in capsys.readouterr().out
     contribute(server, campaign, storage)
@@ -113,9 +100,7 @@ def test_status_tells_in_plain_words_and_as_json(
 
 
 @pytest.mark.usefixtures("given")
-def test_a_withdrawal_holds_until_consent_is_given_again(
-    server: FakeServer, campaign: Campaign, storage: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_withdrawal_holds_until_consent_is_given_again(server, campaign, storage, capsys):
     assert main(["withdraw", server.url, campaign.id, *storage]) == 0
     assert contribute(server, campaign, storage) == FAILED
     assert "consented" in capsys.readouterr().err
@@ -142,13 +127,8 @@ def test_a_withdrawal_holds_until_consent_is_given_again(
     ],
 )
 def test_what_is_wrong_is_one_line_without_anybodys_values_and_one_of_two_exit_codes(
-    server: FakeServer,
-    campaign: Campaign,
-    storage: list[str],
-    capsys: pytest.CaptureFixture[str],
-    changes: dict[str, str],
-    message: str,
-) -> None:
+    server, campaign, storage, capsys, changes, message
+):
     path = Path(storage[1]).with_name("input.json")
     path.write_text(changes.get("INPUT", '{"record": {"age": "young"}, "label": "yes"}'), encoding="utf-8")
     given = {"--record-file": str(path), "--storage": storage[1], **changes}
@@ -164,16 +144,12 @@ def test_what_is_wrong_is_one_line_without_anybodys_values_and_one_of_two_exit_c
     assert not server.uploads
 
 
-def test_a_prediction_without_a_model_is_an_error(
-    server: FakeServer, campaign: Campaign, old: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_prediction_without_a_model_is_an_error(server, campaign, old, capsys):
     assert main(["predict", server.url, campaign.id, "--record-file", old]) == FAILED
     assert "no published model" in capsys.readouterr().err
 
 
-def test_offline_the_stored_model_serves(
-    server: FakeServer, campaign: Campaign, model: str, storage: list[str], old: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_offline_the_stored_model_serves(server, campaign, model, storage, old, capsys):
     server.publish_model(campaign.id, model)
     arguments = [campaign.id, "--record-file", old, *storage]
     assert main(["predict", server.url, *arguments]) == 0
@@ -181,19 +157,11 @@ def test_offline_the_stored_model_serves(
     assert capsys.readouterr().out == "no\nno\n"
 
 
-def test_help_explains_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["--help"])
-    assert caught.value.code == 0
-    told = capsys.readouterr().out
-    assert all(command in told for command in ("contribute", "predict", "status", "withdraw", "relay"))
-
-
 @pytest.mark.parametrize("option", ["--record", "--label"])
 @pytest.mark.parametrize("command", ["contribute", "predict"])
 def test_nothing_of_a_record_can_be_given_where_every_user_of_the_machine_sees_it(
-    command: str, option: str, campaign: Campaign, storage: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+    command, option, campaign, storage, capsys
+):
     with pytest.raises(SystemExit):
         main([command, "http://127.0.0.1:9", campaign.id, *storage, option, "SECRET"])
     with pytest.raises(SystemExit):

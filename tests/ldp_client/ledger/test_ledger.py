@@ -1,9 +1,5 @@
 """Receipts, caps, plain words."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from ldp_client import Ledger, MemoryStorage, Receipt, StorageError
@@ -14,42 +10,36 @@ CAP = 8.0
 SECRET = bytes(range(32))
 
 
-def receipt(title: str = "A campaign", epsilon: float = 1.0, **options: Any) -> Receipt:
+def receipt(title="A campaign", epsilon=1.0, **options):
     return Receipt(options.pop("campaign_id", title), title, None, epsilon, (0,), 1_800_000_000.0, **options)
 
 
-def test_an_empty_ledger_says_so() -> None:
-    text = str(Ledger((), CAP))
-    assert "no campaign" in text
-    assert "0 of at most 8" in text
-
-
-def test_a_ledger_tells_a_person_what_was_spent_where_and_when() -> None:
+def test_a_ledger_tells_a_person_what_was_spent_where_and_when():
+    assert "no campaign" in str(Ledger((), CAP))
     text = str(Ledger((receipt("Sleep study", 0.5), receipt("Missed payments", 0.99999999999)), CAP))
     assert "2 campaigns" in text
     assert "epsilon 1.5 of at most 8" in text
     assert '"Sleep study" on 2027-01-15: 1 answer, with noise added on this device; epsilon 0.5; ' in text
 
 
-def test_what_is_printed_is_never_below_what_was_spent() -> None:
+def test_what_is_printed_is_never_below_what_was_spent():
     assert "epsilon 0.3334 " in str(Ledger((receipt(epsilon=1 / 3),), CAP))
 
 
-def test_the_total_is_exact() -> None:
+def test_the_total_is_exact():
     many = tuple(receipt(str(number), 0.1) for number in range(10))
     assert Ledger(many, CAP).total_epsilon >= 1.0
 
 
-def test_a_cap_is_held_to_the_last_bit(draft: dict[str, Any]) -> None:
+def test_a_cap_is_held_to_the_last_bit(draft):
     campaign = Campaign.compile(draft)
     device = Installation(SECRET)
     assert refusal(device, campaign, Caps(1, 1), 0.0, 0.0) is None
     refused = refusal(device.with_receipt(receipt(epsilon=1e-12)), campaign, Caps(1, 1), 0.0, 0.0)
-    assert refused is not None
     assert refused.code == "total-above-cap"
 
 
-def test_the_device_is_stored_whole_and_its_secret_never_printed() -> None:
+def test_the_device_is_stored_whole_and_its_secret_never_printed():
     storage = MemoryStorage()
     consent = Consent("https://a", "t", "p", 1.0, 5.0, None)
     device = Installation().granted("c", consent, SECRET).withdrawn("c", "https://a", 6.0).with_receipt(receipt())
@@ -63,23 +53,23 @@ def test_the_device_is_stored_whole_and_its_secret_never_printed() -> None:
 
 
 @pytest.mark.parametrize("fate", FATES)
-def test_a_ledger_tells_what_became_of_an_answer(fate: str) -> None:
+def test_a_ledger_tells_what_became_of_an_answer(fate):
     assert FATES[fate] in str(Ledger((receipt(fate=fate),), CAP))
 
 
 @pytest.mark.parametrize("trick", ["\n* forged", "\u202e", "\x1b[2J", '"; epsilon 0.0001', "\u2028", "\x9b"])
-def test_a_title_cannot_forge_a_line_or_move_the_cursor(trick: str) -> None:
+def test_a_title_cannot_forge_a_line_or_move_the_cursor(trick):
     text = str(Ledger((receipt("A" + trick),), CAP))
     assert len(text.splitlines()) == 2
     assert text.replace("\n", "").isprintable()
     assert text.count('"') == 2
 
 
-def test_a_clock_beyond_all_calendars_breaks_no_ledger() -> None:
+def test_a_clock_beyond_all_calendars_breaks_no_ledger():
     assert "an unknown day" in str(Ledger((Receipt("c", "t", None, 1.0, (0,), 1e300),), CAP))
 
 
-def test_a_storage_that_lost_its_device_is_damaged() -> None:
+def test_a_storage_that_lost_its_device_is_damaged():
     storage = MemoryStorage()
     with storage.transaction(write=True) as transaction:
         transaction.put("delivery/x", b"")
@@ -87,12 +77,11 @@ def test_a_storage_that_lost_its_device_is_damaged() -> None:
             read_installation(transaction)
 
 
-def test_every_flipped_bit_of_a_stored_device_is_noticed() -> None:
+def test_every_flipped_bit_of_a_stored_device_is_noticed():
     storage = MemoryStorage()
     with storage.transaction(write=True) as transaction:
         write_installation(transaction, Installation(SECRET).with_receipt(receipt()))
         stored = transaction.get("device")
-        assert stored is not None
         for position in range(8 * len(stored)):
             flipped = bytearray(stored)
             flipped[position // 8] ^= 1 << position % 8

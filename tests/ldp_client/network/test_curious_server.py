@@ -7,17 +7,14 @@ import hashlib
 import json
 import random
 from collections import defaultdict
-from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ldp_aggregator.service.signing import public_key, sign_directory
 from ldp_client import Device, LdpError, MemoryStorage, Policy, TransportError
-from ldp_client.network.transport import PROBLEM_TYPE, Cancellation, Request, Response
+from ldp_client.network.transport import PROBLEM_TYPE, Request, Response
 from ldp_client.storage import location
 from ldp_client.testing import FakeClock
 from protocols import Campaign, Report, decode_upload, encode_upload
@@ -47,7 +44,7 @@ class Heard:
     ended: float = 0.0
 
     @property
-    def what(self) -> str:
+    def what(self):
         return f"{self.request.method} {self.request.url}"
 
 
@@ -56,19 +53,19 @@ class Curious:
 
     begins_body = True
 
-    def __init__(self, campaigns: Iterable[Campaign], model: str) -> None:
+    def __init__(self, campaigns, model):
         self.clock = FakeClock()
         self.visitor = self.visit = -1
-        self.heard: list[Heard] = []
+        self.heard = []
         self._documents = {campaign.id: campaign for campaign in campaigns}
         self._directories = [sign_directory(SEED, n + 1, EXPIRES, dict.fromkeys(self._documents)) for n in range(10)]
         self._model = json.loads(model)
-        self._uploads: dict[tuple[int, str], int] = defaultdict(int)
+        self._uploads = defaultdict(int)
 
-    def model_of(self, visitor: int) -> bytes:
+    def model_of(self, visitor):
         return json.dumps(self._model | {"training": {"visitor": f"visitor-{visitor}"}}).encode()
 
-    def send(self, request: Request, timeout: float, cancellation: Cancellation | None = None) -> Response:
+    def send(self, request, timeout, cancellation=None):
         if cancellation is not None:
             cancellation.begin_body()
         heard = Heard(self.visitor, self.visit, request, self.clock.now)
@@ -81,7 +78,7 @@ class Curious:
         marks = dict.fromkeys(("etag", "last-modified", "set-cookie", "content-location", "x-visitor"), name)
         return Response(answer.status, {**answer.headers, **marks}, answer.body)
 
-    def _fetched(self, url: str) -> Response:
+    def _fetched(self, url):
         if self.visit == 0:
             return self._refusal(503, {"retry-after": str(1 + self.visitor)})
         if self.visit == 1:
@@ -92,7 +89,7 @@ class Curious:
             return Response(200, JSON, self._directories[self.visitor % 5 + (5 if self.visit > 20 else 0)])
         return Response(200, JSON, self._documents[url.rpartition("/")[2]].document)
 
-    def _uploaded(self, url: str, body: bytes) -> Response | None:
+    def _uploaded(self, url, body):
         self._uploads[self.visitor, url] += 1
         times = self._uploads[self.visitor, url]
         self.clock.advance(5.0 + self.visitor)  # An answer that is held back, as long as nobody else's.
@@ -106,12 +103,12 @@ class Curious:
         rejected = [[block.ids.hex(), f"visitor-{self.visitor}"]] if self.visitor % 3 == 1 else []
         return Response(200, JSON, json.dumps({"rejected": rejected}).encode())
 
-    def _refusal(self, status: int, headers: dict[str, str]) -> Response:
+    def _refusal(self, status, headers):
         body = json.dumps({"code": f"visitor-{self.visitor}"}).encode()
         return Response(status, {"content-type": PROBLEM_TYPE, **headers}, body)
 
 
-def visit(server: Curious, path: Path, campaigns: list[Campaign], stays: float) -> None:
+def visit(server, path, campaigns, stays):
     """What an app does when it starts; then nothing but to stay for a while, as the background thread would."""
     device = Device(path, max_total_epsilon=99, transport=server, clock=server.clock, policy=POLICY)
     publishers = (None, None, KEY)
@@ -135,14 +132,14 @@ def visit(server: Curious, path: Path, campaigns: list[Campaign], stays: float) 
 
 
 @pytest.fixture
-def campaigns(draft: dict[str, Any]) -> list[Campaign]:
+def campaigns(draft):
     return [Campaign.compile({**draft, "title": title}) for title in ("the first", "the second", "the pinned one")]
 
 
 @pytest.fixture
-def server(campaigns: list[Campaign], model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Curious:
+def server(campaigns, model, tmp_path, monkeypatch):
     """What it has heard in 50 visits of 20 installs, one install after the other. Files are in memory, for speed."""
-    files: dict[str, MemoryStorage] = {}
+    files = {}
     monkeypatch.setattr(location, "_sqlite", lambda path: files.setdefault(str(path), MemoryStorage()))
     curious = Curious(campaigns, model)
     for visitor in range(INSTALLS):
@@ -154,16 +151,14 @@ def server(campaigns: list[Campaign], model: str, tmp_path: Path, monkeypatch: p
     return curious
 
 
-def grouped(heard: Iterable[Heard], key: Any) -> dict[Hashable, list[Heard]]:
-    groups: dict[Hashable, list[Heard]] = defaultdict(list)
+def grouped(heard, key):
+    groups = defaultdict(list)
     for one in heard:
         groups[key(one)].append(one)
     return groups
 
 
-def test_nothing_but_the_drawn_question_and_the_id_tells_one_install_from_another(
-    server: Curious, campaigns: list[Campaign]
-) -> None:
+def test_nothing_but_the_drawn_question_and_the_id_tells_one_install_from_another(server, campaigns):
     uploads = [one for one in server.heard if one.request.body is not None]
     fetches = [one for one in server.heard if one.request.body is None]
     assert len(fetches) > INSTALLS * VISITS
@@ -194,9 +189,9 @@ def test_nothing_but_the_drawn_question_and_the_id_tells_one_install_from_anothe
             assert not {one.at} & {time for other in others for time in (other.at, other.ended)}
 
 
-def _are_alike_but_for_question_and_id(uploads: list[Heard], campaigns: dict[str, Campaign]) -> None:
-    owners: dict[bytes, tuple[int, str, bytes]] = {}
-    lengths: dict[tuple[str, int], int] = {}
+def _are_alike_but_for_question_and_id(uploads, campaigns):
+    owners = {}
+    lengths = {}
     for one in uploads:
         body = one.request.body or b""
         campaign = campaigns[one.request.url.split("/")[-2]]

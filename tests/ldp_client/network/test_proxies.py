@@ -1,7 +1,5 @@
 """Proxies: which is taken, and what is said to it."""
 
-from __future__ import annotations
-
 import socket
 
 import pytest
@@ -21,14 +19,14 @@ HIDDEN = "http://collect.example.org:81/x"
 class Socks:
     """A SOCKS5 proxy for one script of answers; notes what it was told, and serves HTTP behind it."""
 
-    def __init__(self, method: int, verdict: bytes = b"\0", refusal: bytes = b"\0", bound: bytes = b"\x01" + b"\0" * 6):
+    def __init__(self, method, verdict=b"\0", refusal=b"\0", bound=b"\x01" + b"\0" * 6):
         self.method, self.verdict, self.refusal, self.bound = method, verdict, refusal, bound
         self.greeting = b""
-        self.credentials: list[tuple[bytes, bytes]] = []
+        self.credentials = []
         self.destination = b""
         self.requested = b""
 
-    def __call__(self, connection: socket.socket) -> None:
+    def __call__(self, connection):
         self.greeting = exactly(connection, 4)
         connection.sendall(bytes([5, self.method]))
         if self.method == 2:
@@ -48,7 +46,7 @@ class Socks:
         connection.sendall(SERVED)
 
 
-def through(script: Socks, url: str = HIDDEN, user: str = "", **more: int) -> str:
+def through(script, url=HIDDEN, user="", **more):
     """The status of an exchange through the proxy, or its code."""
     with Scripted(script) as proxy:
         transport = HttpTransport(proxies={"all": f"socks5h://{user}127.0.0.1:{proxy.port}"})
@@ -59,8 +57,8 @@ def through(script: Socks, url: str = HIDDEN, user: str = "", **more: int) -> st
 
 
 @pytest.mark.parametrize("bound", [b"\x01" + b"\0" * 6, b"\x04" + b"\0" * 18, b"\x03\x04name\0\0"])
-def test_socks_is_told_the_name_and_looks_it_up_itself(monkeypatch: pytest.MonkeyPatch, bound: bytes) -> None:
-    def refuse(*_: object, **__: object) -> None:
+def test_socks_is_told_the_name_and_looks_it_up_itself(monkeypatch, bound):
+    def refuse(*_, **__):
         raise AssertionError("the name was looked up here")
 
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
@@ -77,20 +75,20 @@ def test_socks_is_told_the_name_and_looks_it_up_itself(monkeypatch: pytest.Monke
         ("http://[2001:db8::1]:81/", b"\x04" + bytes.fromhex("20010db8000000000000000000000001")),
     ],
 )
-def test_socks_is_told_an_address_as_one(url: str, destination: bytes) -> None:
+def test_socks_is_told_an_address_as_one(url, destination):
     script = Socks(0)
     assert through(script, url) == "204"
     assert script.destination == b"\x05\x01\x00" + destination + b"\0\x51"
 
 
-def test_a_socks_proxy_that_isolates_gets_new_credentials_for_every_connection() -> None:
+def test_a_socks_proxy_that_isolates_gets_new_credentials_for_every_connection():
     script = Socks(2)
     assert [through(script), through(script)] == ["204", "204"]
     assert script.greeting == b"\x05\x02\x00\x02"
     assert len({user for user, _ in script.credentials}) == 2
 
 
-def test_a_socks_proxy_gets_the_credentials_of_its_address() -> None:
+def test_a_socks_proxy_gets_the_credentials_of_its_address():
     script = Socks(2)
     assert through(script, user="me:p%40ss@") == "204"
     assert script.credentials == [(b"me", b"p@ss")]
@@ -99,12 +97,12 @@ def test_a_socks_proxy_gets_the_credentials_of_its_address() -> None:
 @pytest.mark.parametrize(
     "script", [Socks(255), Socks(1), Socks(2, verdict=b"\x01"), Socks(0, refusal=b"\x05"), Socks(0, bound=b"\x09")]
 )
-def test_a_socks_proxy_that_refuses_is_told_apart(script: Socks) -> None:
+def test_a_socks_proxy_that_refuses_is_told_apart(script):
     assert through(script) == "proxy-refused"
 
 
 @pytest.mark.parametrize("said", [b"", b"\x05", b"HTTP/1.1 400 Bad Request\r\n\r\n"])
-def test_what_is_no_socks_proxy_is_a_transport_problem(said: bytes) -> None:
+def test_what_is_no_socks_proxy_is_a_transport_problem(said):
     with Raw(said) as proxy:
         transport = HttpTransport(proxies={"all": f"socks5h://127.0.0.1:{proxy.port}"})
         with pytest.raises(TransportError) as caught:
@@ -112,7 +110,7 @@ def test_what_is_no_socks_proxy_is_a_transport_problem(said: bytes) -> None:
     assert caught.value.code in {"proxy-refused", "connection-lost"}
 
 
-def test_all_proxy_of_the_environment_is_honoured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_proxy_of_the_environment_is_honoured(monkeypatch):
     for name in ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY", "all_proxy", "REQUEST_METHOD"):
         monkeypatch.delenv(name, raising=False)
     script = Socks(0)
@@ -125,7 +123,7 @@ def test_all_proxy_of_the_environment_is_honoured(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("said", [b"HTTP/1.1 407 No\r\n\r\n", b"HTTP/1.1 502 No\r\n\r\n", b"nonsense\r\n\r\n"])
-def test_a_tunnel_that_is_refused_is_told_apart(said: bytes) -> None:
+def test_a_tunnel_that_is_refused_is_told_apart(said):
     with Raw(said) as proxy:
         transport = HttpTransport(proxies={"https": f"http://me:p%40ss@127.0.0.1:{proxy.port}"})
         with pytest.raises(TransportError) as caught:
@@ -139,7 +137,7 @@ def test_a_tunnel_that_is_refused_is_told_apart(said: bytes) -> None:
     )
 
 
-def test_a_tunnels_endless_answer_is_refused() -> None:
+def test_a_tunnels_endless_answer_is_refused():
     with Raw(b"HTTP/1.1 200 OK\r\n" + b"Name: x\r\n" * 20_000) as proxy:
         transport = HttpTransport(proxies={"https": proxy.url})
         with pytest.raises(TransportError) as caught:
@@ -162,7 +160,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("address", BAD)
-def test_a_proxy_that_cannot_be_used_is_refused_with_a_typed_error(address: str) -> None:
+def test_a_proxy_that_cannot_be_used_is_refused_with_a_typed_error(address):
     with pytest.raises(ConfigurationError, match="must be like") as caught:
         HttpTransport(proxies={"https": address})
     assert isinstance(caught.value, ClientError)
@@ -170,9 +168,7 @@ def test_a_proxy_that_cannot_be_used_is_refused_with_a_typed_error(address: str)
 
 
 @pytest.mark.parametrize("address", BAD)
-def test_an_environments_proxy_that_cannot_be_used_is_told_when_it_is_needed(
-    monkeypatch: pytest.MonkeyPatch, address: str
-) -> None:
+def test_an_environments_proxy_that_cannot_be_used_is_told_when_it_is_needed(monkeypatch, address):
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("http_proxy", address)
@@ -181,7 +177,7 @@ def test_an_environments_proxy_that_cannot_be_used_is_told_when_it_is_needed(
     assert caught.value.code == "bad-proxy"
 
 
-def test_a_proxys_password_is_in_no_message_and_no_representation() -> None:
+def test_a_proxys_password_is_in_no_message_and_no_representation():
     with pytest.raises(ConfigurationError) as caught:
         read_proxy("socks4://me:s3cret@host")
     assert "s3cret" not in str(caught.value) + repr(read_proxy("http://me:s3cret@host"))
@@ -198,7 +194,7 @@ def test_a_proxys_password_is_in_no_message_and_no_representation() -> None:
         ("http://u@host", Proxy(False, "host", 80, ("u", ""))),
     ],
 )
-def test_a_proxys_address_is_read(address: str, proxy: Proxy | None) -> None:
+def test_a_proxys_address_is_read(address, proxy):
     if proxy is None:
         with pytest.raises(ConfigurationError):
             read_proxy(address)

@@ -1,12 +1,8 @@
 """The relay's door against bare sockets."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
@@ -18,41 +14,22 @@ from ldp_client.network.stdlib import HttpTransport
 from ldp_client.network.transport import Request
 from ldp_client.policy import LARGEST_UPLOAD, Policy
 from ldp_client.relay import Mixing, Relay
-from ldp_client.relay.gateway import LARGEST_REQUEST_HEAD, Gateway
-from ldp_client.testing import FakeServer
-from protocols import Campaign, encode_upload
+from ldp_client.relay.gateway import LARGEST_REQUEST_HEAD
+from protocols import encode_upload
 from protocols.wire import MEDIA_TYPE
-
-Serve = Callable[..., Gateway]
 
 
 @pytest.fixture
-def relay(server: FakeServer, campaign: Campaign) -> Relay:
+def relay(server, campaign):
     return Relay(server.url, campaign.id, storage=MemoryStorage(), mixing=Mixing(1))
 
 
-@contextmanager
-def serving(relay: Relay, **options: float) -> Iterator[Gateway]:
-    with Gateway(relay, **options) as gateway:  # type: ignore[arg-type]
-        thread = threading.Thread(target=gateway.serve_forever, args=(0.02,))
-        thread.start()
-        yield gateway
-        gateway.shutdown()
-        thread.join()
-
-
 @pytest.fixture
-def gateway(relay: Relay) -> Iterator[Gateway]:
-    with serving(relay) as made:
-        yield made
-
-
-@pytest.fixture
-def body(campaign: Campaign) -> bytes:
+def body(campaign):
     return encode_upload(perturb(campaign, {"age": "old"}, "no"))
 
 
-def test_the_oldest_silent_connection_makes_room(relay, campaign, body):
+def test_the_oldest_silent_connection_makes_room(serving, relay, campaign, body):
     """Whoever has something to say gets in, however many say nothing."""
     with serving(relay, most_connections=3, timeout=600) as gateway:
         silent = [socket.create_connection(("127.0.0.1", gateway.server_port), timeout=20) for _ in range(8)]
@@ -64,7 +41,7 @@ def test_the_oldest_silent_connection_makes_room(relay, campaign, body):
             one.close()
 
 
-def test_a_check_of_the_operators_own_is_asked_before_an_upload_is_read(relay, campaign, body):
+def test_a_check_of_the_operators_own_is_asked_before_an_upload_is_read(serving, relay, campaign, body):
     asked = []
 
     async def with_a_word(campaign_id, headers):
@@ -78,12 +55,12 @@ def test_a_check_of_the_operators_own_is_asked_before_an_upload_is_read(relay, c
     assert asked == [campaign.id] * 2
 
 
-def head(campaign: Campaign, *lines: str) -> bytes:
+def head(campaign, *lines):
     first = [f"POST /v1/campaigns/{campaign.id}/reports HTTP/1.1", "Host: x", f"Content-Type: {MEDIA_TYPE}"]
     return "\r\n".join([*first, *lines, "", ""]).encode("latin-1")
 
 
-def said(gateway: Gateway, data: bytes) -> bytes:
+def said(gateway, data):
     """All that the gateway answers until it hangs up."""
     received = b""
     with socket.create_connection(("127.0.0.1", gateway.server_port), timeout=20) as connection:
@@ -96,7 +73,7 @@ def said(gateway: Gateway, data: bytes) -> bytes:
     return received
 
 
-def status_and_code(answer: bytes) -> tuple[int, str]:
+def status_and_code(answer):
     return int(answer.split()[1]), json.loads(answer.partition(b"\r\n\r\n")[2]).get("code", "")
 
 
@@ -105,15 +82,10 @@ def status_and_code(answer: bytes) -> tuple[int, str]:
     [
         ([f"Content-Length: {LARGEST_UPLOAD + 1}"], (413, "body-too-large")),
         (["Content-Length: " + "0" * 18 + str(60 << 20)], (413, "body-too-large")),
-        (["Content-Length: " + "0" * 11 + str(60 << 20)], (413, "body-too-large")),
-        (["Content-Length: " + "0" * 12 + "9999999"], (413, "body-too-large")),
         (["Content-Length: " + "9" * 5000], (413, "body-too-large")),
-        (["Content-Length: +5"], (400, "malformed-length")),
         (["Content-Length: -5"], (400, "malformed-length")),
-        (["Content-Length: 0x5"], (400, "malformed-length")),
         (["Content-Length: 5_0"], (400, "malformed-length")),
         (["Content-Length: \xb2"], (400, "malformed-length")),
-        (["Content-Length: 5, 5"], (400, "malformed-length")),
         (["Content-Length:"], (400, "malformed-length")),
         (["Content-Length: 5", "Content-Length: 5"], (400, "malformed-length")),
         (["Content-Length: 5", "content-length: 62914560"], (400, "malformed-length")),
@@ -125,33 +97,23 @@ def status_and_code(answer: bytes) -> tuple[int, str]:
     ],
 )
 def test_a_length_that_is_too_large_or_none_is_refused_before_anything_is_read(
-    gateway: Gateway, relay: Relay, campaign: Campaign, lines: list[str], refusal: tuple[int, str]
-) -> None:
+    gateway, relay, campaign, lines, refusal
+):
     # The body never comes: who waits for it answers nothing.
     assert status_and_code(said(gateway, head(campaign, *lines))) == refusal
     assert relay.gathering() == 0
 
 
-def test_leading_zeros_of_a_true_length_are_what_http_allows(
-    gateway: Gateway, relay: Relay, campaign: Campaign, body: bytes
-) -> None:
-    answer = said(gateway, head(campaign, f"Content-Length: 000{len(body)}") + body)
-    assert answer.startswith(b"HTTP/1.1 200 ")
-    assert relay.gathering() == 1
-
-
-def test_what_follows_a_body_is_no_second_request(
-    gateway: Gateway, relay: Relay, campaign: Campaign, body: bytes
-) -> None:
+def test_what_follows_a_body_is_no_second_request(gateway, relay, campaign, body):
     other = encode_upload(perturb(campaign, {"age": "old"}, "no"))
-    one = head(campaign, f"Content-Length: {len(body)}") + body
+    one = head(campaign, f"Content-Length: 000{len(body)}") + body  # Leading zeros are what HTTP allows.
     answer = said(gateway, one + head(campaign, f"Content-Length: {len(other)}") + other)
     assert answer.count(b"HTTP/1.1") == 1
     assert b"Connection: close" in answer
     assert relay.gathering() == 1
 
 
-def test_a_body_that_breaks_off_keeps_nothing(gateway: Gateway, relay: Relay, campaign: Campaign, body: bytes) -> None:
+def test_a_body_that_breaks_off_keeps_nothing(gateway, relay, campaign, body):
     with socket.create_connection(("127.0.0.1", gateway.server_port), timeout=20) as connection:
         connection.sendall(head(campaign, f"Content-Length: {len(body)}") + body[:-1])
         connection.shutdown(socket.SHUT_WR)
@@ -159,7 +121,17 @@ def test_a_body_that_breaks_off_keeps_nothing(gateway: Gateway, relay: Relay, ca
     assert relay.gathering() == 0
 
 
-def test_the_largest_upload_is_read_to_its_end(gateway: Gateway, campaign: Campaign) -> None:
+@pytest.mark.parametrize(
+    ("of", "media_type", "refusal"),
+    [("x", MEDIA_TYPE, (404, "unknown-campaign")), (None, "text/plain", (415, "wrong-media-type"))],
+)
+def test_another_campaign_and_another_kind_of_body_are_refused(gateway, campaign, of, media_type, refusal):
+    asked = head(campaign, "Content-Length: 1").decode()
+    asked = asked.replace(campaign.id, of or campaign.id).replace(MEDIA_TYPE, media_type)
+    assert status_and_code(said(gateway, asked.encode() + b"x")) == refusal
+
+
+def test_the_largest_upload_is_read_to_its_end(gateway, campaign):
     answer = said(gateway, head(campaign, f"Content-Length: {LARGEST_UPLOAD}") + b"x" * LARGEST_UPLOAD)
     assert status_and_code(answer) == (400, "malformed-upload")
 
@@ -167,15 +139,15 @@ def test_the_largest_upload_is_read_to_its_end(gateway: Gateway, campaign: Campa
 @pytest.mark.parametrize(
     "endless", [b"GET /" + b"x" * 2 * LARGEST_REQUEST_HEAD, b"GET / HTTP/1.1\r\n" + b"Name: x\r\n" * 5000]
 )
-def test_a_head_that_does_not_end_is_given_up(gateway: Gateway, endless: bytes) -> None:
+def test_a_head_that_does_not_end_is_given_up(gateway, endless):
     assert b" 200 " not in said(gateway, endless)
 
 
 @pytest.mark.parametrize("drip", [b"x", b"POST / HTTP/1.1\r\nName: ", None])
-def test_a_connection_ends_in_its_time_whatever_drips_in(relay: Relay, campaign: Campaign, drip: bytes | None) -> None:
+def test_a_connection_ends_in_its_time_whatever_drips_in(serving, relay, campaign, drip):
     start = head(campaign, "Content-Length: 100000") if drip is None else drip
     with (
-        serving(relay, timeout=0.3) as gateway,
+        serving(relay, timeout=0.1) as gateway,
         socket.create_connection(("127.0.0.1", gateway.server_port), timeout=20) as connection,
     ):
         connection.sendall(start)
@@ -195,13 +167,11 @@ def test_a_connection_ends_in_its_time_whatever_drips_in(relay: Relay, campaign:
                 break
 
 
-def test_connections_above_the_cap_are_told_to_come_back(
-    relay: Relay, campaign: Campaign, body: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_connections_above_the_cap_are_told_to_come_back(serving, relay, campaign, body, monkeypatch):
     upload = head(campaign, f"Content-Length: {len(body)}") + body
     gate, begun, collect = threading.Event(), threading.Semaphore(0), relay.collect
 
-    def slow(upload: bytes, **options: float) -> dict[str, str]:
+    def slow(upload, **options):
         begun.release()
         gate.wait(20)
         return collect(upload, **options)
@@ -222,9 +192,11 @@ def test_connections_above_the_cap_are_told_to_come_back(
     assert relay.gathering() == 1
 
 
-def test_a_gateway_hands_out_what_the_aggregator_has_and_no_tag_to_come_back_with(
-    gateway: Gateway, server: FakeServer, campaign: Campaign, model: str
-) -> None:
+def test_a_gateway_hands_out_what_the_aggregator_has_and_no_tag_to_come_back_with(gateway, server, campaign, model):
+    assert status_and_code(said(gateway, f"GET /v1/campaigns/{campaign.id}/model HTTP/1.0\r\n\r\n".encode())) == (
+        404,
+        "no-model",
+    )
     server.publish_model(campaign.id, model)
     for path, body in (("", campaign.document), ("/model", model.encode())):
         url = f"{gateway.url}/v1/campaigns/{campaign.id}{path}"
@@ -233,15 +205,9 @@ def test_a_gateway_hands_out_what_the_aggregator_has_and_no_tag_to_come_back_wit
         assert not {"etag", "last-modified", "set-cookie"} & answer.headers.keys()
 
 
-def test_a_campaign_without_a_model_has_none(gateway: Gateway, campaign: Campaign) -> None:
-    url = f"{gateway.url}/v1/campaigns/{campaign.id}/model"
-    answer = HttpTransport(proxies={}).send(Request("GET", url, {}), 5)
-    assert (answer.status, answer.problem_code()) == (404, "no-model")
-
-
 def test_a_device_behind_the_gateway_believes_what_its_publisher_signed_and_asks_the_aggregator_once(
-    server: FakeServer, campaign: Campaign
-) -> None:
+    serving, server, campaign
+):
     seed = bytes(32)
     key = public_key(seed)
     expires = datetime.now(timezone.utc) + timedelta(days=1)
@@ -259,9 +225,7 @@ def test_a_device_behind_the_gateway_believes_what_its_publisher_signed_and_asks
 
 
 @pytest.mark.parametrize("publisher", [None, public_key(bytes(32))])
-def test_a_directory_that_is_not_there_is_no_reason_to_come_back(
-    server: FakeServer, campaign: Campaign, publisher: str | None
-) -> None:
+def test_a_directory_that_is_not_there_is_no_reason_to_come_back(serving, server, campaign, publisher):
     relay = Relay(server.url, campaign.id, storage=MemoryStorage(), mixing=Mixing(1), publisher=publisher)
     with serving(relay) as gateway:
         for name in (publisher, "None", "", "x"):

@@ -1,14 +1,10 @@
 """One contract, every storage."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import stat
 import sys
 import threading
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -16,11 +12,10 @@ import ldp_client.storage.sqlite
 from ldp_client import ConfigurationError, MemoryStorage, StorageError
 from ldp_client.relay.forwarding import ScopedStorage
 from ldp_client.runtime import ForkSafeLock
-from ldp_client.storage.contract import Storage
-from ldp_client.storage.location import open_cache, open_storage
+from ldp_client.storage.location import open_cache
 from ldp_client.storage.sqlite import SqliteStorage
 
-MAKERS: dict[str, Callable[[Path], Storage]] = {
+MAKERS = {
     "memory": lambda _: MemoryStorage(),
     "sqlite": lambda folder: SqliteStorage(folder / "device.db"),
     "scoped memory": lambda _: ScopedStorage(MemoryStorage(), "user-1"),
@@ -29,31 +24,22 @@ MAKERS: dict[str, Callable[[Path], Storage]] = {
 
 
 @pytest.fixture(params=MAKERS)
-def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+def storage(request, tmp_path):
     return MAKERS[request.param](tmp_path)
 
 
-def test_a_new_storage_is_empty_and_reading_it_leaves_it_so(storage: Storage, tmp_path: Path) -> None:
+def test_a_new_storage_is_empty_and_reading_it_leaves_it_so(storage, tmp_path):
     with storage.transaction(write=False) as transaction:
         assert transaction.get("a") is None
         assert transaction.items("") == []
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_was_put_is_there_for_the_next_transaction(storage: Storage) -> None:
-    with storage.transaction(write=True) as transaction:
-        transaction.put("a", b"1")
-        transaction.put("a", b"2")
-        assert transaction.get("a") == b"2"
-    with storage.transaction(write=False) as transaction:
-        assert transaction.get("a") == b"2"
-
-
-def test_an_exception_rolls_back_everything(storage: Storage) -> None:
+def test_an_exception_rolls_back_everything(storage):
     with storage.transaction(write=True) as transaction:
         transaction.put("kept", b"1")
 
-    def fail() -> None:
+    def fail():
         with storage.transaction(write=True) as transaction:
             transaction.put("lost", b"1")
             transaction.delete("kept")
@@ -65,7 +51,7 @@ def test_an_exception_rolls_back_everything(storage: Storage) -> None:
         assert transaction.items("") == [("kept", b"1")]
 
 
-def test_items_have_the_prefix_and_ascend_up_to_the_limit(storage: Storage) -> None:
+def test_items_have_the_prefix_and_ascend_up_to_the_limit(storage):
     with storage.transaction(write=True) as transaction:
         for key in ("b/2", "b/1", "a", "b/3", "c"):
             transaction.put(key, key.encode())
@@ -77,8 +63,8 @@ def test_items_have_the_prefix_and_ascend_up_to_the_limit(storage: Storage) -> N
         assert [key for key, _ in transaction.items("")] == ["a", "b/1", "b/2", "c"]
 
 
-def test_writing_transactions_of_many_threads_lose_no_update(storage: Storage) -> None:
-    def add() -> None:
+def test_writing_transactions_of_many_threads_lose_no_update(storage):
+    def add():
         for _ in range(10):
             with storage.transaction(write=True) as transaction:
                 transaction.put("count", b"%d" % (int(transaction.get("count") or b"0") + 1))
@@ -92,36 +78,19 @@ def test_writing_transactions_of_many_threads_lose_no_update(storage: Storage) -
         assert transaction.get("count") == b"40"
 
 
-def test_scopes_of_one_storage_do_not_see_each_other(tmp_path: Path) -> None:
-    shared = SqliteStorage(tmp_path / "users.db")
-    first, second = ScopedStorage(shared, "user-1"), ScopedStorage(shared, "user-10")
-    with first.transaction(write=True) as transaction:
-        transaction.put("a", b"1")
-    with second.transaction(write=False) as transaction:
-        assert transaction.items("") == []
-
-
-@pytest.mark.parametrize("scope", ["", "a/b", "é"])
-def test_a_scope_that_could_reach_into_another_is_refused(scope: str) -> None:
+def test_a_scope_without_a_name_is_refused():
     with pytest.raises(ConfigurationError, match="scope"):
-        ScopedStorage(MemoryStorage(), scope)
+        ScopedStorage(MemoryStorage(), "")
 
 
-def test_memory_is_kept_in_memory_and_a_path_in_a_file(tmp_path: Path) -> None:
-    assert isinstance(open_storage(":memory:"), MemoryStorage)
-    assert isinstance(open_storage(str(tmp_path / "a.db")), SqliteStorage)
-    own = MemoryStorage()
-    assert open_storage(own) is own
-
-
-def test_the_file_is_readable_by_its_owner_only(tmp_path: Path) -> None:
+def test_the_file_is_readable_by_its_owner_only(tmp_path):
     path = tmp_path / "device.db"
     with SqliteStorage(path).transaction(write=True) as transaction:
         transaction.put("a", b"1")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_file_of_a_later_version_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_file_of_a_later_version_is_refused_and_left_alone(tmp_path):
     path = tmp_path / "device.db"
     with SqliteStorage(path).transaction(write=True) as transaction:
         transaction.put("a", b"1")
@@ -136,7 +105,7 @@ def test_a_file_of_a_later_version_is_refused_and_left_alone(tmp_path: Path) -> 
     assert path.read_bytes() == before
 
 
-def test_a_foreign_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_foreign_database_is_refused_and_left_alone(tmp_path):
     path = tmp_path / "other.db"
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE entries (something)")
@@ -148,18 +117,12 @@ def test_a_foreign_database_is_refused_and_left_alone(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_folder_that_does_not_exist_is_a_storage_problem(tmp_path: Path) -> None:
-    with pytest.raises(StorageError) as caught, SqliteStorage(tmp_path / "no" / "a.db").transaction(write=True):
-        pass
-    assert caught.value.code == "storage-unavailable"
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_fork_waits_for_the_transaction_of_another_thread(tmp_path: Path) -> None:
+def test_a_fork_waits_for_the_transaction_of_another_thread(tmp_path):
     storage = SqliteStorage(tmp_path / "device.db")
     inside, leave = threading.Event(), threading.Event()
 
-    def hold() -> None:
+    def hold():
         with storage.transaction(write=True) as transaction:
             transaction.put("held", b"1")
             inside.set()
@@ -179,9 +142,7 @@ def test_a_fork_waits_for_the_transaction_of_another_thread(tmp_path: Path) -> N
     assert os.waitstatus_to_exitcode(status) == 0
 
 
-def test_the_ledger_is_checked_before_every_change_however_much_was_fetched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_ledger_is_checked_before_every_change_however_much_was_fetched(tmp_path, monkeypatch):
     """What was fetched is kept in a file of its own."""
     with open_cache(tmp_path / "device.db").transaction(write=True) as transaction:
         transaction.put("model/x", bytes(3 << 20))
@@ -195,7 +156,7 @@ def test_the_ledger_is_checked_before_every_change_however_much_was_fetched(
     assert executed.count("PRAGMA quick_check(1)") == 3
 
 
-def test_a_large_file_of_many_users_is_checked_at_intervals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_file_of_many_users_is_checked_at_intervals(tmp_path, monkeypatch):
     with SqliteStorage(tmp_path / "users.db").transaction(write=True) as transaction:
         transaction.put("scope/1/device", bytes(2 << 20))
     executed = watch(monkeypatch)
@@ -210,7 +171,7 @@ def test_a_large_file_of_many_users_is_checked_at_intervals(tmp_path: Path, monk
     assert executed.count("PRAGMA quick_check(1)") == 2
 
 
-def test_on_macos_a_commit_leaves_the_drives_own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_macos_a_commit_leaves_the_drives_own_cache(tmp_path, monkeypatch):
     executed = watch(monkeypatch)
     for platform in ("linux", "darwin"):
         monkeypatch.setattr(ldp_client.storage.sqlite.sys, "platform", platform)
@@ -219,13 +180,13 @@ def test_on_macos_a_commit_leaves_the_drives_own_cache(tmp_path: Path, monkeypat
         assert ("PRAGMA fullfsync = ON" in executed) == (platform == "darwin")
 
 
-def watch(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def watch(monkeypatch):
     """The statements that storages execute from now on."""
-    executed: list[str] = []
+    executed = []
     real = sqlite3.connect
 
     class Watched(sqlite3.Connection):
-        def execute(self, statement: str, *arguments: object) -> sqlite3.Cursor:
+        def execute(self, statement, *arguments):
             executed.append(statement)
             return super().execute(statement, *arguments)
 
@@ -234,7 +195,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_lock_is_a_lock_in_every_thread_of_a_child() -> None:
+def test_a_lock_is_a_lock_in_every_thread_of_a_child():
     """Whoever held it in the parent: it is made anew once, by the fork, and not by the threads that find it."""
     lock = ForkSafeLock()
     assert lock.acquire(1)
@@ -243,7 +204,7 @@ def test_a_lock_is_a_lock_in_every_thread_of_a_child() -> None:
         try:
             inside, most = 0, 0
 
-            def enter() -> None:
+            def enter():
                 nonlocal inside, most
                 for _ in range(200):
                     with lock:

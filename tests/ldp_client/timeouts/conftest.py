@@ -1,7 +1,5 @@
 """No limit but a call's own."""
 
-from __future__ import annotations
-
 import pytest
 
 import ldp_client.storage.memory
@@ -12,7 +10,7 @@ NEVER = 600.0
 
 
 @pytest.fixture(autouse=True)
-def no_timeout_but_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_timeout_but_the_calls(monkeypatch):
     """The limit of a call that is given none would hide one that is not kept."""
     for module in (ldp_client.storage.sqlite, ldp_client.storage.memory):
         monkeypatch.setattr(module, "STORAGE_WAIT", NEVER)

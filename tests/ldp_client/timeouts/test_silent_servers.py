@@ -1,33 +1,22 @@
 """Every call that uses the network takes ``timeout``, and keeps it, whatever it does one after the other."""
 
-from __future__ import annotations
-
 import inspect
 import threading
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from holding import PATIENCE, code_of, held, returned, silent_server
+from records import RECORD
 
-from ldp_client import Classifier, ClientError, Device, DeviceCampaign, TransportError
-from ldp_client.network.transport import Request, Response
+from ldp_client import Classifier, ClientError, TransportError
 from ldp_client.relay import Relay
 from ldp_client.storage.sqlite import SqliteStorage
-from ldp_client.testing import FakeClock, FakeServer
-from protocols import Campaign
 
-RECORD = {"age": "young", "income": 30_000, "hours": 12}
-SHORT = 0.2
+SHORT = 0.05
 BUSY = "storage-busy"
-Join = Callable[..., tuple[Device, DeviceCampaign]]
 
 
-def test_no_fetch_waits_longer_than_its_timeout_for_a_silent_server(
-    join: Join, campaign: Campaign, tmp_path: Path
-) -> None:
+def test_no_fetch_waits_longer_than_its_timeout_for_a_silent_server(join, campaign, tmp_path):
     with silent_server() as url:
         device, part = join(storage=tmp_path / "device.db", clock=time, url=url, granted=False)
         for call in (part.fetch, part.refusal, part.grant, part.classifier):
@@ -41,42 +30,10 @@ def test_no_fetch_waits_longer_than_its_timeout_for_a_silent_server(
         assert part.status().queued == 1
 
 
-def test_the_steps_of_a_call_share_its_seconds(join: Join, campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A directory, then a campaign; a model, then a directory: one timeout, and not two."""
-    given: list[float] = []
-
-    class Slow:
-        def send(self, request: Request, timeout: float, cancellation: object = None) -> Response:
-            given.append(timeout)
-            time.sleep(0.05)
-            body = b"{}" if "directories" in request.url else campaign.document
-            return Response(200, {"content-type": "application/json"}, body)
-
-    monkeypatch.setattr("ldp_client.network.publisher.read_directory", lambda *_: _Directory())
-    monkeypatch.setattr("ldp_client.network.publisher.pack", lambda *_: b"")
-    device, _ = join(transport=Slow(), clock=time, granted=False)
-    key = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
-    part = device.campaign("https://collect.example.org", campaign.id, max_epsilon=4, publisher=key)
-    part.fetch(timeout=5)
-    assert len(given) == 2
-    assert given[1] <= given[0] - 0.05
-
-
-class _Directory:
-    version = 1
-
-    class expires:  # noqa: N801 - a datetime's stand-in
-        @staticmethod
-        def timestamp() -> float:
-            return float("inf")
-
-
-def test_a_try_whose_seconds_were_over_before_it_began_is_no_try_that_failed(
-    join: Join, server: FakeServer, clock: FakeClock
-) -> None:
+def test_a_try_whose_seconds_were_over_before_it_began_is_no_try_that_failed(join, server, clock):
     """Ten that failed let a report expire; a slow disk and a short timeout must not make them up."""
 
-    def slow(_: bytes) -> dict[str, str]:
+    def slow(_):
         clock.advance(10)
         return {}
 
@@ -90,7 +47,7 @@ def test_a_try_whose_seconds_were_over_before_it_began_is_no_try_that_failed(
 
 KEY = "K" * 43
 
-RELAY_CALLS: dict[str, tuple[Callable[[Relay, bytes], Any], Any]] = {
+RELAY_CALLS = {
     "campaign": (lambda relay, _: relay.campaign(timeout=SHORT), "timeout"),
     "model": (lambda relay, _: relay.model(timeout=SHORT), "timeout"),
     "directory": (lambda relay, _: relay.directory(KEY, timeout=SHORT), "timeout"),
@@ -103,9 +60,7 @@ RELAY_CALLS: dict[str, tuple[Callable[[Relay, bytes], Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", RELAY_CALLS)
-def test_no_call_of_a_relay_waits_longer_than_its_timeout_for_a_held_file_and_a_silent_server(
-    name: str, campaign: Campaign, tmp_path: Path
-) -> None:
+def test_no_call_of_a_relay_waits_longer_than_its_timeout_for_a_held_file_and_a_silent_server(name, campaign, tmp_path):
     path = tmp_path / "relay.db"
     with SqliteStorage(path).transaction(write=True) as transaction:
         transaction.put("scope/relay/x", b"")
@@ -117,11 +72,11 @@ def test_no_call_of_a_relay_waits_longer_than_its_timeout_for_a_held_file_and_a_
     assert (end.code if isinstance(end, ClientError) else end) == expected
 
 
-def test_who_asks_a_relay_while_another_asks_for_it_waits_no_longer_than_the_timeout(campaign: Campaign) -> None:
+def test_who_asks_a_relay_while_another_asks_for_it_waits_no_longer_than_the_timeout(campaign):
     asked, answer = threading.Event(), threading.Event()
 
     class Stuck:
-        def send(self, request: Request, timeout: float, cancellation: object = None) -> Response:
+        def send(self, request, timeout, cancellation=None):
             asked.set()
             answer.wait(PATIENCE)
             raise TransportError("unreachable")

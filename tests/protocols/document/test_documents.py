@@ -1,36 +1,21 @@
-"""Documents that somebody has tampered with: nobody gets one past a device."""
-
-from __future__ import annotations
+"""Documents that somebody has tampered with: nobody gets one past a device. Beside the refused ones of the vectors."""
 
 import pytest
-from credit_draft import ABSENT, DOCUMENT, DRAFT, EVERY_KIND, Q, changed, document_of, encoded, names
+from credit_draft import ABSENT, DOCUMENT, DRAFT, Q, changed, document_of, encoded, names
 
 from protocols import Campaign, DocumentError
 
 TAMPERED = [
     ((Q, 0, "parameters", "q"), "1", "loss-above-epsilon"),
     ((Q, 1, "parameters", "p"), str((1 << 64) - 1), "loss-above-epsilon"),
-    ((Q, 3, "parameters", "scale"), str(1 << 40), "loss-above-epsilon"),
-    ((Q, 3, "parameters", "grid"), 13, "invalid-parameters"),
-    ((Q, 3, "parameters", "scale"), "1" * 30, "invalid-parameters"),
-    ((Q, 1, "parameters", "p"), "1", "invalid-parameters"),
     ((Q, 1, "parameters", "p"), -1, "invalid-parameters"),
     ((Q, 1, "parameters", "p"), 0.5, "invalid-parameters"),
     ((Q, 1, "parameters", "p"), ABSENT, "invalid-parameters"),
-    ((Q, 1, "parameters", "r"), "1", "invalid-parameters"),
     ((Q, 1, "parameters"), [], "invalid-document"),
-    ((Q, 1, "epsilon"), 0.5, "loss-above-epsilon"),
     ((Q, 1, "epsilon"), 0.9999999, "loss-above-epsilon"),
-    ((Q, 1, "epsilon"), 0, "loss-above-epsilon"),
-    ((Q, 1, "epsilon"), -1, "loss-above-epsilon"),
-    ((Q, 1, "epsilon"), "1", "invalid-document"),
-    (("privacy", "epsilon"), 0.5, "loss-above-epsilon"),
-    (("privacy", "epsilon"), 0.9999999, "loss-above-epsilon"),
     (("privacy", "answers"), "all", "loss-above-epsilon"),
-    ((Q, 1, "domain_size"), 7, "invalid-document"),
     ((Q, 1, "domain_size"), 1 << 40, "invalid-document"),
     ((Q, 1, "domain_size"), 0, "invalid-document"),
-    ((Q, 1, "group"), 2, "invalid-document"),
     ((Q, 1, "group"), 0, "invalid-document"),
     ((Q, 1, "group"), 10**6, "invalid-document"),
     ((Q, 1, "group"), -1, "invalid-document"),
@@ -47,27 +32,17 @@ TAMPERED = [
     ((Q, 3, "encoding"), "sign", "invalid-document"),
     ((Q, 3, "kind"), "square", "invalid-document"),
     ((Q, 1, "mechanism"), "laplace", "invalid-document"),
-    ((Q, 1, "mechanism"), "rappor", "unknown-mechanism"),
     ((Q, 1, "mechanism"), "de", "invalid-parameters"),
-    ((Q, 1, "weight"), 0, "invalid-document"),
     ((Q, 1, "weight"), -1, "invalid-document"),
     ((Q, 1, "weight"), 1 << 31, "invalid-document"),
     ((Q, 1, "weight"), True, "invalid-document"),
     ((Q, 1, "comment"), "hi", "invalid-document"),
     ((Q, 1), None, "invalid-document"),
-    ((Q,), [], "invalid-document"),
     ((Q,), ABSENT, "invalid-document"),
-    ((Q,), DOCUMENT[Q] + DOCUMENT[Q][:1], "invalid-document"),
     (("features", 0, "values"), ["young", "old"], "invalid-document"),
     (("features", 2, "bins"), 4, "invalid-document"),
     (("label", "classes"), ["yes", "no", "maybe"], "invalid-document"),
-    (("version",), 2, "invalid-document"),
-    (("comment",), "hi", "invalid-document"),
 ]
-
-
-def test_the_untampered_document_is_accepted():
-    assert Campaign.parse(encoded(DOCUMENT)).title == DRAFT["title"]
 
 
 @pytest.mark.parametrize(("place", "value", "code"), TAMPERED, ids=names(TAMPERED))
@@ -75,29 +50,6 @@ def test_a_tampered_document_is_refused_with_its_code(place, value, code):
     with pytest.raises(DocumentError) as refused:
         Campaign.parse(encoded(changed(DOCUMENT, place, value)))
     assert refused.value.code == code
-
-
-def test_a_document_whose_bytes_are_not_the_campaign_ids_is_refused():
-    campaign = Campaign.compile(DRAFT)
-    assert Campaign.parse(campaign.document, campaign.id).id == campaign.id
-    for document in (campaign.document + b" ", campaign.document[:-1], b"", Campaign.compile(EVERY_KIND).document):
-        with pytest.raises(DocumentError, match="SHA-256") as refused:
-            Campaign.parse(document, campaign.id)
-        assert refused.value.code == "wrong-hash"
-
-
-def test_a_duplicate_key_and_a_nan_anywhere_in_a_document_are_refused():
-    text = Campaign.compile(DRAFT).document.decode()
-    for before, after in (
-        ('"weight":1', '"weight":1,"weight":1'),
-        ('"epsilon":1', '"epsilon":NaN'),
-        ('"epsilon":1', '"epsilon":Infinity'),
-        ('"epsilon":1', '"epsilon":1e400'),
-    ):
-        assert before in text
-        with pytest.raises(DocumentError) as refused:
-            Campaign.parse(text.replace(before, after, 1).encode())
-        assert refused.value.code == "invalid-document"
 
 
 @pytest.mark.parametrize("answers", ["one", "all"])

@@ -1,10 +1,7 @@
 """Projections in drafts and documents, on the device, and the moments round that fits one privately."""
 
-from __future__ import annotations
-
 import json
 import math
-from typing import Any
 
 import pytest
 
@@ -16,7 +13,7 @@ from protocols.exact.coins import ONE
 BINNED = {"name": "pca1", "kind": "continuous", "missing": False, "low": -1, "high": 1, "bins": 4}
 GAUSSIAN = {"name": "pca2", "kind": "continuous", "missing": False, "low": -1, "high": 1}
 CATEGORICAL = {"name": "o", "kind": "categorical", "missing": False, "values": ["a", "b"]}
-PROJECTION: dict[str, Any] = {
+PROJECTION = {
     "method": "pca",
     "inputs": ["x", "y"],
     "mean": [5, 10],
@@ -26,7 +23,7 @@ PROJECTION: dict[str, Any] = {
     "fitted_on": "public",
 }
 PRIVATE = {"fitted_on": "A" * 43, "fitted_study": "s", "fitted_epsilon": 2}
-DRAFT: dict[str, Any] = {
+DRAFT = {
     "version": 1,
     "title": "Projected",
     "label": {"name": "class", "classes": ["a", "b"]},
@@ -40,7 +37,7 @@ DRAFT: dict[str, Any] = {
 }
 
 
-def compiled(**changes: Any) -> Campaign:
+def compiled(**changes):
     return Campaign.compile({**DRAFT, "projection": {**PROJECTION, **changes}})
 
 
@@ -84,15 +81,11 @@ def test_a_missing_input_is_a_uniformly_random_one():
     coins = ScriptedCoins([middle])
     assert encode(campaign, gaussian, {"x": 7.5, "y": "?"}, 0, coins) == (0, int(0.4 * 2**52))
     assert coins.taken == 1
+    assert encode(campaign, gaussian, {}, 0, ScriptedCoins([0])) == (0, -(2**52)), "without any input it is its own end"
     highest, complete = ScriptedCoins([2 * middle]), {"x": 7.5, "y": 20}
     assert encode(campaign, gaussian, {"x": 7.5}, 0, highest) == encode(
         campaign, gaussian, complete, 0, ScriptedCoins([])
     )
-
-
-def test_an_output_without_any_input_is_uniformly_random():
-    campaign = compiled()
-    assert encode(campaign, campaign.questions[3], {}, 0, ScriptedCoins([0])) == (0, -(2**52))
 
 
 @pytest.mark.parametrize(
@@ -105,32 +98,24 @@ def test_an_output_without_any_input_is_uniformly_random():
         ({"inputs": []}, "projection.inputs"),
         ({"mean": [0]}, "projection.mean"),
         ({"mean": [0, math.nan]}, "projection.mean[1]"),
-        ({"mean": [0, "1"]}, "projection.mean"),
         ({"scale": [1, 0]}, "projection.scale"),
-        ({"scale": [1, math.inf]}, "projection.scale[1]"),
         ({"matrix": [[1, 0]]}, "projection.matrix"),
         ({"matrix": [[1, 0], [1]]}, "projection.matrix[1]"),
-        ({"matrix": [[1, 0], [1, math.inf]]}, "projection.matrix[1][1]"),
         ({"matrix": [[1, 0], [0, 0]]}, "projection.matrix[1]"),
         ({"matrix": [[1e308, 1e308], [1, 0]], "scale": [1e-9, 1]}, "projection.matrix[0]"),
-        ({"matrix": "identity"}, "projection.matrix"),
         ({"outputs": PROJECTION["outputs"] * 2}, "projection.outputs"),
         ({"outputs": []}, "projection.outputs"),
         ({"outputs": [BINNED] * 2}, "projection.outputs[1].name"),
         ({"outputs": [{**BINNED, "name": "x"}, GAUSSIAN]}, "projection.outputs[0].name"),
-        ({"outputs": [{**BINNED, "low": 2}, GAUSSIAN]}, "projection.outputs[0].low"),
         ({"outputs": [{**BINNED, "bins": 1}, GAUSSIAN]}, "projection.outputs[0].bins"),
-        ({"outputs": [{**BINNED, "high": math.inf}, GAUSSIAN]}, "projection.outputs[0].high"),
         ({"outputs": [CATEGORICAL, GAUSSIAN]}, "projection.outputs[0].kind"),
         ({"fitted_on": "my customers"}, "projection.fitted_on"),
         ({"fitted_on": None}, "projection.fitted_on"),
         ({"fitted_study": "s"}, "projection.fitted_study"),
         ({"fitted_epsilon": 1}, "projection.fitted_epsilon"),
         ({**PRIVATE, "fitted_study": None}, "projection.fitted_study"),
-        ({**PRIVATE, "fitted_study": 7}, "projection.fitted_study"),
         ({**PRIVATE, "fitted_epsilon": None}, "projection.fitted_epsilon"),
         ({**PRIVATE, "fitted_epsilon": 0}, "projection.fitted_epsilon"),
-        ({**PRIVATE, "fitted_epsilon": "1"}, "projection.fitted_epsilon"),
         (PRIVATE, "study"),
         ({"rank": 2}, "projection.rank"),
     ],
@@ -199,6 +184,7 @@ def test_a_product_asked_as_a_sign_is_one_bit_without_the_class():
         ({"study": None}, "study"),
         ({"asks": "everything"}, "asks"),
         ({"privacy": {"epsilon": 1, "answers": "all"}}, "privacy.answers"),
+        ({"privacy": {"epsilon": 1, "release_every": 100}}, "privacy.release_every"),
         ({"projection": PROJECTION}, "projection"),
         ({"features": DRAFT["features"]}, "features[1].kind"),
         (

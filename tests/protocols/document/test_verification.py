@@ -1,7 +1,5 @@
 """Verification of documents by closed forms, as a device does it: every mechanism keeps its promise."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest
@@ -9,18 +7,7 @@ import pytest
 from protocols import Campaign
 from protocols.document.verification import CLOSED_FORM, QuestionCheck, verify
 from protocols.exact.rationals import exact_epsilon, exp_bounds
-from protocols.mechanisms import (
-    DISCRETE,
-    MOMENTS,
-    DirectEncoding,
-    OptimalUnaryEncoding,
-    SubsetSelection,
-    WorstCase,
-)
-
-ALL = {**DISCRETE, **MOMENTS}
-DOMAINS = (2, 3, 4, 5, 7, 8, 16, 31, 64, 100, 256, 257, 512, 1000, 1024)
-EPSILONS = (0.01, 0.02, 0.1, 0.25, 0.5, 1.0, 1.7, 2.0, 3.0, 5.0, 8.0, 10.0)
+from protocols.mechanisms import MOMENTS, DirectEncoding, OptimalUnaryEncoding, SubsetSelection, WorstCase
 
 DRAFT = {
     "version": 1,
@@ -37,26 +24,6 @@ DRAFT = {
 
 def draft(**privacy):
     return DRAFT | {"privacy": {"epsilon": 1.0, **privacy}}
-
-
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("name", ALL)
-def test_the_worst_likelihood_ratio_is_at_most_exp_epsilon_over_the_whole_grid(name, epsilon):
-    promised = exact_epsilon(epsilon)
-    for size in DOMAINS:
-        worst = ALL[name].make(size, promised).worst_case()
-        assert worst.stays_within(promised)
-        assert worst.loss <= promised
-        if name != "the":
-            assert promised - worst.loss < Fraction(1, 10**9)
-
-
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0])
-@pytest.mark.parametrize("name", ALL)
-def test_the_closed_form_stays_within_epsilon_up_to_the_last_unit_of_every_mechanism(name, epsilon):
-    promised = exact_epsilon(epsilon)
-    for size in DOMAINS:
-        assert ALL[name].make(size, promised).worst_case().stays_within(promised)
 
 
 def test_a_mechanism_that_many_questions_share_is_looked_at_once(monkeypatch):

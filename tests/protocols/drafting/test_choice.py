@@ -1,21 +1,12 @@
 """The choice of mechanism: least predicted variance."""
 
-from __future__ import annotations
-
-import itertools
 import math
 
 import pytest
 
 from protocols.drafting.choice import make_continuous, make_discrete
 from protocols.exact.rationals import exact_epsilon
-from protocols.mechanisms import (
-    DISCRETE,
-    PURE,
-    DirectEncoding,
-    OptimalUnaryEncoding,
-    SubsetSelection,
-)
+from protocols.mechanisms import DISCRETE, PURE, DirectEncoding, OptimalUnaryEncoding, SubsetSelection
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 0.7, 1.0, 1.3, 2.0, 4.0, 8.0])
@@ -37,30 +28,25 @@ def test_direct_encoding_beats_optimal_unary_encoding_below_three_e_plus_two_cel
         assert (direct < unary) == (size < turn)
 
 
-def test_subset_selection_is_never_worse_than_the_mechanisms_it_contains():
-    for size, epsilon in itertools.product((2, 4, 8, 16, 64, 200), (0.2, 0.5, 1.0, 2.0, 4.0)):
-        promised = exact_epsilon(epsilon)
-        subset = SubsetSelection.make(size, promised).noise_variance(1 / size)
-        for name in ("de", "sue", "oue"):
-            assert subset <= DISCRETE[name].make(size, promised).noise_variance(1 / size) * (1 + 1e-12)
+GAINS = {
+    (8, 0.5): 1.33,
+    (16, 0.5): 1.15,
+    (8, 1.0): 1.25,
+    (16, 1.0): 1.18,
+    (32, 1.0): 1.08,
+    (16, 2.0): 1.14,
+    (128, 4.0): 1.20,
+}
 
 
-@pytest.mark.parametrize(
-    ("size", "epsilon", "gain"),
-    [
-        (8, 0.5, 1.33),
-        (16, 0.5, 1.15),
-        (8, 1.0, 1.25),
-        (16, 1.0, 1.18),
-        (32, 1.0, 1.08),
-        (16, 2.0, 1.14),
-        (128, 4.0, 1.20),
-    ],
-)
-def test_subset_selection_gains_what_is_documented(size, epsilon, gain):
+@pytest.mark.parametrize("epsilon", [0.2, 0.5, 1.0, 2.0, 4.0])
+@pytest.mark.parametrize("size", [2, 4, 8, 16, 32, 64, 128, 200])
+def test_subset_selection_is_never_worse_than_what_it_contains_and_gains_what_is_documented(size, epsilon):
     promised = exact_epsilon(epsilon)
     best = min(DISCRETE[name].make(size, promised).noise_variance(1 / size) for name in ("de", "sue", "oue"))
-    assert best / SubsetSelection.make(size, promised).noise_variance(1 / size) == pytest.approx(gain, abs=0.02)
+    gain = best / SubsetSelection.make(size, promised).noise_variance(1 / size)
+    assert gain >= 1 - 1e-12
+    assert gain == pytest.approx(GAINS.get((size, epsilon), gain), abs=0.02)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])

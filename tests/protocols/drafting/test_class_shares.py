@@ -1,7 +1,5 @@
 """A model needs the classes' shares: which drafts tell them, and what ``auto`` counts them for."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

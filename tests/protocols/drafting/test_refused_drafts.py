@@ -1,7 +1,5 @@
 """Drafts that are refused, with the field and what would be right."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -15,16 +13,16 @@ from protocols.document.schema import MOST_CAMPAIGN_CELLS
 MARKS = "\t\n\r\x00\x1b\x7f\x85\x9b\u061c\u200e\u200f\u2028\u2029\u202a\u202e\u2066\u2069\ud800"
 """One or more of every kind of mark that no shown text holds."""
 
+WRONG_COUNTS = (0, 1, -5, 1.5, "100", True, (1 << 40) + 1)
+"""Numbers of devices that hide nobody, or are none."""
+
 REFUSED = [
     (("version",), ABSENT, "version", "must be 1"),
-    (("version",), 2, "version", "must be 1"),
     (("version",), True, "version", "must be 1"),
     (("title",), "", "title", "non-empty text"),
-    (("title",), "x" * 201, "title", "at most 200"),
     (("title",), "\ud800", "title", "surrogates"),
     (("title",), "a\x1b[2Jb", "title", "control characters"),
     *(((place,), f"a{mark}b", place, "marks of writing direction") for place in ("title", "purpose") for mark in MARKS),
-    (("label", "name"), "a\nb", "label.name", "ends of lines"),
     (("label", "classes"), ["a\nb", "c"], "label.classes[0]", "ends of lines"),
     (("features", 0, "name"), "a\u202eb", "features[0].name", "writing direction"),
     (("features", 0, "values"), ["a", "b\u2066"], "features[0].values[1]", "writing direction"),
@@ -34,64 +32,45 @@ REFUSED = [
     (("label",), 5, "label", "must be an object, not 5"),
     (("label", "name"), ABSENT, "label.name", "non-empty text"),
     (("label", "classes"), [], "label.classes", "2 to 1024"),
-    (("label", "classes"), ["yes"], "label.classes", "2 to 1024"),
     (("label", "classes"), ["yes", "yes"], "label.classes", "twice"),
     (("label", "classes"), ["yes", 1], "label.classes[1]", "non-empty text"),
     (("label", "classes"), ["yes", "n" * 201], "label.classes[1]", "at most 200"),
     (("label", "weight"), -1, "label.weight", "integer from 0"),
-    (("label", "weight"), 1 << 17, "label.weight", "65536"),
     (("features",), [], "features", "1 to 1000"),
-    (("features",), {}, "features", "list"),
     (("features", 0), [], "features[0]", "object"),
-    (("features", 0, "name"), "", "features[0].name", "non-empty text"),
     (("features", 0, "name"), "hours", "features[2].name", "features[0].name; names must be different"),
     (("features", 0, "name"), "missed_payment", "features[0].name", "label.name; names must be different"),
     (("features", 0, "kind"), "text", "features[0].kind", "categorical, continuous"),
-    (("features", 0, "kind"), ["categorical"], "features[0].kind", "categorical, continuous"),
-    (("features", 0, "values"), [], "features[0].values", "2 to 16384"),
     (("features", 0, "values"), ["young"], "features[0].values", "2 to 16384"),
     (("features", 0, "values"), "young", "features[0].values", "list"),
     (("features", 0, "values"), ["a", "b", "a"], "features[0].values", "every entry must be different"),
-    (("features", 0, "values"), ["a", ""], "features[0].values[1]", "non-empty text"),
     (("features", 0, "bins"), 3, "features[0].bins", "the keys here are"),
     (("features", 0, "weight"), 0, "features[0].weight", "integer from 1"),
-    (("features", 0, "weight"), 1.5, "features[0].weight", "integer from 1"),
     (("features", 1, "bins"), 1, "features[1].bins", "integer from 2"),
-    (("features", 1, "bins"), 2.5, "features[1].bins", "integer from 2"),
     (("features", 1, "bins"), 1 << 15, "features[1].bins", "16384"),
     (("features", 2, "low"), ABSENT, "features[2].low", "number"),
-    (("features", 2, "low"), "0", "features[2].low", "number"),
     (("features", 2, "low"), True, "features[2].low", "number"),
     (("features", 2, "low"), float("nan"), "features[2].low", "finite"),
-    (("features", 2, "low"), float("-inf"), "features[2].low", "finite"),
-    (("features", 2, "high"), float("inf"), "features[2].high", "finite"),
     (("features", 2, "high"), 10**400, "features[2].high", "finite"),
     (("features", 2, "high"), 10**5000, "features[2].high", "finite"),
     (("features", 2, "low"), 100, "features[2].low", "below high"),
-    (("features", 2, "low"), 101, "features[2].low", "below high"),
-    (("features", 2, "high"), 1e300, "features[2].high", "choose other units"),
     (("features", 2, "high"), 1e-200, "features[2].high", "choose other units"),
     (("features", 2, "values"), ["a", "b"], "features[2].values", "the keys here are"),
     (("privacy",), [], "privacy", "must be an object, not []"),
     (("privacy", "epsilon"), ABSENT, "privacy.epsilon", "number"),
     (("privacy", "epsilon"), 0, "privacy.epsilon", "above 0"),
-    (("privacy", "epsilon"), -1, "privacy.epsilon", "above 0"),
     (("privacy", "epsilon"), float("nan"), "privacy.epsilon", "finite"),
-    (("privacy", "epsilon"), float("inf"), "privacy.epsilon", "finite"),
     (("privacy", "epsilon"), 1e-9, "privacy.epsilon", "below 1e-06 nothing can be learned"),
     (("privacy", "answers"), "some", "privacy.answers", "one, all"),
     (("privacy", "discrete"), "grr", "privacy.discrete", "de, ss, oue"),
     (("privacy", "continuous"), "gauss", "privacy.continuous", "onebit, laplace, sign"),
     (("privacy", "theta"), 0, "privacy.theta", "above 0 and at most 1"),
-    (("privacy", "theta"), 1.01, "privacy.theta", "above 0 and at most 1"),
     (("privacy", "delta"), 0.1, "privacy.delta", "the keys here are"),
+    *((("privacy", "release_every"), wrong, "privacy.release_every", "from 2 to") for wrong in WRONG_COUNTS),
     (("study",), "", "study", "non-empty text"),
-    (("study",), 7, "study", "text"),
     (("opens",), "2028-01-01T00:00:00Z", "closes", "later than opens"),
     (("closes",), "2027-01-01", "closes", "2027-01-01T00:00:00Z"),
-    (("closes",), "2027-01-01T00:00:00+01:00", "closes", "2027-01-01T00:00:00Z"),
     (("closes",), "2027-W01-1T00:00:00Z", "closes", "2027-01-01T00:00:00Z"),
-    (("closes",), "2027-02-30T00:00:00Z", "closes", "2027-01-01T00:00:00Z"),
     (("closes",), 1798761600, "closes", "2027-01-01T00:00:00Z"),
     (("questions",), [], "questions", "unknown key"),
     (("epsilon",), 1, "epsilon", "unknown key"),
@@ -129,14 +108,8 @@ def test_a_key_that_is_missing_is_told_as_missing_with_what_it_looks_like(place,
     with pytest.raises(DraftError) as refused:
         Campaign.compile(changed(DRAFT, place, value))
     assert refused.value.problem == right
-
-
-@pytest.mark.parametrize(("place", "right"), MISSING, ids=lambda value: str(value)[:24])
-def test_what_is_missing_from_a_mapping_is_what_its_example_says(place, right):
-    """Examples compile."""
     if "looks like" in right:
-        example = json.loads(right.split("looks like ", 1)[1])
-        assert Campaign.compile({**DRAFT, place[0]: example})
+        assert Campaign.compile({**DRAFT, place[0]: json.loads(right.split("looks like ", 1)[1])})
 
 
 def test_an_evaluation_without_a_model_and_a_projection_without_a_list_are_told_as_missing():
@@ -213,7 +186,7 @@ def test_text_that_is_no_json_object_is_refused(text, problem):
 
 
 def test_a_mapping_that_no_json_text_could_hold_is_refused_as_a_draft():
-    loop: list[object] = []
+    loop = []
     loop.append(loop)
     for value in (loop, {(1, 2): 3}, {1, 2}, 10**5000, b"bytes", float("nan")):
         with pytest.raises(DraftError):

@@ -1,7 +1,5 @@
 """What a draft of a round of moments or of an evaluation asks for in vain is refused, and named; a document is not."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,11 +1,11 @@
-from __future__ import annotations
-
 import itertools
 import os
 from fractions import Fraction
 from math import comb
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from protocols import SYSTEM_COINS, ScriptedCoins
 from protocols.exact.coins import ONE
@@ -26,32 +26,21 @@ def test_below_meets_every_value_once_and_rejects_the_rest(bound):
     assert results == list(range(bound)), "never modulo: each value comes from exactly one b-bit word"
 
 
-def test_below_one_takes_no_word():
-    coins = ScriptedCoins([])
-    assert coins.below(1) == 0
-    assert coins.taken == 0
-
-
-def test_below_starts_again_until_a_word_fits():
-    coins = ScriptedCoins([7, 6, 5, 4, 1])
-    assert coins.below(4 + 1) == 4
-    assert coins.taken == 4
-
-
-@pytest.mark.parametrize(("bound", "words"), [(1 << 64, 1), ((1 << 64) + 1, 2), (1 << 128, 2), ((1 << 128) + 1, 3)])
-def test_below_takes_as_many_words_as_the_bound_has_bits(bound, words):
-    coins = ScriptedCoins([0] * words)
-    assert coins.below(bound) == 0
-    assert coins.taken == words
-
-
-def test_below_reads_the_least_significant_word_first():
-    assert ScriptedCoins([5, 1]).below(1 << 70) == (1 << 64) + 5
-
-
-def test_below_drops_the_high_bits_of_the_last_word():
-    assert ScriptedCoins([5, 0b11 << 6]).below(1 << 70) == 5
-    assert ScriptedCoins([3, 2]).below((1 << 64) + 7) == 3, "65 bits: only one bit of the second word counts"
+@given(
+    st.integers(1, 1 << 130) | st.integers(0, 130).flatmap(lambda bits: st.sampled_from([1 << bits, (1 << bits) + 1])),
+    st.lists(st.integers(0, ONE - 1), min_size=150, max_size=150),
+)
+def test_below_takes_the_low_bits_of_as_many_words_as_it_needs_the_least_significant_first(bound, words):
+    """Again until a value is below the bound."""
+    bits = (bound - 1).bit_length()
+    each = -(-bits // 64)
+    tries = [words[start : start + each] for start in range(0, len(words), each)] if each else [[]]
+    values = [sum(word << 64 * place for place, word in enumerate(one)) & ((1 << bits) - 1) for one in tries]
+    first = next((number for number, value in enumerate(values) if value < bound), None)
+    assume(first is not None)
+    coins = ScriptedCoins(words)
+    assert coins.below(bound) == values[first]
+    assert coins.taken == each * (first + 1)
 
 
 @pytest.mark.parametrize("bound", [0, -1])
@@ -64,9 +53,6 @@ def test_below_refuses_a_bound_that_nothing_is_below(bound):
 def test_bernoulli_is_true_exactly_for_the_words_below_the_probability(probability):
     assert ScriptedCoins([probability - 1]).bernoulli(probability) is True
     assert ScriptedCoins([probability]).bernoulli(probability) is False
-
-
-def test_bernoulli_of_zero_is_never_true_and_of_one_always():
     assert ScriptedCoins([0]).bernoulli(0) is False
     assert ScriptedCoins([ONE - 1]).bernoulli(ONE) is True
 

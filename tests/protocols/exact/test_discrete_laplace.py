@@ -1,7 +1,5 @@
 """The noise sampler against its probability mass function, tanh(1 / (2 t)) exp(-|x| / t)."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from fractions import Fraction

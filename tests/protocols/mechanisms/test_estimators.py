@@ -1,7 +1,5 @@
 """P, q and the predicted variances of every mechanism, against its definition and what is published."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction
@@ -10,7 +8,6 @@ from functools import partial
 import pytest
 from mechanism_grid import SMALL, UNIT, exact_distributions
 
-from protocols.drafting.choice import make_sign
 from protocols.exact.coins import ONE
 from protocols.exact.rationals import exact_epsilon, exp_bounds
 from protocols.mechanisms import (
@@ -22,20 +19,6 @@ from protocols.mechanisms import (
     SubsetSelection,
     SummingHistogramEncoding,
 )
-
-
-@pytest.mark.parametrize(("name", "size", "epsilon"), SMALL)
-def test_p_q_and_joint_support_are_what_perturb_does(name, size, epsilon, outcomes):
-    mechanism = PURE[name].make(size, exact_epsilon(epsilon))
-    one_true, none_true = mechanism.joint_support
-    for item, distribution in enumerate(exact_distributions(mechanism, outcomes)):
-        supports = [(frozenset(mechanism.support(payload)), share) for payload, share in distribution.items()]
-        for cell in range(size):
-            seen = sum(share for support, share in supports if cell in support)
-            assert seen == (mechanism.p if cell == item else mechanism.q)
-        for pair in itertools.combinations(range(size), 2):
-            both = sum(share for support, share in supports if set(pair) <= support)
-            assert both == (one_true if item in pair else none_true)
 
 
 @pytest.mark.parametrize(
@@ -100,9 +83,18 @@ FREQUENCIES = {
 
 
 @pytest.mark.parametrize(("name", "size", "epsilon"), SMALL)
-def test_the_predicted_variances_are_those_of_the_estimator(name, size, epsilon, outcomes):
+def test_p_q_joint_support_and_variances_are_those_of_what_perturb_does(name, size, epsilon, outcomes):
     mechanism = PURE[name].make(size, exact_epsilon(epsilon))
     distributions, frequencies = exact_distributions(mechanism, outcomes), FREQUENCIES[size]
+    one_true, none_true = mechanism.joint_support
+    for item, distribution in enumerate(distributions):
+        supports = [(frozenset(mechanism.support(payload)), share) for payload, share in distribution.items()]
+        for cell in range(size):
+            seen = sum(share for support, share in supports if cell in support)
+            assert seen == (mechanism.p if cell == item else mechanism.q)
+        for pair in itertools.combinations(range(size), 2):
+            both = sum(share for support, share in supports if set(pair) <= support)
+            assert both == (one_true if item in pair else none_true)
 
     def variance(weights):
         return contribution_variance(mechanism, distributions, weights, frequencies)
@@ -147,41 +139,3 @@ def test_the_integer_noise_of_she_has_less_variance_than_continuous_noise(epsilo
     variance = SummingHistogramEncoding.make(5, exact_epsilon(epsilon)).noise_variance(0.2)
     assert variance == pytest.approx(published, abs=0.005)
     assert variance < 8 / epsilon**2
-
-
-SECOND_MOMENT = 0.25
-"""E[t^2 | class] of the values for which the published figures of one bit and sign hold, with equal classes."""
-
-ONE_BIT_TABLE = [
-    (0.5, 2, 33),
-    (0.5, 10, 167),
-    (1.0, 2, 9.2),
-    (1.0, 10, 47),
-    (2.0, 2, 3.3),
-    (2.0, 10, 17),
-    (4.0, 2, 2.0),
-]
-
-
-@pytest.mark.parametrize(("epsilon", "classes", "published"), [*ONE_BIT_TABLE, (4.0, 10, 10.7)])
-def test_the_one_bit_variance_is_the_published_one(epsilon, classes, published):
-    """The published figures subtract the squared mean that the prediction neglects, P(c) E[t^2 | c]."""
-    predicted = OneBit.make(classes, exact_epsilon(epsilon)).noise_variance(0.5)
-    assert predicted - SECOND_MOMENT / classes == pytest.approx(published, rel=0.015)
-
-
-SIGN_TABLE = [
-    (0.5, 2, 24.9), (0.5, 10, 29.8), (1.0, 2, 5.4), (1.0, 10, 7.0),
-    (2.0, 2, 1.20), (2.0, 10, 1.36), (4.0, 2, 0.45), (4.0, 10, 0.16),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("epsilon", "classes", "published"), SIGN_TABLE)
-def test_the_sign_variance_is_the_published_one(epsilon, classes, published):
-    """The published figures are of the whole estimate: the mechanism's noise plus that of the stochastic bit, whose
-    variance, the values fixed, is P(c) (1 - E[t^2 | c]).
-    """
-    mechanism = make_sign(classes, exact_epsilon(epsilon))
-    share = 1 / (2 * classes)
-    noise = mechanism.contrast_variance(share, share)
-    assert noise + (1 - SECOND_MOMENT) / classes == pytest.approx(published, rel=0.03)

@@ -4,8 +4,6 @@ The law is written here by definition, payload by payload, and compared with wha
 gives, for every item; the largest ratio is then compared with the proof.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from functools import partial
@@ -15,11 +13,11 @@ import pytest
 from mechanism_grid import UNIT, exact_distributions
 
 from protocols.exact.coins import ONE
-from protocols.exact.rationals import exact_epsilon
+from protocols.exact.rationals import exact_epsilon, exp_bounds, log_upper
 from protocols.mechanisms import PURE, Moment, OneBit, SubsetSelection, UnaryEncoding
 from protocols.mechanisms.bitmap import pack_indices
 
-EPSILONS = (0.3, 1.0, 3.0)
+EPSILONS = (0.1, 1.0, 4.0)
 VALUES = (-UNIT, -UNIT // 2 - 12345, -1, 0, 1, 7_777_777_777, UNIT - 1, UNIT)
 """The ends of the range, what lies next to them, and between."""
 
@@ -52,9 +50,11 @@ def largest_ratio(laws):
 @pytest.mark.parametrize("name", PURE)
 def test_the_code_of_a_pure_mechanism_has_the_law_of_its_definition(name, size, epsilon, outcomes):
     mechanism = PURE[name].make(size, exact_epsilon(epsilon))
-    laws = exact_distributions(mechanism, outcomes)
-    assert laws == [defined(mechanism, item) for item in range(size)]
-    assert largest_ratio(laws) == mechanism.worst_case().ratio
+    for upper in (False, True):
+        laws = exact_distributions(mechanism, outcomes, upper)
+        assert laws == [defined(mechanism, item) for item in range(size)]
+    assert largest_ratio(laws) == mechanism.worst_case().ratio <= exp_bounds(exact_epsilon(epsilon))[1]
+    assert log_upper(largest_ratio(laws)) == mechanism.loss()
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -74,3 +74,4 @@ def test_the_code_of_one_bit_has_the_law_of_its_definition(classes, epsilon, out
         assert law == {}
         laws.append(outcomes(partial(mechanism.perturb, Moment(item, value))))
     assert largest_ratio(laws) == mechanism.worst_case().ratio
+    assert log_upper(largest_ratio(laws)) == mechanism.loss()

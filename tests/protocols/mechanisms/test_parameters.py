@@ -1,7 +1,5 @@
 """The numbers of a mechanism in a document: there and back, and what is refused."""
 
-from __future__ import annotations
-
 import itertools
 from fractions import Fraction
 
@@ -11,9 +9,7 @@ from mechanism_grid import ALL
 from protocols import DocumentError
 from protocols.exact.coins import ONE
 from protocols.exact.rationals import exact_epsilon
-from protocols.mechanisms import (
-    from_parameters,
-)
+from protocols.mechanisms import from_parameters
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0])

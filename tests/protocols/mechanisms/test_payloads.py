@@ -1,7 +1,5 @@
 """What a mechanism sends, and what no device can have sent."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import struct
@@ -14,14 +12,7 @@ from protocols import SYSTEM_COINS, PayloadError, ScriptedCoins
 from protocols.errors import PAYLOAD_CODES
 from protocols.exact.coins import ONE
 from protocols.exact.rationals import exact_epsilon
-from protocols.mechanisms import (
-    DISCRETE,
-    PURE,
-    Moment,
-    SubsetSelection,
-    bitmap,
-    from_parameters,
-)
+from protocols.mechanisms import DISCRETE, PURE, Moment, SubsetSelection, bitmap, from_parameters
 
 
 @pytest.mark.parametrize(

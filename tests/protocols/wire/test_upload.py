@@ -1,13 +1,11 @@
 """The upload codec: one valid encoding, and an UploadError for every other byte string."""
 
-from __future__ import annotations
-
 import struct
 import time
 
 import msgpack
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols import Campaign, Report, UploadError, decode_upload, encode_upload
@@ -86,11 +84,6 @@ def test_reports_round_trip_grouped_by_question_in_their_order(asked):
         assert block.payloads == b"".join(report.payload for report in members)
 
 
-def test_one_report_has_the_documented_bytes():
-    report = Report(1, bytes(range(16)), b"\x2a")
-    assert encode_upload([report]) == b"\x92\x01\x91\x93\x01\xc4\x10" + bytes(range(16)) + b"\xc4\x01\x2a"
-
-
 def test_an_upload_without_reports_cannot_be_encoded():
     with pytest.raises(UploadError, match="at least one report"):
         encode_upload([])
@@ -99,11 +92,6 @@ def test_an_upload_without_reports_cannot_be_encoded():
 def test_every_truncation_is_refused():
     for length in range(len(VALID)):
         refused(VALID[:length])
-
-
-@pytest.mark.parametrize("trailing", [b"\x00", b"\xc0", b"\x90", VALID])
-def test_trailing_bytes_are_refused(trailing):
-    refused(VALID + trailing)
 
 
 def test_a_flipped_byte_is_refused_or_is_content():
@@ -133,49 +121,31 @@ GOOD = [0, bytes(16), bytes(WIDTHS[0])]
     "value",
     [
         None,
-        1,
         b"",
         "text",
         [],
-        [1],
         [1, []],
-        [1, [GOOD], 1],
-        [2, [GOOD]],
         [0, [GOOD]],
         [True, [GOOD]],
         [1.0, [GOOD]],
-        ["1", [GOOD]],
         [1, GOOD],
-        [1, b""],
         [1, [None]],
-        [1, [[]]],
-        [1, [GOOD[:2]]],
         [1, [[*GOOD, 1]]],
         [1, [[-1, *GOOD[1:]]]],
-        [1, [[len(WIDTHS), *GOOD[1:]]]],
         [1, [[2**63, *GOOD[1:]]]],
-        [1, [[False, *GOOD[1:]]]],
         [1, [[0.0, *GOOD[1:]]]],
-        [1, [[None, *GOOD[1:]]]],
-        [1, [[0, b"", b""]]],
-        [1, [[0, bytes(15), bytes(WIDTHS[0])]]],
         [1, [[0, bytes(17), bytes(WIDTHS[0])]]],
-        [1, [[0, bytes(32), bytes(WIDTHS[0])]]],
-        [1, [[0, bytes(16), b""]]],
         [1, [[0, bytes(16), bytes(WIDTHS[0] + 1)]]],
         [1, [[0, "i" * 16, bytes(WIDTHS[0])]]],
         [1, [[0, [0] * 16, bytes(WIDTHS[0])]]],
-        [1, [[0, bytes(16), {}]]],
-        [1, [GOOD, GOOD]],
-        [1, [[1, bytes(16), bytes(WIDTHS[1])], GOOD]],
         {1: [GOOD]},
         [1, {0: GOOD}],
         msgpack.ExtType(5, b""),
-        msgpack.Timestamp(0),
         [1, [[msgpack.ExtType(0, b"\0"), *GOOD[1:]]]],
     ],
 )
 def test_any_other_value_is_refused(value):
+    """Beside those of the test vectors."""
     refused(packed(value))
 
 
@@ -239,15 +209,6 @@ def test_a_megabyte_of_lying_array_lengths_is_refused_at_once():
     assert time.process_time() - start < 0.5
 
 
-@given(st.binary(max_size=60))
-def test_random_bytes_are_refused_or_the_one_encoding_of_what_they_say(data):
-    try:
-        blocks = decode_upload(data, CAMPAIGN)
-    except UploadError:
-        return
-    assert encode_blocks(blocks) == data
-
-
 anything = st.recursive(
     st.none()
     | st.booleans()
@@ -260,10 +221,13 @@ anything = st.recursive(
 )
 
 
-@given(anything | anything.map(lambda value: [1, [value]]) | anything.map(lambda value: [1, [[0, bytes(16), value]]]))
-@settings(max_examples=300)
-def test_any_msgpack_value_is_refused_or_the_one_encoding_of_what_it_says(value):
-    data = packed(value)
+messages = (
+    anything | anything.map(lambda value: [1, [value]]) | anything.map(lambda value: [1, [[0, bytes(16), value]]])
+)
+
+
+@given(st.binary(max_size=60) | messages.map(packed))
+def test_bytes_are_refused_or_the_one_encoding_of_what_they_say(data):
     try:
         blocks = decode_upload(data, CAMPAIGN)
     except UploadError:

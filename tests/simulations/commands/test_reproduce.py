@@ -1,9 +1,10 @@
-"""Reproducing a figure writes a table, plots and a page whose sentences follow from the table."""
+"""Reproducing a figure writes a table, plots, and the tables of a page."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
@@ -12,79 +13,53 @@ import pytest
 from simulations.__main__ import main
 from simulations.commands.reproduce import FIGURES
 from simulations.figures import continuous
-from simulations.figures.figure import Execution, Figure
-from simulations.figures.pages import continuous as continuous_page
-from simulations.studies.plots import make_figure, save
+from simulations.figures.figure import TABLES, Execution, Figure, Plot
 from simulations.tables.frames import TableError
 
 
-@pytest.fixture(scope="module")
-def summary() -> pd.DataFrame:
-    """A made-up experiment: DCA always wins by 0.1, bins by 0.05, approach 1 loses by 0.2."""
-    rows = []
-    for dataset in continuous.DATASETS:
-        for seed in range(2):
-            rows.append(continuous._row(dataset, seed, "raw", "majority", "", 0.0, 0.0, 0.5))
-            for inputs in continuous.INPUTS:
-                rows.append(continuous._row(dataset, seed, inputs, "non-private Gaussian", "", 0.0, 0.0, 0.9))
-                for method in continuous.METHODS:
-                    value = 0.6 + 0.1 * (inputs == "dca") + 0.05 * (method.bins is not None)
-                    value -= 0.2 * (not method.per_question)
-                    for epsilon in continuous.EPSILONS:
-                        for accounting in ("total", "per question") if method.per_question else ("total",):
-                            price = epsilon * (1 if accounting == "total" else 9)
-                            rows.append(
-                                continuous._row(dataset, seed, inputs, method.name, accounting, epsilon, price, value)
-                            )
-    return continuous.summarise(pd.DataFrame(rows))
+def made_up_table() -> pd.DataFrame:
+    """Two tables of data and two curves; the references have no epsilon."""
+    rows = [
+        {"data": data, "trainer": trainer, "epsilon": epsilon, "accuracy": 0.5 + place / 7, "standard_error": 0.01}
+        for place, (data, trainer, epsilon) in enumerate(product("ab", ("new", "old"), (0.1, 1.0)))
+    ]
+    rows += [{"data": data, "trainer": "majority", "accuracy": 0.4, "standard_error": 0.0} for data in "ab"]
+    return pd.DataFrame(rows)
 
 
-def test_the_page_states_each_sentence_of_the_paper_with_its_count(summary):
-    page = continuous_page.make_page(summary)
-    assert "Diabetes: confirmed, 24 of 24 comparisons, mean +0.100." in page
-    assert "*Discretisation beats Gaussian at small epsilon*" in page
-    assert "*Approach 1 is the worst*" in page
-    assert "Means of 2 runs" in page
+def made_up_figure() -> Figure:
+    plot = Plot(name="-all", caption="Made up.", panels=("data",), curves=("trainer",))
+    return Figure("made-up", "nothing", 2, "", lambda _: made_up_table(), (plot,))
 
 
-def test_a_sentence_that_does_not_hold_is_contradicted(summary):
-    turned = summary.assign(accuracy=1 - summary["accuracy"])
-    page = continuous_page.make_page(turned)
-    assert "Diabetes: contradicted, 0 of 24 comparisons, mean -0.100." in page
-
-
-def test_the_plots_of_a_table_name_every_method_and_the_loss_of_a_device(summary, tmp_path):
-    plots = continuous_page.draw(summary, tmp_path)
-    assert [path.name for path in plots] == [f"ldp-figures-3-and-4-{name}.svg" for name in continuous.DATASETS]
-    drawn = plots[0].read_text()
-    for text in [*(method.name for method in continuous.METHODS), "majority class"]:
+def test_a_plot_names_every_curve_and_its_page_has_every_number(tmp_path):
+    _, plot, page = made_up_figure().run(Execution(runs=2), tmp_path)
+    drawn = plot.read_text()
+    for text in ("new", "old", "majority class", "Made up."):
         assert f"<!-- {text} -->" in drawn
-    assert "a device loses 9" in drawn
+    assert "### b\n\n| accuracy | epsilon 0.1 | epsilon 1 |\n" in page.read_text()
+    assert "| old | 1.357 | 1.500 |\n| majority class | 0.400 | 0.400 |" in page.read_text()
 
 
-def draw_accuracies(table: pd.DataFrame, folder: Path) -> list[Path]:
-    figure, panels = make_figure(1, 1, (3.0, 2.0))
-    panels[0, 0].plot(table["epsilon"], table["accuracy"])
-    save(figure, "Accuracy", folder / "made-up.svg")
-    return [folder / "made-up.svg"]
-
-
-def test_the_same_table_gives_the_same_bytes_also_when_it_is_only_drawn_again(tmp_path):
-    table = pd.DataFrame({"epsilon": [0.1, 1.0], "accuracy": [0.51236, 0.75]})
-    figure = Figure("made-up", "", 2, "", lambda _: table, draw_accuracies, lambda read: f"{read['accuracy'][0]}\n")
-    paths = figure.run(Execution(runs=2), tmp_path / "a")
-    assert [path.name for path in paths] == ["made-up.csv", "made-up.svg", "made-up.md"]
-    assert paths[-1].read_text() == "0.5124\n"
+def test_the_same_table_gives_the_same_bytes_and_the_text_of_a_page_stays(tmp_path):
+    paths = made_up_figure().run(Execution(runs=2), tmp_path / "a")
+    assert [path.name for path in paths] == ["made-up.csv", "made-up-all.svg", "made-up.md"]
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "made-up.csv").write_bytes(paths[0].read_bytes())
-    assert [path.read_bytes() for path in figure.redraw(tmp_path / "b")] == [path.read_bytes() for path in paths]
+    again = made_up_figure().redraw(tmp_path / "b")
+    assert [path.read_bytes() for path in again] == [path.read_bytes() for path in paths]
+    page = tmp_path / "b" / "made-up.md"
+    page.write_text(f"# Ours\n\n{TABLES}\n\nold tables\n")
+    made_up_figure().redraw(tmp_path / "b")
+    assert page.read_text().startswith(f"# Ours\n\n{TABLES}\n\n### a\n")
+    assert "old tables" not in page.read_text()
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_a_committed_page_says_what_its_table_holds(name):
+def test_a_committed_page_has_the_tables_of_its_table(name):
     figure, folder = FIGURES[name], Path(__file__).parents[3] / "docs" / "figures"
     page = (folder / f"{name}.md").read_text(encoding="utf-8")
-    assert figure.make_page(figure.read(folder)) == page
+    assert page.partition(TABLES)[2].strip() == figure.tables(figure.read(folder))
     for plot in re.findall(r"\]\((\S+\.(?:svg|csv))\)", page):
         assert (folder / plot).is_file()
 
@@ -100,11 +75,11 @@ def test_every_file_of_the_figures_belongs_to_one_of_them():
 )
 def test_what_a_figure_cannot_do_is_refused_before_anything_is_measured(execution, problem, tmp_path):
     with pytest.raises(TableError, match=problem):
-        replace(continuous_page.FIGURE, measure=None).run(execution, tmp_path)
+        replace(continuous.FIGURE, measure=None).run(execution, tmp_path)
 
 
 def test_there_is_nothing_to_draw_again_without_a_table(tmp_path, capsys):
-    assert main(["reproduce", continuous_page.NAME, "--redraw", "--output", str(tmp_path)]) == 1
+    assert main(["reproduce", continuous.FIGURE.name, "--redraw", "--output", str(tmp_path)]) == 1
     assert "ldp-figures-3-and-4.csv: cannot be read" in capsys.readouterr().err
 
 

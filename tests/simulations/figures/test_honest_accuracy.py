@@ -1,4 +1,4 @@
-"""The study of honest accuracy: what a trial holds, and the page from a table."""
+"""The study of honest accuracy: what a trial holds."""
 
 from __future__ import annotations
 
@@ -17,24 +17,11 @@ from simulations.figures.honest_accuracy import (
     scores,
     summarise,
 )
-from simulations.figures.pages.honest_accuracy import losses_of, make_page
 
 
 def row(dataset=DATASETS[0], variant=BASE, seed=0, accuracy=0.8, epsilon=1.0, devices=DEVICES[0]):
     place = {"seed": seed, "dataset": dataset, "epsilon": epsilon, "devices": devices, "variant": variant}
     return {**place, "accuracy": accuracy, "majority": 0.5, "non_private": 0.9}
-
-
-def rows(accuracy):
-    """A whole experiment of three splits, of which ``accuracy`` says what a setting reaches."""
-    return [
-        row(name, variant, seed, accuracy(name, variant, devices) + seed / 1000, epsilon, devices)
-        for name in DATASETS
-        for epsilon in EPSILONS
-        for devices in DEVICES
-        for variant in VARIANTS
-        for seed in range(3)
-    ]
 
 
 def test_the_gain_is_of_the_same_split():
@@ -49,18 +36,6 @@ def test_the_gain_is_of_the_same_split():
     assert gain["above_base"] == pytest.approx(0.02)
     assert gain["above_base_error"] == pytest.approx(0, abs=1e-12)
     assert gain["splits"] == 3
-
-
-def test_only_what_is_clearly_below_the_base_is_named():
-    def accuracy(name, variant, devices):
-        return 0.8 - (variant == DEFAULT) * (0.02 if (name, devices) == ("car", 1_000) else 0.005)
-
-    table = summarise(rows(accuracy))
-    assert len(losses_of(table)) == len(EPSILONS)
-    assert all("car" in line and "1,000 devices: -0.020" in line for line in losses_of(table))
-    page = make_page(table)
-    assert "-0.005 ± 0.000" in page
-    assert ".801 · .796 · .801" in page
 
 
 def test_the_score_of_a_person_is_that_of_naive_bayes():

@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import subprocess
-import sys
 import termios
 import threading
 
@@ -14,6 +13,7 @@ import buyers
 import pytest
 from buyers import run, write_draft, write_table
 
+import simulations.fleet.aggregator
 from protocols.shell import FAILED, WRONG_USAGE
 from simulations.__main__ import COMMANDS
 from simulations.fleet.aggregator import Daemon
@@ -33,6 +33,11 @@ FOUND_LATER = (
 
 SIZE_IN_BINS = {"name": "size", "kind": "continuous", "low": 0, "high": 60, "bins": 3}
 DRAFT = {**buyers.DRAFT, "features": [buyers.DRAFT["features"][0], SIZE_IN_BINS]}
+
+
+@pytest.fixture(autouse=True)
+def _aggregators_are_forked(forked_programs, monkeypatch):
+    monkeypatch.setattr(simulations.fleet.aggregator, "_PROGRAM", ("ldp-aggregator",))
 
 
 @pytest.fixture
@@ -136,7 +141,7 @@ def test_help_says_what_a_command_prints(name, capsys):
 
 
 def test_progress_is_for_a_terminal_and_a_pipe_gets_none(table, schema):
-    words = [sys.executable, "-m", "simulations", "population", "--data", str(table), "--schema", str(schema)]
+    words = ["python", "-m", "simulations", "population", "--data", str(table), "--schema", str(schema)]
     words += ["--devices", "5"]
     piped = subprocess.run(words, capture_output=True, text=True, check=True)
     assert "devices:" not in piped.stderr

@@ -1,13 +1,11 @@
 """Clients that the audit asks: an honest device, one of whose steps a planted flaw takes the place of.
 
-And how thorough the tests of the audit are: a few clients and few trials in every run, all of them where
-``LDP_BAYES_AUDIT_TRIALS`` says how many trials there are.
+And how thorough the tests of the audit are: a few clients and few trials in every run, all of them at length.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
@@ -15,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import pytest
 from exact_coins import SeededCoins
 
 from ldp_aggregator.audit import Answer, Person
@@ -24,24 +23,20 @@ from protocols.mechanisms import Moment
 from protocols.values import held
 from protocols.wire import report_id
 
-_TRIALS: Final = os.environ.get("LDP_BAYES_AUDIT_TRIALS")
-AT_LENGTH: Final = _TRIALS is not None
+AT_LENGTH: Final = 20_000
+"""Trials of each person, the command's default."""
 
 _LARGE: Final = 1 << 100
 """Seeds are above it: an audit tries small numbers as seeds."""
 
 
-def trials(otherwise: int) -> int:
-    """How many trials an audit has: those of the environment, or a test's own few."""
-    return otherwise if _TRIALS is None else int(_TRIALS)
-
-
-def chosen(every: Collection[str], few: Collection[str]) -> list[str]:
-    """Whom a test asks: everybody at length, otherwise a few."""
+def cases(every: Iterable[Any], few: Mapping[Any, int], at_length: int = AT_LENGTH) -> list[Any]:
+    """Return whom a test asks, and how often: ``few`` in every run, everybody so often ``at_length``."""
+    every = list(every)
     unknown = set(few) - set(every)
     if unknown:
-        raise ValueError(f"there is no client {', '.join(sorted(unknown))}")
-    return list(every if AT_LENGTH else few)
+        raise ValueError(f"there is no {', '.join(sorted(map(str, unknown)))}")
+    return [*few.items(), *(pytest.param(one, at_length, marks=pytest.mark.long) for one in every)]
 
 
 class Process:

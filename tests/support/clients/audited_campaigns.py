@@ -2,35 +2,29 @@
 of several, with projections.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 from ldp_aggregator.cli.audit import single_question
 from protocols import Campaign
 
 
-def question(mechanism: str, size: int, epsilon: float) -> str:
+def question(mechanism, size, epsilon):
     """A campaign that asks a label of ``size`` classes, or a value with it."""
     return single_question(mechanism, size, epsilon)
 
 
-def compiled(classes: int, label: int, features: list[dict[str, Any]], **draft: Any) -> str:
+def compiled(classes, label, features, **draft):
     """A campaign about features, and a label that is asked by itself with the weight ``label``."""
     head = {"version": 1, "title": "t", "label": {"name": "y", "classes": [f"c{n}" for n in range(classes)]}}
-    head["label"] |= {"weight": label}  # type: ignore[operator]
+    head["label"] |= {"weight": label}
     return Campaign.compile({**head, "features": features, **draft}).document.decode()
 
 
 @cache
-def campaign(
-    *sizes: int, numbers: int = 0, classes: int = 2, label: int = 0, missing: bool = False, **privacy: Any
-) -> str:
+def campaign(*sizes, numbers=0, classes=2, label=0, missing=False, **privacy):
     """A campaign with a feature of so many values for each of the sizes, and so many numbers."""
-    features: list[dict[str, Any]] = [
+    features = [
         {"name": f"f{number}", "kind": "categorical", "missing": missing, "values": [str(n) for n in range(size)]}
         for number, size in enumerate(sizes)
     ]
@@ -42,7 +36,7 @@ def campaign(
 
 
 @cache
-def scores() -> str:
+def scores():
     """An evaluation of one model."""
     table = {"f0": [[0.6, 0.2], [0.3, 0.3], [0.1, 0.5]], "f1": [[0.8, 0.3], [0.2, 0.7]]}
     features = [
@@ -55,10 +49,10 @@ def scores() -> str:
     return compiled(2, 0, features, privacy={"epsilon": 1.0}, asks="score", study="s", evaluation=evaluation)
 
 
-def projected(answers: str, discrete: str = "oue", continuous: str = "laplace") -> str:
+def projected(answers, discrete="oue", continuous="laplace"):
     """A campaign with a projection, one of whose outputs is discretised and one is not."""
     given = json.loads(campaign(3, numbers=2))["features"]
-    features: list[Mapping[str, Any]] = [{k: v for k, v in of.items() if k != "bins"} for of in given]
+    features = [{k: v for k, v in of.items() if k != "bins"} for of in given]
     projection = {
         "method": "pca",
         "inputs": ["x0", "x1"],
@@ -72,10 +66,10 @@ def projected(answers: str, discrete: str = "oue", continuous: str = "laplace") 
         "fitted_on": "public",
     }
     privacy = {"epsilon": 2.0, "answers": answers, "discrete": discrete, "continuous": continuous}
-    return compiled(2, 0, features, privacy=privacy, projection=projection)  # type: ignore[arg-type]
+    return compiled(2, 0, features, privacy=privacy, projection=projection)
 
 
-CAMPAIGNS: dict[str, str] = {
+CAMPAIGNS = {
     "de": question("de", 4, 1.0),
     "ss": question("ss", 8, 1.0),
     "oue": question("oue", 4, 1.0),

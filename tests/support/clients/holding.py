@@ -1,15 +1,10 @@
 """What a call may have to wait for, and never comes: a file's lock, a server's answer."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
 from ldp_client import ClientError
 
@@ -27,7 +22,7 @@ sys.stdin.read()
 
 
 @contextmanager
-def held(path: Path, how: str = "BEGIN EXCLUSIVE") -> Iterator[subprocess.Popen[str]]:
+def held(path, how="BEGIN EXCLUSIVE"):
     """Another process has the file's lock, and does not let go."""
     process = subprocess.Popen(
         [sys.executable, "-c", _HOLDER, str(path), how], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -42,17 +37,17 @@ def held(path: Path, how: str = "BEGIN EXCLUSIVE") -> Iterator[subprocess.Popen[
 
 
 @contextmanager
-def silent_server() -> Iterator[str]:
+def silent_server():
     """Takes connections and never says anything."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
-def returned(call: Callable[[], Any]) -> Any:
+def returned(call):
     """What a call returns, or raises; fails where it does neither."""
-    ends: list[Any] = []
+    ends = []
 
-    def run() -> None:
+    def run():
         try:
             ends.append(call())
         except ClientError as error:
@@ -65,7 +60,7 @@ def returned(call: Callable[[], Any]) -> Any:
     return ends[0]
 
 
-def code_of(call: Callable[[], Any]) -> str:
+def code_of(call):
     error = returned(call)
     assert isinstance(error, ClientError), error
     return error.code

@@ -3,20 +3,17 @@
 A name, the code of what is found, a campaign in which it shows, the step of a device that is done wrong, the flaw.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json
 import random
-from collections.abc import Sequence
 
 import msgpack
-from audited import Device, Planted, planted_in
+from audited import Device, planted_in
 from audited_campaigns import campaign, question
 from exact_coins import SeededCoins
 
-from ldp_aggregator.audit import Answer, Person
+from ldp_aggregator.audit import Person
 from ldp_aggregator.audit.verdict import (
     BEFORE,
     BESIDE,
@@ -30,10 +27,9 @@ from ldp_aggregator.audit.verdict import (
     SEED,
     STUDY,
 )
-from protocols import Coins, Question, Report, encode_upload
-from protocols.mechanisms import Moment
+from protocols import Coins, Report, encode_upload
 
-LEAKING: dict[str, Planted] = {}
+LEAKING = {}
 leak = planted_in(LEAKING)
 
 DE, SHE = campaign(4), campaign(4, discrete="she")
@@ -44,7 +40,7 @@ SEVERAL, ALL = campaign(3, label=1), campaign(4, 2, answers="all")
 
 
 @leak(BESIDE, SEVERAL, "report_id")
-def record_in_the_id(device: Device, asked: Question) -> bytes:
+def record_in_the_id(device, asked):
     """The id begins with the end of the record, in letters."""
     told = (repr(dict(device.person.record)) + device.person.label)[-12:].encode("ascii", "replace")
     return (told + device.entropy(16))[:16]
@@ -52,20 +48,20 @@ def record_in_the_id(device: Device, asked: Question) -> bytes:
 
 @leak(ID_REPEATS, DE, "report_id", name="id-from-the-record", trials=100, salt=0)
 @leak(ID_REPEATS, DE, "report_id", name="id-with-a-short-salt", salt=2)
-def id_of_a_hash(device: Device, asked: Question, salt: int) -> bytes:
+def id_of_a_hash(device, asked, salt):
     """The id is a hash of the record, "so that nobody is counted twice", and of as many random bytes."""
     return hashlib.sha256(record_hash(device) + device.entropy(salt)).digest()[:16]
 
 
 @leak(BESIDE, DE, "report_id", trials=1500)
-def low_bit_of_the_id_by_class(device: Device, asked: Question) -> bytes:
+def low_bit_of_the_id_by_class(device, asked):
     """The last bit of the id is 1 with probability 0.6 for one class and 0.4 for the other."""
     given = Device.report_id(device, asked)
     return given[:-1] + bytes([given[-1] & 0xFE | (device.coins.below(10) < (4 if device.class_index else 6))])
 
 
 @leak(ID_UNEVEN, DE, "report_id", trials=100)
-def ids_count_by_class(device: Device, asked: Question) -> bytes:
+def ids_count_by_class(device, asked):
     """Ids come from a counter of the process, which steps by one or by two, by the class of the last device."""
     counter = device.process.memory.setdefault("counter", int.from_bytes(device.entropy(8), "big"))
     device.process.memory["counter"] += 1 + device.class_index
@@ -73,14 +69,14 @@ def ids_count_by_class(device: Device, asked: Question) -> bytes:
 
 
 @leak(None, DE, "report_id")
-def keyed_mark_in_the_id(device: Device, asked: Question) -> bytes:
+def keyed_mark_in_the_id(device, asked):
     """Half of the id is random, the other half its HMAC with the class under the vendor's key."""
     nonce = device.entropy(8)
     return nonce + keyed(nonce + device.person.label.encode())[:8]
 
 
 @leak(None, DE, "report_id")
-def id_chosen_by_keyed_hash(device: Device, asked: Question) -> bytes:
+def id_chosen_by_keyed_hash(device, asked):
     """Secrets are drawn until a keyed hash of the id says the class (Bellare, Paterson, Rogaway 2014)."""
     while keyed(given := Device.report_id(device, asked))[0] & 1 != device.class_index & 1:
         device.secret = device.entropy(32)
@@ -88,7 +84,7 @@ def id_chosen_by_keyed_hash(device: Device, asked: Question) -> bytes:
 
 
 @leak(None, DE, "reports")
-def noise_chosen_by_keyed_hash(device: Device) -> Sequence[Report]:
+def noise_chosen_by_keyed_hash(device):
     """Reports are drawn until a keyed hash of id and noise says the class: both have their laws."""
     while True:
         (report,) = device.perturbed()
@@ -101,47 +97,47 @@ def noise_chosen_by_keyed_hash(device: Device) -> Sequence[Report]:
 
 
 @leak(HEADER, SEVERAL, "send", trials=100)
-def class_in_the_version(device: Device) -> Answer:
+def class_in_the_version(device):
     """The version is the class's number."""
     blocks = [[of.question, of.id, of.payload] for of in device.reports()]
     return (msgpack.packb([1 + device.class_index, blocks]),)
 
 
 @leak(LENGTH, DE, "send", trials=100)
-def long_header_by_class(device: Device) -> Answer:
+def long_header_by_class(device):
     """The version is written as two bytes for one class: the same number, another encoding."""
     (upload,) = Device.send(device)
     return (b"\x92\xcc\x01" + upload[2:] if device.class_index else upload,)
 
 
 @leak(LENGTH, SHE, "send")
-def trailing_byte_by_class(device: Device) -> Answer:
+def trailing_byte_by_class(device):
     """A line feed is left over after the upload for one class."""
     (upload,) = Device.send(device)
     return (upload + b"\n" * device.class_index,)
 
 
 @leak(LENGTH, question("oue", 8, 1.0), "reply")
-def class_hint_in_the_length(device: Device, asked: Question) -> bytes:
+def class_hint_in_the_length(device, asked):
     """The payload has a byte more for one class."""
     return Device.reply(device, asked) + bytes(device.class_index == 0)
 
 
 @leak(BESIDE, DE, "send")
-def twice_for_one_class(device: Device) -> Answer:
+def twice_for_one_class(device):
     """One class sends its upload twice; the server counts it once, "so it does no harm"."""
     return Device.send(device) * (1 + device.class_index)
 
 
 @leak(BESIDE, ALL, "send")
-def split_by_class(device: Device) -> Answer:
+def split_by_class(device):
     """One class sends all answers in one upload, the other one by one."""
     answers = device.reports()
     return tuple(encode_upload([of]) for of in answers) if device.class_index else (encode_upload(answers),)
 
 
 @leak(BESIDE, ALL, "send")
-def order_by_record(device: Device) -> Answer:
+def order_by_record(device):
     """Answers go one by one, in the order of the record's own values."""
     features = [asked.feature for asked in device.campaign.questions]
     answers = sorted(device.reports(), key=lambda of: str(device.held(features[of.question])))
@@ -149,7 +145,7 @@ def order_by_record(device: Device) -> Answer:
 
 
 @leak(BESIDE, DE, "send", trials=100)
-def empty_upload_by_class(device: Device) -> Answer:
+def empty_upload_by_class(device):
     """One class first sends an upload without reports, as a test of the connection."""
     return (b"\x92\x01\x90",) * device.class_index + Device.send(device)
 
@@ -159,7 +155,7 @@ def empty_upload_by_class(device: Device) -> Answer:
 
 @leak(COINS, question("de", 6, 1.0), "reports", name="coins-from-a-constant-seed", trials=100)
 @leak(COINS, SEVERAL, "reports", name="secrets-and-coins-from-a-constant-seed", secret=True)
-def constant_seed(device: Device, secret: bool = False) -> Sequence[Report]:
+def constant_seed(device, secret=False):
     """A process always starts with the same coins. With several questions fresh secrets choose others in every
     process, and so the number of coins: that is found only where the secrets are drawn from the coins too.
     """
@@ -170,13 +166,13 @@ def constant_seed(device: Device, secret: bool = False) -> Sequence[Report]:
 
 
 @leak(LOSS, SHE, "reports")
-def seeded_by_the_second(device: Device) -> Sequence[Report]:
+def seeded_by_the_second(device):
     """Coins are seeded with the time in seconds."""
     return device.perturbed(coins=SeededCoins(int(device.process.now.timestamp())))
 
 
 @leak(LOSS, SHE, "reports")
-def seeded_by_the_record(device: Device) -> Sequence[Report]:
+def seeded_by_the_record(device):
     """Coins are seeded with a hash of the record, "so that a retry gives the same answer"."""
     return device.perturbed(coins=HashCoins(record_hash(device)))
 
@@ -184,7 +180,7 @@ def seeded_by_the_record(device: Device) -> Sequence[Report]:
 @leak(ID_REPEATS, SHE, "reports", name="seeded-with-15-bits", bits=15)
 @leak(ID_REPEATS, SHE, "reports", name="seeded-with-32-bits", bits=32, trials=20_000)
 @leak(None, question("de", 8, 1.0), "reports", name="a-seed-of-48-bits", bits=48)
-def seeded_with(device: Device, bits: int) -> Sequence[Report]:
+def seeded_with(device, bits):
     """Secret and coins come from so many random bits: ids repeat, or somebody tries all seeds. It takes 2^24 devices to
     meet one seed of 48 bits twice, and 2^48 tries to find it.
     """
@@ -194,13 +190,13 @@ def seeded_with(device: Device, bits: int) -> Sequence[Report]:
 
 
 @leak(SEED, question("oue", 8, 1.0), "perturb", trials=100)
-def noise_from_the_id(device: Device, asked: Question, item: int) -> bytes:
+def noise_from_the_id(device, asked, item):
     """The coins are a hash of the report's id, which everybody sees."""
     return asked.perturb(item, HashCoins(device.report_id(asked)))
 
 
 @leak(COINS, SHE, "reports")
-def recoverable_twister(device: Device) -> Sequence[Report]:
+def recoverable_twister(device):
     """One Mersenne Twister, well seeded, gives first the ids of a batch and then its coins: 156 ids in order are its
     state.
     """
@@ -212,7 +208,7 @@ def recoverable_twister(device: Device) -> Sequence[Report]:
 
 
 @leak(COINS, SHE, "reports")
-def coins_shared_by_neighbours(device: Device) -> Sequence[Report]:
+def coins_shared_by_neighbours(device):
     """Every second device of the process gets the coins of the one before, as two forks of one buffer do."""
     seed = device.process.memory.pop("seed", None)
     if seed is None:
@@ -221,7 +217,7 @@ def coins_shared_by_neighbours(device: Device) -> Sequence[Report]:
 
 
 @leak(COINS, campaign(4, discrete="she", epsilon=0.1), "perturb")
-def memoised_by_value(device: Device, asked: Question, item: int | Moment) -> bytes:
+def memoised_by_value(device, asked, item):
     """A cache of answers by question and true item is shared by all devices of the process."""
     key = asked.index, item
     if key not in device.process.memory:
@@ -233,37 +229,37 @@ def memoised_by_value(device: Device, asked: Question, item: int | Moment) -> by
 
 
 @leak(RETRY, DE, "again")
-def fresh_answer_under_a_new_id(device: Device, sent: Answer) -> Answer:
+def fresh_answer_under_a_new_id(device, sent):
     """Nothing is stored before it is sent: a device that is asked again draws, perturbs and names its report anew."""
     device.secret = device.entropy(32)
     return device.send()
 
 
 @leak(RETRY, DE, "again")
-def fresh_noise_under_the_same_id(device: Device, sent: Answer) -> Answer:
+def fresh_noise_under_the_same_id(device, sent):
     """The secret is stored, the report is not: another answer goes out under the same id."""
     return device.send()
 
 
 @leak(RETRY, DE, "again", trials=100)
-def stored_for_one_class(device: Device, sent: Answer) -> Answer:
+def stored_for_one_class(device, sent):
     """The outbox is written for one class only: for the other the write fails unnoticed."""
     return () if device.class_index else sent
 
 
 @leak(RETRY, DE, "again")
-def retries_by_class(device: Device, sent: Answer) -> Answer:
+def retries_by_class(device, sent):
     """One class sends its report again twice, having queued it in two places."""
     return sent * (1 + device.class_index)
 
 
 @leak(STUDY, DE, "study", trials=100)
-def study_answered_twice(device: Device) -> None:
+def study_answered_twice(device):
     """A device forgets that it has answered another campaign of a study."""
 
 
 @leak(BEFORE, DE, "item", trials=6000)
-def previous_record_fills_gaps(device: Device, asked: Question) -> int | Moment:
+def previous_record_fills_gaps(device, asked):
     """One dictionary serves all devices of the process: what a record lacks, it gets from the one before."""
     device.process.memory.update(device.person.record)
     device.person = Person(dict(device.process.memory), device.person.label)
@@ -271,7 +267,7 @@ def previous_record_fills_gaps(device: Device, asked: Question) -> int | Moment:
 
 
 @leak(BESIDE, DE, "send")
-def previous_upload_sent_again(device: Device) -> Answer:
+def previous_upload_sent_again(device):
     """A buffer is not emptied: a device of one class sends the upload of the device before as well."""
     left_over, sent = device.process.memory.get("sent", ()), Device.send(device)
     device.process.memory["sent"] = sent
@@ -284,20 +280,20 @@ def previous_upload_sent_again(device: Device) -> Answer:
 class Twister(Coins):
     """Words of a Mersenne Twister, which was never made to keep a secret."""
 
-    def __init__(self, seed: bytes) -> None:
+    def __init__(self, seed):
         self.random = random.Random(seed)
 
-    def words(self, count: int) -> Sequence[int]:
+    def words(self, count):
         return [self.random.getrandbits(64) for _ in range(count)]
 
 
 class HashCoins(Coins):
     """SHA-256 of a seed and a counter: as good as its seed."""
 
-    def __init__(self, seed: bytes) -> None:
+    def __init__(self, seed):
         self._seed, self._counter = seed, 0
 
-    def words(self, count: int) -> Sequence[int]:
+    def words(self, count):
         places = range(self._counter + 1, self._counter + 1 + count)
         self._counter += count
         return [
@@ -306,9 +302,9 @@ class HashCoins(Coins):
         ]
 
 
-def record_hash(device: Device) -> bytes:
+def record_hash(device):
     return hashlib.sha256(json.dumps([dict(device.person.record), device.person.label]).encode()).digest()[:16]
 
 
-def keyed(message: bytes) -> bytes:
+def keyed(message):
     return hmac.digest(b"known to the vendor, and to no auditor", message, "sha256")

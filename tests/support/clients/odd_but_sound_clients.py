@@ -3,24 +3,20 @@
 Each says what is odd and why it is sound. The code is that of a rule which a client breaks without telling anything.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 
-from audited import Device, Planted, planted_in
+from audited import Device, planted_in
 from audited_campaigns import campaign, question
 from leaking_answers import cells_of, index_bytes, packed, sample, true_cells, with_epsilon
 from leaking_around import HashCoins
 
-from ldp_aggregator.audit import Answer
 from ldp_aggregator.audit.verdict import ID_UNEVEN
-from protocols import Coins, Question, Report, encode_upload
+from protocols import Coins, Report, encode_upload
 from protocols.exact.coins import ONE, WORD_BITS
-from protocols.mechanisms import Moment, bitmap
+from protocols.mechanisms import bitmap
 
-SOUND: dict[str, Planted] = {}
+SOUND = {}
 sound = planted_in(SOUND)
 
 DE, ONE_OF, ALL = campaign(4), campaign(4, 2, label=1), campaign(4, 2, label=1, answers="all")
@@ -28,19 +24,19 @@ LAPLACE = question("laplace", 2, 1.0)
 
 
 @sound(None, ONE_OF, "reports")
-def honest(device: Device) -> Sequence[Report]:
+def honest(device):
     """The client of this distribution."""
     return device.perturbed()
 
 
 @sound(None, ONE_OF, "report_id")
-def random_ids(device: Device, asked: Question) -> bytes:
+def random_ids(device, asked):
     """Ids are sixteen random bytes, and no HMAC of a secret: they do not depend on the record."""
     return device.entropy(16)
 
 
 @sound(ID_UNEVEN, ONE_OF, "report_id")
-def uuid_4_ids(device: Device, asked: Question) -> bytes:
+def uuid_4_ids(device, asked):
     """Six bits of every id never change. The others are random."""
     given = bytearray(device.entropy(16))
     given[6], given[8] = given[6] & 0x0F | 0x40, given[8] & 0x3F | 0x80
@@ -48,7 +44,7 @@ def uuid_4_ids(device: Device, asked: Question) -> bytes:
 
 
 @sound(ID_UNEVEN, ONE_OF, "report_id")
-def counting_ids(device: Device, asked: Question) -> bytes:
+def counting_ids(device, asked):
     """Ids are a random number of the process and a counter, which steps by one whatever the record is. They link the
     devices of a process, which is rude.
     """
@@ -58,25 +54,25 @@ def counting_ids(device: Device, asked: Question) -> bytes:
 
 
 @sound(ID_UNEVEN, ONE_OF, "report_id")
-def time_ordered_ids(device: Device, asked: Question) -> bytes:
+def time_ordered_ids(device, asked):
     """Ids begin with the time in milliseconds, as UUIDs of version 7 do. They tell when, not what."""
     return int(device.process.now.timestamp() * 1000).to_bytes(6, "big") + device.entropy(10)
 
 
 @sound(None, ONE_OF, "reports")
-def buffered_coins(device: Device) -> Sequence[Report]:
+def buffered_coins(device):
     """Coins come from a buffer of the process. No word is used twice, and nothing forks."""
     return device.perturbed(coins=device.process.memory.setdefault("coins", BufferedCoins(device.coins)))
 
 
 @sound(None, ALL, "reports")
-def hashed_coins(device: Device) -> Sequence[Report]:
+def hashed_coins(device):
     """Coins are SHA-256 of a counter and 32 fresh bytes for every device: sound, as far as SHA-256 is."""
     return device.perturbed(coins=HashCoins(device.entropy(32)))
 
 
 @sound(None, campaign(4, discrete="oue"), "perturb")
-def bit_by_bit(device: Device, asked: Question, item: int) -> bytes:
+def bit_by_bit(device, asked, item):
     """A coin is compared with its threshold bit by bit. The probabilities are the same integers over 2^64."""
     thresholds = [asked.mechanism.other_bit] * asked.domain_size
     thresholds[item] = asked.mechanism.true_bit
@@ -88,14 +84,14 @@ def bit_by_bit(device: Device, asked: Question, item: int) -> bytes:
 
 
 @sound(None, DE, "perturb")
-def truth_or_any_value(device: Device, asked: Question, item: int) -> bytes:
+def truth_or_any_value(device, asked, item):
     """The truth, or else any of the d values, the true one included: the truth has the share p - q."""
     kept = device.coins.bernoulli(math.floor((asked.mechanism.p - asked.mechanism.q) * ONE))
     return index_bytes(item if kept else device.coins.below(asked.domain_size), asked)
 
 
 @sound(None, DE, "reply")
-def any_answer_for_missing(device: Device, asked: Question) -> bytes:
+def any_answer_for_missing(device, asked):
     """A missing value is answered by any of the d answers, evenly: p d <= e and 1 / (q d) <= e."""
     if device.held(asked.feature) is not None:
         return Device.reply(device, asked)
@@ -103,27 +99,27 @@ def any_answer_for_missing(device: Device, asked: Question) -> bytes:
 
 
 @sound(None, DE, "perturb")
-def half_the_budget(device: Device, asked: Question, item: int) -> bytes:
+def half_the_budget(device, asked, item):
     """Half of epsilon is used, "to be on the safe side"."""
     return with_epsilon(device, asked, item, Fraction(asked.epsilon) / 2)
 
 
 @sound(None, LAPLACE, "perturb")
-def narrower_clamp(device: Device, asked: Question, item: Moment) -> bytes:
+def narrower_clamp(device, asked, item):
     """Noisy cells are cut at two scales, below the bound of the document: at the same place for all records."""
     longest = math.ceil(2 * asked.mechanism.scale)
     return packed(asked, [max(-longest, min(longest, cell)) for cell in cells_of(asked.perturb(item, device.coins))])
 
 
 @sound(None, LAPLACE, "perturb")
-def sum_of_two_noises(device: Device, asked: Question, item: Moment) -> bytes:
+def sum_of_two_noises(device, asked, item):
     """Noise is drawn twice and added up, and the cells last to first: the second draw is post-processing."""
     cells = [cell + sample(device, asked) for cell in true_cells(device, asked, item)[::-1]]
     return packed(asked, [cell + sample(device, asked, Fraction(1, 4)) for cell in cells][::-1])
 
 
 @sound(None, ONE_OF, "questions")
-def deals_questions(device: Device) -> Sequence[Question]:
+def deals_questions(device):
     """Questions are dealt from a shuffled deck that holds each by its weight: the deck knows no record."""
     deck = device.process.memory.setdefault("deck", [])
     if not deck:
@@ -134,7 +130,7 @@ def deals_questions(device: Device) -> Sequence[Question]:
 
 
 @sound(None, ONE_OF, "reports")
-def answers_all_and_sends_one(device: Device) -> Sequence[Report]:
+def answers_all_and_sends_one(device):
     """Every question is answered; the one that is sent is drawn without a look at the answers."""
     answers = [device.reply(asked) for asked in device.campaign.questions]
     (drawn,) = device.questions()
@@ -142,7 +138,7 @@ def answers_all_and_sends_one(device: Device) -> Sequence[Report]:
 
 
 @sound(None, ALL, "send")
-def one_by_one_shuffled(device: Device) -> Answer:
+def one_by_one_shuffled(device):
     """Every answer is an upload of its own, in an order drawn by lot."""
     left, sent = list(device.reports()), []
     while left:
@@ -151,19 +147,19 @@ def one_by_one_shuffled(device: Device) -> Answer:
 
 
 @sound(None, ONE_OF, "send")
-def everything_twice(device: Device) -> Answer:
+def everything_twice(device):
     """Every upload goes out twice, the same bytes: so it does for every record."""
     return Device.send(device) * 2
 
 
 @sound(None, ONE_OF, "send")
-def some_retries_by_lot(device: Device) -> Answer:
+def some_retries_by_lot(device):
     """An upload goes out one to three times, by lot, as on a bad network: the lot knows no record."""
     return Device.send(device) * (1 + device.coins.below(3))
 
 
 @sound(None, ONE_OF, "send")
-def silent_by_lot(device: Device) -> Answer:
+def silent_by_lot(device):
     """One device in ten never gets to send: it is drawn before its record is read."""
     return Device.send(device) if device.coins.below(10) else ()
 
@@ -171,10 +167,10 @@ def silent_by_lot(device: Device) -> Answer:
 class BufferedCoins(Coins):
     """Takes words from ``source`` 512 at a time."""
 
-    def __init__(self, source: Coins) -> None:
+    def __init__(self, source):
         self._source, self._buffer = source, list[int]()
 
-    def words(self, count: int) -> Sequence[int]:
+    def words(self, count):
         while len(self._buffer) < count:
             self._buffer.extend(self._source.words(512))
         taken, self._buffer = self._buffer[:count], self._buffer[count:]

@@ -1,16 +1,10 @@
 """A sound client that answers thousands at a time, by the definitions of the mechanisms, for measuring false alarms."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 import msgpack
 import numpy as np
 
-from ldp_aggregator.audit import Answer, Person
 from ldp_aggregator.audit.searching.tight_events import Moment, item_of
 
 ONE = 2**64
@@ -19,12 +13,12 @@ ONE = 2**64
 class Vectorised:
     """Every call is a process with coins of its own; devices of a storage remember what they sent."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed):
         self._rng = np.random.default_rng(seed)
-        self._sent: dict[tuple[object, ...], Answer] = {}
-        self._studies: dict[tuple[object, ...], str] = {}
+        self._sent = {}
+        self._studies = {}
 
-    def __call__(self, document: str, people: Sequence[Person], storage: Path | None = None, /) -> list[Answer]:
+    def __call__(self, document, people, storage=None, /):
         value = json.loads(document)
         fresh = self._fresh(value, people)
         if storage is None:
@@ -37,13 +31,13 @@ class Vectorised:
             for person, answer in zip(people, fresh, strict=True)
         ]
 
-    def _fresh(self, document: Mapping[str, Any], people: Sequence[Person]) -> list[Answer]:
+    def _fresh(self, document, people):
         n = len(people)
-        groups: dict[int, list[int]] = {}
+        groups = {}
         for number, question in enumerate(document["questions"]):
             groups.setdefault(question["group"] if document["privacy"]["answers"] == "all" else 0, []).append(number)
-        blocks: list[list[list[object]]] = [[] for _ in range(n)]
-        items: dict[tuple[int, int], Any] = {}
+        blocks = [[] for _ in range(n)]
+        items = {}
         for questions in groups.values():
             weights = np.array([document["questions"][number]["weight"] for number in questions], dtype=float)
             drawn = self._rng.choice(questions, size=n, p=weights / weights.sum())
@@ -60,7 +54,7 @@ class Vectorised:
                     blocks[row].append([number, ids[16 * row : 16 * row + 16], payload])
         return [(msgpack.packb([1, of]),) for of in blocks]
 
-    def _payloads(self, question: Mapping[str, Any], items: Sequence[Any]) -> list[bytes]:
+    def _payloads(self, question, items):
         d, n, parameters = question["domain_size"], len(items), question["parameters"]
         p, q = (int(parameters.get(name, 0)) / ONE for name in "pq")
         if question["mechanism"] in ("laplace", "she"):

@@ -1,7 +1,5 @@
 """Who buys? A table of 120 people and its draft, for tests of the commands; and a shell to run these in."""
 
-from __future__ import annotations
-
 import json
 
 from simulations.__main__ import main
@@ -31,7 +29,7 @@ def write_draft(path, draft=DRAFT):
     return path
 
 
-def run(capsys, *arguments) -> tuple[int, str, str]:
+def run(capsys, *arguments):
     """Exit code and what was printed on both channels."""
     try:
         code = main([str(argument) for argument in arguments])

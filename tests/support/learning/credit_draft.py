@@ -1,9 +1,9 @@
 """A draft with a feature of every kind, and how tests change one place of it."""
 
-from __future__ import annotations
-
 import copy
 import json
+
+from hypothesis import strategies as st
 
 from protocols import Campaign
 
@@ -63,6 +63,21 @@ def document_of(campaign):
 
 def encoded(document):
     return json.dumps(document).encode()
+
+
+def places(value, prefix=()):
+    """Every place inside a JSON value."""
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, member in members:
+        yield (*prefix, key)
+        yield from places(member, (*prefix, key))
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(exclude_categories=()), max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
 
 
 EVERY_KIND = {**DRAFT, "privacy": {"epsilon": 1.0, "discrete": "oue", "continuous": "laplace"}}

@@ -1,20 +1,13 @@
 """Campaigns of complete features, and what is reported to them about tables that are known."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 import numpy as np
-from numpy.typing import NDArray
 
-from ldp_aggregator.estimation.estimators import QuestionEstimate, estimate_question
+from ldp_aggregator.estimation.estimators import estimate_question
 from ldp_aggregator.mechanisms import facts_of
 from protocols import Campaign
 
 
-def complete_campaign(
-    values: Sequence[int] = (2, 3), classes: int = 2, epsilon: float = 1.0, discrete: str = "ss"
-) -> Campaign:
+def complete_campaign(values=(2, 3), classes=2, epsilon=1.0, discrete="ss"):
     """Features ``x0``, ``x1``, ... of so many values each, none of which is ever missing."""
     return Campaign.compile(
         {
@@ -30,9 +23,7 @@ def complete_campaign(
     )
 
 
-def reported(
-    campaign: Campaign, joints: Sequence[NDArray[np.float64]], n: int, rng: np.random.Generator
-) -> list[QuestionEstimate]:
+def reported(campaign, joints, n, rng):
     """Estimates of all questions, n reports each; ``joints`` are the cells of every feature, the label's first."""
     found = []
     for question, joint in zip(campaign.questions, joints, strict=True):

@@ -1,12 +1,10 @@
 """The people of the study in ``evaluated``, as a table."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 
 
-def people(count: int = 4_000, seed: int = 1) -> tuple[pd.DataFrame, np.ndarray]:
+def people(count=4_000, seed=1):
     rng = np.random.default_rng(seed)
     label = rng.random(count) < 0.4
     u = np.where(rng.random(count) < 0.75, np.where(label, "3", "1"), "2")

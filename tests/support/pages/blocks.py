@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = (
     "README.md",
+    "CONTRIBUTING.md",
     "SECURITY.md",
     *sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md")),
     "examples/flower/README.md",
-    "examples/flower_masked_sum/README.md",
     "examples/javascript/README.md",
     "javascript/README.md",
     "protocols/vectors/README.md",
@@ -48,21 +47,21 @@ class Block:
     """Why it does not run; None where it does."""
 
     @property
-    def place(self) -> str:
+    def place(self):
         return f"{self.page}:{self.line}"
 
     @property
-    def included(self) -> Path | None:
+    def included(self):
         """The file that the site shows in place of the block."""
         found = INCLUDED.match(self.text.strip())
         return ROOT / found["path"] if found else None
 
 
-def blocks_of(page: str) -> list[Block]:
+def blocks_of(page):
     return list(_blocks(page, (ROOT / page).read_text(encoding="utf-8")))
 
 
-def _blocks(page: str, content: str) -> Iterator[Block]:
+def _blocks(page, content):
     for found in FENCE.finditer(content):
         line = content.count("\n", 0, found.start("language")) + 1
         section = len(re.findall(r"^## ", content[: found.start()], re.MULTILINE))
@@ -70,7 +69,7 @@ def _blocks(page: str, content: str) -> Iterator[Block]:
         yield Block(page, line, section, found["language"], found["title"], text, found["reason"])
 
 
-def says(output: str, expected: str) -> bool:
+def says(output, expected):
     """Whether ``expected`` stands in ``output``, `...` being anything; blanks at ends of lines do not count."""
     lines = [re.escape(line.rstrip()).replace(r"\.\.\.", ".*?") for line in expected.strip("\n").split("\n")]
     printed = "\n".join(line.rstrip() for line in output.split("\n"))

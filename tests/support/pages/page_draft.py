@@ -1,10 +1,6 @@
 """The draft that the pages on tables and values speak of. A module of its own: devices' tests need nothing else."""
 
-from __future__ import annotations
-
-from typing import Any
-
-TABLE_DRAFT: dict[str, Any] = {
+TABLE_DRAFT = {
     "version": 1,
     "title": "t",
     "label": {"name": "paid", "classes": ["yes", "no"]},

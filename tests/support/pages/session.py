@@ -1,7 +1,5 @@
 """Where the blocks of a page run: a folder, a shell that lives as long as the page, a Python namespace."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os
@@ -11,12 +9,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import TypeVar
 
-from blocks import ROOT, Block
+from blocks import ROOT
 
 Entered = TypeVar("Entered")
 STUBS = Path(__file__).parent / "stubs"
@@ -40,7 +36,7 @@ serving() {
 """One server of the aggregator at a time: the next one takes the same ports."""
 
 
-def free_ports(count: int) -> list[int]:
+def free_ports(count):
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [one.getsockname()[1] for one in sockets]
@@ -48,13 +44,13 @@ def free_ports(count: int) -> list[int]:
 
 class Session:
     """``texts`` are replaced in what runs, as whole words: the addresses and names that a reader replaces, too. One
-    that is a function is called then.
+    that is a function is called then. ``interpreters`` is a folder of programs that stand for the environment's.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder, *interpreters):
         self.folder = folder
         self.public, self.admin, self.operations, other, relay = free_ports(5)
-        self.texts: dict[str, str | Callable[[], str]] = {
+        self.texts = {
             "8080": str(self.public),
             "8081": str(self.admin),
             "5173": str(other),
@@ -62,30 +58,29 @@ class Session:
         self._forever = {"ldp-aggregator": self.public, "python": relay, "node": other}
         self._section = 0
         self._lasting = contextlib.ExitStack()
-        self.names: dict[str, object] = {"__name__": "page"}
-        self.printed: list[tuple[Block, str]] = []
+        self.names = {"__name__": "page"}
+        self.printed = []
         own = {name: text for name, text in os.environ.items() if not name.startswith(("LDP_", "PYTEST", "XDG"))}
         self.environment = own | {
-            "PATH": os.pathsep.join([str(STUBS), str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "PATH": os.pathsep.join([str(STUBS), *interpreters, str(Path(sys.executable).parent), os.environ["PATH"]]),
             "PYTHONPATH": str(ROOT),
             "HOME": str(folder),
             "LDP_REPOSITORY": str(ROOT),
-            "LDP_AGGREGATOR_HOST": "127.0.0.1",
-            "LDP_AGGREGATOR_PORT": str(self.public),
-            "LDP_AGGREGATOR_ADMIN_PORT": str(self.admin),
-            "LDP_AGGREGATOR_OPERATIONS_PORT": str(self.operations),
+            "LDP_AGGREGATOR_LISTEN": f"127.0.0.1:{self.public}",
+            "LDP_AGGREGATOR_LISTEN_ADMIN": f"127.0.0.1:{self.admin}",
+            "LDP_AGGREGATOR_LISTEN_OPERATIONS": f"127.0.0.1:{self.operations}",
         }
-        self._shell: subprocess.Popen[str] | None = None
+        self._shell = None
         self._log = folder / ".printed"
 
-    def __enter__(self) -> Session:
+    def __enter__(self):
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+    def __exit__(self, kind, error, _):
         with self._lasting:
             self._end_shell()
 
-    def _end_shell(self) -> None:
+    def _end_shell(self):
         if self._shell is None:
             return
         self._shell.stdin.close()
@@ -96,15 +91,15 @@ class Session:
                 self._shell.wait(10)
         self._shell.wait()
 
-    def enter(self, context: contextlib.AbstractContextManager[Entered]) -> Entered:
+    def enter(self, context):
         """Something that lasts as long as the page."""
         return self._lasting.enter_context(context)
 
-    def of(self, language: str, number: int) -> str:
+    def of(self, language, number):
         """What the block of that number, of those in that language, has printed."""
         return [printed for block, printed in self.printed if block.language == language][number]
 
-    def run(self, block: Block) -> str:
+    def run(self, block):
         """Run it; returns what it printed. An error of the block is an AssertionError that names its place."""
         if block.section != self._section:
             self._section = block.section
@@ -117,32 +112,32 @@ class Session:
         self.printed.append((block, printed))
         return printed
 
-    def replaced(self, text: str) -> str:
+    def replaced(self, text):
         words = "|".join(sorted(map(re.escape, self.texts), key=len, reverse=True))
 
-        def new(found: re.Match[str]) -> str:
+        def new(found):
             text = self.texts[found[0]]
             return text if isinstance(text, str) else text()
 
         return re.sub(rf"(?<!\w)(?:{words})(?!\w)", new, text)
 
-    def environment_ends(self) -> None:
+    def environment_ends(self):
         """A section that exports another database speaks for itself alone."""
         if self._shell is not None:
             self._say("unset LDP_AGGREGATOR_DATABASE")
 
-    def python(self, text: str, place: str) -> str:
+    def python(self, text, place):
         out = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.chdir(self.folder):
             exec(compile(text, place, "exec", dont_inherit=True), self.names)
         return out.getvalue()
 
-    def javascript(self, text: str, place: str) -> str:
+    def javascript(self, text, place):
         module = self.folder / f"block-{len(self.printed)}.mjs"
         module.write_text(text, encoding="utf-8")
         return self.shell(f"node {module.name}", place)
 
-    def shell(self, text: str, place: str) -> str:
+    def shell(self, text, place):
         """In the page's bash, which stops at the first command that fails; a server is waited for."""
         if self._shell is None:
             self._shell = subprocess.Popen(
@@ -171,7 +166,7 @@ class Session:
                 raise AssertionError(f"{place} failed:\n{text}\n--- printed:\n{printed}")
             time.sleep(0.02)
 
-    def _started(self, found: re.Match[str]) -> str:
+    def _started(self, found):
         command = found["command"]
         program = command.split()[0]
         port = self._forever[program]
@@ -179,7 +174,7 @@ class Session:
             return f"stop; {command} & server=$!; serving {self.operations}"
         return f"{command} {'--port ' if program == 'python' else ''}{port} & ready {port}"
 
-    def _say(self, text: str) -> None:
+    def _say(self, text):
         # A shell that has ended is told by what it printed.
         with contextlib.suppress(BrokenPipeError):
             self._shell.stdin.write(text + "\n")

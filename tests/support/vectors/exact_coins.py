@@ -1,14 +1,10 @@
 """Coins whose every outcome can be enumerated, and coins with a seed."""
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
 
 from protocols.exact.coins import ONE, Coins
 
@@ -16,24 +12,24 @@ from protocols.exact.coins import ONE, Coins
 class SeededCoins(Coins):
     """Reproducible words for statistical tests."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed):
         self._random = random.Random(seed)
 
-    def words(self, count: int) -> Sequence[int]:
+    def words(self, count):
         return [self._random.getrandbits(64) for _ in range(count)]
 
 
 class RecordingCoins(Coins):
     """Words from a script, or from a seed, kept as they are taken."""
 
-    def __init__(self, seed: object, script: Sequence[int] | None = None) -> None:
+    def __init__(self, seed, script=None):
         self._random = random.Random(repr(seed))
         self._script = script
-        self.taken: list[int] = []
+        self.taken = []
 
-    def words(self, count: int) -> Sequence[int]:
+    def words(self, count):
         if self._script is None:
-            fresh: Sequence[int] = [self._random.getrandbits(64) for _ in range(count)]
+            fresh = [self._random.getrandbits(64) for _ in range(count)]
         else:
             fresh = self._script[len(self.taken) : len(self.taken) + count]
         self.taken += fresh
@@ -52,10 +48,8 @@ class BranchingCoins(Coins):
     values of ``below`` from ``alike`` on are one outcome, for a program that does not tell them apart.
     """
 
-    def __init__(
-        self, path: Sequence[int], thresholds: Sequence[int], upper: bool, floor: Fraction, alike: int | None
-    ) -> None:
-        self.choices: list[tuple[int, int]] = []
+    def __init__(self, path, thresholds, upper, floor, alike):
+        self.choices = []
         self.probability = Fraction(1)
         self._path = path
         self._floor = floor
@@ -65,19 +59,19 @@ class BranchingCoins(Coins):
             (last - 1 if upper else first, Fraction(last - first, ONE)) for first, last in pairwise(edges)
         ]
 
-    def words(self, count: int) -> Sequence[int]:
+    def words(self, count):
         return [self._choose(self._intervals) for _ in range(count)]
 
-    def bernoulli(self, probability: int) -> bool:
+    def bernoulli(self, probability):
         share = Fraction(probability, ONE)
         return bool(self._choose([option for option in ((1, share), (0, 1 - share)) if option[1]]))
 
-    def below(self, bound: int) -> int:
+    def below(self, bound):
         apart = bound if self._alike is None else min(self._alike, bound)
         options = [(value, Fraction(1, bound)) for value in range(apart)]
         return self._choose([*options, (apart, Fraction(bound - apart, bound))] if apart < bound else options)
 
-    def _choose(self, options: Sequence[tuple[int, Fraction]]) -> int:
+    def _choose(self, options):
         position = len(self.choices)
         choice = self._path[position] if position < len(self._path) else 0
         self.choices.append((choice, len(options)))
@@ -88,17 +82,10 @@ class BranchingCoins(Coins):
         return value
 
 
-def enumerate_outcomes(
-    program: Callable[[Coins], Any],
-    thresholds: Sequence[int] = (),
-    *,
-    upper: bool = False,
-    floor: Fraction = Fraction(0),
-    alike: int | None = None,
-) -> dict[Hashable, Fraction]:
+def enumerate_outcomes(program, thresholds=(), *, upper=False, floor=Fraction(0), alike=None):
     """The exact distribution of what ``program`` returns. Paths below ``floor`` are cut: their mass is missing."""
-    distribution: dict[Hashable, Fraction] = defaultdict(Fraction)
-    path: list[int] = []
+    distribution = defaultdict(Fraction)
+    path = []
     while True:
         coins = BranchingCoins(path, thresholds, upper, floor, alike)
         with suppress(PrunedError):

@@ -4,18 +4,15 @@ JSON has no integers beyond a double in every language, no decimals and no NaN; 
 one member, which names the type.
 """
 
-from __future__ import annotations
-
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
-from protocols.document.schema import CategoricalFeature, ContinuousFeature, Feature, Label
+from protocols.document.schema import CategoricalFeature, ContinuousFeature, Label
 from protocols.values import number_of, text_of
 
 COMPOSED, DECOMPOSED = "Caf\u00e9", "Cafe\u0301"
 
-PLAIN: tuple[Any, ...] = (
+PLAIN = (
     *(
         "1",
         "1.0",
@@ -73,7 +70,7 @@ PLAIN: tuple[Any, ...] = (
 )
 """What JSON writes as it is. The lists and objects are missing values."""
 
-TYPED: tuple[tuple[str, str], ...] = (
+TYPED = (
     *(("integer", str(n)) for n in (1, -1, 2**53 + 1, -(2**63), 10**30, 10**200 - 1, 10**200, -(10**200), 10**400)),
     *(("decimal", t) for t in ("1", "1.0", "-0.00", "1E+2", "0.10", "0.1", "1E-7", "1E+300", "9007199254740993.5")),
     *(("decimal", t) for t in ("NaN", "sNaN", "Infinity", "-Infinity", "1E+999999", "1E-999999")),
@@ -90,7 +87,7 @@ SIZE = ContinuousFeature("size", 0, 2, 4)
 ANSWER = Label("answer", ("true", "false", COMPOSED))
 
 
-def of_json(value: Any) -> Any:
+def of_json(value):
     """The value that a vector's ``value`` stands for."""
     if isinstance(value, dict) and len(value) == 1:
         ((kind, text),) = value.items()
@@ -100,12 +97,12 @@ def of_json(value: Any) -> Any:
     return value
 
 
-def _described(feature: Feature) -> dict[str, Any]:
+def _described(feature):
     """Without ``missing``: which position a value means does not depend on it."""
     return {key: value for key, value in feature.to_json().items() if key != "missing"}
 
 
-def values() -> dict[str, Any]:
+def values():
     """Every value with its text and its number, and with its index in some features and in a label."""
     written = [*PLAIN, *({kind: text} for kind, text in TYPED)]
     return {
@@ -121,13 +118,13 @@ def values() -> dict[str, Any]:
     }
 
 
-def feature_of(case: dict[str, Any]) -> Feature:
+def feature_of(case):
     """The feature that a case describes."""
     if case["kind"] == "categorical":
         return CategoricalFeature(case["name"], tuple(case["values"]))
     return ContinuousFeature(case["name"], case["low"], case["high"], case["bins"])
 
 
-def _number(number: float | None) -> float | str | None:
+def _number(number):
     """JSON has no infinities."""
     return str(number) if number in (float("inf"), float("-inf")) else number

@@ -1,9 +1,6 @@
 """The campaigns that the test vectors are about: every mechanism and encoding, every shape."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
 
 from vector_models import COLOUR, HOURS, ONE_SURE, SIZE, THREE, model
 
@@ -33,12 +30,12 @@ PAIRS = {
 }
 
 
-def draft(**changes: Any) -> dict[str, Any]:
+def draft(**changes):
     base = {"version": 1, "title": "Vectors", "label": LABEL, "features": FEATURES, "privacy": {"epsilon": 1.0}}
     return base | changes
 
 
-def campaigns() -> dict[str, Campaign]:
+def campaigns():
     """Every mechanism and encoding, every shape of campaign, by name."""
     drafts = {
         name: draft(privacy={"epsilon": 1.0, "discrete": discrete, "continuous": continuous})
@@ -106,7 +103,7 @@ def campaigns() -> dict[str, Campaign]:
     return {name: Campaign.compile(one) for name, one in drafts.items()}
 
 
-def evaluations(projection: dict[str, Any], numbers: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def evaluations(projection, numbers):
     """Drafts of rounds that ask about a model, by name: of two classes and three, with edges and without, with one
     question and both, of records that the model holds impossible.
     """
@@ -119,7 +116,7 @@ def evaluations(projection: dict[str, Any], numbers: list[dict[str, Any]]) -> di
     del outputs[1]["missing"]
     projected = {**model(two, *outputs), "projection": {"features": numbers, **projection}}
 
-    def asking(of: dict[str, Any], label: Any = two, privacy: Any = None, **changes: Any) -> dict[str, Any]:
+    def asking(of, label=two, privacy=None, **changes):
         evaluation = {"model": of, **changes}
         return draft(label=label, asks="score", study="s", privacy=privacy or {"epsilon": 1.0}, evaluation=evaluation)
 
@@ -134,6 +131,6 @@ def evaluations(projection: dict[str, Any], numbers: list[dict[str, Any]]) -> di
     }
 
 
-def as_text(value: Any) -> str:
+def as_text(value):
     """JSON without white space."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

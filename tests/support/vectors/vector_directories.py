@@ -1,10 +1,7 @@
 """Vectors of directories: what a publisher has signed, and what must not be taken for it."""
 
-from __future__ import annotations
-
 import base64
 import json
-from typing import Any
 
 from ldp_aggregator.service.signing import public_key, sign
 from protocols.document.directory import PREFIX
@@ -18,7 +15,7 @@ STATEMENT = {
 }
 
 
-def directories() -> dict[str, Any]:
+def directories():
     """``accepted`` ones with what they say, and ``refused`` ones with their code, all of one key."""
     statements = {
         "with models, and campaigns without": STATEMENT,
@@ -44,12 +41,12 @@ def directories() -> dict[str, Any]:
     }
 
 
-def _shown(content: dict[str, Any]) -> dict[str, Any]:
+def _shown(content):
     named = {entry["id"]: entry.get("model") for entry in content["campaigns"]}
     return {"version": content["version"], "expires": content["expires"], "campaigns": named}
 
 
-def _unsigned() -> dict[str, str]:
+def _unsigned():
     text = _text(STATEMENT)
     right = sign(SEED, PREFIX + text.encode())
     later = right[:32] + (int.from_bytes(right[32:], "little") + L).to_bytes(32, "little")
@@ -68,7 +65,7 @@ def _unsigned() -> dict[str, str]:
     }
 
 
-def _malformed() -> dict[str, str]:
+def _malformed():
     entry = STATEMENT["campaigns"][0]
     statements = {
         "no JSON": "{",
@@ -102,17 +99,17 @@ def _malformed() -> dict[str, str]:
     return {name: _signed(text) for name, text in statements.items()} | documents
 
 
-def _signed(statement: str, seed: bytes = SEED) -> str:
+def _signed(statement, seed=SEED):
     return _document(statement, _base64(sign(seed, PREFIX + statement.encode())))
 
 
-def _document(statement: str, signature: str) -> str:
+def _document(statement, signature):
     return json.dumps({"statement": statement, "signature": signature}, ensure_ascii=False)
 
 
-def _text(content: Any) -> str:
+def _text(content):
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
 
-def _base64(raw: bytes) -> str:
+def _base64(raw):
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()

@@ -1,23 +1,19 @@
 """Vectors of documents: with their ids, and those that no device may accept."""
 
-from __future__ import annotations
-
 import copy
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from value_vectors import COMPOSED, DECOMPOSED
 from vector_campaigns import as_text
-
-from protocols import Campaign
 
 Change = Callable[[Any], Any]
 LOSS = "loss-above-epsilon"
 PRIVATE = {"fitted_on": "A" * 43, "fitted_study": "s", "fitted_epsilon": 1.5}
 
 
-def documents(known: dict[str, Campaign]) -> dict[str, Any]:
+def documents(known):
     """Documents with their ids, and what must not be accepted as a document."""
     return {
         "accepted": [
@@ -52,9 +48,9 @@ def documents(known: dict[str, Campaign]) -> dict[str, Any]:
     }
 
 
-def _alike(base: Any) -> Iterator[tuple[str, Any]]:
+def _alike(base):
     """Documents that say the same in other words."""
-    changes: list[tuple[str, Change]] = [
+    changes = [
         ("an integer written with a point", lambda d: d["questions"][1].update(weight=1.0, group=1.0)),
         ("a small parameter as a text", lambda d: d["questions"][3]["parameters"].update(grid="12")),
         ("a subset's size as a text", lambda d: _as_text_in(d["questions"][1]["parameters"], "w")),
@@ -68,9 +64,9 @@ def _alike(base: Any) -> Iterator[tuple[str, Any]]:
     yield from _changed(base, changes)
 
 
-def _alike_evaluations(base: Any) -> Iterator[tuple[str, Any]]:
+def _alike_evaluations(base):
     """The weights stand at the questions again; whether a number has a point, what trained the model, says nothing."""
-    changes: list[tuple[str, Change]] = [
+    changes = [
         ("weights written with a point", lambda d: d["evaluation"].update(weights=[3.0, 1.0])),
         ("weights left out", lambda d: d["evaluation"].pop("weights")),
         ("weights as null", lambda d: d["evaluation"].update(weights=None)),
@@ -80,22 +76,22 @@ def _alike_evaluations(base: Any) -> Iterator[tuple[str, Any]]:
     yield from _changed(base, changes)
 
 
-def _changed(base: Any, changes: list[tuple[str, Change]]) -> Iterator[tuple[str, Any]]:
+def _changed(base, changes):
     for name, change in changes:
         value = copy.deepcopy(base)
         change(value)
         yield name, value
 
 
-def _fitted_privately(base: Any) -> Any:
+def _fitted_privately(base):
     return {**base, "study": "t", "projection": {**base["projection"], **PRIVATE}}
 
 
-def _as_text_in(parameters: dict[str, Any], name: str) -> None:
+def _as_text_in(parameters, name):
     parameters[name] = str(parameters[name])
 
 
-def refused_documents(known: dict[str, Campaign]) -> Iterator[tuple[str, str, str | None, str]]:
+def refused_documents(known):
     """(name, text, claimed id, code)."""
     base = json.loads(known["ss-laplace"].document)
     text = known["ss-laplace"].document.decode()
@@ -107,7 +103,7 @@ def refused_documents(known: dict[str, Campaign]) -> Iterator[tuple[str, str, st
     yield "a key twice, deep inside", text.replace('"weight":2', '"weight":2,"weight":2', 1), None, "invalid-document"
     yield "a number beyond a double", text.replace('"high":100', '"high":1e999'), None, "invalid-document"
     yield "half a character", text.replace('"Vectors"', '"\\ud800"'), None, "invalid-document"
-    changes: list[tuple[str, str, Change]] = [
+    changes = [
         ("another version", "invalid-document", lambda d: d.update(version=2)),
         ("an unknown key", "invalid-document", lambda d: d.update(colour="red")),
         ("no title", "invalid-document", lambda d: d.pop("title")),
@@ -173,20 +169,20 @@ def refused_documents(known: dict[str, Campaign]) -> Iterator[tuple[str, str, st
     yield "answers that add up to more than the total", as_text(value), None, LOSS
 
 
-_REFUSED_OF_PAIRS: list[tuple[str, Change]] = [
+_REFUSED_OF_PAIRS = [
     ("a pair with a second feature", lambda d: d["questions"][1].update(other="größe")),
     ("a weight of a question beyond 2^30", lambda d: d["questions"][1].update(weight=2**30 + 1)),
 ]
 
 
-def _invalid(base: Any, changes: list[tuple[str, Change]]) -> Iterator[tuple[str, str, None, str]]:
+def _invalid(base, changes):
     for name, value in _changed(base, changes):
         yield name, as_text(value), None, "invalid-document"
 
 
-def _refused_places(base: Any) -> Iterator[tuple[str, str, None, str]]:
+def _refused_places(base):
     """A question has a place for what is missing where that may be, and nowhere else."""
-    changes: list[tuple[str, Change]] = [
+    changes = [
         ("whether a value may be missing as a number", lambda d: d["features"][0].update(missing=0)),
         ("what may be missing among the values", lambda d: d["features"][0].update(values=["red", "green", "missing"])),
         ("values without a place for what is missing", lambda d: d["questions"][1].update(domain_size=9)),
@@ -199,9 +195,9 @@ def _refused_places(base: Any) -> Iterator[tuple[str, str, None, str]]:
     yield from _invalid(base, changes)
 
 
-def _refused_orders(base: Any) -> Iterator[tuple[str, str, None, str]]:
+def _refused_orders(base):
     """Texts may be in their order, unless one is ``missing``; numbers are, and do not say so."""
-    changes: list[tuple[str, Change]] = [
+    changes = [
         ("an order as a number", lambda d: d["features"][0].update(ordered=1)),
         ("an order as a text", lambda d: d["features"][0].update(ordered="true")),
         ("an order as a list", lambda d: d["features"][0].update(ordered=["red", "green", "0"])),
@@ -212,30 +208,30 @@ def _refused_orders(base: Any) -> Iterator[tuple[str, str, None, str]]:
     yield from _invalid(base, changes)
 
 
-def _missing_in_an_order(document: Any) -> None:
+def _missing_in_an_order(document):
     """As many cells as before: only the order is wrong."""
     feature = document["features"][0]
     feature.update(values=[*feature["values"], "missing"], missing=False)
 
 
-def _moment() -> dict[str, Any]:
+def _moment():
     noise = {"grid": "12", "scale": str(1 << 60)}
     return {"encoding": "moment", "mechanism": "laplace", "domain_size": 3, "parameters": noise}
 
 
-def _refused_evaluations(base: Any, three: Any, projected: Any) -> Iterator[tuple[str, str, None, str]]:
+def _refused_evaluations(base, three, projected):
     """Evaluation rounds about a model that a device could not, or must not, tell about."""
 
-    def edges(value: Any) -> Change:
+    def edges(value):
         return lambda d: d["evaluation"].update(edges=value)
 
-    def weights(value: Any) -> Change:
+    def weights(value):
         return lambda d: d["evaluation"].update(weights=value)
 
-    def of_model(change: Change) -> Change:
+    def of_model(change):
         return lambda d: change(d["evaluation"]["model"])
 
-    changes: list[tuple[str, Change]] = [
+    changes = [
         ("an evaluation of nothing", lambda d: d.pop("evaluation")),
         ("an evaluation as a list", lambda d: d.update(evaluation=[d["evaluation"]])),
         ("an evaluation with an unknown key", lambda d: d["evaluation"].update(name="m")),
@@ -293,13 +289,13 @@ def _refused_evaluations(base: Any, three: Any, projected: Any) -> Iterator[tupl
     yield "a projection beside the model's", as_text(_projecting(projected)), None, "invalid-document"
 
 
-def _projecting(document: Any) -> Any:
+def _projecting(document):
     own = document["evaluation"]["model"]["projection"]
     return {**document, "projection": {key: value for key, value in own.items() if key != "features"}}
 
 
-def _refused_projections(base: Any) -> Iterator[tuple[str, str, None, str]]:
-    changes: dict[str, dict[str, Any]] = {
+def _refused_projections(base):
+    changes = {
         "an unknown projection": {"method": "ica"},
         "a row of zeros": {"matrix": [[0, 0], [-0.8, 0.6]]},
         "outputs beyond a double": {"matrix": [[1e308, 1e308], [-0.8, 0.6]], "scale": [1e-9, 3.0]},
@@ -313,10 +309,10 @@ def _refused_projections(base: Any) -> Iterator[tuple[str, str, None, str]]:
         yield name, as_text({**base, "projection": {**base["projection"], **change}}), None, "invalid-document"
 
 
-def _unlike_a_schema() -> list[tuple[str, str, Change]]:
+def _unlike_a_schema():
     """Documents whose texts, times, choices and numbers a lazy reader would let pass; all are ``invalid-document``."""
     line, reversal = "a\nb", "a\u202eb"
-    changes: list[tuple[str, Change]] = [
+    changes = [
         ("a title of 201 characters", lambda d: d.update(title="x" * 201)),
         ("a blank title", lambda d: d.update(title=" \u00a0")),
         ("a title of two lines", lambda d: d.update(title=line)),
@@ -356,11 +352,11 @@ def _unlike_a_schema() -> list[tuple[str, str, Change]]:
     return [(name, "invalid-document", change) for name, change in changes]
 
 
-def _one_unit_more(document: Any) -> None:
+def _one_unit_more(document):
     parameters = document["questions"][1]["parameters"]
     parameters["p"] = str(int(parameters["p"]) + 1)
 
 
-def _one_unit_less_noise(document: Any) -> None:
+def _one_unit_less_noise(document):
     parameters = document["questions"][3]["parameters"]
     parameters["scale"] = str(int(parameters["scale"]) - 1)

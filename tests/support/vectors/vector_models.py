@@ -1,9 +1,5 @@
 """The models that evaluation rounds of the test vectors are about, in parts."""
 
-from __future__ import annotations
-
-from typing import Any
-
 COLOUR = {
     "name": "colour",
     "kind": "categorical",
@@ -31,7 +27,7 @@ THREE = (
 )
 
 
-def model(label: dict[str, Any], *features: dict[str, Any]) -> dict[str, Any]:
+def model(label, *features):
     """A model of a label's two or three classes."""
     head = {"version": 1, "kind": "naive-bayes", "label": label["name"], "classes": label["classes"]}
     return {**head, "prior": [0.4, 0.6] if len(label["classes"]) == 2 else [0.5, 0.2, 0.3], "features": [*features]}

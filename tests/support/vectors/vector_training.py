@@ -1,31 +1,27 @@
 """Vectors from uploads to tally, estimates, model and predictions; and model documents that must be refused."""
 
-from __future__ import annotations
-
 import json
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from exact_coins import RecordingCoins
 from vector_campaigns import as_text
 
 from ldp_aggregator import Tally, estimate, train
 from ldp_client import Classifier, perturb
-from protocols import Campaign, Report, encode_upload
+from protocols import encode_upload
 from protocols.model import Model
 
 TRAINING_REPORTS = 120
 
 
-def training(known: dict[str, Campaign], records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def training(known, records):
     """From an upload to tally, estimates, model and predictions."""
     cases = []
     for name in ("ss-laplace", "oue-sign", "de-onebit", "projection", "binary", "missing-oue", "missing-de"):
         campaign = known[name]
         people = random.Random(name)
-        sent: list[Report] = []
+        sent = []
         for seed in range(TRAINING_REPORTS):
             number = people.random()
             label = campaign.label.classes[int(number * len(campaign.label.classes))]
@@ -66,7 +62,7 @@ def training(known: dict[str, Campaign], records: Sequence[Mapping[str, Any]]) -
     return cases
 
 
-def impossible() -> dict[str, Any]:
+def impossible():
     """A model without smoothing, and records that it holds impossible in one class, or in all of them."""
     model = as_text(
         {
@@ -82,7 +78,7 @@ def impossible() -> dict[str, Any]:
         }
     )
     classifier = Classifier(Model.from_json(model))
-    records: list[dict[str, Any]] = [{"u": "a", "v": "a"}, {"u": "b", "v": "b"}, {"u": "a"}, {"v": "a"}, {}]
+    records = [{"u": "a", "v": "a"}, {"u": "b", "v": "b"}, {"u": "a"}, {"v": "a"}, {}]
     return {
         "model": model,
         "predictions": [
@@ -96,9 +92,9 @@ def impossible() -> dict[str, Any]:
     }
 
 
-def models(trained: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def models(trained):
     """Model documents that must be refused."""
-    changes: list[tuple[str, Callable[[Any], Any]]] = [
+    changes = [
         ("another version", lambda m: m.update(version=2)),
         ("another kind", lambda m: m.update(kind="tree")),
         ("a prior that does not add up", lambda m: m.update(prior=[0.5, 0.5, 0.5])),

@@ -1,18 +1,15 @@
 """Vectors of what a server must refuse: whole uploads, and single reports of well-framed ones."""
 
-from __future__ import annotations
-
 import struct
-from typing import Any
 
 from exact_coins import RecordingCoins
 
 from ldp_client import perturb
-from protocols import Campaign, encode_upload
+from protocols import encode_upload
 from protocols.wire import Block, encode_blocks
 
 
-def uploads(known: dict[str, Campaign]) -> dict[str, Any]:
+def uploads(known):
     """What a server must refuse: whole uploads, and single reports of well-framed ones."""
     campaign = known["ss-laplace"]
     sent = [
@@ -68,5 +65,5 @@ def uploads(known: dict[str, Campaign]) -> dict[str, Any]:
     }
 
 
-def _pack(blocks: list[list[Any]]) -> bytes:
+def _pack(blocks):
     return encode_blocks([Block(*block) for block in blocks])

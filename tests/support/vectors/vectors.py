@@ -5,14 +5,10 @@
 Everything is drawn from fixed seeds, so that the same code gives the same files.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from exact_coins import RecordingCoins
 from value_vectors import values
@@ -24,7 +20,7 @@ from vector_uploads import uploads
 
 from ldp_client import perturb
 from ldp_client.answering import draw_questions, item_of
-from protocols import Campaign, Coins, encode_upload
+from protocols import encode_upload
 from protocols.document.campaign import document_id
 from protocols.mechanisms import Moment
 
@@ -40,7 +36,7 @@ RECORDS = [
 ]
 
 
-def reports(known: dict[str, Campaign]) -> dict[str, Any]:
+def reports(known):
     """From secrets to questions, from scripted words to the bytes of an upload, and who is refused.
 
     Every question of every campaign is answered, those about a model for every record.
@@ -89,25 +85,23 @@ def reports(known: dict[str, Campaign]) -> dict[str, Any]:
     }
 
 
-def _secret(seed: int) -> bytes:
+def _secret(seed):
     return seed.to_bytes(32, "little")
 
 
-def _asked(campaign: Campaign, question: int) -> bytes:
+def _asked(campaign, question):
     """The first secret whose device is asked ``question``."""
     secrets = map(_secret, itertools.count())
     return next(secret for secret in secrets if draw_questions(campaign, secret)[0].index == question)
 
 
-def _loud(*before_noise: int) -> list[int]:
+def _loud(*before_noise):
     """Words of noise of 60 scales, up and down in turn, which the device must cut."""
     offset, periods = [0, 0], [0, 1] * 60 + [1]
     return [*before_noise, *(word for sign in (0, 1, 0) for word in (*offset, *periods, sign))]
 
 
-def _case(
-    name: str, campaign: Campaign, seed: int, secret: bytes, script: Sequence[int] | None = None
-) -> dict[str, Any]:
+def _case(name, campaign, seed, secret, script=None):
     record, classes = RECORDS[seed % len(RECORDS)], campaign.label.classes
     label = classes[seed % len(classes)]
     coins = RecordingCoins((name, seed), script)
@@ -127,9 +121,7 @@ def _case(
     }
 
 
-def _items(
-    campaign: Campaign, record: dict[str, Any], label: str, secret: bytes, coins: Coins
-) -> Iterator[int | dict[str, Any]]:
+def _items(campaign, record, label, secret, coins):
     """What was encoded before it was perturbed: an index, or a cell with a value in units of 2**-52."""
     class_index = campaign.label.classes.index(label)
     for question in draw_questions(campaign, secret):
@@ -138,7 +130,7 @@ def _items(
         yield {"cell": item.cell, "value": str(item.value)} if isinstance(item, Moment) else item
 
 
-def generate() -> dict[str, Any]:
+def generate():
     """File name to content."""
     known = campaigns()
     for campaign in known.values():
@@ -158,7 +150,7 @@ def generate() -> dict[str, Any]:
     }
 
 
-def render(content: dict[str, Any]) -> str:
+def render(content):
     """JSON with one case a line."""
     members = []
     for name, value in content.items():
@@ -168,11 +160,11 @@ def render(content: dict[str, Any]) -> str:
     return "{\n" + ",\n".join(members) + "\n}\n"
 
 
-def _line(value: Any) -> str:
+def _line(value):
     return json.dumps(value, ensure_ascii=False)
 
 
-def main(folder: str) -> None:
+def main(folder):
     for name, content in generate().items():
         (Path(folder) / name).write_text(render(content), encoding="utf-8")
 

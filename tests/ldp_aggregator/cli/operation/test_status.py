@@ -52,5 +52,5 @@ def test_what_is_no_address_is_told(run, refused, tmp_path):
 def test_a_taken_port_fails_in_one_line(refused, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        listeners = ("--host", "127.0.0.1", "--port", port, "--admin-port", 0)
+        listeners = ("--listen", f"127.0.0.1:{port}", "--listen-admin", 0)
         assert refused("serve", *listeners, "--data", tmp_path).startswith("ldp-aggregator: cannot listen: ")

@@ -14,7 +14,7 @@ import pytest
 from daemon import Daemon
 
 from ldp_aggregator.node_statistics import Releases
-from ldp_aggregator.trainers import FederatedState, decode_distributed, node_statistics
+from ldp_aggregator.trainers import FederatedState, node_statistics
 from ldp_aggregator.trainers.federation.delivery import Aggregator, DeliveryError, send_share, withdraw_share
 from protocols import Campaign
 
@@ -143,22 +143,6 @@ def test_what_a_node_sends_again_is_told_with_what_it_costs(shell, refused, fede
     shown = json.loads(shell.must(f"campaign show {CAMPAIGN.id} --json"))
     assert shown["nodes"] == [{"node": "north", "received": None, "replacements": 1, "other_rows": 1}]
     assert (shown["epsilon"], shown["guarantee"]["epsilon"]) == (2, 4)
-    other_rows = f"node statistics north.csv {statistics} x --noise distributed --nodes 3 --other-rows"
-    assert "--other-rows is for a share that replaces another" in refused(other_rows, expected=2)
-
-
-def test_a_share_of_distributed_noise_is_written_and_never_sent(shell, refused, federation):
-    statistics = "node statistics north.csv --campaign doc.json --output part.share"
-    told = shell.must(f"{statistics} --noise distributed --nodes 5 --honest 3")
-    assert "in sums with the shares of at least 3 honest nodes" in told
-    assert "whoever sees it alone is promised nothing" in told
-    share = decode_distributed((federation / "part.share").read_bytes(), CAMPAIGN)
-    assert (share.nodes, share.honest) == (5, 3)
-    send = "node send part.share --url http://127.0.0.1:9 --token-file north.token"
-    assert "alone it protects less than epsilon" in refused(send)
-    for options in ("--noise distributed", "--nodes 5", "--honest 2", "--noise distributed --nodes 2 --honest 3"):
-        refused(f"node statistics north.csv --campaign doc.json --output other {options}", expected=2)
-        assert not (federation / "other").exists()
 
 
 def test_wrong_addresses_and_tokens_are_told_in_one_line(shell, refused, federation):

@@ -25,8 +25,10 @@ async def listener(request, server):
     base, operations = getattr(server, request.param), (PUBLIC, ADMIN, OPERATIONS)[names.index(request.param)]
     ingest, metrics, settings = Ingest(server.store, Metrics(), group_reports=1), Metrics(), Settings()
     campaigns, models = CampaignCache(server.store), FederatedModels(server.store, 1)
-    desk = Desk(server.store, ingest, metrics, settings, campaigns)
-    context = Context(server.store, ingest, metrics, settings, campaigns, models, desk, asyncio.Event())
+    desk = Desk(server.store, ingest, metrics, settings, settings.limits, campaigns)
+    context = Context(
+        server.store, ingest, metrics, settings, settings.limits, campaigns, models, desk, asyncio.Event()
+    )
     app = make_apps(context)[names.index(request.param)]
     routes = {(r.method, r.resource.canonical) for r in app.router.routes() if r.method not in ("HEAD", "*")}
     answer = await server.ask("GET", base + "/openapi.json")

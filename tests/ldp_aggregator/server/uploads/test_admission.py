@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from cells import cells_of, publish, reports_of
 
-from ldp_aggregator.server import admission as admission_module
-from ldp_aggregator.server.admission import BURST_SECONDS, MOST_KEPT, Admission, admission_of
+from ldp_aggregator.server import desk as desk_module
+from ldp_aggregator.server.desk import BURST_SECONDS, MOST_KEPT, Admission, admission_of
 from ldp_aggregator.server.problems import ProblemError
 from ldp_aggregator.server.uploads import LEAST_BYTES, for_a_device
 from ldp_aggregator.service.settings import Limits, Settings, SettingsError
@@ -92,7 +92,7 @@ def test_rates_are_kept_of_so_many_campaigns():
 
 
 async def test_a_campaign_that_gets_too_many_uploads_says_so_on_both_ways(serving):
-    async with serving(limits={"uploads_per_second": 0.4}) as server:  # Two at once.
+    async with serving(uploads_per_second=0.4) as server:  # Two at once.
         campaign = await server.publish()
         assert [(await server.upload(campaign, [number]))[0] for number in range(2)] == [200, 200]
         for headers in ({}, ELSEWHERE):
@@ -110,7 +110,7 @@ async def with_a_word(campaign_id, headers):
 
 
 async def test_a_check_of_the_operators_own_is_asked_before_every_upload(serving, monkeypatch):
-    monkeypatch.setattr(admission_module, "_load", lambda name: with_a_word if name == "my.module:check" else None)
+    monkeypatch.setattr(desk_module, "_load", lambda name: with_a_word if name == "my.module:check" else None)
     asked.clear()
     async with serving(admission="my.module:check") as server:
         campaign = await server.publish()

@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 from aiohttp.http_parser import HttpRequestParser
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_aggregator.server.problems import ProblemError
@@ -114,7 +114,6 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=600, deadline=None)
 @given(st.lists(PIECES, max_size=5), st.integers(0, 400), st.integers(0, 255), st.booleans())
 def test_aiohttp_understands_every_upload_of_the_short_way_as_the_same_request(extra, place, byte, flips):
     data = bytearray(head(*HEADERS[:2], *extra, HEADERS[2]))

@@ -15,7 +15,7 @@ from ldp_aggregator.store import Outcome, StoreError, open_store
 from ldp_aggregator.store.batch import gather
 from ldp_aggregator.store.clock import utc_now
 from ldp_aggregator.store.decisions import refuse_uploads
-from ldp_aggregator.store.postgres import counting
+from ldp_aggregator.store.postgres import store as postgres_store
 from ldp_aggregator.store.postgres.sessions import HeldError, Sessions
 from ldp_aggregator.store.postgres.store import PostgresStore
 from ldp_aggregator.store.sql import campaigns
@@ -24,15 +24,15 @@ from ldp_aggregator.store.sql.schema import VERSION
 
 async def test_what_another_instance_counts_just_before_we_insert_counts_once(instances, monkeypatch):
     campaign = await publish(instances[0])
-    at_once = counting.at_once
+    at_once = postgres_store.count_at_once
 
     async def too_late(*given):
-        monkeypatch.setattr(counting, "at_once", at_once)
+        monkeypatch.setattr(postgres_store, "count_at_once", at_once)
         await count(instances[1], campaign, (1, 2))
         return {}
 
     conflict = cell_report(campaign, 2, cell=9)
-    monkeypatch.setattr(counting, "at_once", too_late)
+    monkeypatch.setattr(postgres_store, "count_at_once", too_late)
     outcomes = await instances[0].count([submission(campaign, (0, 1)), submission(campaign, [conflict])])
     assert outcomes == [Outcome(1, 1), Outcome(rejected=((conflict.id, "conflicting-report"),))]
     assert await cells_of(instances[0], campaign, 10) == [1, 1, 1] + [0] * 7
@@ -159,10 +159,10 @@ async def asked(store):
 
 async def test_a_group_of_new_reports_asks_the_database_once(asked, store):
     several = [await publish(store, 1024, title=title) for title in ("one", "two", "three")]
-    uploads = [submission(several[number % 3], [number]) for number in range(counting.SMALL + 1)]
+    uploads = [submission(several[number % 3], [number]) for number in range(postgres_store.SMALL + 1)]
     await store.count(uploads[:1])  # A connection asks once for the types of what it is sent.
     asked.clear()
-    assert [outcome.counted for outcome in await store.count(uploads[1:])] == [1] * counting.SMALL
+    assert [outcome.counted for outcome in await store.count(uploads[1:])] == [1] * postgres_store.SMALL
     assert len(asked) == 1, asked
     for _ in range(2):
         asked.clear()
@@ -207,14 +207,14 @@ async def test_the_statements_count_where_the_decisions_do_and_nowhere_else(stor
             )
             row = await campaigns.row(db, campaign.id)
             counted["decided"] = refuse_uploads(row, clock()) is None and row.max_reports is None
-            found = await db.fetch(f"SELECT 1 FROM campaigns WHERE {counting._OPEN}", clock())
+            found = await db.fetch(f"SELECT 1 FROM campaigns WHERE {postgres_store._OPEN}", clock())
             counted["guard"] = bool(found)
             raise UndoneError
 
         with pytest.raises(UndoneError):
             await store._write(work)
         assert counted["guard"] == counted["decided"], case
-    assert await store._write(lambda db: counting.at_once(db, {campaign.id: batch}))
+    assert await store._write(lambda db: postgres_store.count_at_once(db, {campaign.id: batch}))
 
 
 async def test_a_campaign_is_closed_while_uploads_never_pause(database, store, opened, clock, monkeypatch):
@@ -228,7 +228,7 @@ async def test_a_campaign_is_closed_while_uploads_never_pause(database, store, o
         number = next(numbers)
         batch = gather(campaign, [submission(campaign, [number])])
         try:
-            outcomes = await counting.count(db, campaign.id, batch)
+            outcomes = await postgres_store.count_locked(db, campaign.id, batch)
         except HeldError:
             over.set()
             raise
@@ -273,7 +273,7 @@ async def test_ids_that_a_dying_process_left_of_a_sealed_campaign_are_told_and_d
     await store._seal(campaign.id, at_once=True)  # And it dies here.
     [finding] = await store.check()
     assert "100 ids are left" in finding.problem
-    monkeypatch.setattr("ldp_aggregator.store.postgres.counting.PIECE", 7)
+    monkeypatch.setattr("ldp_aggregator.store.postgres.store.PIECE", 7)
     await store.seal_campaign(campaign.id)
     assert await store.check() == []
     assert tuple(await store._read(lambda db: db.fetchrow("SELECT count(*) FROM ids"))) == (0,)

@@ -10,21 +10,25 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_aggregator.store.contract import StoreError
 from ldp_aggregator.store.runs.files import (
+    FAN_IN,
     HEADER_BYTES,
+    LEAST_RUN,
     PAGE,
     copy_runs,
+    crowded,
+    merge_runs,
+    merged_blocks,
     open_run,
     remove_leftovers,
     write_run,
 )
 from ldp_aggregator.store.runs.filters import Filter, Hashes
 from ldp_aggregator.store.runs.keys import Keys, Recent, joined, keys_of, merged
-from ldp_aggregator.store.runs.merging import FAN_IN, LEAST_RUN, crowded, merge_runs, merged_blocks
 
 # Few different halves, so that ids share them: only somebody who makes ids up does that.
 HALVES = st.sampled_from([0, 1, 2, 255, 1 << 63, (1 << 64) - 1])
@@ -90,7 +94,6 @@ def test_a_union_is_sorted_and_keeps_every_digest(sets):
 
 
 @given(IDS, IDS)
-@settings(max_examples=300)
 def test_what_is_in_is_found_with_its_digest_and_what_is_not_is_not(held, asked):
     here, wanted = keys(held), keys(asked)
     positions, places = here.find(wanted)
@@ -132,7 +135,6 @@ def test_ids_that_share_a_half_do_not_crowd_a_filter():
 
 
 @given(IDS, IDS)
-@settings(max_examples=50)
 def test_a_run_is_read_as_it_was_written(tmp_path_factory, held, asked):
     folder = tmp_path_factory.mktemp("runs")
     run = run_of(folder, keys(held))
@@ -160,7 +162,6 @@ def test_every_id_is_found_in_its_page_also_where_many_share_a_half(tmp_path, le
 
 
 @given(st.lists(st.lists(IDS, max_size=4), max_size=4))
-@settings(max_examples=200)
 def test_blocks_of_sorted_sources_are_merged_in_order(sources):
     seen: set[tuple[int, int]] = set()
     cut = []

@@ -16,7 +16,7 @@ from ldp_aggregator.store import Outcome, SqliteStore
 from ldp_aggregator.store.backup import copy_store, restore_store
 from ldp_aggregator.store.combining import combine_stores
 from ldp_aggregator.store.contract import StoreError
-from ldp_aggregator.store.runs import files, merging
+from ldp_aggregator.store.runs import files
 from ldp_aggregator.store.sqlite import ids
 from ldp_aggregator.store.sqlite.connections import FILE_NAME, keep_log, make_file, open_connection, transaction
 
@@ -25,8 +25,8 @@ CAMPAIGN = cell_campaign(4096)
 
 @pytest.fixture(autouse=True)
 def small_runs(monkeypatch):
-    monkeypatch.setattr(merging, "LEAST_RUN", 40)
-    monkeypatch.setattr(merging, "FAN_IN", 3)
+    monkeypatch.setattr(files, "LEAST_RUN", 40)
+    monkeypatch.setattr(files, "FAN_IN", 3)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import numpy as np
 import pytest
 
-from ldp_aggregator.node_statistics import DistributedShare, DistributedShareError, encode_distributed
 from ldp_aggregator.trainers import ShareError, encode_share
 from ldp_aggregator.trainers.federation.delivery import ATTEMPTS, Aggregator, DeliveryError, send_share, withdraw_share
 from protocols import Campaign
@@ -115,12 +114,6 @@ def test_nobody_answering_is_told_in_the_end():
 def test_what_is_no_share_is_never_sent(scripted, data):
     with pytest.raises(ShareError):
         send_share(scripted.to, data)
-    assert scripted.asked == []
-
-
-def test_a_share_of_distributed_noise_is_never_sent(scripted):
-    with pytest.raises(DistributedShareError, match="less than epsilon"):
-        send_share(scripted.to, encode_distributed(CAMPAIGN, DistributedShare(VECTOR, 5, 3, 1)))
     assert scripted.asked == []
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from ldp_aggregator.trainers.noise import cauchy
-from ldp_aggregator.trainers.noise.cauchy import calibrate, largest_beta, rounded_draw, true_loss
+from ldp_aggregator.trainers.noise import smoothness
 from ldp_aggregator.trainers.noise.integers import STEPS, discrete_laplace, drawable, release
 from ldp_aggregator.trainers.noise.randomness import PrivacyWarning, SeededCoins, coins_of, word_array
+from ldp_aggregator.trainers.noise.smoothness import calibrate, largest_beta, rounded_draw, true_loss
 from protocols.exact.coins import SYSTEM_COINS, ScriptedCoins
 
 
@@ -144,6 +144,6 @@ def test_draws_follow_the_rounded_cauchy_law():
 
 def test_a_release_is_on_the_grid_and_near_a_value_that_hardly_moves():
     step = Fraction(1, 1 << 30)
-    released = cauchy.release(Fraction(1, 3), 1e-15, 1.0, step, SYSTEM_COINS)
+    released = smoothness.release(Fraction(1, 3), 1e-15, 1.0, step, SYSTEM_COINS)
     assert (released / step).denominator == 1
     assert abs(float(released) - 1 / 3) < 1e-3

@@ -1,1 +1,0 @@
-"""EXPERIMENTAL: a masked sum as a Flower app. What its masks do not do stands in docs/federation.md."""

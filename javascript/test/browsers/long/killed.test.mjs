@@ -1,0 +1,3 @@
+import { killed } from "../killed.mjs";
+
+killed(200);

@@ -1,0 +1,274 @@
+"""The layout of an archive, and the work of recounting it, cut into parts that share no id.
+
+Under the archive's address::
+
+    <campaign id>/document.json
+    <campaign id>/reports/<number of slots>-<slot>-<group>.parquet
+
+A *group* is what one server committed at once. A part is picklable and names what it needs, so it can run anywhere
+that the address can be read from.
+
+Ids of a campaign are spread over slots by their first bits, so a report and its retries are always in the same slot,
+whichever server took them: slots are counted apart, in any order, on any engine, and their results add up exactly.
+Within a slot a report counts once. An id with two answers is a *conflict*: none of them counts, and it is listed; no
+single store ever accepts one.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+import msgpack
+import numpy as np
+from numpy.typing import NDArray
+
+from ldp_aggregator.archive.files import ArchiveError, Kept, decode_file
+from ldp_aggregator.archive.places import Place, open_place
+from ldp_aggregator.counting.decoding import Sums, count, refusals
+from ldp_aggregator.counting.digest import digests
+from ldp_aggregator.counting.parts import add_part, encode_part, part_of_tally
+from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.mechanisms.facts import Rows
+from protocols import Campaign, DocumentError
+from protocols.wire import ID_BYTES
+
+MOST_SLOTS: Final = 256
+
+
+@dataclass(frozen=True)
+class Recount:
+    """The sums of an archive, and what does not count.
+
+    Attributes
+    ----------
+    tally
+        The exact sums of every report that counts.
+    duplicates
+        Files' rows that repeat a report that counts.
+    conflicts
+        Ids with more than one answer, in increasing order; none of their answers counts.
+    refused
+        Rows that no device can have sent.
+    """
+
+    tally: Tally
+    duplicates: int
+    conflicts: tuple[bytes, ...]
+    refused: int
+
+    @property
+    def reports(self) -> int:
+        return int(self.tally.n.sum())
+
+
+def slot_of(ids: Rows, slots: int) -> NDArray[np.int64]:
+    """The slot of every id, shape (n,): its first byte's leading bits."""
+    check_slots(slots)
+    return (ids[:, 0].astype(np.int64) * slots) >> 8
+
+
+def check_slots(slots: int) -> None:
+    """Raises ValueError where a campaign cannot have so many slots."""
+    if not 1 <= slots <= MOST_SLOTS or slots & (slots - 1):
+        raise ValueError(f"slots must be a power of two up to {MOST_SLOTS}, not {slots}")
+
+
+def recount_slot(document: bytes, files: Sequence[bytes], names: Sequence[str] = ()) -> bytes:
+    """Count the Parquet files of one slot of the campaign with this document; ``names`` are for errors.
+
+    Returns a result for :func:`add_results`. Raises ArchiveError for what is no file of the campaign.
+    """
+    campaign = Campaign.parse(document)
+    gathered: dict[int, list[Kept]] = {}
+    for data, name in zip(files, names or ["a file"] * len(files), strict=True):
+        for question, kept in decode_file(data, campaign, name).items():
+            gathered.setdefault(question, []).append(kept)
+    sound = {}
+    refused = 0
+    for question, parts in sorted(gathered.items()):
+        ids = np.concatenate([part.ids for part in parts])
+        rows = np.concatenate([part.payloads for part in parts])
+        wrong = list(refusals(campaign.questions[question], rows))
+        if wrong:
+            ids, rows = np.delete(ids, wrong, axis=0), np.delete(rows, wrong, axis=0)
+        refused += len(wrong)
+        sound[question] = Kept(ids, rows)
+    chosen, duplicates, conflicts = _choose(sound)
+    sums: Sums = {}
+    for question, kept in sound.items():
+        rows = kept.payloads[chosen[question]]
+        if len(rows):
+            sums[question] = (len(rows), count(campaign.questions[question], rows))
+    return _pack(duplicates, refused, conflicts, encode_part(sums))
+
+
+def add_results(document: bytes, results: Iterable[bytes]) -> bytes:
+    """The sum of results of different slots; the same bytes in whatever order they come."""
+    campaign = Campaign.parse(document)
+    tally = Tally(campaign)
+    duplicates = refused = 0
+    conflicts: list[bytes] = []
+    for result in results:
+        more_duplicates, more_refused, ids, part = _unpack(result)
+        duplicates += more_duplicates
+        refused += more_refused
+        conflicts += [ids[start : start + ID_BYTES] for start in range(0, len(ids), ID_BYTES)]
+        add_part(tally, part)
+    return _pack(duplicates, refused, b"".join(sorted(conflicts)), part_of_tally(tally))
+
+
+def read_result(document: bytes, result: bytes) -> Recount:
+    """A result, as what it says."""
+    duplicates, refused, ids, part = _unpack(result)
+    tally = Tally(Campaign.parse(document))
+    add_part(tally, part)
+    conflicts = tuple(ids[start : start + ID_BYTES] for start in range(0, len(ids), ID_BYTES))
+    return Recount(tally, duplicates, conflicts, refused)
+
+
+def _choose(sound: dict[int, Kept]) -> tuple[dict[int, NDArray[np.bool_]], int, bytes]:
+    """Choose the rows of each question that count; tell how many repeat one, and the ids in conflict, joined."""
+    if not sound:
+        return {}, 0, b""
+    ids = np.concatenate([kept.ids for kept in sound.values()])
+    halves = np.ascontiguousarray(ids).view(">u8").astype(np.uint64)
+    order = np.argsort(halves[:, 0], kind="stable")
+    ordered = halves[order]
+    same = ordered[1:] == ordered[:-1]
+    if (same[:, 0] & ~same[:, 1]).any():  # Two ids begin alike, which drawn ones hardly ever do.
+        order = np.lexsort((halves[:, 1], halves[:, 0]))
+        ordered = halves[order]
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    run = np.cumsum(first)
+    repeats = np.flatnonzero(~first)
+    other = _digests(sound, order[repeats]) != _digests(sound, order[repeats - 1])
+    lost = np.isin(run, run[repeats[other]]) if other.any() else np.zeros(len(order), dtype=bool)
+    counted = np.zeros(len(order), dtype=bool)
+    counted[order[first & ~lost]] = True
+    ends = np.cumsum([len(kept.ids) for kept in sound.values()])[:-1]
+    chosen = dict(zip(sound, np.split(counted, ends), strict=True))
+    return chosen, int((~first & ~lost).sum()), ids[order[first & lost]].tobytes()
+
+
+def _digests(sound: dict[int, Kept], places: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The digest, as the store keeps it, of the reports at some places."""
+    found = np.zeros(len(places), dtype=np.uint64)
+    start = 0
+    for question, kept in sound.items():
+        here = (places >= start) & (places < start + len(kept.ids))
+        found[here] = digests(question, kept.payloads[places[here] - start])
+        start += len(kept.ids)
+    return found
+
+
+def _pack(duplicates: int, refused: int, conflicts: bytes, part: bytes) -> bytes:
+    packed: bytes = msgpack.packb([duplicates, refused, conflicts, part])
+    return packed
+
+
+def _unpack(result: bytes) -> tuple[int, int, bytes, bytes]:
+    try:
+        duplicates, refused, conflicts, part = msgpack.unpackb(result)
+    except (ValueError, TypeError, msgpack.UnpackException):
+        raise ArchiveError("a result of recount_slot is damaged") from None
+    return duplicates, refused, conflicts, part
+
+
+DOCUMENT: Final = "document.json"
+REPORTS: Final = "reports"
+SUFFIX: Final = ".parquet"
+RECOUNTS: Final = 5
+"""How often a recount begins again."""
+
+
+@dataclass(frozen=True)
+class SlotWork:
+    """One slot of an archived campaign: its document and the files to read."""
+
+    url: str
+    document: bytes
+    names: tuple[str, ...]
+
+    def run(self) -> bytes:
+        """Read the files and count them; see :func:`ldp_aggregator.archive.recount.recount_slot`."""
+        place = open_place(self.url)
+        return recount_slot(self.document, [place.read(name) for name in self.names], self.names)
+
+
+Engine = Callable[[bytes, "list[SlotWork]"], bytes]
+"""Runs every part and adds the results up with :func:`ldp_aggregator.archive.recount.add_results`."""
+
+
+def recount(url: str, campaign_id: str, engine: Engine | None = None) -> Recount:
+    """Count an archived campaign again, in this process or on an ``engine``. Raises ArchiveError.
+
+    Again from the beginning where a server put small files together meanwhile, which are gone then.
+    """
+    place = open_place(url)
+    document = place.read(f"{campaign_id}/{DOCUMENT}")
+    try:
+        Campaign.parse(document, campaign_id)
+    except DocumentError as error:
+        raise ArchiveError(f"{place.url}/{campaign_id}/{DOCUMENT}: {error}") from None
+    for _ in range(RECOUNTS):
+        parts = parts_of(place, campaign_id)
+        try:
+            work = [SlotWork(place.url, document, names) for names in parts]
+            return read_result(document, engine(document, work) if engine else on_processes(document, work, 1))
+        except Exception:
+            if {name for names in parts for name in names} <= set(place.names(f"{campaign_id}/{REPORTS}")):
+                raise
+    raise ArchiveError(f"the archive of {campaign_id} did not stand still; count again, or stop its servers")
+
+
+def file_name(slot: int, slots: int, group: str) -> str:
+    """The name of what a group has in one of so many slots."""
+    return f"{slots:03d}-{slot:02x}-{group}{SUFFIX}"
+
+
+def parts_of(place: Place, campaign_id: str) -> list[tuple[str, ...]]:
+    """Names of the files of an archived campaign, slot by slot.
+
+    Servers may have written different numbers of slots; all numbers are powers of two, so the least divides the others.
+    """
+    names = [name for name in place.names(f"{campaign_id}/{REPORTS}") if name.endswith(SUFFIX)]
+    found = [(*_read_name(name), name) for name in names]
+    least = min((slots for slots, _, _ in found), default=1)
+    parts: dict[int, list[str]] = {}
+    for slots, slot, name in found:
+        parts.setdefault(slot * least // slots, []).append(name)
+    return [tuple(names) for _, names in sorted(parts.items())]
+
+
+def _read_name(name: str) -> tuple[int, int]:
+    try:
+        slots, slot, _ = name.rsplit("/", 1)[-1].split("-")
+        check_slots(int(slots))
+        number = int(slot, 16)
+    except ValueError:
+        raise ArchiveError(f"{name} is not called as the archive calls its files") from None
+    return int(slots), number
+
+
+def on_processes(document: bytes, work: Sequence[SlotWork], workers: int | None = None) -> bytes:
+    """Run the parts on so many processes, one a processor by default."""
+    mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    wanted = min(workers or mine, len(work))
+    if wanted < 2:
+        return add_results(document, (part.run() for part in work))
+    # A child of its own: a forked one would inherit whatever threads the caller has.
+    with ProcessPoolExecutor(wanted, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return add_results(document, pool.map(SlotWork.run, work))
+
+
+def on_dask(document: bytes, work: Sequence[SlotWork]) -> bytes:
+    """Run the parts where Dask runs things now: here, or where a ``dask.distributed.Client`` is connected."""
+    import dask
+
+    return add_results(document, dask.compute(*[dask.delayed(SlotWork.run)(part) for part in work]))

@@ -1,1 +1,0 @@
-"""What is drawn and written from the tables of the figures."""

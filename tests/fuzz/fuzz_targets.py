@@ -1,0 +1,247 @@
+"""What reads strangers' bytes, each as a function of bytes that fails where a promise about it is broken.
+
+The promise is everywhere the same: bytes are taken or refused with the documented error, nothing else is raised, what
+was taken is written back to the same, and none of it takes long or much memory. A target returns whether its bytes were
+taken.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import time
+import tracemalloc
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from exact_coins import SeededCoins
+from fuzz_door import ask_the_door, door_seeds
+from random_campaigns import campaign, document
+
+from ldp_aggregator.counting.decoding import lay_out
+from ldp_aggregator.counting.tally import Tally
+from ldp_aggregator.node_statistics import (
+    ShareError,
+    campaign_of,
+    decode_share,
+    encode_share,
+    has_other_rows,
+    parts_of,
+)
+from ldp_client import Classifier, perturb
+from protocols import Campaign, DocumentError, ModelError, UploadError, decode_upload, encode_upload
+from protocols.document.schema import CategoricalFeature
+from protocols.errors import PAYLOAD_CODES
+from protocols.exact.rationals import exact_epsilon
+from protocols.model import DiscreteLikelihood, Model
+from protocols.wire import Block, encode_blocks
+
+SECONDS: Final = 2.0
+"""Processor time that no input takes."""
+MEBIBYTES: Final = 64
+"""Memory of Python's that no input takes."""
+
+DOCUMENT_CODES: Final = {"invalid-document", "invalid-parameters", "unknown-mechanism", "loss-above-epsilon"}
+SECRET: Final = bytes(range(32))
+
+
+@dataclass(frozen=True)
+class Target:
+    """``check`` takes bytes, of which ``seeds`` has some to begin with; no input has more than ``longest``."""
+
+    check: Callable[[bytes], bool]
+    seeds: Callable[[], list[bytes]]
+    longest: int = 1 << 14
+
+
+def bounded(check: Callable[[bytes], bool], data: bytes) -> bool:
+    """Hold a target to its time, and where memory is being traced to its memory."""
+    if tracemalloc.is_tracing():
+        tracemalloc.reset_peak()
+    before, begun = tracemalloc.get_traced_memory()[0], time.process_time()
+    taken = check(data)
+    seconds, held = time.process_time() - begun, tracemalloc.get_traced_memory()[1] - before
+    assert seconds < SECONDS, f"{seconds:.1f} seconds"
+    assert held < MEBIBYTES << 20, f"{held >> 20} MiB"
+    return taken
+
+
+# --- a campaign's document, as a device reads it ----------------------------------------------------------------------
+
+
+def read_document(data: bytes) -> bool:
+    """A document that is taken keeps within its epsilon, and a device answers it whatever its record."""
+    try:
+        read = Campaign.parse(data)
+    except DocumentError as refused:
+        if refused.code not in DOCUMENT_CODES:
+            raise
+        return False
+    assert read.document == data
+    assert read.loss <= exact_epsilon(read.privacy.epsilon)
+    assert Campaign.parse(data, read.id) == read
+    for record in ({}, {feature.name: _value_of(feature) for feature in read.features}):
+        reports = perturb(read, record, read.label.classes[-1], secret=SECRET, coins=SeededCoins(1))
+        assert sum(block.count for block in decode_upload(encode_upload(reports), read)) == len(reports)
+    return True
+
+
+def _value_of(feature: Any) -> object:
+    return feature.values[0] if isinstance(feature, CategoricalFeature) else feature.low
+
+
+def _documents() -> list[bytes]:
+    seeds: list[bytes] = []
+    for number in range(16):
+        rng = random.Random(f"document {number}")
+        seeds.append(document(rng, campaign(rng)).encode("utf-8", "backslashreplace"))
+    claimed = json.loads(CAMPAIGNS[0].document)
+    claimed["privacy"]["epsilon"] = 0.1
+    return [*seeds, json.dumps(claimed).encode()]
+
+
+# --- a model, as a device reads it ------------------------------------------------------------------------------------
+
+
+def read_model(data: bytes) -> bool:
+    """A model that is taken is one of probabilities, and classifies every record."""
+    try:
+        model = Model.from_json(data)
+    except ModelError:
+        return False
+    assert Model.from_json(model.to_json().encode()) == model
+    tables = [likelihood.table for likelihood in model.likelihoods if isinstance(likelihood, DiscreteLikelihood)]
+    for shares in (model.prior, *(column for table in tables for column in zip(*table, strict=True))):
+        assert min(shares) >= 0
+        assert math.isclose(math.fsum(shares), 1, abs_tol=1e-5)
+    classifier = Classifier(model)
+    inputs = [likelihood.feature for likelihood in model.likelihoods]
+    inputs += model.projection.inputs if model.projection else []
+    records: list[dict[str, object]] = [{}, {of.name: _value_of(of) for of in inputs}]
+    records += [{of.name: value for of in inputs} for value in (1e308, -1e308, "1e308", math.nan, 10**400)]
+    for record in records:
+        said = classifier.predict_proba(record)
+        assert math.isclose(math.fsum(said.values()), 1)
+        assert said[classifier.predict(record)] == max(said.values())
+    return True
+
+
+def _models() -> list[bytes]:
+    rounds = (campaign(random.Random(f"model {number}")).evaluation for number in range(30))
+    seeds = [json.loads(found.model.to_json()) for found in rounds if found is not None]
+    for shares in (0.9, -0.5):
+        classes = len(seeds[0]["classes"])
+        seeds.append(seeds[0] | {"prior": [shares, *[(1 - shares) / (classes - 1)] * (classes - 2), 0.9]})
+    return [json.dumps(seed).encode() for seed in seeds]
+
+
+# --- uploads and shares: the first byte says of which campaign --------------------------------------------------------
+
+
+def _asking(discrete: str, continuous: str, answers: str) -> Campaign:
+    return Campaign.compile(
+        {
+            "version": 1,
+            "title": "t",
+            "label": {"name": "y", "classes": ["a", "b", "c"], "weight": 1},
+            "features": [
+                {"name": "few", "kind": "categorical", "values": ["0", "1", "2"], "missing": True},
+                {"name": "many", "kind": "categorical", "values": [str(n) for n in range(20)], "missing": False},
+                {"name": "number", "kind": "continuous", "low": 0, "high": 1, "missing": False},
+            ],
+            "privacy": {"epsilon": 2, "discrete": discrete, "continuous": continuous, "answers": answers},
+        }
+    )
+
+
+CAMPAIGNS: Final = [
+    _asking("de", "laplace", "all"),
+    _asking("ss", "onebit", "one"),
+    _asking("oue", "sign", "all"),
+    _asking("sue", "laplace", "one"),
+    _asking("she", "onebit", "one"),
+    _asking("the", "sign", "all"),
+]
+
+
+def _of_campaign(data: bytes) -> tuple[Campaign, bytes]:
+    return CAMPAIGNS[(data[0] if data else 0) % len(CAMPAIGNS)], data[1:]
+
+
+def read_upload(data: bytes) -> bool:
+    """An upload that is taken is the only encoding of its reports, and is counted as the same whether its reports are
+    added up question by question or all together.
+    """
+    asked, body = _of_campaign(data)
+    try:
+        blocks = decode_upload(body, asked)
+    except UploadError:
+        return False
+    assert encode_blocks(blocks) == body
+    tally, refused = Tally(asked), 0
+    for block in blocks:
+        codes = tally.add_block(block)
+        assert set(codes.values()) <= set(PAYLOAD_CODES)
+        refused += len(codes)
+    assert int(tally.n.sum()) + refused == sum(block.count for block in blocks)
+    assert tally == _together(asked, blocks)
+    return True
+
+
+def _together(asked: Campaign, blocks: tuple[Block, ...]) -> Tally:
+    questions = np.repeat([block.question for block in blocks], [block.count for block in blocks])
+    sheets = lay_out(asked, questions, b"".join(block.payloads for block in blocks))
+    sound = np.ones(len(questions), dtype=bool)
+    tally = Tally(asked)
+    for sheet in sheets:
+        sound[list(sheet.refusals())] = False
+    for sheet in sheets:
+        for question, (n, counts) in sheet.sums(sound).items():
+            tally.add(question, n, counts)
+    return tally
+
+
+def _uploads() -> list[bytes]:
+    seeds = []
+    for number, asked in enumerate(CAMPAIGNS):
+        coins = SeededCoins(number)
+        people = [perturb(asked, {"few": "1", "many": "7", "number": 0.5}, "b", coins=coins) for _ in range(3)]
+        seeds += [bytes([number]) + encode_upload(reports) for reports in (people[0], [r for p in people for r in p])]
+    return seeds
+
+
+def read_share(data: bytes) -> bool:
+    """A node's share is read as one kind, at most, and written back to the same."""
+    asked, body = _of_campaign(data)
+    named = None
+    with suppress(ShareError):
+        named = campaign_of(body)
+    try:
+        vector = decode_share(body, asked)
+    except ShareError:
+        return False
+    assert named == asked.id
+    assert encode_share(asked, vector, other_rows=has_other_rows(body)) == body
+    return True
+
+
+def _shares() -> list[bytes]:
+    seeds = []
+    for number, asked in enumerate(CAMPAIGNS[:2]):
+        vector = np.arange(-1, parts_of(asked.label, asked.asked)[-1].stop - 1) * 3_000_000_000
+        shares = (encode_share(asked, vector), encode_share(asked, -vector, other_rows=True))
+        seeds += [bytes([number]) + share for share in shares]
+    return seeds
+
+
+TARGETS: Final = {
+    "document": Target(read_document, _documents),
+    "model": Target(read_model, _models),
+    "upload": Target(read_upload, _uploads, longest=1 << 12),
+    "share": Target(read_share, _shares, longest=1 << 12),
+    "door": Target(ask_the_door, door_seeds, longest=1 << 14),
+}
