@@ -146,7 +146,7 @@ for line in ("token create --scope admin --name a", "backup copy", "fsck", "serv
         assert run([*line.split(), *([] if "help" in line else ["--data", "."])]) == 0, line
     except SystemExit as stop:
         assert not stop.code, line
-    assert not {"pandas", "sklearn", "scipy"} & set(sys.modules), line
+    assert not {"pandas", "sklearn", "scipy", "matplotlib"} & set(sys.modules), line
 """
 
 

@@ -295,14 +295,3 @@ def test_every_command_explains_itself(run):
     for command in COMMANDS:
         code, text, _ = run(command, "--help")
         assert (code, command in overview, len(text.splitlines()) > 3) == (0, True, True)
-
-
-def test_serving_imports_no_library_that_only_training_needs():
-    script = (
-        "import sys\n"
-        "from ldp_aggregator.cli.program import make_parser\n"
-        "make_parser('serve')\n"
-        "sys.exit(' '.join(name for name in ('sklearn', 'matplotlib') if name in sys.modules))\n"
-    )
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert result.stderr.strip() == ""

@@ -101,26 +101,22 @@ def test_a_record_without_any_known_value_gets_the_prior(paper_table, paper_sche
 
 
 @pytest.mark.parametrize(
-    ("y", "message"),
-    [(["yes"] * 9 + ["perhaps"], "'perhaps'; the declared classes are yes, no"), (["yes"] * 9, "10 rows and y has 9")],
+    ("change", "error", "message"),
+    [
+        (
+            lambda frame, _: (frame, ["yes"] * 9 + ["perhaps"]),
+            ValueError,
+            "'perhaps'; the declared classes are yes, no",
+        ),
+        (lambda frame, _: (frame, ["yes"] * 9), ValueError, "10 rows and y has 9"),
+        (lambda frame, labels: (frame.drop(columns="age"), labels), ValueError, "no column 'age'"),
+        (lambda frame, labels: (frame[:0], labels[:0]), ValueError, "at least one row"),
+        (lambda frame, labels: (frame.to_numpy(), labels), TypeError, "DataFrame"),
+    ],
 )
-def test_labels_that_do_not_fit_are_refused(paper_table, paper_schema, y, message):
-    with pytest.raises(ValueError, match=message):
-        NaiveBayes(paper_schema).fit(paper_table[0], y)
-
-
-def test_a_missing_column_is_named(paper_table, paper_schema):
-    X, y = paper_table
-    with pytest.raises(ValueError, match="no column 'age'"):
-        NaiveBayes(paper_schema).fit(X.drop(columns="age"), y)
-
-
-def test_an_empty_table_and_a_bare_array_are_refused(paper_table, paper_schema):
-    X, y = paper_table
-    with pytest.raises(ValueError, match="at least one row"):
-        NaiveBayes(paper_schema).fit(X.iloc[:0], y.iloc[:0])
-    with pytest.raises(TypeError, match="DataFrame"):
-        NaiveBayes(paper_schema).fit(X.to_numpy(), y)
+def test_tables_that_do_not_fit_are_refused(paper_table, paper_schema, change, error, message):
+    with pytest.raises(error, match=message):
+        NaiveBayes(paper_schema).fit(*change(*paper_table))
 
 
 def test_a_class_without_rows_has_defined_moments():
