@@ -33,7 +33,6 @@ from protocols.wire import MEDIA_TYPE
 ON_BOTH_LOOPS = (
     "test_connections.py",
     "test_handing_over.py",
-    "test_harm.py",
     "test_hostile.py",
     "test_memory.py",
     "test_short_way.py",
