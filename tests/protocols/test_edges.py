@@ -1,0 +1,159 @@
+"""The last number that is taken and the first that is not, where coins, losses and parameters are decided."""
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from ldp_client import answering
+from protocols import DocumentError, PayloadError
+from protocols.exact.coins import ONE, Coins, ScriptedCoins
+from protocols.exact.rationals import exp_bounds
+from protocols.mechanisms import DISCRETE, MOMENTS
+from protocols.mechanisms.base import WorstCase
+from protocols.mechanisms.noisy_vector import SCALE_BITS
+
+LARGEST_INT32 = 2**31 - 1
+
+
+@pytest.mark.parametrize("bound", [5, 2**64 - 1, 2**64 + 1, 3 * 2**70])
+def test_a_draw_equal_to_its_bound_is_drawn_again(bound):
+    words = -(-(bound - 1).bit_length() // 64)
+    as_words = [[value >> 64 * place & ONE - 1 for place in range(words)] for value in (bound, bound - 1)]
+    coins = ScriptedCoins([word for value in as_words for word in value])
+    assert coins.below(bound) == bound - 1
+    assert coins.taken == 2 * words
+
+
+class Recorded(Coins):
+    """Coins that note which bounds they were asked for, and draw the largest number below."""
+
+    def __init__(self):
+        self.bounds = []
+
+    def words(self, count):
+        return [0] * count
+
+    def below(self, bound):
+        self.bounds.append(bound)
+        return bound - 1
+
+
+def test_a_random_number_is_uniform_on_both_ends_and_what_is_between():
+    coins = Recorded()
+    assert answering._random_t(coins) == 1.0
+    assert coins.bounds == [2**53 + 1]
+
+
+RATIO, REST = exp_bounds(Fraction(1))
+
+
+@pytest.mark.parametrize(
+    ("worst", "epsilon", "within"),
+    [
+        (WorstCase(RATIO), 1, True),
+        (WorstCase((RATIO + REST) / 2), 1, False),
+        (WorstCase(REST * 2), 1, False),
+        (WorstCase(Fraction(1), Fraction(1)), 1, True),
+        (WorstCase(Fraction(1), Fraction(1) + Fraction(1, 2**80)), 1, False),
+        (WorstCase(Fraction(101, 100)), 0, False),
+        (WorstCase(Fraction(3, 2), Fraction(1)), 1, False),
+        (WorstCase(Fraction(2), Fraction(1)), 2, True),
+        (WorstCase(Fraction(3), Fraction(1)), 2, False),
+        (WorstCase(Fraction(2) ** 92), 64, True),
+        (WorstCase(Fraction(2) ** 93), 64, False),
+        (WorstCase(Fraction(2) ** 100), 70, True),
+        (WorstCase(Fraction(2) ** 101), 70, False),
+        (WorstCase(Fraction(1), Fraction(70)), 1, False),
+    ],
+)
+def test_a_loss_is_within_epsilon_only_where_that_is_certain(worst, epsilon, within):
+    assert worst.stays_within(Fraction(epsilon)) is within
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "parameters", "told"),
+    [
+        ("de", 4, {"p": str(ONE // 4)}, "p must be above 1 / domain_size"),
+        ("ss", 4, {"w": 2, "p": str(ONE // 2)}, "p must be above w / domain_size"),
+        ("ss", 4, {"w": 4, "p": str(ONE - 1)}, "w must be below the domain size 4, not 4"),
+        ("oue", 4, {"p": str(ONE // 2), "q": str(ONE // 2)}, "p must be above q"),
+        ("onebit", 4, {"p": str(ONE // 2)}, "p must be above 1/2"),
+        ("de", 4, {"p": str(ONE)}, "probability p must be below 2\\*\\*64"),
+        ("de", 4, {"p": "1" * 41}, 'parameter p must be a positive integer, not "1111'),
+        ("de", 4, {"p": "9" * 40}, "probability p must be below 2\\*\\*64, not 9999"),
+        ("de", 4, {"p": "1", "q": "2"}, 'parameters must be exactly p; got .*"q"'),
+        ("oue", 4, {"p": "1"}, "parameters must be exactly p, q; got"),
+        ("laplace", 4, {"grid": 13, "scale": "1"}, "grid must be at most 12, not 13"),
+    ],
+)
+def test_what_defines_no_mechanism_is_refused_with_what_would_be_right(name, cells, parameters, told):
+    with pytest.raises(DocumentError, match=told) as refused:
+        (DISCRETE | MOMENTS)[name].from_parameters(cells, parameters)
+    assert refused.value.code == "invalid-parameters"
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "parameters"),
+    [
+        ("de", 4, {"p": str(ONE // 4 + 1)}),
+        ("ss", 4, {"w": 2, "p": str(ONE // 2 + 1)}),
+        ("ss", 4, {"w": 3, "p": str(ONE - 1)}),
+        ("oue", 4, {"p": str(ONE // 2 + 1), "q": str(ONE // 2)}),
+        ("onebit", 4, {"p": str(ONE // 2 + 1)}),
+        ("laplace", 4, {"grid": 12, "scale": "1"}),
+    ],
+)
+def test_the_next_number_defines_one(name, cells, parameters):
+    assert (DISCRETE | MOMENTS)[name].from_parameters(cells, parameters).parameters() == parameters
+
+
+@pytest.mark.parametrize(("name", "grid"), [("she", 0), ("laplace", 3)])
+def test_noise_fits_the_wire_to_the_last_step(name, grid):
+    widest = (LARGEST_INT32 - (1 << grid)) * (1 << SCALE_BITS) // 16
+    more = {"grid": grid} if name == "laplace" else {}
+    kind = (DISCRETE | MOMENTS)[name]
+    assert kind.from_parameters(3, {**more, "scale": str(widest)}).bound == LARGEST_INT32
+    with pytest.raises(DocumentError, match="beyond 32-bit integers"):
+        kind.from_parameters(3, {**more, "scale": str(widest + 1)})
+
+
+@pytest.mark.parametrize(
+    "epsilon", [Fraction(1, 2**k) for k in range(9, 25)] + [Fraction(2**13, 2**25), Fraction(3, 2**14)]
+)
+def test_the_laplace_grid_is_the_finest_whose_noise_is_narrow_enough(epsilon):
+    made = MOMENTS["laplace"].make(2, epsilon)
+    widest = 2**25
+    assert made.grid == 1 or (2 << made.grid) / epsilon <= widest
+    assert made.grid == 12 or (2 << made.grid + 1) / epsilon > widest
+
+
+@pytest.mark.parametrize("name", ["she", "laplace"])
+def test_independent_noise_adds_up_over_cells(name):
+    made = (DISCRETE | MOMENTS)[name].make(5, Fraction(1))
+    assert made.sum_variance(3, 0.5) == pytest.approx(3 * made.noise_variance(0.1))
+    assert made.signs_variance(3, 0.5) == made.sum_variance(3, 0.5)
+    assert math.isfinite(made.sum_variance(1, 0.0))
+
+
+def test_an_index_of_two_bytes_is_little_endian():
+    assert tuple(DISCRETE["de"].make(1000, Fraction(1)).support(b"\x02\x01")) == (258,)
+
+
+@pytest.mark.parametrize(
+    ("payload", "sound"),
+    [
+        (b"\x03\x01\x00", True),
+        (b"\x03\x01\x01", True),
+        (b"\x03\x01\x02", False),
+        (b"\xe8\x03\x00", False),
+        (b"\xe7\x03\x01", True),
+    ],
+)
+def test_one_bit_of_many_classes_is_checked_in_whole(payload, sound):
+    made = MOMENTS["onebit"].make(1000, Fraction(1))
+    if sound:
+        made.check(payload)
+        return
+    with pytest.raises(PayloadError):
+        made.check(payload)
