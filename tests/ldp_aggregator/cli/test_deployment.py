@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from ldp_aggregator.cli.program import make_parser
-from ldp_aggregator.service.settings import Limits, Settings, read_settings
+from ldp_aggregator.server import app
+from ldp_aggregator.server.api.public import OPERATIONS
+from ldp_aggregator.server.api.rows import GUARDED
+from ldp_aggregator.server.metrics import Metrics
+from ldp_aggregator.server.problems import PROBLEMS
+from ldp_aggregator.service.settings import Limits, Settings, read_settings, variables
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMIT_SECONDS = 10
@@ -65,8 +70,6 @@ def test_whoever_stops_the_server_waits_for_the_pause_the_drain_and_the_last_com
 
 
 def test_the_manifests_name_the_ports_and_the_paths_that_there_are():
-    from ldp_aggregator.server.app import OPERATIONS
-
     text = (ROOT / "deploy" / "kubernetes" / "aggregator.yaml").read_text()
     ports = dict(re.findall(r"name: (public|operations), containerPort: (\d+)", text))
     settings = Settings()
@@ -75,7 +78,7 @@ def test_the_manifests_name_the_ports_and_the_paths_that_there_are():
         "operations": settings.listen_operations.rpartition(":")[2],
     }
     probed = set(re.findall(r"path: (/\w+), port: operations", text)) | {"/metrics"}
-    assert probed <= {operation.path for operation in OPERATIONS}
+    assert probed <= {operation.path for operation in app.OPERATIONS}
 
 
 def test_systemd_finds_nothing_wrong_with_the_unit_but_the_missing_program():
@@ -87,8 +90,6 @@ def test_systemd_finds_nothing_wrong_with_the_unit_but_the_missing_program():
 
 
 def test_the_deployment_files_set_variables_that_are_read():
-    from ldp_aggregator.service.settings import variables
-
     files = ("compose.yaml", "Dockerfile", "kubernetes/aggregator.yaml")
     text = "".join((ROOT / "deploy" / name).read_text() for name in files)
     found = set(re.findall(r"LDP_AGGREGATOR_\w+", text))
@@ -97,10 +98,6 @@ def test_the_deployment_files_set_variables_that_are_read():
 
 
 def test_the_codes_that_nodes_meet_are_explained():
-    from ldp_aggregator.server.api.public import OPERATIONS
-    from ldp_aggregator.server.api.rows import GUARDED
-    from ldp_aggregator.server.problems import PROBLEMS
-
     table = re.search(r"## Federated campaigns\n(.*?)\n## ", GUIDE, re.DOTALL)[1]
     rows = re.findall(r"^\| (\d{3} `.*?) \|", table, re.MULTILINE)
     explained = {}
@@ -114,8 +111,6 @@ def test_the_codes_that_nodes_meet_are_explained():
 
 
 def test_every_metric_is_documented_and_every_documented_one_exists():
-    from ldp_aggregator.server.metrics import Metrics
-
     documented = set(re.findall(r"`(ldp_\w+?)(?:_total)?(?:\{[^}`]*\})?`", GUIDE))
     told = set(re.findall(r"^# HELP (ldp_\w+?)(?:_total)? ", Metrics().render().decode(), re.MULTILINE))
     assert documented - {"ldp_aggregator"} == {name for name in told if not name.endswith("_created")}

@@ -11,7 +11,6 @@ import sys
 import pytest
 from answering import answer
 
-from ldp_aggregator.cli.program import COMMANDS
 from protocols import Campaign
 from protocols.model import Model
 
@@ -287,11 +286,3 @@ def test_rounds_of_a_study_train_one_model_that_is_published_for_each(run, tmp_p
     training = json.loads((tmp_path / "model.json").read_text())["training"]
     assert (training["campaigns"], training["prior"], training["variance_floor"]) == (ids, "label", 0.01)
     assert run("train", *ids, "--variance-floor", "7")[0] == 2
-
-
-def test_every_command_explains_itself(run):
-    code, overview, _ = run("--help")
-    assert code == 0
-    for command in COMMANDS:
-        code, text, _ = run(command, "--help")
-        assert (code, command in overview, len(text.splitlines()) > 3) == (0, True, True)
