@@ -11,6 +11,7 @@ import pytest
 from records import RECORD
 
 from ldp_client import ConfigurationError, ConsentError, Device, MemoryStorage, RefusedError, StorageError
+from ldp_client.ledger import read_installation
 from ldp_client.testing import Answer
 from protocols import decode_upload
 
@@ -232,7 +233,7 @@ def test_the_copy_holds_everything_but_the_secret_and_is_json(join, server, all_
     copy = json.loads(json.dumps(device.export()))
     assert (len(copy["waiting"]), len(copy["quarantined"])) == (0, 4)
     with storage.transaction(write=False) as transaction:
-        secret = next(value for key, value in transaction.items("") if key == "device")[10:42]
+        secret = read_installation(transaction).secret
     assert secret.hex() not in json.dumps(copy)
 
 
