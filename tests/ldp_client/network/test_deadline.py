@@ -9,6 +9,7 @@ import threading
 import time
 
 import pytest
+from forking import needs_fork
 from sockets import Raw, Scripted, exactly, until_blank_line
 
 from ldp_client import TransportError
@@ -237,7 +238,7 @@ def test_what_is_registered_after_a_cancellation_is_closed_at_once():
         cancellation.begin_body()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@needs_fork
 def test_a_child_looks_names_up_although_its_parent_was_doing_so(transport, monkeypatch):
     over = threading.Event()
     parent = os.getpid()
